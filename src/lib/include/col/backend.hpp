@@ -1,0 +1,136 @@
+// The backend interface: what moves bytes between the ranks of one group. For extenders; users never see it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/error.hpp>
+#include <col/export.hpp>
+#include <col/job.hpp>
+#include <col/store.hpp>
+#include <col/types.hpp>
+
+namespace col {
+
+enum class Collective : std::uint8_t {
+  allreduce, reduce, broadcast, allgather, allgatherv, reduce_scatter, reduce_scatterv, gather, gatherv, scatter,
+  scatterv, alltoall, alltoallv, scan, exscan, barrier, send, recv
+};
+
+COL_EXPORT std::string_view to_string(Collective collective) noexcept;
+
+// One rank's part in one collective, with arguments that the group layer has checked: counts fit, dtypes agree, the
+// device is one the backend takes, `in` and `out` are the same memory or do not overlap.
+//
+// Buffers by collective (n = group size):
+//   allreduce, reduce   in, out of equal count (out is empty on a non-root of reduce)
+//   broadcast           out, on every rank: read on the root, written elsewhere
+//   allgather(v)        out.count = n * in.count, or the sum of out_counts; block r comes from rank r
+//   gather              out as for allgather on the root, empty elsewhere
+//   scatter             in.count = n * out.count on the root, empty elsewhere
+//   alltoall(v)         n equal blocks in both, or in_counts and out_counts
+//   barrier             no buffer
+struct Request {
+  Collective collective = Collective::barrier;
+  ConstTensorView in;
+  TensorView out;
+  std::span<const std::size_t> in_counts;   // v-forms: elements per rank, in rank order
+  std::span<const std::size_t> out_counts;
+  Op op;
+  int root = 0;
+  // Hash of (group, sequence, collective, dtype, reduce op, root, count). Calls that do not match never share it, so
+  // a backend that keys its messages by it can never pair them.
+  std::uint64_t fingerprint = 0;
+  Stream stream;
+  // For native(): the name of one of native_entries(); empty: the backend chooses among those of `collective`.
+  std::string_view algorithm = {};
+};
+
+// A collective that a backend does in its own way, and what it does not keep of the numerics of our plans.
+struct NativeEntry {
+  Collective collective;
+  std::string_view name;        // the algorithm, as selection and reports call it
+  bool rounds_per_hop = false;  // 16-bit floats are rounded at every hop, not once
+  bool drops_nan = false;       // min and max may lose a NaN
+};
+
+// A posted point-to-point operation. A plain number: valid until test() returned true or wait() returned or threw.
+struct Ticket {
+  std::uint64_t id = 0;
+};
+
+// The connections of one rank to the others of its group.
+//
+// Used by one thread at a time, abort() excepted, which any thread may call. After any call has thrown, the channel is
+// broken: every later call throws at once, and the group has to be created anew.
+class COL_EXPORT Channel {
+ public:
+  virtual ~Channel();
+
+  // Starts to send `data` to, or to receive it from, group rank `peer`. A send and a receive pair only when both name
+  // the same slot; two posts with one slot between the same ranks pair in the order of posting. The memory must stay
+  // valid until the ticket is done. Never blocks for the peer.
+  virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
+  virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
+  // Whether the operation has ended; true frees the ticket. Throws what wait() would throw.
+  virtual bool test(Ticket ticket) = 0;
+  // Waits until the operation has ended and frees the ticket. Throws what wait.check() throws, peer_lost, io.
+  virtual void wait(Ticket ticket, WaitContext& wait) = 0;
+
+  // The collectives that native() takes; constant over the channel's life.
+  virtual std::span<const NativeEntry> native_entries() const = 0;
+  // Runs one of them to its end. Blocking; errors as wait().
+  virtual void native(const Request& request, WaitContext& wait) = 0;
+
+  // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers. Idempotent.
+  virtual void abort(const Error& cause) noexcept = 0;
+};
+
+// What a rank tells the others about itself when a group is made.
+struct PeerInfo {
+  int rank = 0;             // in the group
+  int global_rank = 0;      // in the job
+  std::int64_t pid = 0;
+  std::string hostname;
+  std::string boot_id;      // equal boot id and network namespace: loopback works
+  std::string network_namespace;
+};
+
+struct ConnectRequest {
+  std::string_view group;
+  int rank = 0;
+  int size = 1;
+  std::shared_ptr<Store> store;    // private to this group: any key may be used; shared, as adapters keep it
+  std::span<const PeerInfo> peers; // in rank order, this rank included
+  bool same_host = true;           // every peer is reachable over loopback
+  std::uint64_t token = 0;         // equal on all ranks of this group and on no others: proves who connected
+  std::string socket_ifname;       // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
+};
+
+class COL_EXPORT BackendFactory {
+ public:
+  virtual ~BackendFactory();
+  virtual std::string_view name() const = 0;
+  // Why it cannot be used on this machine, in words; nothing when it can.
+  virtual std::optional<std::string> unavailable_reason() const = 0;
+  // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the caller
+  // then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger answered
+  // instead of a peer), io, resource. On failure nothing is left open.
+  virtual std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) = 0;
+  // In words, for COL_LOG=info: interface and address a group of `request` will use.
+  virtual std::string describe(const ConnectRequest& request) const = 0;
+};
+
+// Adds a backend under its name(), for programs that bring their own; the name is then accepted wherever a backend is
+// named by text. Throws already_initialized when the name is taken. Thread safe.
+COL_EXPORT void register_backend(std::unique_ptr<BackendFactory> factory);
+// The backend of that name, null when there is none. Thread safe; the object lives as long as the process.
+COL_EXPORT BackendFactory* find_backend(std::string_view name);
+COL_EXPORT std::vector<std::string> backend_names();
+
+}  // namespace col

@@ -1,0 +1,63 @@
+// Errors: one exception type for the whole library.
+//
+// Every call of libcol that fails throws col::Error. Foreign errors (errno, Gloo, CUDA) are translated once, where they
+// enter. docs/errors.md lists, for every code, what causes it and what to do about it.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include <col/export.hpp>
+
+namespace col {
+
+enum class ErrorCode {
+  invalid_argument,     // the call itself is wrong: a bad root, count, dtype, name, environment value
+  not_initialized,      // the group, or the library, has not been set up in this process
+  already_initialized,  // a group of that name exists here, or a rank joined twice
+  mismatch,             // ranks disagree: different world sizes, backends, operations, counts, dtypes, roots
+  timeout,              // the deadline passed; the message names who did not arrive
+  peer_lost,            // another rank died or left with operations unfinished
+  aborted,              // the job, or this group, was ended on purpose or by an earlier error
+  unavailable,          // this build or this machine cannot do it (no such backend, device or feature)
+  resource,             // memory, descriptors, disk space or shared memory ran out
+  io,                   // the operating system refused a file or socket operation
+  internal,             // a bug in col; please report it with the message
+};
+
+// The field term of a code, as documented ("peer_lost"). Never fails; thread safe.
+COL_EXPORT std::string_view to_string(ErrorCode code) noexcept;
+
+// What happened, where, and what to do next.
+//
+// what() is one line: "<code>: [group 'g': ]<message>". Copying is cheap and does not throw.
+class COL_EXPORT Error : public std::runtime_error {
+ public:
+  // `rank` is the rank that the error is about (the culprit of a mismatch, peer_lost or timeout), -1 when no single
+  // rank is; `group` the group it happened in, empty when none. Line breaks in `message` become spaces.
+  explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1);
+  ~Error() override;
+  Error(const Error&) noexcept = default;
+  Error& operator=(const Error&) noexcept = default;
+
+  ErrorCode code() const noexcept { return code_; }
+  int rank() const noexcept { return rank_; }
+  const std::string& group() const noexcept { return text_->group; }
+  // The text without the code and the group.
+  const std::string& message() const noexcept { return text_->message; }
+
+ private:
+  struct Text {
+    std::string group;
+    std::string message;
+  };
+  Error(ErrorCode code, int rank, std::shared_ptr<const Text> text);
+
+  ErrorCode code_;
+  int rank_;
+  std::shared_ptr<const Text> text_;  // shared: a copy of an exception must not allocate, or it could throw
+};
+
+}  // namespace col

@@ -1,0 +1,271 @@
+// Element types, reduction operators and tensor views.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <col/error.hpp>
+#include <col/export.hpp>
+
+namespace col {
+
+// Any std::chrono duration converts to it implicitly. Zero in an option means "the default".
+using Duration = std::chrono::nanoseconds;
+
+// ---- Element types --------------------------------------------------------------------------------------------------
+
+enum class DType : std::uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
+inline constexpr int kDTypeCount = 10;
+
+// Bytes of one element; 0 for a value outside the enumeration.
+COL_EXPORT std::size_t size_of(DType dtype) noexcept;
+// The name as written above ("float32"); "?" for a value outside the enumeration.
+COL_EXPORT std::string_view to_string(DType dtype) noexcept;
+// The DType of that name; throws invalid_argument listing the valid names.
+COL_EXPORT DType dtype_from_string(std::string_view name);
+
+// IEEE 754 binary16. Conversion from float rounds to nearest, ties to even; overflow gives infinity; a NaN stays a NaN.
+struct COL_EXPORT float16 {
+  std::uint16_t bits = 0;
+  float16() = default;
+  explicit float16(float value) noexcept;
+  explicit operator float() const noexcept;
+  static constexpr float16 from_bits(std::uint16_t bits) noexcept {
+    float16 value;
+    value.bits = bits;
+    return value;
+  }
+};
+
+// The upper half of an IEEE 754 binary32. Conversion from float rounds to nearest, ties to even; a NaN stays a NaN.
+struct COL_EXPORT bfloat16 {
+  std::uint16_t bits = 0;
+  bfloat16() = default;
+  explicit bfloat16(float value) noexcept;
+  explicit operator float() const noexcept;
+  static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+    bfloat16 value;
+    value.bits = bits;
+    return value;
+  }
+};
+
+namespace detail {
+
+template <class T>
+constexpr bool is_integer_element =
+    std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char> && !std::is_same_v<T, wchar_t> &&
+    !std::is_same_v<T, char8_t> && !std::is_same_v<T, char16_t> && !std::is_same_v<T, char32_t> && sizeof(T) != 2;
+
+}  // namespace detail
+
+// The C++ types that have a DType: integers of 1, 4 or 8 bytes (bool and the character types excepted), std::byte
+// (uint8), col::float16, col::bfloat16, float and double. A view of anything else does not compile.
+template <class T>
+concept TensorElement = detail::is_integer_element<std::remove_cv_t<T>> ||
+                        std::same_as<std::remove_cv_t<T>, std::byte> || std::same_as<std::remove_cv_t<T>, float16> ||
+                        std::same_as<std::remove_cv_t<T>, bfloat16> || std::same_as < std::remove_cv_t<T>,
+float > || std::same_as<std::remove_cv_t<T>, double>;
+
+// The DType of a C++ element type.
+template <TensorElement T>
+constexpr DType dtype_of() noexcept {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::same_as<U, std::byte>)
+    return DType::uint8;
+  else if constexpr (std::same_as<U, float16>)
+    return DType::float16;
+  else if constexpr (std::same_as<U, bfloat16>)
+    return DType::bfloat16;
+  else if constexpr (std::same_as<U, float>)
+    return DType::float32;
+  else if constexpr (std::same_as<U, double>)
+    return DType::float64;
+  else if constexpr (sizeof(U) == 1)
+    return std::is_signed_v<U> ? DType::int8 : DType::uint8;
+  else if constexpr (sizeof(U) == 4)
+    return std::is_signed_v<U> ? DType::int32 : DType::uint32;
+  else
+    return std::is_signed_v<U> ? DType::int64 : DType::uint64;
+}
+
+// ---- Reduction operators --------------------------------------------------------------------------------------------
+
+enum class ReduceOp : std::uint8_t { sum, product, min, max, avg, band, bor, bxor };
+inline constexpr int kReduceOpCount = 8;
+
+COL_EXPORT std::string_view to_string(ReduceOp op) noexcept;
+// The ReduceOp of that name; throws invalid_argument listing the valid names.
+COL_EXPORT ReduceOp reduce_op_from_string(std::string_view name);
+
+// What a reduction does with two elements. Implicit from ReduceOp, so `{.op = col::ReduceOp::max}` works.
+//
+// Integers wrap; integer avg rounds toward zero; min and max propagate NaN; the bitwise operators take integer types
+// only (a floating type is invalid_argument when the collective is called).
+class COL_EXPORT Op {
+ public:
+  enum class Kind : std::uint8_t { builtin, premul_sum, user };
+
+  // result[i] = left[i] op right[i] for i in [0, count). `result` may be the same memory as `left` or `right`, and
+  // overlaps them in no other way. Must not throw; is called from the thread that called the collective.
+  using UserFunction =
+      std::function<void(const void* left, const void* right, void* result, std::size_t count, DType dtype)>;
+
+  Op(ReduceOp op = ReduceOp::sum) noexcept;  // NOLINT(google-explicit-constructor): meant to be implicit
+
+  // Every rank's input is multiplied by `scale` (its own) before the sum. For integer types `scale` must be a whole
+  // number.
+  static Op premul_sum(double scale);
+
+  // An associative function of the user's. A function that is not commutative is applied in rank order.
+  static Op user(UserFunction function, bool commutative, std::string name = "user");
+
+  Kind kind() const noexcept { return kind_; }
+  ReduceOp reduce_op() const noexcept { return op_; }  // sum for premul_sum; sum, and without meaning, for user
+  double scale() const noexcept { return scale_; }
+  bool commutative() const noexcept;
+  const UserFunction& user_function() const;  // Requires: kind() == Kind::user
+  // "sum", "premul_sum", or the user's name: what ranks compare when they check that they agree.
+  std::string_view name() const noexcept;
+
+ private:
+  struct User;
+  Kind kind_ = Kind::builtin;
+  ReduceOp op_ = ReduceOp::sum;
+  double scale_ = 1.0;
+  std::shared_ptr<const User> user_;  // shared: an Op is a value, copied into requests that outlive the caller's
+};
+
+// ---- Where, and on which backend ------------------------------------------------------------------------------------
+
+enum class Backend : std::uint8_t { automatic, shm, gloo, nccl };
+
+COL_EXPORT std::string_view to_string(Backend backend) noexcept;
+// The Backend of that name ("auto" is accepted for automatic); throws invalid_argument listing the valid names.
+COL_EXPORT Backend backend_from_string(std::string_view name);
+
+struct Device {
+  enum class Type : std::uint8_t { cpu, cuda };
+  Type type = Type::cpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+
+// A CUDA stream (cudaStream_t) for calls on device memory; null means "ordered after everything by the library".
+struct Stream {
+  void* handle = nullptr;
+};
+
+// ---- Tensor views ---------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+template <class R>
+using element_of = std::remove_reference_t<std::ranges::range_reference_t<R>>;
+
+// A contiguous range of supported elements whose memory the caller still owns after the expression: an lvalue, or a
+// borrowed range such as std::span.
+template <class R>
+concept TensorRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && TensorElement<element_of<R>>;
+
+template <class R>
+concept WritableTensorRange = TensorRange<R> && std::ranges::borrowed_range<R> && !std::is_const_v<element_of<R>>;
+
+[[noreturn]] COL_EXPORT void throw_bad_dlpack(const char* what);
+COL_EXPORT DType dtype_from_dlpack(int code, int bits, int lanes);
+COL_EXPORT Device device_from_dlpack(int device_type, int device_id);
+
+}  // namespace detail
+
+// A contiguous array of `count` elements that somebody else owns. The memory must stay valid and, for an input,
+// unchanged until the call (or the Work) that uses it has ended.
+struct TensorView {
+  void* data = nullptr;
+  std::size_t count = 0;  // elements
+  DType dtype = DType::uint8;
+  Device device{};
+
+  constexpr TensorView() = default;
+  constexpr TensorView(void* data_, std::size_t count_, DType dtype_, Device device_ = {}) noexcept
+      : data(data_), count(count_), dtype(dtype_), device(device_) {}
+
+  // Implicit from std::vector, std::array, C arrays, std::span … of a TensorElement.
+  template <class R>
+  requires detail::WritableTensorRange<R>
+  constexpr TensorView(R&& range) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
+      : data(std::ranges::data(range)), count(std::ranges::size(range)), dtype(dtype_of<detail::element_of<R>>()) {}
+
+  // From a DLTensor (github.com/dmlc/dlpack), or any struct with its members, so that no header of it is needed.
+  // Throws invalid_argument for a dtype without a DType, a device that is neither CPU nor CUDA, a tensor that is not
+  // contiguous in C order.
+  template <class DLTensor>
+  static TensorView from_dlpack(const DLTensor& tensor);
+
+  constexpr bool empty() const noexcept { return count == 0; }
+  std::size_t bytes() const noexcept { return count * size_of(dtype); }
+  // `n` elements from element `offset`. Requires: offset + n <= count.
+  TensorView slice(std::size_t offset, std::size_t n) const noexcept {
+    return {static_cast<std::byte*>(data) + offset * size_of(dtype), n, dtype, device};
+  }
+};
+
+// The read-only twin: what a collective takes as its input, and never writes.
+struct ConstTensorView {
+  const void* data = nullptr;
+  std::size_t count = 0;  // elements
+  DType dtype = DType::uint8;
+  Device device{};
+
+  constexpr ConstTensorView() = default;
+  constexpr ConstTensorView(const void* data_, std::size_t count_, DType dtype_, Device device_ = {}) noexcept
+      : data(data_), count(count_), dtype(dtype_), device(device_) {}
+  constexpr ConstTensorView(const TensorView& view) noexcept  // NOLINT(google-explicit-constructor)
+      : data(view.data), count(view.count), dtype(view.dtype), device(view.device) {}
+
+  template <class R>
+  requires detail::TensorRange<const R>
+  constexpr ConstTensorView(const R& range) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
+      : data(std::ranges::data(range)),
+        count(std::ranges::size(range)),
+        dtype(dtype_of<detail::element_of<const R>>()) {}
+
+  constexpr bool empty() const noexcept { return count == 0; }
+  std::size_t bytes() const noexcept { return count * size_of(dtype); }
+  ConstTensorView slice(std::size_t offset, std::size_t n) const noexcept {
+    return {static_cast<const std::byte*>(data) + offset * size_of(dtype), n, dtype, device};
+  }
+};
+
+template <class DLTensor>
+TensorView TensorView::from_dlpack(const DLTensor& tensor) {
+  const DType dtype = detail::dtype_from_dlpack(
+      static_cast<int>(tensor.dtype.code), static_cast<int>(tensor.dtype.bits), static_cast<int>(tensor.dtype.lanes));
+  const Device device = detail::device_from_dlpack(static_cast<int>(tensor.device.device_type),
+                                                   static_cast<int>(tensor.device.device_id));
+  std::size_t count = 1;
+  for (int i = 0; i < tensor.ndim; ++i) {
+    if (tensor.shape[i] < 0) detail::throw_bad_dlpack("a negative extent");
+    if (__builtin_mul_overflow(count, static_cast<std::size_t>(tensor.shape[i]), &count))
+      detail::throw_bad_dlpack("more elements than memory can hold");
+  }
+  if (count == 0) return {static_cast<void*>(nullptr), 0, dtype, device};  // its strides mean nothing
+  std::size_t stride = 1;
+  for (int i = tensor.ndim; i-- > 0;) {
+    const auto extent = tensor.shape[i];
+    if (tensor.strides != nullptr && extent > 1 && tensor.strides[i] != static_cast<std::int64_t>(stride))
+      detail::throw_bad_dlpack("strides that are not contiguous in C order; make it contiguous first");
+    stride *= static_cast<std::size_t>(extent);
+  }
+  return {static_cast<std::byte*>(tensor.data) + tensor.byte_offset, count, dtype, device};
+}
+
+}  // namespace col
