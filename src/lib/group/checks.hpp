@@ -1,0 +1,24 @@
+// What a call of a collective must satisfy, checked before any data moves. Each throws invalid_argument.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+namespace col::group {
+
+struct Shape {
+  std::string_view group;
+  int rank = 0;
+  int size = 1;
+};
+
+// Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.
+void check(const Request& request, const Shape& shape);
+
+void check_peer(int peer, std::string_view role, const Shape& shape);
+void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape);
+
+}  // namespace col::group

@@ -1,0 +1,45 @@
+#include "group/describe.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/hash.hpp"
+
+namespace col::group {
+namespace {
+
+// The view whose count all ranks share.
+ConstTensorView common_view(const Request& request) {
+  const bool out = request.collective == Collective::broadcast || request.collective == Collective::scatter;
+  return out ? ConstTensorView(request.out) : request.in;
+}
+
+bool is_reduction(Collective c) { return c == Collective::allreduce || c == Collective::reduce; }
+
+bool is_rooted(Collective c) {
+  return c == Collective::reduce || c == Collective::broadcast || c == Collective::gather || c == Collective::scatter;
+}
+
+}  // namespace
+
+std::string describe(const Request& request) {
+  const Collective c = request.collective;
+  std::string text(to_string(c));
+  if (c == Collective::barrier) return text;
+  const ConstTensorView view = common_view(request);
+  if (c == Collective::allgatherv)
+    text += fmt::format(" of [{}] {}", fmt::join(request.out_counts, ","), to_string(view.dtype));
+  else if (c == Collective::alltoallv)
+    text += fmt::format(" of {}", to_string(view.dtype));
+  else
+    text += fmt::format(" of {} {}", view.count, to_string(view.dtype));
+  if (is_reduction(c)) text += fmt::format(", {}", request.op.name());
+  if (is_rooted(c)) text += fmt::format(", root {}", request.root);
+  return text;
+}
+
+std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request) {
+  return core::Hash().add(group_token).add(sequence).add(describe(request)).value();
+}
+
+}  // namespace col::group

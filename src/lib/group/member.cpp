@@ -1,0 +1,76 @@
+#include "group/member.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include <col/error.hpp>
+
+namespace col::group {
+namespace {
+
+using nlohmann::json;
+
+// Names are arbitrary bytes, JSON strings are UTF-8: replace what is not, the fields are for messages and comparison.
+std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+template <class Read>
+auto parse(std::string_view what, std::string_view text, Read read) {
+  try {
+    return read(json::parse(text));
+  } catch (const json::exception& e) {
+    throw Error(ErrorCode::internal,
+                fmt::format("the {} in the store cannot be read ({}); is the store shared with another program?", what,
+                            e.what()));
+  }
+}
+
+}  // namespace
+
+std::string Member::encode() const {
+  return dump(json{{"world_size", world_size},
+                   {"backend", backend},
+                   {"protocol", protocol},
+                   {"nonce", nonce},
+                   {"rank", peer.rank},
+                   {"global_rank", peer.global_rank},
+                   {"pid", peer.pid},
+                   {"hostname", peer.hostname},
+                   {"boot_id", peer.boot_id},
+                   {"network_namespace", peer.network_namespace}});
+}
+
+Member Member::decode(std::string_view text) {
+  return parse("announcement of a rank", text, [](const json& value) {
+    Member member;
+    value.at("world_size").get_to(member.world_size);
+    value.at("backend").get_to(member.backend);
+    value.at("protocol").get_to(member.protocol);
+    value.at("nonce").get_to(member.nonce);
+    value.at("rank").get_to(member.peer.rank);
+    value.at("global_rank").get_to(member.peer.global_rank);
+    value.at("pid").get_to(member.peer.pid);
+    value.at("hostname").get_to(member.peer.hostname);
+    value.at("boot_id").get_to(member.peer.boot_id);
+    value.at("network_namespace").get_to(member.peer.network_namespace);
+    return member;
+  });
+}
+
+std::string GroupRecord::encode() const {
+  return dump(json{{"world_size", world_size}, {"backend", backend}, {"ranks", global_ranks}});
+}
+
+GroupRecord GroupRecord::decode(std::string_view text) {
+  return parse("record of a group", text, [](const json& value) {
+    GroupRecord record;
+    value.at("world_size").get_to(record.world_size);
+    value.at("backend").get_to(record.backend);
+    value.at("ranks").get_to(record.global_ranks);
+    return record;
+  });
+}
+
+std::string record_key(std::string_view group) { return "group record/" + std::string(group); }
+
+}  // namespace col::group
