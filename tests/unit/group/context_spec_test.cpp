@@ -1,0 +1,89 @@
+// What the environment says, and what is wrong with it.
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include <col/group.hpp>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace {
+
+// Sets variables for the length of a test; the program has no other threads then.
+class Environment {
+ public:
+  explicit Environment(const std::map<std::string, std::string>& values) : values_(values) {
+    for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Environment() {
+    for (const auto& [name, value] : values_) unsetenv(name.c_str());
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+std::string message(const std::map<std::string, std::string>& values) {
+  const Environment environment(values);
+  try {
+    col::ContextSpec::from_environment();
+  } catch (const col::Error& error) {
+    CHECK(error.code() == col::ErrorCode::invalid_argument);
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error.message();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("environment: nothing set is a world of one", "[group]") {
+  const col::ContextSpec spec = col::ContextSpec::from_environment();
+  CHECK(spec.rank == 0);
+  CHECK(spec.world_size == 1);
+  CHECK(spec.store == nullptr);
+}
+
+TEST_CASE("environment: a rank outside its world is refused", "[group]") {
+  CHECK(says(message({{"COL_RANK", "9"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK=9 is not below COL_WORLD_SIZE=4"));
+}
+
+TEST_CASE("environment: half a description is refused", "[group]") {
+  CHECK(says(message({{"COL_RANK", "0"}}), "COL_WORLD_SIZE is not"));
+  CHECK(says(message({{"COL_WORLD_SIZE", "2"}}), "COL_RANK is not"));
+  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}}), "COL_STORE is not set"));
+}
+
+TEST_CASE("environment: values that are no numbers, stores or durations are refused by name", "[group]") {
+  CHECK(says(message({{"COL_RANK", "two"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK"));
+  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "0"}}), "COL_WORLD_SIZE"));
+  CHECK(says(message({{"COL_TIMEOUT", "soon"}}), "COL_TIMEOUT"));
+  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}, {"COL_STORE", "ftp://x"}}), "file:///"));
+}
+
+TEST_CASE("environment: a complete description is taken, with a control page made when none is given", "[group]") {
+  const col::test::TempDir dir;
+  const Environment environment({{"COL_RANK", "1"},
+                                 {"COL_WORLD_SIZE", "2"},
+                                 {"COL_STORE", "file://" + dir / "store"},
+                                 {"COL_JOB_ID", "j"},
+                                 {"COL_TIMEOUT", "7s"}});
+  const col::ContextSpec spec = col::ContextSpec::from_environment();
+  CHECK(spec.rank == 1);
+  CHECK(spec.world_size == 2);
+  CHECK(spec.local_rank == 1);
+  CHECK(spec.timeout == std::chrono::seconds(7));
+  CHECK(spec.job_id == "j");
+  REQUIRE(spec.store != nullptr);
+  REQUIRE(spec.control != nullptr);
+  CHECK(spec.control->local_ranks() == 2);
+  CHECK(spec.store->num_keys() == 0);  // the page lies beside the keys and is none
+  const col::ContextSpec other = col::ContextSpec::from_environment();
+  spec.control->abort({col::ErrorCode::aborted, 0, "x"});
+  CHECK(other.control->aborted());
+}

@@ -1,0 +1,221 @@
+#include "group/diagnosis.hpp"
+
+#include <array>
+#include <barrier>
+#include <functional>
+#include <latch>
+#include <optional>
+#include <thread>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "unit/group/stuck_backend.hpp"
+
+using namespace std::chrono_literals;
+using col::ErrorCode;
+using col::test::Outcome;
+
+namespace {
+
+col::Group join(col::Context& context, int rank, int size) {
+  col::test::register_stuck_backend();
+  return context.init_group({.rank = rank, .world_size = size, .backend_name = "stuck"});
+}
+
+// What each rank does with the group, when ranks do different things.
+using Call = std::function<void(col::Group&)>;
+
+std::vector<Outcome> run_calls(const std::vector<Call>& calls) {
+  const int n = static_cast<int>(calls.size());
+  return col::test::run_threads(n, [&](int rank, col::Context& context) {
+    col::Group group = join(context, rank, n);
+    calls[static_cast<std::size_t>(rank)](group);
+  });
+}
+
+Call allreduce(std::size_t count, col::Options options = {}) {
+  return [=](col::Group& group) {
+    std::vector<float> data(count);
+    group.allreduce(data, options);
+  };
+}
+
+void check_all_say(const std::vector<Outcome>& outcomes, ErrorCode code, int culprit, const std::string& words) {
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == code);
+    CHECK(outcome.error_rank == culprit);
+    CHECK(outcome.text.find(words) != std::string::npos);
+    CHECK(outcome.text.find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("diagnosis: a different count is a mismatch that names the odd rank on every rank", "[group]") {
+  const auto outcomes = run_calls({allreduce(8), allreduce(8), allreduce(9), allreduce(8)});
+  check_all_say(outcomes, ErrorCode::mismatch, 2, "rank 2 called allreduce of 9 float32");
+  for (const Outcome& outcome : outcomes) CHECK(outcome.seconds < 5);
+}
+
+TEST_CASE("diagnosis: a different operation, dtype, root and operator are found", "[group]") {
+  const Call ints = [](col::Group& group) {
+    std::vector<int> data(8);
+    group.allreduce(data);
+  };
+  const auto broadcast = [](int root) {
+    return [root](col::Group& group) {
+      std::vector<float> data(8);
+      group.broadcast(data, {.root = root});
+    };
+  };
+  check_all_say(run_calls({allreduce(8), ints, allreduce(8)}), ErrorCode::mismatch, 1, "allreduce of 8 int32");
+  check_all_say(run_calls({broadcast(0), allreduce(8), allreduce(8)}), ErrorCode::mismatch, 0, "broadcast of 8 float32");
+  check_all_say(run_calls({broadcast(0), broadcast(0), broadcast(1)}), ErrorCode::mismatch, 2, "root 1");
+  check_all_say(run_calls({allreduce(8), allreduce(8), allreduce(8, {.op = col::ReduceOp::max})}), ErrorCode::mismatch, 2,
+                "float32, max");
+}
+
+TEST_CASE("diagnosis: between two ranks nobody is odd, both calls are shown", "[group]") {
+  const auto outcomes = run_calls({allreduce(8), allreduce(9)});
+  check_all_say(outcomes, ErrorCode::mismatch, -1, "rank 0 called allreduce of 8 float32, sum; rank 1 called allreduce of 9");
+}
+
+TEST_CASE("diagnosis: a send and a recv of unequal counts are a mismatch on both", "[group]") {
+  const auto outcomes = run_calls({[](col::Group& group) { group.send(std::array<int, 4>{}, 1); },
+                                   [](col::Group& group) {
+                                     std::array<int, 3> data;
+                                     group.recv(data, 0);
+                                   }});
+  check_all_say(outcomes, ErrorCode::mismatch, -1, "message of 4 int32 from rank 0 to rank 1");
+}
+
+TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time", "[group]") {
+  std::latch others_done(2);
+  const Call absent = [&](col::Group&) { others_done.wait(); };
+  const Call present = [&](col::Group& group) {
+    std::vector<float> data(8);
+    try {
+      group.allreduce(data, {.timeout = 400ms});
+    } catch (...) {
+      others_done.count_down();
+      throw;
+    }
+  };
+  const auto outcomes = run_calls({present, absent, present});
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[1].good);
+  for (const int rank : {0, 2}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ErrorCode::timeout);
+    CHECK(outcome.error_rank == 1);
+    CHECK(outcome.text.find("rank 1 did not enter it") != std::string::npos);
+    CHECK(outcome.seconds < 4);
+  }
+}
+
+TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[group]") {
+  constexpr int kRanks = 3;
+  std::barrier<> entered(kRanks);
+  const auto outcomes = col::test::run_threads(kRanks, [&](int rank, col::Context& context) {
+    col::Group group = join(context, rank, kRanks);
+    entered.arrive_and_wait();
+    if (rank == 2) {
+      context.spec().control->abort({ErrorCode::peer_lost, 2, "rank 2 exited with code 7"});
+      return;
+    }
+    std::vector<float> data(8);
+    group.allreduce(data);
+  });
+  INFO(col::test::show(outcomes));
+  for (const int rank : {0, 1}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ErrorCode::peer_lost);
+    CHECK(outcome.error_rank == 2);
+    CHECK(outcome.text.find("rank 2 exited with code 7") != std::string::npos);
+    CHECK(outcome.seconds < 2);
+  }
+}
+
+TEST_CASE("diagnosis: without a launcher, the control page shows that a process has died", "[group]") {
+  const auto outcomes = col::test::run_processes(3, [](int rank, col::Context& context) {
+    col::Group group = join(context, rank, 3);
+    if (rank == 1) kill(getpid(), SIGKILL);
+    std::vector<float> data(8);
+    group.allreduce(data);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[1].signal == SIGKILL);
+  for (const int rank : {0, 2}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ErrorCode::peer_lost);
+    CHECK(outcome.error_rank == 1);
+    CHECK(outcome.seconds < 2);
+  }
+}
+
+TEST_CASE("diagnosis: a broken group says so at the next call, and can be created anew", "[group]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    for (int round = 0; round < 2; ++round) {
+      col::Group group = join(context, rank, 2);
+      std::vector<float> data(rank == 0 ? 4u : 5u);
+      const auto code_of = [&] {
+        try {
+          group.allreduce(data);
+        } catch (const col::Error& error) {
+          return std::string(to_string(error.code())) + " " + error.message();
+        }
+        return std::string("no error");
+      };
+      col::test::expect(code_of().starts_with("mismatch"));
+      const std::string again = code_of();
+      col::test::expect(again.starts_with("aborted") && again.find("broke before") != std::string::npos, again);
+      col::test::expect(context.destroy_group("default"));
+      const std::string gone = code_of();
+      col::test::expect(gone.starts_with("not_initialized"), gone);
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced", "[group]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    col::Group group = join(context, rank, 2);
+    if (rank == 1) return;
+    // Whichever thread comes second is refused at once; the first one waits for rank 1 until its deadline.
+    const auto call = [&group] {
+      std::vector<float> data(1);
+      try {
+        group.allreduce(data, {.timeout = 1s});
+      } catch (const col::Error& error) {
+        return error;
+      }
+      return col::Error(ErrorCode::internal, "a call that can never end has ended");
+    };
+    std::optional<col::Error> other;
+    {
+      std::latch both(2);
+      std::jthread thread([&] {
+        both.arrive_and_wait();
+        other = call();
+      });
+      both.arrive_and_wait();
+      const col::Error own = call();
+      thread.join();
+      const col::Error& refused = own.code() == ErrorCode::invalid_argument ? own : *other;
+      const col::Error& waited = own.code() == ErrorCode::invalid_argument ? *other : own;
+      col::test::expect(refused.code() == ErrorCode::invalid_argument, refused.what());
+      col::test::expect(refused.message().find("another thread") != std::string::npos, refused.what());
+      col::test::expect(waited.code() == ErrorCode::timeout, waited.what());
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}

@@ -1,0 +1,209 @@
+#include "group/rendezvous.hpp"
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+#include "unit/group/stuck_backend.hpp"
+
+using namespace std::chrono_literals;
+using col::ErrorCode;
+using col::test::Outcome;
+
+namespace {
+
+col::GroupSpec stuck(int rank, int size, std::string name = "default") {
+  col::test::register_stuck_backend();
+  return {.name = std::move(name), .rank = rank, .world_size = size, .backend_name = "stuck"};
+}
+
+bool says(const Outcome& outcome, const std::string& words) { return outcome.text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("rendezvous: ranks that agree know one another", "[group]") {
+  const auto outcomes = col::test::run_threads(8, [](int rank, col::Context& context) {
+    const col::Group group = context.init_group(stuck(rank, 8));
+    col::test::expect(group.rank() == rank && group.size() == 8);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: a world size that disagrees is found at once and names who", "[group]") {
+  const auto outcomes = col::test::run_threads(
+      3, [](int rank, col::Context& context) { context.init_group(stuck(rank, rank == 2 ? 4 : 3)); });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(says(outcome, "ranks disagree on the world size"));
+    CHECK(says(outcome, "4"));
+    CHECK(outcome.seconds < 3);
+  }
+  CHECK(outcomes[0].error_rank == 2);
+  CHECK(outcomes[1].error_rank == 2);
+}
+
+TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {
+  // Rank 2 was told of a world of three, ranks 0 and 1 of two: they could meet without it.
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    if (rank != 2) {
+      auto scope = col::make_prefix_store(context.spec().store, "job/test#0");
+      scope = col::make_prefix_store(scope, "group/0/default");
+      scope->wait_for("member/2", 10s);
+    }
+    context.init_group(stuck(rank, rank == 2 ? 3 : 2));
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(says(outcome, "world size"));
+  }
+}
+
+TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
+  col::test::register_stuck_backend();
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    const auto scope = col::make_prefix_store(context.spec().store, "scope");
+    col::group::Member self;
+    self.world_size = 2;
+    self.backend = rank == 0 ? "gloo" : "shm";
+    self.peer.rank = rank;
+    col::WaitContext wait(col::Deadline::after(5s));
+    col::group::meet("g", self, *scope, wait);
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(says(outcome, "backend"));
+    CHECK(says(outcome, "'shm'"));
+  }
+}
+
+TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    col::GroupSpec spec = stuck(rank, 4);
+    spec.timeout = 300ms;
+    context.init_group(spec);
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::timeout);
+    CHECK(says(outcome, "ranks 2, 3 to join group 'default'"));
+    CHECK(outcome.seconds < 3);
+  }
+}
+
+TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
+  col::test::RankOptions options;
+  options.control_page = false;
+  std::atomic<int> started{0};
+  const auto outcomes = col::test::run_threads(3, [&](int, col::Context& context) {
+    col::GroupSpec spec = stuck(started.fetch_add(1) == 0 ? 0 : 1, 3);
+    spec.timeout = 500ms;
+    context.init_group(spec);
+  }, options);
+  INFO(col::test::show(outcomes));
+  int refused = 0;
+  for (const Outcome& outcome : outcomes) {
+    if (outcome.code == ErrorCode::already_initialized) {
+      ++refused;
+      CHECK(says(outcome, "started twice"));
+      CHECK(outcome.error_rank == 1);
+    }
+  }
+  CHECK(refused == 1);
+}
+
+TEST_CASE("rendezvous: ranks of different jobs never meet, and are told so", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context&) {
+    col::ContextSpec spec;
+    spec.rank = rank;
+    spec.world_size = 2;
+    spec.store = store;
+    spec.job_id = rank == 0 ? "monday" : "tuesday";
+    col::Context context(spec);
+    col::GroupSpec group = stuck(rank, 2);
+    group.timeout = 1s;
+    context.init_group(group);
+  });
+  INFO(col::test::show(outcomes));
+  // Both wait for the other one; the first to give up has read the other's notice for certain.
+  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::mismatch);
+  CHECK(says(outcomes[0], "tuesday"));
+  CHECK(says(outcomes[1], "monday"));
+}
+
+TEST_CASE("rendezvous: an older generation's keys are never seen", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto run = [&](int restart_count) {
+    return col::test::run_threads(2, [&, restart_count](int rank, col::Context&) {
+      col::ContextSpec spec;
+      spec.rank = rank;
+      spec.world_size = 2;
+      spec.store = store;
+      spec.restart_count = restart_count;
+      col::Context context(spec);
+      if (restart_count == 0 && rank == 1) return;  // the first attempt dies half way: rank 0's keys stay
+      col::GroupSpec group = stuck(rank, 2);
+      group.timeout = restart_count == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(10000);
+      context.init_group(group);
+    });
+  };
+  CHECK(run(0)[0].code == ErrorCode::timeout);
+  const auto outcomes = run(1);
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: any name works, and names cannot be confused", "[group]") {
+  const std::vector<std::string> names{"a/b", "a", "b", "/", "..", "%", "a%2Fb", std::string("nul\0x", 5), "\xff", " "};
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+    for (const std::string& name : names) context.init_group(stuck(rank, 2, name));
+    for (const std::string& name : names) col::test::expect(context.group(name).name() == name);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: a group can be destroyed and made again many times, leaving no keys", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context&) {
+    col::ContextSpec spec;
+    spec.rank = rank;
+    spec.world_size = 2;
+    spec.store = store;
+    col::Context context(spec);
+    for (int i = 0; i < 50; ++i) {
+      context.init_group(stuck(rank, 2));
+      context.destroy_group("default");
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  // The group's record stays, for those who adopt it, and what this backend leaves behind: two keys a round.
+  CHECK(store->num_keys() == 1 + 50 * 2);
+}
+
+TEST_CASE("rendezvous: wrong arguments are refused before anybody waits", "[group]") {
+  col::ContextSpec spec;
+  col::Context context(spec);
+  const auto code = [&](const col::GroupSpec& group) {
+    try {
+      context.init_group(group);
+    } catch (const col::Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  CHECK(code({.name = ""}) == ErrorCode::invalid_argument);
+  CHECK(code({.world_size = 0}) == ErrorCode::invalid_argument);
+  CHECK(code({.rank = 2, .world_size = 2}) == ErrorCode::invalid_argument);
+  CHECK(code({.rank = -1, .world_size = 2}) == ErrorCode::invalid_argument);
+  CHECK(code(stuck(0, 2)) == ErrorCode::invalid_argument);  // no store
+  CHECK(code({.rank = 0, .world_size = 2, .backend_name = "nosuch"}) == ErrorCode::unavailable);
+  CHECK_FALSE(context.is_initialized("default"));
+}

@@ -1,0 +1,51 @@
+#include "unit/group/stuck_backend.hpp"
+
+#include <array>
+#include <string>
+#include <thread>
+
+#include <col/backend.hpp>
+
+namespace col::test {
+namespace {
+
+class StuckChannel final : public Channel {
+ public:
+  Ticket post_send(int, std::uint64_t, ConstTensorView) override { return {1}; }
+  Ticket post_recv(int, std::uint64_t, TensorView) override { return {1}; }
+  bool test(Ticket) override { return false; }
+  void wait(Ticket, WaitContext& wait) override { never(wait); }
+  std::span<const NativeEntry> native_entries() const override { return kEntries; }
+  void native(const Request&, WaitContext& wait) override { never(wait); }
+  void abort(const Error&) noexcept override {}
+
+ private:
+  static constexpr std::array kEntries = {NativeEntry{Collective::allreduce, "stuck"}};
+
+  static void never(WaitContext& wait) {
+    for (;;) {
+      wait.check();
+      std::this_thread::sleep_for(wait.slice());  // the wait itself is the subject: nothing ever happens
+    }
+  }
+};
+
+class StuckBackend final : public BackendFactory {
+ public:
+  std::string_view name() const override { return "stuck"; }
+  std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    request.store->set(std::to_string(request.rank), "here");
+    for (int rank = 0; rank < request.size; ++rank) request.store->wait(std::to_string(rank), wait);
+    return std::make_unique<StuckChannel>();
+  }
+  std::string describe(const ConnectRequest&) const override { return "no interface"; }
+};
+
+}  // namespace
+
+void register_stuck_backend() {
+  if (find_backend("stuck") == nullptr) register_backend(std::make_unique<StuckBackend>());
+}
+
+}  // namespace col::test

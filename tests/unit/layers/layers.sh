@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Includes go one way: docs/architecture.md. usage: layers.sh ROOT
+set -euo pipefail
+cd "$1"
+
+bad=0
+report() { printf 'layers: %s\n' "$1"; bad=1; }
+
+# rule FOLDER LAYER…: sources in FOLDER may include "LAYER/…" of these layers only, besides <…>.
+rule() {
+  local folder=$1 allowed line file included
+  shift
+  allowed=" $* "
+  [ -d "$folder" ] || return 0
+  while IFS= read -r line; do
+    file=${line%%:*}
+    included=$(sed -E 's/.*#include "([^"]+)".*/\1/' <<<"$line")
+    case $allowed in
+      *" ${included%%/*} "*) ;;
+      *) report "$file includes \"$included\"; $folder may only use:$allowed(see docs/architecture.md)" ;;
+    esac
+  done < <(grep -rnE --include='*.cpp' --include='*.hpp' '^\s*#\s*include "' "$folder" | sed -E 's/:[0-9]+:/:/')
+}
+
+rule src/lib/core core
+rule src/lib/store core store
+rule src/lib/plan core plan
+for backend in src/lib/backend/*/; do
+  [ -d "$backend" ] && rule "${backend%/}" core store "backend"
+done
+rule src/lib/exec core plan exec
+rule src/lib/group core store plan backend exec group
+for tool in src/tools/*/; do
+  [ -d "$tool" ] && rule "${tool%/}" common launch "$(basename "$tool")"
+done
+
+# A backend sees its own folder and nothing of its siblings.
+for backend in src/lib/backend/*/; do
+  [ -d "$backend" ] || continue
+  own=$(basename "$backend")
+  while IFS= read -r line; do
+    report "$line: a backend includes a sibling"
+  done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include "backend/[a-z_]+/' "$backend" |
+    grep -vE "#include \"backend/$own/" || true)
+done
+
+# Foreign headers of a backend stay inside it.
+while IFS= read -r line; do
+  report "$line: gloo's headers belong into src/lib/backend/gloo"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"]gloo/' src | grep -v '^src/lib/backend/gloo/' || true)
+
+# Public headers include public headers and the standard library.
+while IFS= read -r line; do
+  report "$line: a public header includes a private one"
+done < <(grep -rnE '#include "' src/lib/include || true)
+
+# Tools and examples use the public interface.
+while IFS= read -r line; do
+  report "$line: examples use <col/...> alone"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include "(core|store|plan|backend|exec|group)/' src/tools src/examples 2>/dev/null || true)
+
+# One place reads the environment of the library.
+while IFS= read -r line; do
+  report "$line: use core/env.hpp"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '\b(secure_)?getenv\(' src/lib | grep -v '^src/lib/core/env.cpp:' || true)
+
+exit $bad

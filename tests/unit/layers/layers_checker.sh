@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The checker itself: each planted fault must be reported. usage: layers_checker.sh LAYERS_SH
+set -euo pipefail
+checker=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+plant() {  # plant FILE TEXT: a tree with this one file must be refused
+  rm -rf "${dir:?}/src"
+  mkdir -p "$dir/src/lib/include" "$dir/src/tools" "$dir/src/examples" "$dir/$(dirname "$1")"
+  printf '%s\n' "$2" >"$dir/$1"
+  if bash "$checker" "$dir" >"$dir/out" 2>&1; then
+    printf 'not found: %s in %s\n' "$2" "$1" >&2
+    exit 1
+  fi
+  grep -q "^layers: .*$(basename "$1")" "$dir/out" || { cat "$dir/out" >&2; exit 1; }
+}
+
+plant src/lib/core/a.cpp '#include "store/file_store.hpp"'
+plant src/lib/store/a.cpp '#include "group/state.hpp"'
+plant src/lib/backend/gloo/a.cpp '#include "group/state.hpp"'
+plant src/lib/backend/shm/a.cpp '#include "backend/gloo/channel.hpp"'
+plant src/lib/group/a.cpp '#include <gloo/barrier.h>'
+plant src/lib/include/a.hpp '#include "core/env.hpp"'
+plant src/tools/colrun/a.cpp '#include "core/env.hpp"'
+plant src/examples/a.cpp '#include "core/env.hpp"'
+plant src/lib/group/a.cpp 'auto x = getenv("COL_RANK");'
+
+rm -rf "${dir:?}/src"
+mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools" "$dir/src/examples"
+printf '#include "core/env.hpp"\n' >"$dir/src/lib/store/a.cpp"
+bash "$checker" "$dir"
