@@ -37,16 +37,16 @@ COL_EXPORT std::string_view to_string(Collective collective) noexcept;
 //   barrier             no buffer
 struct Request {
   Collective collective = Collective::barrier;
-  ConstTensorView in;
-  TensorView out;
-  std::span<const std::size_t> in_counts;   // v-forms: elements per rank, in rank order
-  std::span<const std::size_t> out_counts;
-  Op op;
+  ConstTensorView in = {};
+  TensorView out = {};
+  std::span<const std::size_t> in_counts = {};   // v-forms: elements per rank, in rank order
+  std::span<const std::size_t> out_counts = {};
+  Op op = {};
   int root = 0;
   // Hash of (group, sequence, collective, dtype, reduce op, root, count). Calls that do not match never share it, so
   // a backend that keys its messages by it can never pair them.
   std::uint64_t fingerprint = 0;
-  Stream stream;
+  Stream stream = {};
   // For native(): the name of one of native_entries(); empty: the backend chooses among those of `collective`.
   std::string_view algorithm = {};
 };

@@ -1,0 +1,79 @@
+// How the kernels of reduce.cpp see the elements of a dtype: loaded and stored bytewise (buffers need neither alignment
+// nor the kernel's exact type), computed in a type in which nothing overflows into undefined behaviour.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <col/types.hpp>
+
+#include "core/half.hpp"
+
+namespace col::core {
+
+template <DType kDType>
+struct Element;
+
+// Storage is what lies in memory, Compute what an operator works on.
+template <class T>
+struct PlainElement {
+  using Storage = T;
+  using Compute = T;
+  static Compute widen(Storage value) noexcept { return value; }
+  static Storage narrow(Compute value) noexcept { return value; }
+};
+
+template <>
+struct Element<DType::int8> : PlainElement<std::int8_t> {};
+template <>
+struct Element<DType::uint8> : PlainElement<std::uint8_t> {};
+template <>
+struct Element<DType::int32> : PlainElement<std::int32_t> {};
+template <>
+struct Element<DType::uint32> : PlainElement<std::uint32_t> {};
+template <>
+struct Element<DType::int64> : PlainElement<std::int64_t> {};
+template <>
+struct Element<DType::uint64> : PlainElement<std::uint64_t> {};
+template <>
+struct Element<DType::float32> : PlainElement<float> {};
+template <>
+struct Element<DType::float64> : PlainElement<double> {};
+
+template <>
+struct Element<DType::float16> {
+  using Storage = std::uint16_t;
+  using Compute = float;
+  static float widen(std::uint16_t bits) noexcept { return float16_to_float(bits); }
+  static std::uint16_t narrow(float value) noexcept { return float_to_float16(value); }
+};
+
+template <>
+struct Element<DType::bfloat16> {
+  using Storage = std::uint16_t;
+  using Compute = float;
+  static float widen(std::uint16_t bits) noexcept { return bfloat16_to_float(bits); }
+  static std::uint16_t narrow(float value) noexcept { return float_to_bfloat16(value); }
+};
+
+template <DType kDType>
+typename Element<kDType>::Compute load(const std::byte* data, std::size_t index) noexcept {
+  typename Element<kDType>::Storage value;
+  std::memcpy(&value, data + index * sizeof(value), sizeof(value));
+  return Element<kDType>::widen(value);
+}
+
+template <DType kDType>
+void store(std::byte* data, std::size_t index, typename Element<kDType>::Compute computed) noexcept {
+  const typename Element<kDType>::Storage value = Element<kDType>::narrow(computed);
+  std::memcpy(data + index * sizeof(value), &value, sizeof(value));
+}
+
+// The unsigned type in which integer arithmetic wraps without undefined behaviour: at least 32 bits wide, because
+// narrower operands would be promoted to a signed int.
+template <class T>
+using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+
+}  // namespace col::core

@@ -1,0 +1,167 @@
+#include "core/env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+namespace col::core::env {
+
+namespace {
+
+constexpr std::array kTable = {
+    Variable{"COL_RANK", "integer, 0 to COL_WORLD_SIZE - 1", "a world of one", "This process's number in the job.",
+             true},
+    Variable{"COL_WORLD_SIZE", "integer >= 1", "a world of one", "How many processes (ranks) the job has.", true},
+    Variable{"COL_LOCAL_RANK", "integer, 0 to COL_LOCAL_WORLD_SIZE - 1", "COL_RANK",
+             "This process's number among those on its host: which GPU and which cores it takes.", true},
+    Variable{"COL_LOCAL_WORLD_SIZE", "integer >= 1", "COL_WORLD_SIZE", "How many ranks run on this host.", true},
+    Variable{"COL_NODE_RANK", "integer, 0 to COL_NNODES - 1", "0", "This host's number in the job.", true},
+    Variable{"COL_NNODES", "integer >= 1", "1", "How many hosts the job has.", true},
+    Variable{"COL_JOB_ID", "text", "empty",
+             "The job's name, equal on all ranks and different for every job: ranks of another job are refused.", true},
+    Variable{"COL_RESTART_COUNT", "integer >= 0", "0",
+             "How often the job has been restarted. Keys in the store from before a restart are never seen.", true},
+    Variable{"COL_STORE", "URL: file:///directory", "none (enough for a world of one)",
+             "Where the ranks find one another. The directory must be reachable for all of them.", true},
+    Variable{"COL_CONTROL", "path", "a rank that dies is noticed later",
+             "The host's control page: why the job was aborted, and what each local rank is doing.", true},
+    Variable{
+        "COL_ERROR_FILE", "path", "not written",
+        "Where this rank writes its last error, as JSON, so that the launcher can tell a cause from its consequences.",
+        true},
+    Variable{"COL_TIMEOUT", "duration: 500ms, 30s, 5m, 2h, or seconds", "5m",
+             "How long any call may wait for other ranks before it fails with `timeout`.", false},
+    Variable{"COL_LOG", "off | warn | info | debug", "warn",
+             "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
+    Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
+    Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
+             "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
+    Variable{"COL_GROUP_NAME", "text", "no group is adopted",
+             "A group that this process joins at the first call that names it, without init_collective_group. The next "
+             "three describe it.",
+             false},
+    Variable{"COL_GROUP_RANK", "integer, 0 to COL_GROUP_WORLD_SIZE - 1", "required with COL_GROUP_NAME",
+             "This process's rank in that group.", false},
+    Variable{"COL_GROUP_WORLD_SIZE", "integer >= 1", "required with COL_GROUP_NAME", "How many ranks that group has.",
+             false},
+    Variable{"COL_GROUP_BACKEND", "automatic | shm | gloo | nccl", "automatic", "The backend of that group.", false},
+};
+
+struct ForeignVariable {
+  std::string_view names;
+  std::string_view meaning;
+};
+
+// What colrun sets so that programs written for torchrun work; libcol does not need them.
+constexpr std::array kForeignTable = {
+    ForeignVariable{"`RANK`, `WORLD_SIZE`", "As `COL_RANK`, `COL_WORLD_SIZE`."},
+    ForeignVariable{"`LOCAL_RANK`, `LOCAL_WORLD_SIZE`", "As `COL_LOCAL_RANK`, `COL_LOCAL_WORLD_SIZE`."},
+    ForeignVariable{"`GROUP_RANK`, `GROUP_WORLD_SIZE`", "As `COL_NODE_RANK`, `COL_NNODES`."},
+    ForeignVariable{"`ROLE_NAME`", "`default`: colrun knows one role."},
+    ForeignVariable{"`ROLE_RANK`, `ROLE_WORLD_SIZE`", "As `COL_RANK`, `COL_WORLD_SIZE`."},
+    ForeignVariable{
+        "`MASTER_ADDR`, `MASTER_PORT`",
+        "Where rank 0 of a PyTorch program listens. The port is free when the job starts; libcol never uses "
+        "it."},
+    ForeignVariable{"`TORCHELASTIC_RESTART_COUNT`, `TORCHELASTIC_MAX_RESTARTS`",
+                    "How often the job has been restarted, and how often it may be."},
+    ForeignVariable{"`TORCHELASTIC_RUN_ID`", "As `COL_JOB_ID`."},
+    ForeignVariable{"`TORCHELASTIC_USE_AGENT_STORE`", "`False`: colrun runs no store for PyTorch, rank 0 does."},
+    ForeignVariable{"`TORCHELASTIC_ERROR_FILE`", "Where PyTorch's `record` decorator writes a rank's exception."},
+    ForeignVariable{
+        "`OMP_NUM_THREADS`",
+        "Allowed CPUs divided by the ranks on this host, at least 1. Set only when it is unset; colrun says so "
+        "once."},
+};
+
+std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '|') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::span<const Variable> table() noexcept {
+  return kTable;
+}
+
+std::string markdown() {
+  std::string page =
+      "# Environment variables\n"
+      "\n"
+      "libcol reads the variables of the first table and no others. An empty value counts as unset. A value that is "
+      "not\n"
+      "valid is an error of code `invalid_argument` that names the variable, what it holds and what it may hold.\n"
+      "\n"
+      "`colrun` sets those marked *colrun* for every rank, and overwrites what was there. A program that is started "
+      "in\n"
+      "another way may set them itself; without any, `col::init()` makes a world of one.\n"
+      "\n"
+      "| variable | values | when unset | meaning | set by |\n"
+      "|---|---|---|---|---|\n";
+  for (const Variable& variable : kTable) {
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", variable.name, cell(variable.values), cell(variable.fallback),
+                        cell(variable.meaning), variable.set_by_colrun ? "colrun" : "you");
+  }
+  page +=
+      "\n"
+      "## Set by colrun for PyTorch programs\n"
+      "\n"
+      "These let a program written for `torchrun` run under `colrun` as it is. They too are always overwritten, but "
+      "for\n"
+      "`OMP_NUM_THREADS`.\n"
+      "\n"
+      "| variable | meaning |\n"
+      "|---|---|\n";
+  for (const ForeignVariable& variable : kForeignTable) {
+    page += fmt::format("| {} | {} |\n", variable.names, cell(variable.meaning));
+  }
+  page +=
+      "\n"
+      "This page is generated from `src/lib/core/env.cpp`: `print_environment_md > docs/environment.md`.\n";
+  return page;
+}
+
+std::optional<std::string> get(std::string_view name) {
+  const auto known = [&](const Variable& variable) { return variable.name == name; };
+  if (std::none_of(kTable.begin(), kTable.end(), known)) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{} is read but not in the table of env.cpp; please report this as a bug in col", name));
+  }
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<std::int64_t> get_int(std::string_view name, std::int64_t least, std::int64_t most) {
+  const auto text = get(name);
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const char* const end = text->data() + text->size();
+  const auto [parsed_end, error] = std::from_chars(text->data(), end, value);
+  if (error == std::errc() && parsed_end == end && least <= value && value <= most) return value;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{}='{}' is not a whole number from {} to {}; correct it, or unset it", name, *text, least, most));
+}
+
+std::optional<Duration> get_duration(std::string_view name) {
+  const auto text = get(name);
+  if (!text) return std::nullopt;
+  if (const auto duration = parse_duration(*text)) return duration;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}='{}' is not a duration above zero; write 500ms, 30s, 5m, 2h or seconds, or unset it",
+                          name, *text));
+}
+
+}  // namespace col::core::env

@@ -1,0 +1,41 @@
+// Every COL_* variable that the library reads, in one table, and the only getenv in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <col/types.hpp>
+
+#include "core/duration.hpp"
+
+namespace col::core::env {
+
+struct Variable {
+  std::string_view name;
+  std::string_view values;    // "integer >= 0", "path", "warn | info | debug"
+  std::string_view fallback;  // what holds when it is unset, in words
+  std::string_view meaning;
+  bool set_by_colrun;
+};
+
+// In the order of docs/environment.md.
+std::span<const Variable> table() noexcept;
+
+// The text of docs/environment.md. A test keeps the file equal to it.
+std::string markdown();
+
+// The value; nothing when unset or empty. Requires: `name` is in the table (an Error of code internal otherwise).
+std::optional<std::string> get(std::string_view name);
+// The same as a whole number in [least, most]; anything else is invalid_argument naming the variable, its value and the
+// range.
+std::optional<std::int64_t> get_int(std::string_view name, std::int64_t least, std::int64_t most);
+// "30s", "500ms", "5m", "2h", or plain seconds ("30", "0.5"); must be above zero. invalid_argument otherwise.
+std::optional<Duration> get_duration(std::string_view name);
+
+// Parses what get_duration takes; nothing when malformed.
+using core::parse_duration;
+
+}  // namespace col::core::env

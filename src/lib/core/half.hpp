@@ -1,0 +1,55 @@
+// Conversions of the 16-bit float formats, inline and free of branches so that loops over them vectorise. They work on
+// bits where a processor that flushes denormals to zero would give another result.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace col::core {
+
+// condition ? yes : no, in a form that a compiler does not turn into a branch around the computation of either.
+inline std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) noexcept {
+  const std::uint32_t mask = std::uint32_t{0} - static_cast<std::uint32_t>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
+inline float float16_to_float(std::uint16_t bits) noexcept {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  // A denormal is a whole number of units 2^-24, which float holds exactly.
+  const std::uint32_t denormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
+  const std::uint32_t normal = (magnitude << 13) + (112u << 23);  // the exponent biases differ by 127 - 15
+  const std::uint32_t infinity_or_nan = (magnitude << 13) | 0x7f800000u | select(magnitude > 0x7c00u, 0x00400000u, 0u);
+  const std::uint32_t finite = select(magnitude < 0x0400u, denormal, normal);
+  return std::bit_cast<float>(sign | select(magnitude >= 0x7c00u, infinity_or_nan, finite));
+}
+
+inline std::uint16_t float_to_float16(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  // Below 2^-14 the unit is 2^-24, which is the unit of floats in [0.5, 1): the addition does the rounding.
+  const std::uint32_t denormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
+  const std::uint32_t rebased = magnitude - (112u << 23);
+  const std::uint32_t normal = (rebased + 0xfffu + ((rebased >> 13) & 1u)) >> 13;  // nearest, ties to even
+  const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x03ffu);
+  const std::uint32_t finite = select(magnitude < 0x38800000u, denormal, normal);  // 2^-14
+  const std::uint32_t number = select(magnitude >= 0x477ff000u, 0x7c00u, finite);  // 65520 rounds to infinity
+  return static_cast<std::uint16_t>(sign | select(magnitude > 0x7f800000u, nan, number));
+}
+
+inline float bfloat16_to_float(std::uint16_t bits) noexcept {
+  const std::uint32_t quiet = (bits & 0x7fffu) > 0x7f80u ? 0x00400000u : 0u;
+  return std::bit_cast<float>((static_cast<std::uint32_t>(bits) << 16) | quiet);
+}
+
+inline std::uint16_t float_to_bfloat16(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;  // nearest, ties to even
+  const std::uint32_t nan = (bits >> 16) | 0x0040u;
+  return static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+}
+
+}  // namespace col::core

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/job.hpp>
+
+#include "core/job/page_file.hpp"
+#include "core/job/page_layout.hpp"
+
+namespace col {
+
+namespace {
+
+// Writing a cause takes microseconds. Whoever needs longer than this was killed or stopped while at it.
+constexpr Duration kClaimPatience = std::chrono::milliseconds(100);
+
+// CLOCK_MONOTONIC, which all processes of a host share; never 0, which means "not claimed".
+std::uint64_t claim_time() noexcept {
+  const auto now = std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(now, 1));
+}
+
+AbortCause unwritten_cause() {
+  return {ErrorCode::aborted, -1,
+          "the job was aborted by a process that died before it could say why; look at what the ranks printed last"};
+}
+
+}  // namespace
+
+struct ControlPage::Impl {
+  explicit Impl(core::PageMapping mapping_)
+      : mapping(std::move(mapping_)),
+        local_ranks(static_cast<int>(mapping.header().local_ranks.load(std::memory_order_relaxed))),
+        records(new RankRecord[static_cast<std::size_t>(local_ranks)]) {
+    for (int i = 0; i < local_ranks; ++i) records[static_cast<std::size_t>(i)].layout_ = mapping.record(i);
+  }
+
+  core::AbortSlot& slot() const noexcept { return mapping.header().abort; }
+
+  core::PageMapping mapping;
+  int local_ranks;
+  std::unique_ptr<RankRecord[]> records;
+};
+
+ControlPage::ControlPage(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ControlPage::~ControlPage() = default;
+
+// shared_ptr throughout: contexts, groups and waits keep the page mapped for as long as the last of them needs it.
+
+std::shared_ptr<ControlPage> ControlPage::create(const std::string& path, int local_ranks, std::string_view job_id) {
+  auto page = core::create_page_file(path, local_ranks, job_id, core::Publish::replace);
+  return std::shared_ptr<ControlPage>(new ControlPage(std::make_unique<Impl>(std::move(*page))));
+}
+
+std::shared_ptr<ControlPage> ControlPage::open(const std::string& path, std::string_view job_id) {
+  auto page = core::open_page_file(path, job_id);
+  if (!page) {
+    throw Error(ErrorCode::io,
+                fmt::format("control page '{}' does not exist; the job may have ended, or COL_CONTROL names "
+                            "the wrong file",
+                            path));
+  }
+  return std::shared_ptr<ControlPage>(new ControlPage(std::make_unique<Impl>(std::move(*page))));
+}
+
+std::shared_ptr<ControlPage> ControlPage::open_or_create(const std::string& path, int local_ranks,
+                                                         std::string_view job_id) {
+  // The second round is for a page that another process made in between; more only if somebody keeps removing it.
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    auto page = core::open_page_file(path, job_id);
+    if (!page) page = core::create_page_file(path, local_ranks, job_id, core::Publish::keep_existing);
+    if (!page) continue;
+    auto impl = std::make_unique<Impl>(std::move(*page));
+    if (impl->local_ranks != local_ranks) {
+      throw Error(
+          ErrorCode::mismatch,
+          fmt::format("control page '{}' is for {} local ranks, this process expects {}; give all ranks of a host "
+                      "the same COL_LOCAL_WORLD_SIZE",
+                      path, impl->local_ranks, local_ranks));
+    }
+    return std::shared_ptr<ControlPage>(new ControlPage(std::move(impl)));
+  }
+  throw Error(ErrorCode::io, fmt::format("control page '{}' appears and disappears; let only one job use it", path));
+}
+
+std::shared_ptr<ControlPage> ControlPage::in_memory(int local_ranks) {
+  return std::shared_ptr<ControlPage>(
+      new ControlPage(std::make_unique<Impl>(core::create_anonymous_page(local_ranks))));
+}
+
+int ControlPage::local_ranks() const noexcept {
+  return impl_->local_ranks;
+}
+
+RankRecord& ControlPage::record(int local_rank) const {
+  if (local_rank < 0 || local_rank >= impl_->local_ranks) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("local rank {} is outside the control page, which has ranks 0 to {}; check COL_LOCAL_RANK and "
+                    "COL_LOCAL_WORLD_SIZE",
+                    local_rank, impl_->local_ranks - 1));
+  }
+  return impl_->records[static_cast<std::size_t>(local_rank)];
+}
+
+bool ControlPage::abort(const AbortCause& cause) noexcept {
+  core::AbortSlot& slot = impl_->slot();
+  std::uint64_t unclaimed = 0;
+  // relaxed: the claim orders nothing; what is written is published by `ready`.
+  if (!slot.claimed.compare_exchange_strong(unclaimed, claim_time(), std::memory_order_relaxed)) return false;
+  slot.code.store(static_cast<std::int32_t>(cause.code), std::memory_order_relaxed);
+  slot.rank.store(cause.rank, std::memory_order_relaxed);
+  slot.message.store(cause.message, 0);
+  slot.ready.store(1, std::memory_order_release);  // pairs with the acquire in abort_cause
+  return true;
+}
+
+bool ControlPage::aborted() const noexcept {
+  return impl_->slot().claimed.load(std::memory_order_relaxed) != 0;
+}
+
+std::optional<AbortCause> ControlPage::abort_cause() const {
+  const core::AbortSlot& slot = impl_->slot();
+  const std::uint64_t claimed = slot.claimed.load(std::memory_order_relaxed);
+  if (claimed == 0) return std::nullopt;
+  const std::uint64_t entered = claim_time();
+  // acquire: pairs with the release in abort: the cause is complete.
+  while (slot.ready.load(std::memory_order_acquire) == 0) {
+    const std::uint64_t now = claim_time();
+    // By either clock, in case the claimer's runs ahead of ours (a time namespace).
+    const auto patience = static_cast<std::uint64_t>(kClaimPatience.count());
+    if (now - entered >= patience || (now > claimed && now - claimed >= patience)) return unwritten_cause();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return AbortCause{static_cast<ErrorCode>(slot.code.load(std::memory_order_relaxed)),
+                    slot.rank.load(std::memory_order_relaxed), slot.message.load()};
+}
+
+}  // namespace col

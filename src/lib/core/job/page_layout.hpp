@@ -1,0 +1,88 @@
+// The bytes of a control page. Only atomics: any process may read and write at any time, and any may be killed at any
+// instruction. No fences, which ThreadSanitizer does not know: releases and acquires on the words themselves.
+//
+//   PageHeader | record of local rank 0 | record of local rank 1 | ...
+//
+// Raise kPageVersion with every change here.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <col/job.hpp>
+
+namespace col::core {
+
+inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
+inline constexpr std::uint32_t kPageVersion = 1;
+
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
+
+// Text of at most kBytes bytes. Readers and writers order the words with the flag that the text belongs to.
+template <std::size_t kBytes>
+class AtomicText {
+ public:
+  static_assert(kBytes % 8 == 0);
+
+  // Keeps what fits in kBytes - reserved, cut between two UTF-8 characters.
+  void store(std::string_view text, std::size_t reserved = 1) noexcept {
+    std::size_t size = text.size();
+    if (size > kBytes - reserved) {
+      size = kBytes - reserved;
+      while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+    }
+    std::array<std::uint64_t, kBytes / 8> words{};
+    if (size > 0) std::memcpy(words.data(), text.data(), size);
+    for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
+  }
+
+  std::string load() const {
+    std::array<char, kBytes> bytes;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const std::uint64_t word = words_[i].load(std::memory_order_acquire);
+      std::memcpy(bytes.data() + i * 8, &word, 8);
+    }
+    return std::string(bytes.data(), ::strnlen(bytes.data(), kBytes));
+  }
+
+ private:
+  std::array<Word, kBytes / 8> words_;
+};
+
+// Why the job ends. `claimed` decides who writes, `ready` says that all of it is written.
+struct AbortSlot {
+  Word claimed;  // 0, or when (CLOCK_MONOTONIC, ns) somebody won the right to write; CAS once
+  std::atomic<std::uint32_t> ready;
+  std::atomic<std::int32_t> code;
+  std::atomic<std::int32_t> rank;
+  AtomicText<ControlPage::kMaxMessage> message;
+};
+
+struct alignas(256) PageHeader {
+  Word magic;
+  std::atomic<std::uint32_t> version;
+  std::atomic<std::uint32_t> local_ranks;
+  Word job_hash;
+  AbortSlot abort;
+};
+
+// Cache lines of its own: ranks write their records all the time.
+struct alignas(256) RecordLayout {
+  Word process;         // ProcessId: who holds the record, 0 when nobody has joined; changed by CAS alone
+  Word state_and_rank;  // State in the upper half, rank in the lower: right even while a writer is stopped
+  Word version;         // of the words below: odd while somebody writes them
+  Word sequence;
+  Word fingerprint;
+  Word step_and_peer;
+  Word since_ns;
+  AtomicText<48> group;
+  AtomicText<16> op;
+};
+
+}  // namespace col::core

@@ -1,0 +1,69 @@
+#include "core/job/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "core/unique_fd.hpp"
+
+namespace col::core {
+
+namespace {
+
+struct Stat {
+  char state = '?';
+  long threads = 0;
+  std::uint64_t start = 0;  // clock ticks since boot
+};
+
+// /proc/<pid>/stat; nothing when there is no such process or no /proc.
+std::optional<Stat> read_stat(std::int64_t pid) {
+  const UniqueFd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  std::array<char, 1024> buffer;
+  const ssize_t length = ::read(fd.get(), buffer.data(), buffer.size());
+  if (length <= 0) return std::nullopt;
+  const std::string_view text(buffer.data(), static_cast<std::size_t>(length));
+  // Field 2 is the program's name in parentheses, and may hold spaces and parentheses itself.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  std::istringstream fields{std::string(text.substr(name_end + 1))};
+  Stat stat;
+  fields >> stat.state;  // field 3
+  std::string skipped;
+  for (int field = 4; field < 20; ++field) fields >> skipped;
+  fields >> stat.threads >> skipped >> stat.start;  // fields 20 to 22
+  if (!fields) return std::nullopt;
+  return stat;
+}
+
+}  // namespace
+
+ProcessId ProcessId::self() {
+  const std::int64_t pid = ::getpid();
+  const auto stat = read_stat(pid);
+  return ProcessId(pid, stat ? stat->start : 0);
+}
+
+bool ProcessId::alive() const {
+  if (nobody()) return false;
+  if (::kill(static_cast<pid_t>(pid()), 0) != 0 && errno == ESRCH) return false;
+  const auto stat = read_stat(pid());
+  // Gone in between; or a system without /proc, where the signal's answer has to do.
+  if (!stat) return ::kill(static_cast<pid_t>(pid()), 0) == 0 || errno != ESRCH;
+  if (stat->state == 'X' || stat->state == 'x') return false;
+  // The first thread of a process can end before the others: it then shows as a zombie while they go on.
+  if (stat->state == 'Z' && stat->threads <= 1) return false;
+  return start() == 0 || (stat->start & kStartMask) == start();
+}
+
+}  // namespace col::core

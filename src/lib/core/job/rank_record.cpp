@@ -1,0 +1,202 @@
+// A rank's record: the words of one operation under a sequence lock, the state and the holder in single words beside
+// it.
+//
+// Writer: version to odd; words (release); version to even (release).
+// Reader: version (acquire); words (acquire); version again.
+// A reader that sees any word of a later write also sees, because that word was released after it, the odd version
+// before it, and tries again. So two equal even versions mean that all words between are of one write.
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <col/job.hpp>
+
+#include "core/job/page_layout.hpp"
+#include "core/job/process.hpp"
+
+namespace col {
+
+namespace {
+
+using State = RankActivity::State;
+
+std::uint64_t pack(std::uint32_t upper, std::uint32_t lower) noexcept {
+  return static_cast<std::uint64_t>(upper) << 32 | lower;
+}
+std::uint32_t upper_half(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word >> 32);
+}
+std::uint32_t lower_half(std::uint64_t word) noexcept {
+  return static_cast<std::uint32_t>(word);
+}
+
+State state_of(std::uint64_t state_and_rank) noexcept {
+  return static_cast<State>(upper_half(state_and_rank));
+}
+
+std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count());
+}
+
+// How long a reader waits for a writer that is in the middle.
+constexpr Duration kReadPatience = std::chrono::milliseconds(20);
+constexpr int kSpins = 100;
+
+// The writer's side of the sequence lock. Another thread of this process may be inside; a process that held the record
+// before may have been killed inside. So the wait is short, and then the lock is taken over: at worst a reader sees one
+// mixed line of a report.
+class WriteLock {
+ public:
+  explicit WriteLock(core::Word& version) noexcept : version_(version) {
+    std::uint64_t seen = version_.load(std::memory_order_relaxed);
+    for (int attempt = 0; attempt < kSpins; ++attempt) {
+      // acquire: pairs with the release of the thread that wrote before. The words after it are released, so that none
+      // can be seen before the odd version.
+      if (seen % 2 == 0 &&
+          version_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+        odd_ = seen + 1;
+        return;
+      }
+      std::this_thread::yield();
+      seen = version_.load(std::memory_order_relaxed);
+    }
+    odd_ = (seen | 1) + 2;  // not the number of the one that is stuck, which may go on later
+    version_.store(odd_, std::memory_order_relaxed);
+  }
+  ~WriteLock() {
+    // Not a plain store: somebody may have taken over, and the version must not go back. release: pairs with read().
+    std::uint64_t mine = odd_;
+    version_.compare_exchange_strong(mine, odd_ + 1, std::memory_order_release, std::memory_order_relaxed);
+  }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  core::Word& version_;
+  std::uint64_t odd_ = 0;
+};
+
+}  // namespace
+
+void RankRecord::join(int rank) {
+  const auto self = core::ProcessId::self();
+  std::uint64_t held = layout_->process.load(std::memory_order_acquire);
+  do {
+    const auto holder = core::ProcessId::from_word(held);
+    const bool finished = state_of(layout_->state_and_rank.load(std::memory_order_acquire)) == State::finished;
+    if (!(holder == self) && !finished && holder.alive()) {
+      throw Error(
+          ErrorCode::already_initialized,
+          fmt::format("rank {} was started twice: process {} already is that rank; end it first, or give this one "
+                      "another COL_RANK and COL_LOCAL_RANK",
+                      rank, holder.pid()),
+          {}, rank);
+    }
+    // acq_rel: what the holder before wrote comes before what this one will write.
+  } while (!layout_->process.compare_exchange_strong(held, self.word(), std::memory_order_acq_rel,
+                                                     std::memory_order_acquire));
+  const WriteLock lock(layout_->version);
+  layout_->sequence.store(0, std::memory_order_release);
+  layout_->fingerprint.store(0, std::memory_order_release);
+  layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->group.store({});
+  layout_->op.store({});
+  layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(State::joined), static_cast<std::uint32_t>(rank)),
+                                std::memory_order_release);
+}
+
+void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::string_view op,
+                       std::uint64_t fingerprint) noexcept {
+  const WriteLock lock(layout_->version);
+  layout_->sequence.store(sequence, std::memory_order_release);
+  layout_->fingerprint.store(fingerprint, std::memory_order_release);
+  layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->group.store(group);
+  layout_->op.store(op);
+  set_state(State::running);
+}
+
+void RankRecord::waiting(std::int32_t step, std::int32_t peer) noexcept {
+  const WriteLock lock(layout_->version);
+  layout_->step_and_peer.store(pack(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(peer)),
+                               std::memory_order_release);
+  // Said again at every look of a long wait: it still began at the first.
+  if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) == State::waiting) return;
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  set_state(State::waiting);
+}
+
+void RankRecord::end() noexcept {
+  const WriteLock lock(layout_->version);
+  // A thread that is late must not undo finish().
+  const State state = state_of(layout_->state_and_rank.load(std::memory_order_relaxed));
+  if (state != State::running && state != State::waiting) return;
+  layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  set_state(State::joined);
+}
+
+void RankRecord::finish() noexcept {
+  const WriteLock lock(layout_->version);
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  set_state(State::finished);
+}
+
+void RankRecord::set_state(RankActivity::State state) noexcept {
+  const std::uint64_t old = layout_->state_and_rank.load(std::memory_order_relaxed);
+  layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(state), lower_half(old)), std::memory_order_release);
+}
+
+RankActivity RankRecord::read() const {
+  RankActivity activity;
+  const auto read_identity = [&] {
+    const std::uint64_t state_and_rank = layout_->state_and_rank.load(std::memory_order_acquire);
+    activity.state = state_of(state_and_rank);
+    activity.rank = activity.state == State::absent ? -1 : static_cast<int>(lower_half(state_and_rank));
+    const auto process = core::ProcessId::from_word(layout_->process.load(std::memory_order_acquire));
+    activity.pid = process.pid();
+    activity.pid_start = process.start();
+  };
+  const Deadline patience = Deadline::after(kReadPatience);
+  int attempt = 0;
+  do {
+    const std::uint64_t before = layout_->version.load(std::memory_order_acquire);  // pairs with ~WriteLock
+    if (before % 2 == 0) {
+      read_identity();
+      activity.sequence = layout_->sequence.load(std::memory_order_acquire);
+      activity.fingerprint = layout_->fingerprint.load(std::memory_order_acquire);
+      const std::uint64_t step_and_peer = layout_->step_and_peer.load(std::memory_order_acquire);
+      activity.step = static_cast<std::int32_t>(upper_half(step_and_peer));
+      activity.peer = static_cast<std::int32_t>(lower_half(step_and_peer));
+      activity.since_ns = layout_->since_ns.load(std::memory_order_acquire);
+      activity.group = layout_->group.load();
+      activity.op = layout_->op.load();
+      // relaxed: the acquires above keep it after them.
+      if (layout_->version.load(std::memory_order_relaxed) == before) return activity;
+    }
+    if (++attempt > kSpins)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else
+      std::this_thread::yield();
+  } while (!patience.expired());
+  activity = RankActivity{};
+  read_identity();
+  return activity;
+}
+
+bool RankRecord::lost() const {
+  // The holder is looked up twice, because between a look at its state and a look at its life it may finish and leave
+  // in good order. Once it is gone, its last word stands.
+  const auto held = [this] {
+    const State state = state_of(layout_->state_and_rank.load(std::memory_order_acquire));
+    const bool active = state == State::joined || state == State::running || state == State::waiting;
+    return active ? core::ProcessId::from_word(layout_->process.load(std::memory_order_acquire)) : core::ProcessId();
+  };
+  const core::ProcessId holder = held();
+  return !holder.nobody() && !holder.alive() && held() == holder;
+}
+
+}  // namespace col

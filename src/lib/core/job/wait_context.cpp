@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <col/job.hpp>
+
+#include "core/duration.hpp"
+
+namespace col {
+
+namespace {
+
+constexpr Duration kFirstSlow = std::chrono::milliseconds(100);
+constexpr Duration kLongestSlowInterval = std::chrono::seconds(1);
+// How late a wait may notice an abort or a lost peer when nothing wakes it.
+constexpr Duration kLongestSlice = std::chrono::milliseconds(50);
+
+}  // namespace
+
+WaitObserver::~WaitObserver() = default;
+
+WaitContext::WaitContext(Deadline deadline, ControlPage* page, RankRecord* record, WaitObserver* observer) noexcept
+    : deadline_(deadline),
+      page_(page),
+      record_(record),
+      observer_(observer),
+      started_(Deadline::Clock::now()),
+      next_slow_(started_ + kFirstSlow),
+      slow_interval_(2 * kFirstSlow) {}
+
+void WaitContext::check() {
+  // The job's cause comes first: what the observer or the clock find then is a consequence of it.
+  if (page_ != nullptr && page_->aborted()) {
+    if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank);
+  }
+  const auto now = Deadline::Clock::now();
+  if (observer_ != nullptr && now >= next_slow_) {
+    next_slow_ = now + slow_interval_;
+    slow_interval_ = std::min(2 * slow_interval_, kLongestSlowInterval);
+    observer_->on_slow(now - started_);
+  }
+  if (now < deadline_.at()) return;
+  if (observer_ != nullptr) observer_->on_timeout(deadline_.budget());
+  throw Error(
+      ErrorCode::timeout,
+      fmt::format("timed out after {} waiting for {}; a rank may be missing, stuck or slow: look at what the others "
+                  "print, or allow more time (COL_TIMEOUT)",
+                  core::format_duration(deadline_.budget()), what_.empty() ? "another rank" : what_));
+}
+
+Duration WaitContext::slice() const noexcept {
+  Duration slice = std::min(kLongestSlice, deadline_.remaining());
+  if (observer_ != nullptr) slice = std::min<Duration>(slice, next_slow_ - Deadline::Clock::now());
+  return std::max(slice, Duration::zero());
+}
+
+}  // namespace col

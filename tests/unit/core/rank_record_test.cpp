@@ -1,0 +1,253 @@
+// What a rank says about itself, who may say it, and what is left of it when it is killed.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <col/job.hpp>
+
+#include "core/job/page_file.hpp"
+#include "core/job/process.hpp"
+#include "helpers.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+using col::ControlPage;
+using col::ErrorCode;
+using col::core::ProcessId;
+using core_test::Child;
+using core_test::error_of;
+using State = col::RankActivity::State;
+using namespace std::chrono_literals;
+
+TEST_CASE("rank record: follows an operation from beginning to end", "[job]") {
+  const auto page = ControlPage::in_memory(2);
+  auto& record = page->record(1);
+  CHECK(record.read().state == State::absent);
+  CHECK(record.read().rank == -1);
+  CHECK(record.read().pid == 0);
+
+  record.join(7);
+  auto activity = record.read();
+  CHECK(activity.state == State::joined);
+  CHECK(activity.rank == 7);
+  CHECK(activity.pid == ::getpid());
+  CHECK(activity.pid_start == ProcessId::self().start());
+
+  record.begin("default", 42, "allreduce", 0xfeed);
+  activity = record.read();
+  CHECK(activity.state == State::running);
+  CHECK(activity.group == "default");
+  CHECK(activity.sequence == 42);
+  CHECK(activity.op == "allreduce");
+  CHECK(activity.fingerprint == 0xfeed);
+  CHECK(activity.step == -1);
+  CHECK(activity.peer == -1);
+
+  record.waiting(3, 5);
+  activity = record.read();
+  CHECK(activity.state == State::waiting);
+  CHECK(activity.step == 3);
+  CHECK(activity.peer == 5);
+  const auto since = activity.since_ns;
+  record.waiting(4, -1);
+  activity = record.read();
+  CHECK(activity.step == 4);
+  CHECK(activity.peer == -1);
+  CHECK(activity.since_ns == since);  // it has been waiting all the time
+
+  record.end();
+  activity = record.read();
+  CHECK(activity.state == State::joined);
+  CHECK(activity.step == -1);
+  CHECK(activity.sequence == 42);  // the last one
+
+  record.finish();
+  CHECK(record.read().state == State::finished);
+  record.end();  // of a thread that is late
+  CHECK(record.read().state == State::finished);
+  CHECK(page->record(0).read().state == State::absent);
+}
+
+TEST_CASE("rank record: long names are cut", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  record.begin(std::string(100, 'g'), std::numeric_limits<std::uint64_t>::max(), std::string(100, 'o'), 1);
+  const auto activity = record.read();
+  CHECK(activity.group == std::string(47, 'g'));
+  CHECK(activity.op == std::string(15, 'o'));
+  CHECK(activity.sequence == std::numeric_limits<std::uint64_t>::max());
+}
+
+TEST_CASE("rank record: the threads of one process may share it and join again", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  page->record(0).join(0);
+  page->record(0).begin("g", 1, "barrier", 1);
+  page->record(0).join(4);
+  const auto activity = page->record(0).read();
+  CHECK(activity.rank == 4);
+  CHECK(activity.state == State::joined);
+  CHECK(activity.group.empty());
+  CHECK_FALSE(page->record(0).lost());
+}
+
+TEST_CASE("rank record: a rank that is started twice is refused, until the first is gone", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  Child first([&path](Child& self) {
+    ControlPage::open(path, "job")->record(0).join(3);
+    self.signal();
+    self.wait_for_signal();
+    return 0;
+  });
+  REQUIRE(first.wait_for_signal());
+  const auto error = error_of([&] { page->record(0).join(3); });
+  CHECK(error.code() == ErrorCode::already_initialized);
+  CHECK(error.rank() == 3);
+  CHECK(error.message().find("rank 3") != std::string::npos);
+  CHECK(error.message().find("process " + std::to_string(first.pid())) != std::string::npos);
+  CHECK(page->record(0).read().pid == first.pid());
+
+  first.kill_without_reaping();
+  page->record(0).join(3);  // a zombie holds nothing
+  CHECK(page->record(0).read().pid == ::getpid());
+}
+
+TEST_CASE("rank record: a killed process is lost, as a zombie and after", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  CHECK_FALSE(page->record(0).lost());  // nobody has joined
+  Child child([&path](Child& self) {
+    const auto mine = ControlPage::open(path, "job");
+    mine->record(0).join(0);
+    mine->record(0).begin("default", 9, "broadcast", 1);
+    self.signal();
+    self.wait_for_signal();
+    return 0;
+  });
+  REQUIRE(child.wait_for_signal());
+  CHECK_FALSE(page->record(0).lost());
+  child.kill_without_reaping();
+  CHECK(page->record(0).lost());
+  CHECK(child.wait() == 128 + SIGKILL);
+  CHECK(page->record(0).lost());
+  // What it was doing can still be read.
+  CHECK(page->record(0).read().state == State::running);
+  CHECK(page->record(0).read().op == "broadcast");
+  CHECK(page->record(0).read().sequence == 9);
+}
+
+TEST_CASE("rank record: a process that exits without finish is lost, one that finished is not", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  const bool finishes = GENERATE(true, false);
+  Child child([&path, finishes](Child&) {
+    const auto mine = ControlPage::open(path, "job");
+    mine->record(0).join(0);
+    if (finishes) mine->record(0).finish();
+    return 0;
+  });
+  REQUIRE(child.wait() == 0);
+  CHECK(page->record(0).lost() == !finishes);
+}
+
+TEST_CASE("process: a reused pid is another process", "[job]") {
+  const auto self = ProcessId::self();
+  CHECK(self.pid() == ::getpid());
+  CHECK(self.start() != 0);
+  CHECK(self.alive());
+  CHECK_FALSE(ProcessId(self.pid(), self.start() + 1).alive());
+  CHECK_FALSE(ProcessId().alive());
+  CHECK(ProcessId::from_word(self.word()) == self);
+  // The largest values the kernel gives.
+  const ProcessId large((1 << 22) - 1, (std::uint64_t{1} << 42) - 1);
+  CHECK(large.pid() == (1 << 22) - 1);
+  CHECK(large.start() == (std::uint64_t{1} << 42) - 1);
+}
+
+TEST_CASE("rank record: readers see whole operations while the writer hammers", "[job][threads]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  std::atomic<bool> stop = false;
+  std::thread writer([&] {
+    for (std::uint64_t i = 1; !stop.load(); ++i) {
+      const std::string name(1 + i % 40, static_cast<char>('a' + i % 26));
+      record.begin(name, i, name.substr(0, 15), i * 3);
+      if (i % 2 == 0) record.waiting(static_cast<std::int32_t>(i % 1000), static_cast<std::int32_t>(i % 1000));
+    }
+  });
+  int whole = 0;
+  int torn = 0;
+  const auto deadline = col::Deadline::after(20s);
+  while (whole < 2000 && !deadline.expired()) {
+    const auto seen = record.read();
+    if (seen.group.empty()) continue;  // before the first, or the writer was not given a processor for too long
+    const std::uint64_t i = seen.sequence;
+    const std::string name(1 + i % 40, static_cast<char>('a' + i % 26));
+    const bool step_fits =
+        seen.state == State::waiting ? seen.step == static_cast<std::int32_t>(i % 1000) : seen.step == -1;
+    const bool good = seen.group == name && seen.op == name.substr(0, 15) && seen.fingerprint == i * 3 &&
+                      seen.step == seen.peer && step_fits;
+    ++(good ? whole : torn);
+  }
+  stop = true;
+  writer.join();
+  CHECK(torn == 0);
+  CHECK(whole == 2000);
+}
+
+TEST_CASE("rank record: two threads of a process may write", "[job][threads]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  std::vector<std::thread> writers;
+  for (const char* name : {"left", "right"})
+    writers.emplace_back([&record, name] {
+      for (std::uint64_t i = 0; i < 2000; ++i) {
+        record.begin(name, i, name, i);
+        record.end();
+      }
+    });
+  for (auto& writer : writers) writer.join();
+  const auto activity = record.read();
+  CHECK(activity.state == State::joined);
+  CHECK((activity.group == "left" || activity.group == "right"));
+  CHECK(activity.op == activity.group);
+  CHECK(activity.sequence == 1999);
+}
+
+TEST_CASE("rank record: a writer killed in the middle blocks neither readers nor its successor", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  auto& record = page->record(0);
+  record.join(2);
+  record.begin("default", 5, "allgather", 1);
+  // What it leaves behind: an odd version.
+  const auto mapping = col::core::open_page_file(path, "job");
+  mapping->record(0)->version.fetch_add(1);
+
+  const auto deadline = col::Deadline::after(5s);
+  const auto activity = record.read();
+  CHECK_FALSE(deadline.expired());
+  CHECK(activity.state == State::running);
+  CHECK(activity.rank == 2);
+  CHECK(activity.pid == ::getpid());
+  CHECK(activity.group.empty());
+  CHECK(activity.op.empty());
+  CHECK_FALSE(record.lost());
+
+  record.begin("default", 6, "barrier", 2);
+  CHECK(record.read().op == "barrier");
+  CHECK(record.read().sequence == 6);
+}

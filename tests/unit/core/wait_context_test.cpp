@@ -1,0 +1,183 @@
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <col/job.hpp>
+
+#include "helpers.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+using col::ControlPage;
+using col::Deadline;
+using col::Duration;
+using col::ErrorCode;
+using col::WaitContext;
+using core_test::error_of;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Notes its calls; ends the wait where told to.
+class Observer : public col::WaitObserver {
+ public:
+  void on_slow(Duration waited) override {
+    slow_calls.push_back(waited);
+    if (throw_at_slow) throw col::Error(ErrorCode::peer_lost, "rank 2 died", "g", 2);
+  }
+  void on_timeout(Duration budget) override {
+    timeout_budget = budget;
+    if (throw_at_timeout) throw col::Error(ErrorCode::timeout, "rank 4 did not arrive", "g", 4);
+  }
+  std::vector<Duration> slow_calls;
+  Duration timeout_budget{};
+  bool throw_at_slow = false;
+  bool throw_at_timeout = true;
+};
+
+// Waits as every primitive does, for something that never comes.
+[[noreturn]] void wait_forever(WaitContext& wait) {
+  for (;;) {
+    std::this_thread::sleep_for(wait.slice());
+    wait.check();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("deadline: always finite, never negative", "[job]") {
+  const auto now = Deadline::Clock::now();
+  CHECK(Deadline::after(-5s).expired());
+  CHECK(Deadline::after(-5s).budget() == 0s);
+  CHECK(Deadline::after(-5s).remaining() == 0s);
+  CHECK(Deadline::after(0s).expired());
+  const auto longest = Deadline::after(Duration::max());
+  CHECK_FALSE(longest.expired());
+  CHECK(longest.budget() == Deadline::kMaxBudget);
+  CHECK(longest.remaining() <= Deadline::kMaxBudget);
+  CHECK(longest.remaining() > Deadline::kMaxBudget - 1h);
+  const auto minute = Deadline::after(1min);
+  CHECK(minute.at() >= now + 1min);
+  CHECK(minute.remaining() <= 1min);
+}
+
+TEST_CASE("wait context: a wait that is in time goes on", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  WaitContext wait(Deadline::after(1min), page.get(), &page->record(0));
+  wait.check();
+  CHECK(wait.page() == page.get());
+  CHECK(wait.record() == &page->record(0));
+  CHECK(wait.deadline().budget() == 1min);
+}
+
+TEST_CASE("wait context: a timeout says after how long and for what", "[job]") {
+  WaitContext wait(Deadline::after(20ms));
+  wait.describe("key 'world/3'");
+  const auto error = error_of([&] { wait_forever(wait); });
+  CHECK(error.code() == ErrorCode::timeout);
+  CHECK(error.message().find("timed out after 20ms waiting for key 'world/3'; ") == 0);
+  CHECK(error.message().find("COL_TIMEOUT") != std::string::npos);
+
+  WaitContext nameless(Deadline::after(0s));
+  CHECK(error_of([&] { nameless.check(); }).message().find("waiting for another rank; ") != std::string::npos);
+}
+
+TEST_CASE("wait context: the observer names who is missing", "[job]") {
+  Observer observer;
+  WaitContext wait(Deadline::after(5ms), nullptr, nullptr, &observer);
+  const auto error = error_of([&] { wait_forever(wait); });
+  CHECK(error.message() == "rank 4 did not arrive");
+  CHECK(observer.timeout_budget == 5ms);
+  CHECK(observer.slow_calls.empty());
+
+  observer.throw_at_timeout = false;  // it has nothing to say: the wait ends all the same
+  CHECK(error_of([&] { wait.check(); }).message().find("timed out after 5ms") == 0);
+}
+
+TEST_CASE("wait context: the observer is asked at 100 ms, then at doubling intervals", "[job]") {
+  Observer observer;
+  WaitContext wait(Deadline::after(1'000ms), nullptr, nullptr, &observer);
+  CHECK(error_of([&] { wait_forever(wait); }).code() == ErrorCode::timeout);
+  // At 100, 300 and 700 ms, or fewer when the machine is busy, but never sooner.
+  REQUIRE(observer.slow_calls.size() >= 1);
+  CHECK(observer.slow_calls.size() <= 3);
+  CHECK(observer.slow_calls[0] >= 100ms);
+  for (std::size_t i = 1; i < observer.slow_calls.size(); ++i)
+    CHECK(observer.slow_calls[i] - observer.slow_calls[i - 1] >= 200ms * (1 << (i - 1)));
+}
+
+TEST_CASE("wait context: the intervals of the observer grow to one second and no further", "[job]") {
+  Observer observer;
+  WaitContext wait(Deadline::after(4'800ms), nullptr, nullptr, &observer);
+  CHECK(error_of([&] { wait_forever(wait); }).code() == ErrorCode::timeout);
+  // At 100, 300, 700, 1500, 2500, 3500 and 4500 ms.
+  CHECK(observer.slow_calls.size() <= 7);
+  REQUIRE(observer.slow_calls.size() >= 5);
+  CHECK(observer.slow_calls.back() - observer.slow_calls[observer.slow_calls.size() - 2] >= 1s);
+  CHECK(observer.slow_calls.back() - observer.slow_calls[observer.slow_calls.size() - 2] < 1'600ms);
+}
+
+TEST_CASE("wait context: what the observer throws ends the wait", "[job]") {
+  Observer observer;
+  observer.throw_at_slow = true;
+  WaitContext wait(Deadline::after(20s), nullptr, nullptr, &observer);
+  const auto error = error_of([&] { wait_forever(wait); });
+  CHECK(error.code() == ErrorCode::peer_lost);
+  CHECK(error.rank() == 2);
+  CHECK_FALSE(wait.deadline().expired());
+}
+
+TEST_CASE("wait context: the job's abort cause comes before the timeout", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  Observer observer;
+  WaitContext wait(Deadline::after(0s), page.get(), nullptr, &observer);
+  page->abort({ErrorCode::peer_lost, 6, "rank 6 died of signal 9"});
+  const auto error = error_of([&] { wait.check(); });
+  CHECK(error.code() == ErrorCode::peer_lost);
+  CHECK(error.rank() == 6);
+  CHECK(error.message() == "rank 6 died of signal 9");
+  CHECK(observer.timeout_budget == 0s);  // never asked
+}
+
+TEST_CASE("wait context: an abort in another process ends a wait at once", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  core_test::Child child([&path](core_test::Child& self) {
+    const auto mine = ControlPage::open(path, "job");
+    WaitContext wait(Deadline::after(60s), mine.get());
+    self.signal();
+    try {
+      wait_forever(wait);
+    } catch (const col::Error& error) {
+      return error.code() == ErrorCode::mismatch && error.rank() == 1 ? 0 : 1;
+    }
+  });
+  REQUIRE(child.wait_for_signal());
+  page->abort({ErrorCode::mismatch, 1, "rank 1 called barrier"});
+  const auto limit = Deadline::after(5s);
+  CHECK(child.wait() == 0);
+  CHECK_FALSE(limit.expired());
+}
+
+TEST_CASE("wait context: a slice ends at the deadline, at the next look, and after 50 ms", "[job]") {
+  WaitContext long_wait(Deadline::after(1h));
+  CHECK(long_wait.slice() == 50ms);
+  WaitContext short_wait(Deadline::after(10ms));
+  CHECK(short_wait.slice() <= 10ms);
+  WaitContext ended(Deadline::after(0s));
+  CHECK(ended.slice() == 0s);
+
+  Observer observer;
+  WaitContext observed(Deadline::after(1h), nullptr, nullptr, &observer);
+  const auto limit = Deadline::after(20s);
+  bool bounded = true;
+  while (observed.slice() > 0s && !limit.expired()) bounded = bounded && observed.slice() <= 50ms;
+  CHECK(bounded);
+  CHECK(observed.slice() == 0s);
+  observed.check();
+  CHECK(observer.slow_calls.size() == 1);
+  CHECK(observed.slice() > 0s);
+}
