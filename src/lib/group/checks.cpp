@@ -1,6 +1,5 @@
 #include "group/checks.hpp"
 
-#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -54,7 +53,7 @@ void check_operator(const Request& request, const Shape& shape) {
   if (!core::is_reducible(op, dtype))
     refuse(shape, "{} is not defined on {}: the bitwise operators take integer types only", op.name(), to_string(dtype));
   const bool integer = core::accumulation_type(dtype) == dtype && dtype != DType::float32 && dtype != DType::float64;
-  if (op.kind() == Op::Kind::premul_sum && integer && op.scale() != std::trunc(op.scale()))
+  if (op.kind() == Op::Kind::premul_sum && integer && !core::is_whole(op.scale()))
     refuse(shape, "premul_sum on {} needs a whole number, not {}", to_string(dtype), op.scale());
 }
 

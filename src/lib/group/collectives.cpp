@@ -13,6 +13,7 @@ Request make(Collective collective, ConstTensorView in, TensorView out, const Op
   request.out = out;
   request.op = options.op;
   request.root = options.root;
+  request.algorithm = options.algorithm;
   request.stream = options.stream;
   return request;
 }

@@ -1,6 +1,7 @@
 #include "group/checks.hpp"
 
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -108,6 +109,8 @@ TEST_CASE("checks: an operator must be defined on the dtype", "[group]") {
   CHECK(says(verdict(request), "bitwise operators take integer types only"));
   request = make(Collective::allreduce, b.ints, b.ints);
   request.op = col::Op::premul_sum(0.5);
+  CHECK(says(verdict(request), "whole number"));
+  request.op = col::Op::premul_sum(std::numeric_limits<double>::infinity());
   CHECK(says(verdict(request), "whole number"));
   request.op = col::Op::premul_sum(2);
   CHECK(verdict(request) == "ok");
