@@ -1,0 +1,33 @@
+// Mutual exclusion of the writers of one file of a FileStore, between threads, processes and hosts.
+//
+// A lock on one byte of the store's lock file, at an offset that is a hash of the name: writers of different keys do
+// not meet. It belongs to the open file (F_OFD_SETLK), so it holds between threads as well, and the kernel releases it
+// when its holder dies.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string_view>
+
+#include <col/types.hpp>
+
+#include "store/directory.hpp"
+
+namespace col::store {
+
+class KeyLock {
+ public:
+  // Blocks until the lock is held; throws io after `timeout`. `key` is for that message.
+  KeyLock(const Directory& directory, std::string_view name, std::string_view key, Duration timeout);
+  ~KeyLock();
+  KeyLock(const KeyLock&) = delete;
+  KeyLock& operator=(const KeyLock&) = delete;
+
+ private:
+  bool apply(short type) noexcept;
+
+  core::UniqueFd file_;
+  off_t offset_;
+};
+
+}  // namespace col::store

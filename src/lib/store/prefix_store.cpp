@@ -1,0 +1,56 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/store.hpp>
+
+namespace col {
+namespace {
+
+// A key of scope (p1, p2, …) is stored as the netstrings of the prefixes, a dot, and the key: "2:p1,2:p2,.key". The
+// lengths make the list decodable whatever bytes it holds, and what follows a netstring is either a digit (a scope
+// within) or the dot (a key of this one): so two scopes never share a key, and none sees the keys of those within it.
+class PrefixStore final : public Store {
+ public:
+  // `store` is shared: every scope of it keeps it alive.
+  PrefixStore(std::shared_ptr<Store> store, std::string scope) : store_(std::move(store)), scope_(std::move(scope)) {}
+
+  // A scope within this one. It is a view of the same underlying store, not a view of a view: the dot would be twice
+  // in its keys otherwise, and they could meet keys of this scope.
+  std::shared_ptr<Store> within(std::string_view prefix) const {
+    return std::make_shared<PrefixStore>(store_, scope_ + netstring(prefix));
+  }
+
+  static std::string netstring(std::string_view bytes) { return fmt::format("{}:{},", bytes.size(), bytes); }
+
+  void set(std::string_view key, std::string_view value) override { store_->set(full(key), value); }
+  std::optional<std::string> get(std::string_view key) override { return store_->get(full(key)); }
+  std::string wait(std::string_view key, WaitContext& wait) override { return store_->wait(full(key), wait); }
+  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(full(key), delta); }
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override {
+    return store_->compare_set(full(key), expected, desired);
+  }
+  bool erase(std::string_view key) override { return store_->erase(full(key)); }
+  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(full(prefix)); }
+
+ private:
+  std::string full(std::string_view key) const {
+    std::string text;
+    text.reserve(scope_.size() + 1 + key.size());
+    return text.append(scope_).append(".").append(key);
+  }
+
+  const std::shared_ptr<Store> store_;
+  const std::string scope_;  // the netstrings of all prefixes, outermost first
+};
+
+}  // namespace
+
+std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::string_view prefix) {
+  if (!store) throw Error(ErrorCode::invalid_argument, "make_prefix_store was given no store; pass one");
+  if (const auto* outer = dynamic_cast<const PrefixStore*>(store.get())) return outer->within(prefix);
+  return std::make_shared<PrefixStore>(std::move(store), PrefixStore::netstring(prefix));
+}
+
+}  // namespace col

@@ -1,0 +1,67 @@
+#include "store/text.hpp"
+
+#include <charconv>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+namespace col::store {
+namespace {
+
+constexpr std::size_t kHead = 96;  // bytes shown of either end of a long text: scopes come first, names last
+constexpr std::size_t kTail = 48;
+
+void append_escaped(std::string& text, std::string_view bytes) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte > 0x7e || c == '\\' || c == '\'') {
+      fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
+    } else {
+      text += c;
+    }
+  }
+}
+
+}  // namespace
+
+std::string printable(std::string_view bytes) {
+  std::string text;
+  if (bytes.size() <= kHead + kTail) {
+    append_escaped(text, bytes);
+    return text;
+  }
+  append_escaped(text, bytes.substr(0, kHead));
+  fmt::format_to(std::back_inserter(text), "...({} bytes)...", bytes.size() - kHead - kTail);
+  append_escaped(text, bytes.substr(bytes.size() - kTail));
+  return text;
+}
+
+std::string describe_key(std::string_view key) {
+  return fmt::format("key '{}'", printable(key));
+}
+
+std::int64_t add_decimal(std::string_view key, const std::optional<std::string>& value, std::int64_t delta) {
+  std::int64_t number = 0;
+  if (value) {
+    const char* end = value->data() + value->size();
+    const auto [stop, error] = std::from_chars(value->data(), end, number);
+    if (error != std::errc{} || stop != end) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("cannot add to {}: its value '{}' is no decimal 64-bit number; erase it or add to another "
+                      "key",
+                      describe_key(key), printable(*value)));
+    }
+  }
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(number, delta, &sum)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot add {} to {}: the sum with {} does not fit in 64 bits; erase the key to start over",
+                            delta, describe_key(key), number));
+  }
+  return sum;
+}
+
+}  // namespace col::store

@@ -1,0 +1,21 @@
+// What the stores share: keys in messages, and numbers kept as text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace col::store {
+
+// `bytes` for a one-line message: anything unprintable as \xNN, the middle of a long text left out.
+std::string printable(std::string_view bytes);
+
+// "key 'x'", as messages and WaitContext::describe() have it.
+std::string describe_key(std::string_view key);
+
+// The sum that Store::add() stores and returns for a key that holds `value`. Throws invalid_argument when that is no
+// decimal 64-bit number, or when the sum is none.
+std::int64_t add_decimal(std::string_view key, const std::optional<std::string>& value, std::int64_t delta);
+
+}  // namespace col::store
