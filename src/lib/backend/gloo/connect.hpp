@@ -1,0 +1,38 @@
+// Makes the connections of one rank to all others of its group.
+#pragma once
+
+#include <memory>
+
+#include <gloo/context.h>
+
+#include <col/backend.hpp>
+
+#include "backend/gloo/device.hpp"
+#include "backend/gloo/transport.hpp"
+
+namespace col::gloo_backend {
+
+// What Gloo's collectives take: rank, size, and the connections.
+class Mesh final : public ::gloo::Context {
+ public:
+  Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> transport);
+
+  LoopDevice& loop() const { return *loop_; }
+  GuardedContext& transport() const { return *guarded_; }
+
+ private:
+  // Shared with Gloo, whose buffers and contexts hold them too.
+  std::shared_ptr<LoopDevice> loop_;
+  std::shared_ptr<GuardedContext> guarded_;
+};
+
+// Blocking, collective. Ranks find each other through request.store: "address/<rank>", removed when the mesh stands,
+// and "failed", which a rank that fails writes before it lets go, so that all ranks report the same cause at once.
+//
+// Gloo has no handshake: whoever connects to a rank's port first is taken for the peer. So every pair of ranks
+// exchanges request.token and its ranks before anything else; a stranger cannot do that.
+//
+// Any number of groups may connect at once, in one process too.
+std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait);
+
+}  // namespace col::gloo_backend

@@ -1,0 +1,51 @@
+// Gloo's own collectives, called in the way that is safe with each of them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <col/backend.hpp>
+
+#include "backend/gloo/connect.hpp"
+#include "backend/gloo/scratch.hpp"
+
+namespace col::gloo_backend {
+
+// What holds for all of them: the group layer has checked the request; inputs are only read; outputs of ranks that get
+// none are not touched; nothing to move still makes all ranks meet (Gloo divides by zero, or returns at once).
+class Native {
+ public:
+  explicit Native(std::shared_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
+
+  static std::span<const NativeEntry> entries();
+  void run(const Request& request);
+  // Lets go of the mesh without releasing it; for the destructor in a forked process.
+  void forget();
+
+ private:
+  void allreduce(const Request& request);
+  void reduce(const Request& request);
+  void fold_in_rank_order(const Request& request, const void* all, void* out) const;
+  const void* prepare(const Request& request, DType type, void* work) const;
+  void finish(const Request& request, DType type, void* work) const;
+
+  void broadcast(const Request& request);
+  void allgather(const Request& request, const void* in, void* out);
+  void allgatherv(const Request& request);
+  void gather(const Request& request, const void* in, void* out);
+  void scatter(const Request& request);
+  void alltoall(const Request& request);
+  void alltoallv(const Request& request);
+  void barrier(const Request& request);
+
+  std::size_t size() const { return static_cast<std::size_t>(mesh_->size); }
+  std::size_t rank() const { return static_cast<std::size_t>(mesh_->rank); }
+  bool is_root(const Request& request) const { return mesh_->rank == request.root; }
+
+  std::shared_ptr<Mesh> mesh_;
+  Scratch work_;  // a copy of the input that may be changed, or a result that is not the caller's output
+  Scratch all_;   // the inputs of all ranks
+};
+
+}  // namespace col::gloo_backend

@@ -1,0 +1,265 @@
+#include "backend/gloo/transport.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gloo/common/error.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace col::gloo_backend {
+
+// ---- GuardedContext
+// --------------------------------------------------------------------------------------------------
+
+GuardedContext::GuardedContext(std::shared_ptr<tcp::Device> device, int own_rank, int group_size)
+    : tcp::Context(std::move(device), own_rank, group_size) {
+  // Read by Gloo in places, and not initialised by it. Zero means none: our waits have deadlines of their own.
+  setTimeout(::gloo::kNoTimeout);
+}
+
+GuardedContext::~GuardedContext() {
+  // Here and not in the base class: until its pair is gone, the event thread may ask this object whether it is broken.
+  pairs_.clear();
+}
+
+std::unique_ptr<::gloo::transport::Pair>& GuardedContext::createPair(int peer) {
+  auto& slot = pairs_.at(static_cast<std::size_t>(peer));
+  slot = std::make_unique<GuardedPair>(*this, device_.get(), peer);
+  return slot;
+}
+
+std::unique_ptr<::gloo::transport::UnboundBuffer> GuardedContext::createUnboundBuffer(void* data, std::size_t bytes) {
+  return std::make_unique<GuardedBuffer>(std::static_pointer_cast<GuardedContext>(shared_from_this()), data, bytes);
+}
+
+GuardedPair* GuardedContext::pair(int peer) {
+  return static_cast<GuardedPair*>(pairs_.at(static_cast<std::size_t>(peer)).get());
+}
+
+std::chrono::nanoseconds GuardedContext::slice() const noexcept {
+  return wait_ != nullptr ? wait_->slice() : std::chrono::nanoseconds::zero();
+}
+
+void GuardedContext::check(std::string what, int peer) {
+  throw_if_broken();
+  if (extra_check_) extra_check_();
+  if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
+  wait_->describe(std::move(what));
+  if (RankRecord* const record = wait_->record(); record != nullptr) record->waiting(-1, peer);
+  wait_->check();
+}
+
+void GuardedContext::break_off(const Error& cause) noexcept {
+  {
+    const std::lock_guard lock(cause_mutex_);
+    if (!cause_) cause_ = cause;
+    broken_.store(true, std::memory_order_release);
+  }
+  for (int r = 0; r < size; ++r) {
+    if (GuardedPair* const p = pair(r); p != nullptr) p->shut();
+  }
+}
+
+std::optional<Error> GuardedContext::cause() const {
+  const std::lock_guard lock(cause_mutex_);
+  return cause_;
+}
+
+void GuardedContext::throw_if_broken() const {
+  if (!broken()) return;
+  throw *cause();
+}
+
+int GuardedContext::rank_that_failed_with(const std::exception_ptr& failure) {
+  for (int r = 0; r < size; ++r) {
+    GuardedPair* const p = pair(r);
+    if (p != nullptr && failure != nullptr && p->failure() == failure) return r;
+  }
+  return -1;
+}
+
+std::vector<int> GuardedContext::ranks_in_transfer(const tcp::UnboundBuffer& buffer) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) {
+    GuardedPair* const p = pair(r);
+    if (p != nullptr && p->in_transfer(buffer)) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+// ---- GuardedPair
+// -----------------------------------------------------------------------------------------------------
+
+GuardedPair::GuardedPair(GuardedContext& context, tcp::Device* device, int rank)
+    : Handshaking<tcp::Pair>(&context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
+  localRank_ = 0;  // left uninitialised by Gloo
+}
+
+GuardedPair::~GuardedPair() {
+  // As in the base class, but while this is still a GuardedPair for the event thread. A soft close: what was written is
+  // delivered.
+  const std::lock_guard lock(m_);
+  if (state_ != CLOSED) GuardedPair::changeState(CLOSED);
+}
+
+void GuardedPair::shut() noexcept {
+  const std::lock_guard lock(m_);
+  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+}
+
+std::exception_ptr GuardedPair::failure() {
+  const std::lock_guard lock(m_);
+  return ex_;
+}
+
+bool GuardedPair::in_transfer(const tcp::UnboundBuffer& buffer) {
+  const std::lock_guard lock(m_);
+  bool found = false;
+  for_each_transfer([&](GuardedBuffer& other) { found = found || &other == &buffer; });
+  return found;
+}
+
+template <class Visit>
+void GuardedPair::for_each_transfer(Visit visit) {
+  const auto visit_weak = [&](const ::gloo::WeakNonOwningPtr<tcp::UnboundBuffer>& weak) {
+    // Keeps the buffer from being destroyed during the visit. All buffers here come from createUnboundBuffer().
+    const ::gloo::NonOwningPtr<tcp::UnboundBuffer> buffer(weak);
+    if (buffer) visit(static_cast<GuardedBuffer&>(*buffer.operator->()));
+  };
+  for (const auto* pending : {&localPendingSend_, &localPendingRecv_}) {
+    for (const auto& [slot, queue] : *pending) {
+      for (const auto& operation : queue) visit_weak(std::get<0>(operation));
+    }
+  }
+  for (const auto& operation : tx_) visit_weak(operation.ubuf);
+  visit_weak(rx_.ubuf);
+}
+
+void GuardedPair::fail(const std::string& why) {
+  if (ex_ == nullptr && state_ != CLOSED) signalException(why);
+}
+
+bool GuardedPair::stuck() {
+  // Gloo leaves a message in the socket when there is no buffer to read it into, and is then woken for it without end.
+  if (state_ != CONNECTED || rx_.nread < sizeof(rx_.preamble)) return false;
+  if (rx_.getOpcode() == tcp::Op::SEND_BUFFER) return true;  // a kind of message that we never send
+  return rx_.getOpcode() == tcp::Op::SEND_UNBOUND_BUFFER && rx_.ubuf &&
+         !::gloo::NonOwningPtr<tcp::UnboundBuffer>(rx_.ubuf);
+}
+
+void GuardedPair::handleEvents(int events) {
+  // Must not block: a thread that holds the mutex may be waiting for this loop to turn. The event comes again.
+  const std::unique_lock lock(m_, std::try_to_lock);
+  if (!lock || ex_ != nullptr) return;
+  if (state_ == CONNECTED) return handleReadWrite(events);
+  if (state_ == CLOSED) return;
+  try {
+    handshake();
+  } catch (const std::exception& error) {
+    // The socket may be one that the loop does not watch, and then the base class would throw where it must not.
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+    fail(error.what());
+  }
+}
+
+void GuardedPair::handleReadWrite(int events) {
+  if (guarded_.broken()) return fail("this rank left the group after an error");
+  try {
+    tcp::Pair::handleReadWrite(events);
+    if (stuck()) fail("a message for which there is no buffer");
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+void GuardedPair::changeState(state next) noexcept {
+  tcp::Pair::changeState(next);
+  if (next != CLOSED) return;
+  // The base class tells the buffers that wait for their turn, not those that are half sent or half received, and none
+  // at all when the connection is closed from this side.
+  const auto failure = ex_ != nullptr ? ex_ : std::make_exception_ptr(::gloo::IoException("connection closed"));
+  for_each_transfer([&](GuardedBuffer& buffer) { buffer.fail(failure); });
+}
+
+void GuardedPair::waitUntilConnected(std::unique_lock<std::mutex>& lock, bool /*use_timeout*/) {
+  for (;;) {
+    throwIfException();
+    if (state_ >= CONNECTED) return;
+    cv_.wait_for(lock, guarded_.slice());
+    if (state_ >= CONNECTED) continue;
+    lock.unlock();
+    guarded_.check(fmt::format("the connection to rank {}", rank_), rank_);
+    lock.lock();
+  }
+}
+
+// ---- GuardedBuffer
+// ---------------------------------------------------------------------------------------------------
+
+GuardedBuffer::GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t bytes)
+    : tcp::UnboundBuffer(context, data, bytes), guarded_(*context) {}
+
+void GuardedBuffer::fail(const std::exception_ptr& failure) noexcept {
+  const std::lock_guard lock(m_);
+  if (ex_ == nullptr) ex_ = failure;
+  recvCv_.notify_all();
+  sendCv_.notify_all();
+}
+
+void GuardedBuffer::check_while_waiting(const Direction& direction) {
+  const std::vector<int> ranks = guarded_.ranks_in_transfer(*this);
+  const int peer = ranks.size() == 1 ? ranks.front() : -1;
+  guarded_.check(fmt::format("{} {} {}", direction.verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")),
+                 peer);
+}
+
+bool GuardedBuffer::wait(const Direction& direction, std::unique_lock<std::mutex>& lock) {
+  while (direction.completions == 0) {
+    if (std::exchange(direction.interrupted, false)) return false;
+    throwIfException();
+    direction.changed.wait_for(lock, guarded_.slice());
+    if (direction.completions > 0) break;
+    lock.unlock();
+    check_while_waiting(direction);
+    lock.lock();
+  }
+  --direction.completions;
+  return true;
+}
+
+bool GuardedBuffer::waitRecv(int* rank, std::chrono::milliseconds /*timeout*/) {
+  std::unique_lock lock(m_);
+  if (!wait(receiving(), lock)) return false;
+  if (rank != nullptr) *rank = recvRank_;
+  return true;
+}
+
+bool GuardedBuffer::waitSend(int* rank, std::chrono::milliseconds /*timeout*/) {
+  std::unique_lock lock(m_);
+  if (!wait(sending(), lock)) return false;
+  if (rank != nullptr) *rank = sendRank_;
+  return true;
+}
+
+bool GuardedBuffer::test(const Direction& direction) {
+  const std::lock_guard lock(m_);
+  if (direction.completions == 0) {
+    throwIfException();
+    return false;
+  }
+  --direction.completions;
+  return true;
+}
+
+bool GuardedBuffer::test_recv() {
+  return test(receiving());
+}
+bool GuardedBuffer::test_send() {
+  return test(sending());
+}
+
+}  // namespace col::gloo_backend

@@ -1,0 +1,75 @@
+// The backends by name: an explicit list of those built in, and what programs add.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/backend.hpp>
+
+#ifdef COL_HAVE_GLOO
+#include "backend/gloo/factory.hpp"
+#endif
+
+namespace col {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<BackendFactory>> factories;
+
+  Registry() {
+#ifdef COL_HAVE_GLOO
+    factories.push_back(gloo_backend::make_factory());
+#endif
+  }
+
+  // Requires: `mutex` is held.
+  BackendFactory* find(std::string_view name) const {
+    for (const auto& factory : factories) {
+      if (factory->name() == name) return factory.get();
+    }
+    return nullptr;
+  }
+};
+
+Registry& registry() {
+  // Never destroyed: find_backend() promises objects that live as long as the process, also in static destructors.
+  static auto* const instance = new Registry;
+  return *instance;
+}
+
+}  // namespace
+
+void register_backend(std::unique_ptr<BackendFactory> factory) {
+  if (factory == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "register_backend: the factory is null; pass one made with make_unique");
+  }
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  if (all.find(factory->name()) != nullptr) {
+    throw Error(
+        ErrorCode::already_initialized,
+        fmt::format("register_backend: there is a backend named '{}' already; choose another name", factory->name()));
+  }
+  all.factories.push_back(std::move(factory));
+}
+
+BackendFactory* find_backend(std::string_view name) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  return all.find(name);
+}
+
+std::vector<std::string> backend_names() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<std::string> names;
+  for (const auto& factory : all.factories) names.emplace_back(factory->name());
+  return names;
+}
+
+}  // namespace col

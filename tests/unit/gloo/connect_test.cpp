@@ -1,0 +1,315 @@
+// Making and leaving a group: strangers, missing ranks, descriptors, and the order of goodbyes.
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backend/gloo/interface.hpp"
+#include "backend/gloo/translate.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/gloo/mesh.hpp"
+
+namespace {
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+
+// Calls a function before every set(); otherwise the store it wraps.
+class WatchedStore final : public Store {
+ public:
+  WatchedStore(std::shared_ptr<Store> store, std::function<void()> before_set)
+      : store_(std::move(store)), before_set_(std::move(before_set)) {}
+  void set(std::string_view key, std::string_view value) override {
+    before_set_();
+    store_->set(key, value);
+  }
+  std::optional<std::string> get(std::string_view key) override { return store_->get(key); }
+  std::string wait(std::string_view key, WaitContext& wait) override { return store_->wait(key, wait); }
+  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override {
+    return store_->compare_set(key, expected, desired);
+  }
+  bool erase(std::string_view key) override { return store_->erase(key); }
+  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
+
+ private:
+  std::shared_ptr<Store> store_;
+  std::function<void()> before_set_;
+};
+
+std::vector<int> own_descriptors() {
+  std::vector<int> fds;
+  DIR* const dir = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(dir)) {
+    if (entry->d_name[0] != '.' && std::stoi(entry->d_name) != dirfd(dir)) fds.push_back(std::stoi(entry->d_name));
+  }
+  closedir(dir);
+  return fds;
+}
+
+// Uses up this process's descriptors but `free`.
+void leave_free_descriptors(int free) {
+  const rlimit limits{64, 64};
+  setrlimit(RLIMIT_NOFILE, &limits);
+  std::vector<int> taken;
+  for (int fd = 0; (fd = open("/dev/null", O_RDONLY)) >= 0;) taken.push_back(fd);
+  for (int i = 0; i < free; ++i) ::close(taken[static_cast<std::size_t>(i)]);
+}
+
+// Somebody who connects to every port that this process listens on, before the peers can.
+class Stranger {
+ public:
+  enum class Manner { silent, talks, resets };
+  explicit Stranger(Manner manner) : manner_(manner) {}
+  ~Stranger() {
+    for (const int fd : sockets_) ::close(fd);
+  }
+
+  void visit() {
+    const std::lock_guard lock(mutex_);
+    for (const int fd : own_descriptors()) {
+      int listening = 0;
+      socklen_t bytes = sizeof(listening);
+      if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &bytes) != 0 || listening == 0) continue;
+      sockaddr_in address{};
+      socklen_t length = sizeof(address);
+      if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) continue;
+      if (visited_.insert(ntohs(address.sin_port)).second) visit(address);
+    }
+  }
+  int visits() const { return static_cast<int>(visited_.size()); }
+
+ private:
+  void visit(const sockaddr_in& address) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+      ::close(fd);
+      return;
+    }
+    if (manner_ == Manner::talks) {
+      const std::string words(512, 'X');
+      ::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
+    }
+    if (manner_ == Manner::resets) {
+      const linger at_once{1, 0};
+      setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+      ::close(fd);
+      return;
+    }
+    sockets_.push_back(fd);
+  }
+
+  const Manner manner_;
+  std::mutex mutex_;
+  std::set<int> visited_;
+  std::vector<int> sockets_;
+};
+
+std::vector<Ending> connect_all(int size, int present, const std::shared_ptr<Store>& store, Duration timeout) {
+  std::vector<Ending> endings(static_cast<std::size_t>(present));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < present; ++rank) {
+    threads.emplace_back([&, rank] {
+      endings[static_cast<std::size_t>(rank)] =
+          ending_of([&] { connect({.rank = rank, .size = size, .store = store}, timeout); });
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return endings;
+}
+
+}  // namespace
+
+TEST_CASE("gloo connect: a stranger who connects first is an error in time that names the rank", "[gloo]") {
+  // Newer versions of Gloo expect a number from who connects, and survive a stranger: then the group simply stands.
+  for (const auto manner : {Stranger::Manner::silent, Stranger::Manner::talks, Stranger::Manner::resets}) {
+    for (const int size : {2, 3}) {
+      Stranger stranger(manner);
+      const auto store = std::make_shared<WatchedStore>(make_memory_store(), [&] { stranger.visit(); });
+      const auto endings = connect_all(size, size, store, 3s);
+      INFO("manner " << static_cast<int>(manner) << "\n" << show(endings));
+      REQUIRE(stranger.visits() > 0);
+      if (gloo_backend::LoopDevice::kOutlivesGroups && all_well(endings)) continue;
+      for (const Ending& ending : endings) {
+        CHECK((ending.code == ErrorCode::mismatch || ending.code == ErrorCode::peer_lost ||
+               ending.code == ErrorCode::timeout));
+        CHECK(ending.rank >= 0);
+        CHECK(ending.text.find(fmt::format("rank {}", ending.rank)) != std::string::npos);
+        CHECK(ending.seconds < 4.0);
+      }
+    }
+  }
+}
+
+TEST_CASE("gloo connect: ranks of another group are told apart by their token", "[gloo]") {
+  const auto store = make_memory_store();
+  std::vector<Ending> endings(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      endings[static_cast<std::size_t>(rank)] = ending_of([&] {
+        connect({.rank = rank, .size = 2, .store = store, .token = kToken + static_cast<unsigned>(rank)}, 5s);
+      });
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  INFO(show(endings));
+  CHECK(endings[0].code == ErrorCode::mismatch);
+  CHECK(endings[1].code == ErrorCode::mismatch);
+}
+
+TEST_CASE("gloo connect: a rank that never shows up is a timeout that names it, on time, on all ranks", "[gloo]") {
+  const auto endings = connect_all(3, 2, make_memory_store(), 400ms);
+  INFO(show(endings));
+  for (const Ending& ending : endings) {
+    CHECK(ending.code == ErrorCode::timeout);
+    CHECK(ending.rank == 2);
+    CHECK(ending.text.find("rank 2") != std::string::npos);
+    CHECK(ending.seconds >= 0.39);
+    CHECK(ending.seconds < 1.0);
+  }
+}
+
+TEST_CASE("gloo connect: out of descriptors is a resource error on all ranks, and leaves none open", "[gloo]") {
+  const TempDir dir;
+  RankProcess starved([&] {
+    const auto store = make_file_store(dir.path());
+    leave_free_descriptors(12);  // for the store, but not for seven connections
+    const auto before = own_descriptors();
+    const Ending ending = ending_of([&] { connect({.rank = 0, .size = 8, .store = store}, 10s); });
+    expect(ending.code == ErrorCode::resource, ending.text);
+    expect(own_descriptors() == before, "a descriptor is left open");
+  });
+  RankProcess other([&] { connect({.rank = 1, .size = 8, .store = make_file_store(dir.path())}, 10s); });
+  CHECK(starved.wait().text == "");
+  const Ending ending = other.wait();
+  INFO(ending.text);
+  CHECK(ending.code == ErrorCode::resource);
+  CHECK(ending.seconds < 2.0);
+}
+
+TEST_CASE("gloo: what Gloo throws for want of descriptors is a resource error", "[gloo]") {
+  const auto thrown =
+      std::make_exception_ptr(std::runtime_error(std::string("[/src/pair.cc:1] socket: ") + std::strerror(EMFILE)));
+  const Error error = gloo_backend::translate(thrown, nullptr, "g", nullptr);
+  CHECK(error.code() == ErrorCode::resource);
+  CHECK(error.message().find("ulimit -n") != std::string::npos);
+  CHECK(error.message().find("pair.cc") == std::string::npos);
+}
+
+TEST_CASE("gloo connect: nothing is left in the store, no descriptor and no thread", "[gloo]") {
+  const auto store = make_memory_store();
+  const auto threads_now = [] {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with("Threads:")) {
+    }
+    return line;
+  };
+  connect_all(4, 4, make_memory_store(), 20s);  // what the process keeps for the next group is there after the first
+  const auto descriptors = own_descriptors();
+  const std::string threads = threads_now();
+  const auto endings = connect_all(4, 4, store, 20s);
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+  CHECK(store->num_keys() == 0);
+  CHECK(own_descriptors() == descriptors);
+  CHECK(threads_now() == threads);
+}
+
+TEST_CASE("gloo: a rank may leave right after its last collective, and the others still get everything", "[gloo]") {
+  // The root of a broadcast is done once the bytes are in its socket; closing must not cut them off.
+  constexpr int kSize = 3;
+  constexpr std::size_t kCount = 200'000;
+  for (int round = 0; round < 100; ++round) {
+    const auto endings = run_ranks(kSize, [&](int rank, GlooChannel& channel) {
+      std::vector<float> data(kCount, rank == round % kSize ? 3.0F : 0.0F);
+      Request request = request_for(Collective::broadcast, 1, kCount);
+      request.out = data;
+      request.root = round % kSize;
+      WaitContext wait = wait_for();
+      channel.native(request, wait);
+      expect(std::count(data.begin(), data.end(), 3.0F) == static_cast<std::ptrdiff_t>(kCount), "content");
+    });
+    INFO("round " << round << "\n" << show(endings));
+    REQUIRE(all_well(endings));
+  }
+}
+
+TEST_CASE("gloo: two groups of the same ranks work at once from two threads", "[gloo]") {
+  constexpr int kSize = 3;
+  const std::shared_ptr<Store> stores[] = {make_memory_store(), make_memory_store()};
+  std::vector<Ending> endings(2 * kSize);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2 * kSize; ++i) {
+    threads.emplace_back([&, i] {
+      endings[static_cast<std::size_t>(i)] = ending_of([&] {
+        const int group = i / kSize;
+        const auto channel = connect(
+            {.rank = i % kSize, .size = kSize, .store = stores[group], .token = kToken + static_cast<unsigned>(group)});
+        for (std::uint64_t round = 0; round < 200; ++round) {
+          std::vector<float> data(100, static_cast<float>(group + 1));
+          Request request = request_for(Collective::allreduce, round, 100);
+          request.in = data;
+          request.out = data;
+          WaitContext wait = wait_for();
+          channel->native(request, wait);
+          expect(data[0] == static_cast<float>(kSize * (group + 1)), "groups do not mix");
+        }
+      });
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("gloo: a channel inherited by fork() refuses calls and can be destroyed", "[gloo]") {
+  const TempDir dir;
+  const auto body = [&](int rank) {
+    auto channel = connect({.rank = rank, .size = 2, .store = make_file_store(dir.path())});
+    RankProcess child([&] {
+      const Ending ending = ending_of([&] { barrier(*channel, 1); });
+      expect(ending.code == ErrorCode::not_initialized, ending.text);
+      expect(ending.text.find("fork") != std::string::npos, ending.text);
+      channel.reset();
+    });
+    const Ending ending = child.wait(10s);
+    expect(!ending.code.has_value(), ending.text);
+    barrier(*channel, 2);  // the parent's connections are as they were
+  };
+  RankProcess first([&] { body(0); }), second([&] { body(1); });
+  CHECK(first.wait().text == "");
+  CHECK(second.wait().text == "");
+}
+
+TEST_CASE("gloo interface: loopback on one host, the named one otherwise, candidates in the error", "[gloo]") {
+  using gloo_backend::choose_interface;
+  CHECK(choose_interface(true, "eth7").address == "127.0.0.1");
+  CHECK(choose_interface(false, "nosuch, lo").name == "lo");
+  const Ending ending = ending_of([] { choose_interface(false, "nosuch,neither"); });
+  CHECK(ending.code == ErrorCode::unavailable);
+  CHECK(ending.text.find("COL_SOCKET_IFNAME=nosuch,neither") != std::string::npos);
+  CHECK(ending.text.find("lo (127.0.0.1)") != std::string::npos);
+}

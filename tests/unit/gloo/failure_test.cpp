@@ -1,0 +1,278 @@
+// What goes wrong while a group works: every wait ends, on time, with an error that says who.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/gloo/mesh.hpp"
+
+namespace {
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+
+void sum_over_ranks(GlooChannel& channel, std::uint64_t sequence, std::vector<float>& data, Duration timeout = 20s) {
+  Request request = request_for(Collective::allreduce, sequence, data.size());
+  request.in = data;
+  request.out = data;
+  WaitContext wait = wait_for(timeout);
+  channel.native(request, wait);
+}
+
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Ends one direction of every TCP connection of this process: what a peer that closed looks like to a writer.
+void stop_writing_on_all_sockets() {
+  for (int fd = 3; fd < 256; ++fd) ::shutdown(fd, SHUT_WR);
+}
+
+bool sigpipe_is_pending() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  return sigismember(&pending, SIGPIPE) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("gloo: writing to a closed connection is an error, not a SIGPIPE", "[gloo]") {
+  const TempDir dir;
+  RankProcess reader([&] {
+    const auto channel = connect({.rank = 1, .size = 2, .store = make_file_store(dir.path())});
+    std::vector<float> data(100'000);
+    WaitContext wait = wait_for(10s);
+    channel->wait(channel->post_recv(0, 1, data), wait);
+  });
+  RankProcess writer([&] {
+    const auto channel = connect({.rank = 0, .size = 2, .store = make_file_store(dir.path())});
+    std::vector<float> data(100'000);
+    WaitContext wait = wait_for(10s);
+    // Stopped, the reader cannot answer by closing its side, upon which nothing would be written at all.
+    ::kill(reader.pid(), SIGSTOP);
+    stop_writing_on_all_sockets();
+    const Ending ending = ending_of([&] {
+      const Ticket ticket = channel->post_send(1, 1, data);
+      ::kill(reader.pid(), SIGCONT);
+      channel->wait(ticket, wait);
+    });
+    ::kill(reader.pid(), SIGCONT);
+    expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
+    expect(!sigpipe_is_pending(), "the signal was taken back");
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    expect(sigismember(&mask, SIGPIPE) == 0, "the mask is as before");
+  });
+  CHECK(writer.wait().text == "");
+  CHECK(reader.wait().code == ErrorCode::peer_lost);
+}
+
+TEST_CASE("gloo: a rank that does not come is a timeout that names it, on time", "[gloo]") {
+  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+    if (rank == 1) {
+      // Leaves when rank 0 has given up and closed its connections.
+      std::vector<float> data(1);
+      WaitContext wait = wait_for(10s);
+      ending_of([&] { channel.wait(channel.post_recv(0, 1, data), wait); });
+      return;
+    }
+    std::vector<float> data(10);
+    const Ending ending = ending_of([&] { sum_over_ranks(channel, 1, data, 300ms); });
+    expect(ending.code == ErrorCode::timeout, ending.text);
+    expect(ending.text.find("rank 1") != std::string::npos, ending.text);
+    expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+
+    const Ending later = ending_of([&] { barrier(channel, 2); });
+    expect(later.code == ErrorCode::aborted, later.text);
+    expect(later.text.find("timeout") != std::string::npos, "names the first cause: " + later.text);
+    expect(later.seconds < 0.1, "at once");
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("gloo: abort from another thread wakes the waiter, and the peers, within a second", "[gloo]") {
+  const auto page = ControlPage::in_memory(1);
+  page->record(0).join(0);
+  const auto endings = run_ranks(2, [&](int rank, GlooChannel& channel) {
+    std::vector<float> data(1);
+    const Ticket ticket = channel.post_recv(1 - rank, 1, data);
+    if (rank == 1) {
+      WaitContext wait = wait_for();
+      const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
+      expect(ending.code == ErrorCode::peer_lost && ending.rank == 0, ending.text);
+      return;
+    }
+    std::chrono::steady_clock::time_point aborted_at;
+    std::thread other([&] {
+      const Deadline deadline = Deadline::after(10s);
+      while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired()) {
+        std::this_thread::yield();
+      }
+      aborted_at = std::chrono::steady_clock::now();
+      channel.abort(Error(ErrorCode::aborted, "the test says stop"));
+      channel.abort(Error(ErrorCode::internal, "a second cause, which must not win"));
+    });
+    WaitContext wait(Deadline::after(20s), page.get(), &page->record(0));
+    const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
+    const double seconds = since(aborted_at);
+    other.join();
+    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
+           ending.text);
+    expect(seconds < 1.0, fmt::format("{} s", seconds));
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("gloo: the job's abort cause ends a wait and is what it throws", "[gloo]") {
+  const auto page = ControlPage::in_memory(2);
+  page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
+  const auto endings = run_ranks(2, [&](int rank, GlooChannel& channel) {
+    std::vector<float> data(1);
+    WaitContext wait(Deadline::after(20s), page.get());
+    const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
+    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
+           ending.text);
+    expect(ending.seconds < 1.0, "promptly");
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("gloo: when one of four processes is killed in a loop of allreduces, the others fail within a second",
+          "[gloo]") {
+  constexpr int kSize = 4, kVictim = 2;
+  const TempDir dir;
+  const auto store = make_file_store(dir.path());
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < kSize; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const auto own_store = make_file_store(dir.path());
+      const auto channel = connect({.rank = rank, .size = kSize, .store = make_prefix_store(own_store, "connect")});
+      std::vector<float> data(20'000, 1.0F);
+      const Ending ending = ending_of([&] {
+        for (std::uint64_t round = 0;; ++round) {
+          sum_over_ranks(*channel, round, data);
+          if (round == 10) own_store->set(fmt::format("looping/{}", rank), "yes");
+        }
+      });
+      expect(ending.code == ErrorCode::peer_lost, ending.text);
+      own_store->set(fmt::format("failed/{}", rank), std::to_string(ending.rank));
+      // Nobody exits yet: it must be the broken channels that tell the ranks which do not talk to the victim.
+      own_store->wait_for("enough", 20s);
+    });
+  }
+  for (int rank = 0; rank < kSize; ++rank) store->wait_for(fmt::format("looping/{}", rank), 20s);
+  const auto start = std::chrono::steady_clock::now();
+  ranks[kVictim].kill();
+  bool named = false;
+  for (int rank = 0; rank < kSize; ++rank) {
+    if (rank == kVictim) continue;
+    INFO("rank " << rank);
+    const std::string blamed = store->wait_for(fmt::format("failed/{}", rank), 5s);
+    named = named || blamed == std::to_string(kVictim);
+  }
+  CHECK(since(start) < 1.0);
+  CHECK(named);
+  store->set("enough", "yes");
+  for (int rank = 0; rank < kSize; ++rank) {
+    if (rank != kVictim) CHECK(ranks[static_cast<std::size_t>(rank)].wait(5s).text == "");
+  }
+}
+
+TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") {
+  const TempDir dir;
+  const auto store = make_file_store(dir.path());
+  RankProcess receiver([&] {
+    const auto channel = connect({.rank = 1, .size = 2, .store = make_file_store(dir.path())});
+    std::vector<float> data(16'000'000);
+    const Ticket ticket = channel->post_recv(0, 1, data);
+    raise(SIGSTOP);  // its event thread too: the sender's socket fills up
+    WaitContext wait = wait_for();
+    channel->wait(ticket, wait);
+  });
+  RankProcess sender([&] {
+    const auto own_store = make_file_store(dir.path());
+    const auto channel = connect({.rank = 0, .size = 2, .store = own_store});
+    own_store->wait_for("stopped", 20s);
+    const std::vector<float> data(16'000'000);
+    const Ticket ticket = channel->post_send(1, 1, data);
+    own_store->set("sending", "yes");
+    WaitContext wait = wait_for();
+    channel->wait(ticket, wait);
+  });
+  int status = 0;
+  REQUIRE(waitpid(receiver.pid(), &status, WUNTRACED) == receiver.pid());
+  REQUIRE(WIFSTOPPED(status));
+  store->set("stopped", "yes");
+  store->wait_for("sending", 20s);
+  receiver.kill();
+  const Ending ending = sender.wait(5s);
+  INFO(ending.text);
+  CHECK(ending.code == ErrorCode::peer_lost);
+  CHECK(ending.rank == 1);
+}
+
+TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not the end of the process", "[gloo]") {
+  constexpr std::uint64_t kSlot = 0x9000'0000'0000'0001ULL;  // by hand: the channel never lets two lengths share a slot
+  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+    std::vector<std::byte> data(1000, std::byte{1});
+    WaitContext wait = wait_for(10s);
+    const gloo_backend::GuardedContext::WaitScope scope(channel.transport(), &wait);
+    const auto buffer = channel.transport().createUnboundBuffer(data.data(), data.size());
+    if (rank == 0) {
+      std::fill(data.begin(), data.end(), std::byte{2});
+      ending_of([&] {
+        buffer->send(1, kSlot, 0, data.size());
+        buffer->waitSend();
+      });
+      const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
+      expect(after.code == ErrorCode::peer_lost, after.text);
+    } else {
+      const Ending ending = ending_of([&] {
+        buffer->recv(0, kSlot, 0, 10);
+        buffer->waitRecv();
+      });
+      expect(ending.code.has_value() && ending.seconds < 5, "the wait fails");
+      for (const std::byte byte : data) expect(byte == std::byte{1}, "nothing was written");
+      const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
+      expect(after.code == ErrorCode::peer_lost && after.rank == 0, after.text);
+    }
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on never pair", "[gloo]") {
+  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+    // Rank 0 sends one element to rank 1, which expects two.
+    const std::vector<std::size_t> in_counts = {1, 1};
+    const std::vector<std::size_t> out_counts =
+        rank == 0 ? std::vector<std::size_t>{1, 1} : std::vector<std::size_t>{2, 1};
+    const std::vector<float> in(2, 1.0F);
+    std::vector<float> out(rank == 0 ? 2 : 3, -1.0F);
+    Request request = request_for(Collective::alltoallv, 1, 0);
+    request.in = in;
+    request.out = out;
+    request.in_counts = in_counts;
+    request.out_counts = out_counts;
+    WaitContext wait = wait_for(300ms);
+    const Ending ending = ending_of([&] { channel.native(request, wait); });
+    expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::peer_lost, ending.text);
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
