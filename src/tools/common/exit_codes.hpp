@@ -1,0 +1,15 @@
+// The exit codes of the tools: one table, the same as in design and documentation.
+#pragma once
+
+namespace col::tools::exit_code {
+
+inline constexpr int kSuccess = 0;
+inline constexpr int kUsage = 2;            // the command line is wrong; nothing was started
+inline constexpr int kTimeout = 124;        // a time limit of the job passed
+inline constexpr int kLauncher = 125;       // colrun itself, or the rendezvous, failed
+inline constexpr int kNotExecutable = 126;  // the program was found but cannot be executed
+inline constexpr int kNotFound = 127;       // the program was not found
+inline constexpr int kSignalBase = 128;     // plus the number of the signal that ended the rank
+inline constexpr int kOutputClosed = 141;   // whoever read our output is gone (128 + SIGPIPE)
+
+}  // namespace col::tools::exit_code

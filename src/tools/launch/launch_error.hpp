@@ -1,0 +1,18 @@
+// Why a job could not be started, inside the engine. run() turns it into a JobResult.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace col::launch {
+
+class LaunchError : public std::runtime_error {
+ public:
+  LaunchError(int exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+  int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+}  // namespace col::launch

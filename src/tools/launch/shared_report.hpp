@@ -1,0 +1,32 @@
+// How the watcher process tells the front process what became of the job.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+
+#include "launch/job_spec.hpp"
+
+namespace col::launch {
+
+// Memory that both processes see, made before the watcher exists. The watcher writes once, at its end; the front reads
+// once the watcher is gone, so a watcher that was killed leaves `complete` unset, never half a report.
+class SharedReport {
+ public:
+  explicit SharedReport(int ranks);  // throws LaunchError (125) when there is no memory
+  ~SharedReport();
+  SharedReport(const SharedReport&) = delete;
+  SharedReport& operator=(const SharedReport&) = delete;
+
+  void publish(const JobResult& result) noexcept;
+  // False when nothing was published.
+  bool read(JobResult& result) const;
+
+ private:
+  struct Header;
+  Header* header_;
+  RankStatus* ranks_;
+  std::size_t rank_count_;
+  std::size_t bytes_;
+};
+
+}  // namespace col::launch

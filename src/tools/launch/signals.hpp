@@ -1,0 +1,46 @@
+// Signals by name, which of them a job knows, and keeping them off a process until they are read.
+#pragma once
+
+#include <csignal>
+#include <span>
+#include <string>
+
+#include "common/unique_fd.hpp"
+
+namespace col::launch {
+
+// "SIGTERM"; "signal 99" when it has no name.
+std::string signal_name(int signal);
+
+// End the job: forwarded to the ranks' process groups, then escalated.
+std::span<const int> ending_signals() noexcept;  // SIGINT SIGTERM SIGHUP SIGQUIT
+// Only passed on, to the rank processes themselves: helpers that a rank started do not expect them.
+std::span<const int> notify_signals() noexcept;  // SIGUSR1 SIGUSR2 SIGWINCH
+bool ends_job(int signal) noexcept;
+
+// True when SIGHUP is ignored, as under nohup. It stays so, for us and for the ranks. Other ignored signals do not: a
+// script that starts `colrun … &` hands SIGINT ignored, and `kill -INT` shall still end the job.
+bool hangup_is_ignored() noexcept;
+
+// While it lives, all signals above and SIGCHLD are blocked, to be read from fd(). SIGCHLD is at its default action, as
+// ignoring it would lose exit statuses. Restores mask and action.
+class SignalGate {
+ public:
+  SignalGate();
+  ~SignalGate();
+  SignalGate(const SignalGate&) = delete;
+  SignalGate& operator=(const SignalGate&) = delete;
+
+  int fd() const noexcept { return fd_.get(); }
+  int next();  // the next pending signal, 0 when there is none
+
+ private:
+  tools::UniqueFd fd_;
+  sigset_t old_mask_;
+  struct sigaction old_child_action_;
+};
+
+// Ends this process by `signal`, so that its parent sees the same as if nobody had caught it.
+[[noreturn]] void die_of(int signal);
+
+}  // namespace col::launch

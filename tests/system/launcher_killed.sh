@@ -1,0 +1,17 @@
+#!/bin/bash
+# SIGKILL to colrun: ranks, detached grandchildren and files are gone.
+. "$(dirname "$0")/lib.sh"
+
+"$COLRUN" -n 3 bash -c '
+  setsid sleep 300 & echo $! >>"$0/pids"
+  (setsid sh -c "sleep 301 & echo \$! >>$0/pids") &
+  env -i setsid sleep 302 & echo $! >>"$0/pids"
+  trap "" TERM INT HUP; : >"$0/ready.$RANK"; while :; do sleep 0.05; done' "$work" >/dev/null 2>"$err" &
+pid=$!
+wait_until 10 "ranks ready" test -e "$work/ready.0" -a -e "$work/ready.1" -a -e "$work/ready.2"
+wait_until 10 "grandchildren" eval 'test "$(wc -l <"$work/pids")" -eq 9'
+kill -KILL $pid
+wait $pid 2>/dev/null
+# shellcheck disable=SC2046
+expect_faster 5000 wait_until 10 "grandchildren gone" all_gone $(cat "$work/pids")
+nothing_left_soon
