@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/duration.hpp"
 #include "group/failure.hpp"
 
 namespace col::group {
@@ -169,17 +169,17 @@ void Diagnosis::on_timeout(Duration budget) {
       if (!has_arrived(operation, rank)) absent.push_back(rank);
     }
   }
-  const auto seconds = std::chrono::duration<double>(budget);
+  const std::string limit = core::format_duration(budget);
   if (absent.empty())
     throw Error(ErrorCode::timeout,
-                fmt::format("{} timed out after {:.3g}: all ranks have entered it, but the data did not arrive in time; "
+                fmt::format("{} timed out after {}: all ranks have entered it, but the data did not arrive in time; "
                             "raise COL_TIMEOUT if it is merely large",
-                            first.text, seconds),
+                            first.text, limit),
                 surroundings_.group);
   throw Error(ErrorCode::timeout,
-              fmt::format("{} timed out after {:.3g}: {} {} did not enter it (operation {}); look at what {} doing, or "
+              fmt::format("{} timed out after {}: {} {} did not enter it (operation {}); look at what {} doing, or "
                           "raise COL_TIMEOUT",
-                          first.text, seconds, absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
+                          first.text, limit, absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
                           first.sequence, absent.size() == 1 ? "that rank is" : "they are"),
               surroundings_.group, absent.front());
 }

@@ -1,0 +1,108 @@
+#include "dataset.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace digits {
+namespace {
+
+constexpr int kMaxPixel = 16;
+constexpr std::size_t kTestEvery = 5;
+
+[[noreturn]] void reject(std::string_view name, std::size_t line, const std::string& why) {
+  throw std::runtime_error(std::string(name) + ":" + std::to_string(line) + ": " + why);
+}
+
+// A whole number in [0, most], -1 when `text` is anything else.
+int parse_number(std::string_view text, int most) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && value <= most ? value : -1;
+}
+
+Image parse_line(std::string_view line, std::string_view name, std::size_t number) {
+  Image image{};
+  std::string_view rest = line;
+  for (int column = 0; column <= kPixels; ++column) {
+    const std::size_t comma = rest.find(',');
+    const bool last = column == kPixels;
+    if (last != (comma == std::string_view::npos)) {
+      reject(name, number,
+             "expected 65 values (64 pixels 0..16 and a label 0..9), found " +
+                 (last ? "more" : std::to_string(column + 1)));
+    }
+    const std::string_view field = rest.substr(0, comma);
+    const int most = last ? kClasses - 1 : kMaxPixel;
+    const int value = parse_number(field, most);
+    if (value < 0) {
+      reject(name, number,
+             "value " + std::to_string(column + 1) + " is '" + std::string(field.substr(0, 20)) +
+                 "', expected a whole number 0.." + std::to_string(most));
+    }
+    if (last) {
+      image.label = value;
+    } else {
+      image.pixels[static_cast<std::size_t>(column)] = static_cast<float>(2 * value - kMaxPixel) / kMaxPixel;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  return image;
+}
+
+}  // namespace
+
+std::vector<Image> read_images(std::istream& stream, std::string_view name) {
+  std::vector<Image> images;
+  std::string line;
+  for (std::size_t number = 1; std::getline(stream, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    images.push_back(parse_line(line, name, number));
+  }
+  if (stream.bad()) throw std::runtime_error(std::string(name) + ": cannot be read: " + std::strerror(errno));
+  if (images.empty()) throw std::runtime_error(std::string(name) + ": holds no image");
+  return images;
+}
+
+std::vector<Image> load_images(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw std::runtime_error("data file '" + path.string() + "' is a directory; --data takes a CSV file");
+  }
+  std::ifstream stream(path);
+  if (!stream) {
+    throw std::runtime_error("data file '" + path.string() + "' cannot be opened: " + std::strerror(errno) +
+                             "; --data takes a CSV file");
+  }
+  return read_images(stream, path.string());
+}
+
+Dataset split(const std::vector<Image>& images) {
+  if (images.size() < kTestEvery) {
+    throw std::runtime_error("the data has " + std::to_string(images.size()) + " images; at least " +
+                             std::to_string(kTestEvery) + " are needed for a training and a test set");
+  }
+  Dataset dataset;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    (i % kTestEvery == kTestEvery - 1 ? dataset.test : dataset.train).push_back(images[i]);
+  }
+  return dataset;
+}
+
+std::filesystem::path find_data() {
+  std::error_code error;
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto installed = executable.parent_path().parent_path() / "share" / "col" / "digits.csv";
+  if (!error && std::filesystem::exists(installed, error)) return installed;
+  const std::filesystem::path source = DIGITS_SOURCE_DATA;  // for runs from the build directory
+  if (std::filesystem::exists(source, error)) return source;
+  throw std::runtime_error("no data file at '" + installed.string() + "' or '" + source.string() +
+                           "'; name one with --data FILE");
+}
+
+}  // namespace digits

@@ -1,0 +1,39 @@
+// The labelled images: reading them, finding the file, and the fixed split into training and test images.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <istream>
+#include <string_view>
+#include <vector>
+
+namespace digits {
+
+inline constexpr int kPixels = 64;  // 8 x 8
+inline constexpr int kClasses = 10;
+
+struct Image {
+  std::array<float, kPixels> pixels;  // -1 (white) to 1 (black): centred inputs train better
+  int label;                          // 0 to 9
+};
+
+struct Dataset {
+  std::vector<Image> train;
+  std::vector<Image> test;
+};
+
+// Reads "64 pixels 0..16, label 0..9" per line, separated by commas. Throws std::runtime_error: "NAME:LINE: what was
+// expected and what was found".
+std::vector<Image> read_images(std::istream& stream, std::string_view name);
+// The same from a file; also throws when it cannot be read.
+std::vector<Image> load_images(const std::filesystem::path& path);
+
+// Every fifth image is for testing, the others for training: the same split for every seed and number of ranks. Throws
+// std::runtime_error when there are too few images for one of either.
+Dataset split(const std::vector<Image>& images);
+
+// Where the data file is when the user does not say: ../share/col/digits.csv from this executable, else in the source
+// tree. Throws std::runtime_error naming both when neither is there.
+std::filesystem::path find_data();
+
+}  // namespace digits

@@ -1,0 +1,34 @@
+// The command line of digits_trainer.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "agreement.hpp"
+
+namespace digits {
+
+struct TrainerOptions {
+  std::uint64_t epochs = 15;  // to train in this run
+  // Unset: what the file given to --resume says, else the defaults of TrainingState.
+  std::optional<std::uint64_t> batch;
+  std::optional<double> learning_rate;
+  std::optional<std::uint64_t> seed;
+  std::filesystem::path data;  // empty: find_data()
+  std::filesystem::path model = "digits.model";
+  bool save = true;
+  std::filesystem::path resume;  // empty: start anew
+};
+
+// A text to print before a good end: --help, --version.
+struct Information {
+  std::string text;
+};
+
+// Does not print.
+std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const char* const* argv);
+
+}  // namespace digits

@@ -1,0 +1,107 @@
+#include "dataset.hpp"
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+#include "text.hpp"
+
+namespace {
+
+std::string row(int pixel, const std::string& label) {
+  std::string line;
+  for (int i = 0; i < digits::kPixels; ++i) line += std::to_string(pixel) + ",";
+  return line + label;
+}
+
+// What the parser says about `text`; empty when it takes it.
+std::string complaint(const std::string& text) {
+  std::istringstream stream(text);
+  try {
+    digits::read_images(stream, "digits.csv");
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string complaint_about_file(const std::string& path) {
+  try {
+    digits::load_images(path);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("dataset: the committed data has 1,797 images and every digit", "[examples]") {
+  const auto images = digits::load_images(DIGITS_SOURCE_DATA);
+  REQUIRE(images.size() == 1797);
+  std::map<int, int> per_label;
+  for (const auto& image : images) {
+    ++per_label[image.label];
+    for (const float pixel : image.pixels) REQUIRE((pixel >= -1.0f && pixel <= 1.0f));
+  }
+  REQUIRE(per_label.size() == 10);
+  for (const auto& [label, count] : per_label) CHECK((label >= 0 && label <= 9 && count >= 174 && count <= 183));
+}
+
+TEST_CASE("dataset: every image is in exactly one of the training and the test set", "[examples]") {
+  const auto images = digits::load_images(DIGITS_SOURCE_DATA);
+  const auto dataset = digits::split(images);
+  CHECK(dataset.train.size() == 1438);
+  CHECK(dataset.test.size() == 359);
+  CHECK(dataset.test[0].pixels == images[4].pixels);
+  CHECK(dataset.train[4].pixels == images[5].pixels);
+}
+
+TEST_CASE("dataset: pixels are scaled to -1..1, with and without a carriage return", "[examples]") {
+  std::istringstream stream(row(0, "7") + "\r\n" + row(16, "0"));
+  const auto images = digits::read_images(stream, "digits.csv");
+  REQUIRE(images.size() == 2);
+  CHECK(images[0].pixels[63] == -1.0f);
+  CHECK(images[0].label == 7);
+  CHECK(images[1].pixels[0] == 1.0f);
+  CHECK(images[1].label == 0);
+}
+
+TEST_CASE("dataset: a malformed row names the line and what was expected", "[examples]") {
+  const std::string good = row(8, "3") + "\n";
+  CHECK(complaint(good).empty());
+  CHECK(complaint("") == "digits.csv: holds no image");
+  CHECK(complaint(good + "1,2\n") == "digits.csv:2: expected 65 values (64 pixels 0..16 and a label 0..9), found 2");
+  CHECK(complaint(good + good + row(8, "3,1")) ==
+        "digits.csv:3: expected 65 values (64 pixels 0..16 and a label 0..9), found more");
+  CHECK(complaint(good + "\n" + good) ==
+        "digits.csv:2: expected 65 values (64 pixels 0..16 and a label 0..9), found 1");
+  CHECK(complaint(row(17, "3")) == "digits.csv:1: value 1 is '17', expected a whole number 0..16");
+  CHECK(complaint(row(-1, "3")) == "digits.csv:1: value 1 is '-1', expected a whole number 0..16");
+  CHECK(complaint(row(8, "10")) == "digits.csv:1: value 65 is '10', expected a whole number 0..9");
+  CHECK(complaint(row(8, "")) == "digits.csv:1: value 65 is '', expected a whole number 0..9");
+  CHECK(complaint(row(8, "3.5")) == "digits.csv:1: value 65 is '3.5', expected a whole number 0..9");
+  CHECK(complaint(row(8, "three")) == "digits.csv:1: value 65 is 'three', expected a whole number 0..9");
+  CHECK(complaint(row(8, " 3")) == "digits.csv:1: value 65 is ' 3', expected a whole number 0..9");
+}
+
+TEST_CASE("dataset: a file that cannot be read is named", "[examples]") {
+  const col::test::TempDir directory;
+  CHECK(missing(complaint_about_file(directory / "absent.csv"), {"absent.csv", "No such file", "--data"}) == "");
+  CHECK(missing(complaint_about_file(directory.path()), {directory.path(), "is a directory"}) == "");
+}
+
+TEST_CASE("dataset: too few images to split are refused", "[examples]") {
+  std::vector<digits::Image> images(4);
+  CHECK_THROWS_AS(digits::split(images), std::runtime_error);
+  images.resize(5);
+  CHECK(digits::split(images).test.size() == 1);
+}
+
+TEST_CASE("dataset: a program that is not installed finds the data in the source tree", "[examples]") {
+  CHECK(std::filesystem::equivalent(digits::find_data(), DIGITS_SOURCE_DATA));
+}
