@@ -14,7 +14,6 @@ kill -KILL "$(watcher_of $pid)"
 expect_status 125 $pid
 expect_in "$err" "^colrun: the job.s watcher process .* was killed by SIGKILL"
 nothing_left
-# SIGKILL to the watcher: colrun itself ends ranks and detached grandchildren, and removes the files.
 # shellcheck disable=SC2046
 expect_faster 5000 wait_until 10 "grandchildren gone" all_gone $(cat "$work/pids")
 nothing_left_soon

@@ -68,6 +68,7 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
 }
 
 void log_group(const GroupSpec& spec, const BackendFactory& factory, const ConnectRequest& request) {
+  if (!core::log::enabled(core::log::Level::info)) return;
   std::set<std::string> hosts;
   for (const PeerInfo& peer : request.peers) hosts.insert(peer.hostname);
   core::log::info("group '{}': {} ranks, backend {}, {}, {} {} ({})", spec.name, spec.world_size, factory.name(),

@@ -45,4 +45,10 @@ TEST_CASE("a program's own backend is found by name, and says why it cannot be u
   CHECK_FALSE(context.is_initialized("default"));
 }
 
+TEST_CASE("a program can read its place in the job by itself", "[api]") {
+  const col::ContextSpec spec = col::ContextSpec::from_environment();
+  CHECK(spec.rank == 0);
+  CHECK(spec.world_size == 1);
+}
+
 TEST_CASE("the library knows its version", "[api]") { CHECK(col::version() == "0.1.0"); }

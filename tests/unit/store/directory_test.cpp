@@ -138,10 +138,11 @@ TEST_CASE("file store: a symbolic link is followed, unless it is another user's"
   fs::create_symlink(directory / "real", directory / "link");
   make_file_store(directory / "link")->set("key", "value");
   CHECK(make_file_store(directory / "real")->get("key") == "value");
-  if (::lchown((directory / "link").c_str(), kNobody, kNobody) != 0) {
+  if (::geteuid() != 0) {
     WARN("not run: another user's link, which takes root to make");
     return;
   }
+  REQUIRE(::lchown((directory / "link").c_str(), kNobody, kNobody) == 0);
   for (const char* ending : {"", "/", "/.", "/./"}) {
     CHECK_NOTHROW(require_error(ErrorCode::io, {directory / "link", "symbolic link", "65534", "COL_STORE"},
                                 [&] { make_file_store((directory / "link") + ending); }));

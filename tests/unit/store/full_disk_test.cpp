@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -42,6 +44,19 @@ void overfill(Store& store, const std::string& path, const std::string& reason) 
   require(store.num_keys() == 1, "keys were left");
 }
 
+// A mount namespace of this process's own: root just takes one, others need a user namespace, with their ids in it.
+bool enter_mount_namespace() {
+  if (::unshare(CLONE_NEWNS) == 0) return true;
+  const auto map = [](uid_t id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
+  const std::string users = map(::geteuid());
+  const std::string groups = map(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  std::ofstream("/proc/self/uid_map") << users;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream("/proc/self/gid_map") << groups;
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("file store: a file size limit is a resource error and changes nothing", "[store]") {
@@ -60,8 +75,7 @@ TEST_CASE("file store: a full disk is a resource error and changes nothing", "[s
   const TempDir directory;
   constexpr const char* kNoMount = "cannot mount";
   Child child([&] {
-    // Root can mount in a mount namespace of its own, others in a user namespace where there are any.
-    require(::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, kNoMount);
+    require(enter_mount_namespace(), kNoMount);
     require(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, kNoMount);
     require(::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1m,mode=700") == 0, kNoMount);
     const auto store = make_file_store(directory / "store");

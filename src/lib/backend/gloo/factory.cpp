@@ -24,7 +24,7 @@ class Factory final : public BackendFactory {
 
   std::string describe(const ConnectRequest& request) const override {
     const Interface interface = choose_interface(request.same_host, request.socket_ifname);
-    return fmt::format("gloo: TCP over {} ({})", interface.name, interface.address);
+    return fmt::format("TCP over {} ({})", interface.name, interface.address);
   }
 };
 

@@ -96,7 +96,7 @@ class COL_EXPORT Group {
 };
 
 // What init_group needs to know.
-struct GroupSpec {
+struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
@@ -106,7 +106,7 @@ struct GroupSpec {
 };
 
 // Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*.
-struct ContextSpec {
+struct COL_EXPORT ContextSpec {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
