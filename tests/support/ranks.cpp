@@ -155,7 +155,8 @@ std::vector<Outcome> run_threads(int ranks, const Body& body, const RankOptions&
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
-        outcomes[static_cast<std::size_t>(rank)] = run_body(rank, body, make_spec(rank, ranks, options, store, control));
+        outcomes[static_cast<std::size_t>(rank)] =
+            run_body(rank, body, make_spec(rank, ranks, options, store, control));
       });
     }
   }

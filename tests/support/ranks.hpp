@@ -18,17 +18,16 @@
 namespace col::test {
 
 // Throws std::runtime_error with the place and `what` when `condition` does not hold.
-void expect(bool condition, const std::string& what = "",
-            std::source_location where = std::source_location::current());
+void expect(bool condition, const std::string& what = "", std::source_location where = std::source_location::current());
 
 // How one rank ended.
 struct Outcome {
-  bool good = false;                // the body returned
-  std::optional<ErrorCode> code;    // it threw a col::Error of that code
-  std::string text;                 // what() of what it threw
-  int error_rank = -1;              // Error::rank()
-  int signal = 0;                   // processes: what killed it
-  double seconds = 0;               // from start to end
+  bool good = false;              // the body returned
+  std::optional<ErrorCode> code;  // it threw a col::Error of that code
+  std::string text;               // what() of what it threw
+  int error_rank = -1;            // Error::rank()
+  int signal = 0;                 // processes: what killed it
+  double seconds = 0;             // from start to end
 };
 
 // All outcomes in one text, for a failing test's message.
@@ -46,8 +45,9 @@ struct RankOptions {
 // Runs `body` in one thread per rank, each with a Context of its own (current in that thread) over one MemoryStore.
 std::vector<Outcome> run_threads(int ranks, const Body& body, const RankOptions& options = {});
 
-// Runs `body` in one forked process per rank, with a FileStore in a directory of its own. A rank that has not ended after
-// `limit` is killed and its outcome says so. Call it before the test program has started any thread that must survive.
+// Runs `body` in one forked process per rank, with a FileStore in a directory of its own. A rank that has not ended
+// after `limit` is killed and its outcome says so. Call it before the test program has started any thread that must
+// survive.
 std::vector<Outcome> run_processes(int ranks, const Body& body, const RankOptions& options = {},
                                    Duration limit = std::chrono::seconds(60));
 

@@ -11,8 +11,7 @@ namespace col::test {
 
 TempDir::TempDir() {
   std::string name = std::filesystem::temp_directory_path() / "col-test-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr)
-    throw std::runtime_error("cannot create " + name + ": " + std::strerror(errno));
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create " + name + ": " + std::strerror(errno));
   path_ = name;
 }
 

@@ -18,7 +18,9 @@ std::string unavailable_reason(std::string_view backend) {
   return factory->unavailable_reason().value_or("");
 }
 
-Group group_of(const Options& options) { return Context::current().group(options.group); }
+Group group_of(const Options& options) {
+  return Context::current().group(options.group);
+}
 
 bool overlap(const TensorView& a, const TensorView& b) {
   const auto* a_begin = static_cast<const std::byte*>(a.data);
@@ -41,7 +43,8 @@ void check_list(std::span<const TensorView> outputs, ConstTensorView in, const G
       refuse(fmt::format("tensor {} of the list is not in host memory", r));
     for (std::size_t s = 0; s < r; ++s) {
       if (in.count > 0 && overlap(outputs[r], outputs[s]))
-        refuse(fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s, r));
+        refuse(
+            fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s, r));
     }
   }
 }
@@ -54,9 +57,13 @@ Group init() {
   return context.init_group({.rank = context.spec().rank, .world_size = context.spec().world_size});
 }
 
-void finalize() { Context::current().finalize(); }
+void finalize() {
+  Context::current().finalize();
+}
 
-std::string_view version() noexcept { return COL_VERSION; }
+std::string_view version() noexcept {
+  return COL_VERSION;
+}
 
 Group init_collective_group(int world_size, int rank, Backend backend, std::string_view group_name, Duration timeout) {
   return Context::current().init_group({.name = std::string(group_name),
@@ -71,7 +78,9 @@ void destroy_collective_group(std::string_view group_name) {
     core::log::warn("destroy_collective_group: there is no group '{}' in this process", group_name);
 }
 
-bool is_group_initialized(std::string_view group_name) { return Context::current().is_initialized(group_name); }
+bool is_group_initialized(std::string_view group_name) {
+  return Context::current().is_initialized(group_name);
+}
 
 int get_rank(std::string_view group_name) {
   Context& context = Context::current();
@@ -83,23 +92,43 @@ int get_collective_group_size(std::string_view group_name) {
   return context.is_initialized(group_name) ? context.group(group_name).size() : -1;
 }
 
-Group get_group(std::string_view group_name) { return Context::current().group(group_name); }
+Group get_group(std::string_view group_name) {
+  return Context::current().group(group_name);
+}
 
-bool gloo_available() { return gloo_unavailable_reason().empty(); }
-bool nccl_available() { return nccl_unavailable_reason().empty(); }
-std::string gloo_unavailable_reason() { return unavailable_reason("gloo"); }
-std::string nccl_unavailable_reason() { return unavailable_reason("nccl"); }
+bool gloo_available() {
+  return gloo_unavailable_reason().empty();
+}
+bool nccl_available() {
+  return nccl_unavailable_reason().empty();
+}
+std::string gloo_unavailable_reason() {
+  return unavailable_reason("gloo");
+}
+std::string nccl_unavailable_reason() {
+  return unavailable_reason("nccl");
+}
 
-void allreduce(TensorView inout, const Options& options) { group_of(options).allreduce(inout, options); }
-void reduce(TensorView inout, const Options& options) { group_of(options).reduce(inout, options); }
-void broadcast(TensorView inout, const Options& options) { group_of(options).broadcast(inout, options); }
-void barrier(const Options& options) { group_of(options).barrier(options); }
+void allreduce(TensorView inout, const Options& options) {
+  group_of(options).allreduce(inout, options);
+}
+void reduce(TensorView inout, const Options& options) {
+  group_of(options).reduce(inout, options);
+}
+void broadcast(TensorView inout, const Options& options) {
+  group_of(options).broadcast(inout, options);
+}
+void barrier(const Options& options) {
+  group_of(options).barrier(options);
+}
 
 void send(ConstTensorView data, int destination, const Options& options) {
   group_of(options).send(data, destination, options);
 }
 
-void recv(TensorView data, int source, const Options& options) { group_of(options).recv(data, source, options); }
+void recv(TensorView data, int source, const Options& options) {
+  group_of(options).recv(data, source, options);
+}
 
 void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options) {
   Group group = group_of(options);

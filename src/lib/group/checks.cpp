@@ -51,7 +51,8 @@ void check_operator(const Request& request, const Shape& shape) {
   if (op.kind() == Op::Kind::user && !op.user_function())
     refuse(shape, "the user-defined operator '{}' has no function", op.name());
   if (!core::is_reducible(op, dtype))
-    refuse(shape, "{} is not defined on {}: the bitwise operators take integer types only", op.name(), to_string(dtype));
+    refuse(shape, "{} is not defined on {}: the bitwise operators take integer types only", op.name(),
+           to_string(dtype));
   const bool integer = core::accumulation_type(dtype) == dtype && dtype != DType::float32 && dtype != DType::float64;
   if (op.kind() == Op::Kind::premul_sum && integer && !core::is_whole(op.scale()))
     refuse(shape, "premul_sum on {} needs a whole number, not {}", to_string(dtype), op.scale());
@@ -154,8 +155,10 @@ void check(const Request& request, const Shape& shape) {
   if (rooted) check_peer(request.root, "root", shape);
   const bool is_root = rooted && request.root == shape.rank;
   // On a non-root, only one side of a rooted collective means anything; the other is not looked at.
-  const bool uses_in = request.collective != Collective::broadcast && (request.collective != Collective::scatter || is_root);
-  const bool uses_out = (request.collective != Collective::reduce && request.collective != Collective::gather) || is_root;
+  const bool uses_in =
+      request.collective != Collective::broadcast && (request.collective != Collective::scatter || is_root);
+  const bool uses_out =
+      (request.collective != Collective::reduce && request.collective != Collective::gather) || is_root;
   if (uses_in) check_tensor(request.in, "the input", shape);
   if (uses_out) check_tensor(request.out, "the output", shape);
   if (uses_in && uses_out && request.collective != Collective::barrier && request.in.dtype != request.out.dtype)

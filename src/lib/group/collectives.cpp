@@ -22,22 +22,34 @@ Request make(Collective collective, ConstTensorView in, TensorView out, const Op
 
 Group::Group(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-int Group::rank() const { return state_->rank(); }
-int Group::size() const { return state_->size(); }
-std::string_view Group::name() const { return state_->name(); }
-std::string_view Group::backend() const { return state_->backend(); }
+int Group::rank() const {
+  return state_->rank();
+}
+int Group::size() const {
+  return state_->size();
+}
+std::string_view Group::name() const {
+  return state_->name();
+}
+std::string_view Group::backend() const {
+  return state_->backend();
+}
 
 void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {
   state_->collective(make(Collective::allreduce, in, out, options), options);
 }
 
-void Group::allreduce(TensorView inout, const Options& options) { allreduce(inout, inout, options); }
+void Group::allreduce(TensorView inout, const Options& options) {
+  allreduce(inout, inout, options);
+}
 
 void Group::reduce(ConstTensorView in, TensorView out, const Options& options) {
   state_->collective(make(Collective::reduce, in, out, options), options);
 }
 
-void Group::reduce(TensorView inout, const Options& options) { reduce(inout, inout, options); }
+void Group::reduce(TensorView inout, const Options& options) {
+  reduce(inout, inout, options);
+}
 
 void Group::broadcast(TensorView inout, const Options& options) {
   state_->collective(make(Collective::broadcast, inout, inout, options), options);
@@ -82,7 +94,9 @@ void Group::send(ConstTensorView data, int destination, const Options& options) 
   state_->send(data, destination, options);
 }
 
-void Group::recv(TensorView data, int source, const Options& options) { state_->recv(data, source, options); }
+void Group::recv(TensorView data, int source, const Options& options) {
+  state_->recv(data, source, options);
+}
 
 void Group::sendrecv(ConstTensorView send, int destination, TensorView recv, int source, const Options& options) {
   state_->sendrecv(send, destination, recv, source, options);

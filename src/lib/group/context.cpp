@@ -30,11 +30,12 @@ std::uint64_t random_nonce() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-std::string job_name(const ContextSpec& spec) { return fmt::format("{}#{}", spec.job_id, spec.restart_count); }
+std::string job_name(const ContextSpec& spec) {
+  return fmt::format("{}#{}", spec.job_id, spec.restart_count);
+}
 
 void check_spec(const GroupSpec& spec) {
-  if (spec.name.empty())
-    throw Error(ErrorCode::invalid_argument, "a group needs a name; \"default\" is the usual one");
+  if (spec.name.empty()) throw Error(ErrorCode::invalid_argument, "a group needs a name; \"default\" is the usual one");
   if (spec.world_size < 1)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a world size of {} makes no group; it must be at least 1", spec.world_size), spec.name);
@@ -151,11 +152,12 @@ std::shared_ptr<Group::State> Context::Impl::make_state(const GroupSpec& spec) {
   }
   BackendFactory& factory = choose_backend(spec);
   if (!job_scope_)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
-                            "COL_RANK and COL_WORLD_SIZE",
-                            spec.world_size),
-                spec.name);
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
+                    "COL_RANK and COL_WORLD_SIZE",
+                    spec.world_size),
+        spec.name);
   return connect(spec, factory, timeout);
 }
 
@@ -178,11 +180,12 @@ Context::Impl::Meeting Context::Impl::meet(const GroupSpec& spec, std::string_vi
     if (error.code() != ErrorCode::timeout) throw;
     const auto foreign = group::find_foreign_rank(*spec_.store, spec.name, spec.world_size, job_name(spec_));
     if (!foreign) throw;
-    throw Error(ErrorCode::mismatch,
-                fmt::format("ranks disagree on the job: rank {} joins job '{}', rank {} was last seen joining job '{}'; "
-                            "give all ranks the same COL_JOB_ID and COL_RESTART_COUNT",
-                            spec.rank, job_name(spec_), foreign->rank, foreign->job),
-                spec.name, foreign->rank);
+    throw Error(
+        ErrorCode::mismatch,
+        fmt::format("ranks disagree on the job: rank {} joins job '{}', rank {} was last seen joining job '{}'; "
+                    "give all ranks the same COL_JOB_ID and COL_RESTART_COUNT",
+                    spec.rank, job_name(spec_), foreign->rank, foreign->job),
+        spec.name, foreign->rank);
   }
   for (group::Member& member : members) meeting.peers.push_back(std::move(member.peer));
   meeting.token = core::Hash().add(job_name(spec_)).add(spec.name).add(instance).add(members.front().nonce).value();
@@ -307,7 +310,8 @@ void Context::Impl::finalize() {
   if (RankRecord* own = record()) own->finish();
 }
 
-// ---- Context ---------------------------------------------------------------------------------------------------------
+// ---- Context
+// ---------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -332,13 +336,27 @@ Context& Context::current() {
 }
 
 Context::Scope::Scope(Context& context) noexcept : previous_(std::exchange(scoped_context, &context)) {}
-Context::Scope::~Scope() { scoped_context = previous_; }
+Context::Scope::~Scope() {
+  scoped_context = previous_;
+}
 
-const ContextSpec& Context::spec() const noexcept { return impl_->spec(); }
-Group Context::init_group(const GroupSpec& spec) { return impl_->init_group(spec); }
-Group Context::group(std::string_view name) { return impl_->group(name); }
-bool Context::is_initialized(std::string_view name) const { return impl_->find(name).has_value(); }
-bool Context::destroy_group(std::string_view name) { return impl_->destroy_group(name); }
-void Context::finalize() { impl_->finalize(); }
+const ContextSpec& Context::spec() const noexcept {
+  return impl_->spec();
+}
+Group Context::init_group(const GroupSpec& spec) {
+  return impl_->init_group(spec);
+}
+Group Context::group(std::string_view name) {
+  return impl_->group(name);
+}
+bool Context::is_initialized(std::string_view name) const {
+  return impl_->find(name).has_value();
+}
+bool Context::destroy_group(std::string_view name) {
+  return impl_->destroy_group(name);
+}
+void Context::finalize() {
+  impl_->finalize();
+}
 
 }  // namespace col

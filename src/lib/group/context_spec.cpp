@@ -21,9 +21,9 @@ int get_int(std::string_view name, int least, int most, int fallback) {
 }
 
 void require_together(std::string_view present, std::string_view absent) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} is set but {} is not; set both, or neither, or start the program with colrun", present,
-                          absent));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} is set but {} is not; set both, or neither, or start the program with colrun", present, absent));
 }
 
 // Without colrun nobody made a control page: the first local rank does, beside the keys of a file store that all share.
@@ -58,9 +58,9 @@ ContextSpec ContextSpec::from_environment() {
   if (!rank) require_together("COL_WORLD_SIZE", "COL_RANK");
   if (!world) require_together("COL_RANK", "COL_WORLD_SIZE");
   if (*rank >= *world)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("COL_RANK={} is not below COL_WORLD_SIZE={}; ranks count from 0 to {}", *rank, *world,
-                            *world - 1));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("COL_RANK={} is not below COL_WORLD_SIZE={}; ranks count from 0 to {}", *rank, *world, *world - 1));
   spec.rank = static_cast<int>(*rank);
   spec.world_size = static_cast<int>(*world);
   spec.local_world_size = get_int("COL_LOCAL_WORLD_SIZE", 1, kMaxRanks, spec.world_size);
@@ -69,10 +69,11 @@ ContextSpec ContextSpec::from_environment() {
   spec.restart_count = get_int("COL_RESTART_COUNT", 0, INT_MAX, 0);
   const auto url = env::get("COL_STORE");
   if (!url && spec.world_size > 1)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("COL_WORLD_SIZE={} but COL_STORE is not set; set it to file:///a/directory/all/ranks/share, "
-                            "or start the program with colrun",
-                            spec.world_size));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("COL_WORLD_SIZE={} but COL_STORE is not set; set it to file:///a/directory/all/ranks/share, "
+                    "or start the program with colrun",
+                    spec.world_size));
   if (url) spec.store = open_store(*url);
   if (spec.world_size > 1) attach_control(spec, *url);
   return spec;

@@ -14,7 +14,9 @@ ConstTensorView common_view(const Request& request) {
   return out ? ConstTensorView(request.out) : request.in;
 }
 
-bool is_reduction(Collective c) { return c == Collective::allreduce || c == Collective::reduce; }
+bool is_reduction(Collective c) {
+  return c == Collective::allreduce || c == Collective::reduce;
+}
 
 bool is_rooted(Collective c) {
   return c == Collective::reduce || c == Collective::broadcast || c == Collective::gather || c == Collective::scatter;

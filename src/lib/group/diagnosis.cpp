@@ -20,7 +20,9 @@ constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
 
-std::string board_key(const Operation& operation, int rank) { return fmt::format("board/{}/{}", operation.board, rank); }
+std::string board_key(const Operation& operation, int rank) {
+  return fmt::format("board/{}/{}", operation.board, rank);
+}
 
 // A store that is gone (the job is being ended) tells nothing: the wait goes on to its deadline or the abort flag.
 std::optional<std::string> peek(Store& store, const std::string& key) {
@@ -122,9 +124,8 @@ void Diagnosis::look_for_mismatch(Duration waited) {
 void Diagnosis::judge(const Operation& operation, const std::map<int, std::string>& texts, Duration waited) const {
   std::map<std::string, std::vector<int>> callers;
   for (const auto& [rank, text] : texts) callers[text].push_back(rank);
-  const auto most = std::max_element(callers.begin(), callers.end(), [](const auto& a, const auto& b) {
-    return a.second.size() < b.second.size();
-  });
+  const auto most = std::max_element(callers.begin(), callers.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const std::size_t participants = operation.counterparts.size() + 1;
   const bool majority = 2 * most->second.size() > participants;
   const bool complete = texts.size() == participants;
@@ -185,8 +186,8 @@ void Diagnosis::on_timeout(Duration budget) {
 }
 
 Error Diagnosis::explain(const Error& symptom) {
-  const bool may_be_knock_on = symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted ||
-                               symptom.code() == ErrorCode::io;
+  const bool may_be_knock_on =
+      symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return Error(symptom.code(), symptom.message(), surroundings_.group, symptom.rank());
   const Deadline until = Deadline::after(kExplainTime);
   for (;;) {

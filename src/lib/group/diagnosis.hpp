@@ -24,9 +24,9 @@ namespace col::group {
 struct Surroundings {
   std::string group;
   int rank = 0;
-  std::vector<PeerInfo> peers;     // in rank order
-  std::shared_ptr<Store> scope;    // shared with the backend's channel, which may outlive a destroyed group's handle
-  std::shared_ptr<ControlPage> control;  // null when there is none
+  std::vector<PeerInfo> peers;   // in rank order
+  std::shared_ptr<Store> scope;  // shared with the backend's channel, which may outlive a destroyed group's handle
+  std::shared_ptr<ControlPage> control;     // null when there is none
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
 };
 
@@ -35,11 +35,11 @@ void clear_board(Surroundings& surroundings) noexcept;
 
 // One thing that this rank does, and the ranks that must do the same (or, for a send, the matching recv).
 struct Operation {
-  std::string text;                // "allreduce of 10 float32, sum": equal on all ranks that match
-  std::string board;               // "c/17" or "p/0/3/tag/5": the operation's place on the board
+  std::string text;   // "allreduce of 10 float32, sum": equal on all ranks that match
+  std::string board;  // "c/17" or "p/0/3/tag/5": the operation's place on the board
   std::uint64_t sequence = 0;
   bool collective = true;
-  std::vector<int> counterparts;   // group ranks
+  std::vector<int> counterparts;  // group ranks
 };
 
 class Diagnosis final : public WaitObserver {

@@ -11,10 +11,17 @@ using nlohmann::json;
 
 constexpr std::string_view kFailureKey = "failure";
 
-constexpr std::array kCodes = {
-    ErrorCode::invalid_argument, ErrorCode::not_initialized, ErrorCode::already_initialized, ErrorCode::mismatch,
-    ErrorCode::timeout,          ErrorCode::peer_lost,       ErrorCode::aborted,             ErrorCode::unavailable,
-    ErrorCode::resource,         ErrorCode::io,              ErrorCode::internal};
+constexpr std::array kCodes = {ErrorCode::invalid_argument,
+                               ErrorCode::not_initialized,
+                               ErrorCode::already_initialized,
+                               ErrorCode::mismatch,
+                               ErrorCode::timeout,
+                               ErrorCode::peer_lost,
+                               ErrorCode::aborted,
+                               ErrorCode::unavailable,
+                               ErrorCode::resource,
+                               ErrorCode::io,
+                               ErrorCode::internal};
 
 }  // namespace
 

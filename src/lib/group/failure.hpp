@@ -9,8 +9,8 @@
 
 namespace col::group {
 
-// Records `error` as the group's failure unless there is one already; returns the one that stands. When the store cannot
-// be reached any more (its directory goes when the job ends), `error` stands for itself.
+// Records `error` as the group's failure unless there is one already; returns the one that stands. When the store
+// cannot be reached any more (its directory goes when the job ends), `error` stands for itself.
 Error publish_failure(Store& store, const Error& error) noexcept;
 
 // The failure that was published; nothing when there is none, or the store cannot be reached.

@@ -5,7 +5,9 @@
 namespace col::group {
 namespace {
 
-std::string key(std::string_view group, int rank) { return fmt::format("notice/{}/{}", rank, group); }
+std::string key(std::string_view group, int rank) {
+  return fmt::format("notice/{}/{}", rank, group);
+}
 
 }  // namespace
 

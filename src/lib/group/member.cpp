@@ -12,7 +12,9 @@ namespace {
 using nlohmann::json;
 
 // Names are arbitrary bytes, JSON strings are UTF-8: replace what is not, the fields are for messages and comparison.
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 template <class Read>
 auto parse(std::string_view what, std::string_view text, Read read) {
@@ -71,6 +73,8 @@ GroupRecord GroupRecord::decode(std::string_view text) {
   });
 }
 
-std::string record_key(std::string_view group) { return "group record/" + std::string(group); }
+std::string record_key(std::string_view group) {
+  return "group record/" + std::string(group);
+}
 
 }  // namespace col::group

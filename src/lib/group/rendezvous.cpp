@@ -12,7 +12,9 @@
 namespace col::group {
 namespace {
 
-std::string member_key(int rank) { return fmt::format("member/{}", rank); }
+std::string member_key(int rank) {
+  return fmt::format("member/{}", rank);
+}
 
 std::string who(const Member& member) {
   return fmt::format("rank {} (pid {} on {})", member.peer.rank, member.peer.pid, member.peer.hostname);

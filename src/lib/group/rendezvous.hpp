@@ -17,8 +17,8 @@ namespace col::group {
 // Announces `self` under the group's scope and returns all members in rank order.
 //
 // Errors: already_initialized (another process announced itself as this rank), mismatch (world size, backend or version
-// differ; names who), timeout (names the ranks that are missing), and those of wait.check(). On failure the announcement
-// is withdrawn, so that the rank can try again.
+// differ; names who), timeout (names the ranks that are missing), and those of wait.check(). On failure the
+// announcement is withdrawn, so that the rank can try again.
 std::vector<Member> meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
 
 // Takes the announcement back. Safe once every rank has left meet().

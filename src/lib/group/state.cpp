@@ -59,11 +59,14 @@ class Group::State::Use {
 
 Group::State::State(Parts parts) : parts_(std::move(parts)) {}
 
-Group::State::~State() { destroy(); }
+Group::State::~State() {
+  destroy();
+}
 
 void Group::State::destroy() noexcept {
   if (destroyed_.exchange(true)) return;
-  // A call in progress in another thread still uses the channel: it is ended, and the channel goes with the last handle.
+  // A call in progress in another thread still uses the channel: it is ended, and the channel goes with the last
+  // handle.
   if (in_use_.exchange(true, std::memory_order_acquire)) {
     if (parts_.channel) parts_.channel->abort(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
     return;
@@ -139,7 +142,8 @@ void Group::State::fail(const Error& cause) {
   throw *broken_;
 }
 
-// ---- Point to point --------------------------------------------------------------------------------------------------
+// ---- Point to point
+// --------------------------------------------------------------------------------------------------
 
 void Group::State::send(ConstTensorView data, int destination, const Options& options) {
   const Use use(*this);
@@ -168,10 +172,14 @@ void Group::State::sendrecv(ConstTensorView out, int destination, TensorView in,
   group::check_tensor(out, "what is sent", shape);
   group::check_tensor(in, "what is received", shape);
   std::vector<Leg> legs;
-  if (destination == rank()) send_to_self(out, options.tag);
-  else legs.push_back(Leg{true, destination, out, nullptr});
-  if (source == rank()) recv_from_self(in, options.tag);
-  else legs.push_back(Leg{false, source, in, in.data});
+  if (destination == rank())
+    send_to_self(out, options.tag);
+  else
+    legs.push_back(Leg{true, destination, out, nullptr});
+  if (source == rank())
+    recv_from_self(in, options.tag);
+  else
+    legs.push_back(Leg{false, source, in, in.data});
   if (!legs.empty()) exchange(std::move(legs), options);
 }
 
@@ -191,8 +199,8 @@ void Group::State::exchange(std::vector<Leg> legs, const Options& options) {
                                          to_string(leg.view.dtype), source, destination, options.tag);
     const std::uint64_t slot = core::Hash().add(parts_.token).add(number).add(text).value();
     posts.push_back({slot, leg});
-    operations.push_back({text, fmt::format("p/{}/{}/{}/{}", source, destination, options.tag, number), number, false,
-                          {leg.peer}});
+    operations.push_back(
+        {text, fmt::format("p/{}/{}/{}/{}", source, destination, options.tag, number), number, false, {leg.peer}});
   }
   const std::string_view op = legs.size() > 1 ? "sendrecv" : legs.front().sending ? "send" : "recv";
   const std::uint64_t fingerprint = posts.front().slot;
@@ -201,10 +209,10 @@ void Group::State::exchange(std::vector<Leg> legs, const Options& options) {
     std::vector<Ticket> tickets;
     for (const Posted& post : posts) {
       const Leg& leg = post.leg;
-      tickets.push_back(leg.sending
-                            ? parts_.channel->post_send(leg.peer, post.slot, leg.view)
-                            : parts_.channel->post_recv(leg.peer, post.slot, {leg.destination, leg.view.count,
-                                                                              leg.view.dtype, leg.view.device}));
+      tickets.push_back(
+          leg.sending ? parts_.channel->post_send(leg.peer, post.slot, leg.view)
+                      : parts_.channel->post_recv(leg.peer, post.slot,
+                                                  {leg.destination, leg.view.count, leg.view.dtype, leg.view.device}));
     }
     for (std::size_t i = 0; i < tickets.size(); ++i) {
       if (parts_.record != nullptr) parts_.record->waiting(-1, posts[i].leg.peer);
@@ -222,15 +230,16 @@ void Group::State::send_to_self(ConstTensorView data, int tag) {
 void Group::State::recv_from_self(TensorView data, int tag) {
   auto& queue = to_self_[tag];
   if (queue.empty())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
-                            tag),
-                name(), rank());
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
+                    tag),
+        name(), rank());
   const Message& message = queue.front();
   if (message.dtype != data.dtype || message.count != data.count)
     throw Error(ErrorCode::mismatch,
-                fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", data.count, to_string(data.dtype),
-                            tag, message.count, to_string(message.dtype)),
+                fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", data.count,
+                            to_string(data.dtype), tag, message.count, to_string(message.dtype)),
                 name(), rank());
   if (!data.empty()) std::memcpy(data.data, message.bytes.data(), data.bytes());
   queue.pop_front();

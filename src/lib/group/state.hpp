@@ -27,9 +27,9 @@ class Group::State {
     std::string backend = "self";
     std::unique_ptr<Channel> channel;  // null in a world of one
     std::uint64_t token = 0;
-    RankRecord* record = nullptr;      // this rank's in the control page; null when there is none
+    RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
     Duration timeout{};
-    std::string error_file;            // empty: none
+    std::string error_file;  // empty: none
   };
   explicit State(Parts parts);
   ~State();
@@ -57,7 +57,7 @@ class Group::State {
   struct Leg {  // one direction of a point-to-point call
     bool sending = false;
     int peer = 0;
-    ConstTensorView view;     // what is sent, or where it is received (data is then writable)
+    ConstTensorView view;  // what is sent, or where it is received (data is then writable)
     void* destination = nullptr;
   };
   class Use;
@@ -76,9 +76,9 @@ class Group::State {
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
   std::optional<Error> broken_;
-  std::uint64_t sequence_ = 0;                               // collectives so far
+  std::uint64_t sequence_ = 0;                                    // collectives so far
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
-  std::map<int, std::deque<Message>> to_self_;               // by tag
+  std::map<int, std::deque<Message>> to_self_;                    // by tag
 };
 
 }  // namespace col

@@ -1,5 +1,5 @@
-// Every collective of Group against an obvious reference, on every backend, as threads and as processes. Inputs differ by
-// rank and element, so that a block in the wrong place cannot look right.
+// Every collective of Group against an obvious reference, on every backend, as threads and as processes. Inputs differ
+// by rank and element, so that a block in the wrong place cannot look right.
 #include <array>
 #include <numeric>
 #include <vector>
@@ -21,14 +21,17 @@ template <class T>
 std::vector<T> block(int rank, std::size_t count, int salt = 0) {
   std::vector<T> values(count);
   for (std::size_t i = 0; i < count; ++i)
-    values[i] = static_cast<T>(static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3 + static_cast<std::size_t>(salt)) % 11));
+    values[i] = static_cast<T>(
+        static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3 + static_cast<std::size_t>(salt)) % 11));
   return values;
 }
 
 template <class T>
 double number(T value) {
-  if constexpr (std::is_same_v<T, col::float16> || std::is_same_v<T, col::bfloat16>) return static_cast<float>(value);
-  else return static_cast<double>(value);
+  if constexpr (std::is_same_v<T, col::float16> || std::is_same_v<T, col::bfloat16>)
+    return static_cast<float>(value);
+  else
+    return static_cast<double>(value);
 }
 
 template <class T>

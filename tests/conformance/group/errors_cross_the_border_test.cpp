@@ -51,4 +51,6 @@ TEST_CASE("a program can read its place in the job by itself", "[api]") {
   CHECK(spec.world_size == 1);
 }
 
-TEST_CASE("the library knows its version", "[api]") { CHECK(col::version() == "0.1.0"); }
+TEST_CASE("the library knows its version", "[api]") {
+  CHECK(col::version() == "0.1.0");
+}

@@ -90,12 +90,14 @@ TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]")
       col::Group group = join(context, rank, backend);
       std::vector<float> data(10);
       group.allreduce(data);
-      if (rank == 0) context.spec().store->wait_for("the others gave up", 20s);
+      if (rank == 0)
+        context.spec().store->wait_for("the others gave up", 20s);
       else {
         try {
           group.allreduce(data, {.timeout = 700ms});
         } catch (const col::Error&) {
-          if (context.spec().store->add("gave up", 1) == kRanks - 1) context.spec().store->set("the others gave up", "");
+          if (context.spec().store->add("gave up", 1) == kRanks - 1)
+            context.spec().store->set("the others gave up", "");
           throw;
         }
       }

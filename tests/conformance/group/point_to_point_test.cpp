@@ -31,8 +31,10 @@ TEST_CASE("point to point: a message arrives, of any size", "[group]") {
     for (const std::size_t count : {0u, 1u, 1000u, 300000u}) {
       std::vector<int> data(count);
       if (group.rank() == 0) std::iota(data.begin(), data.end(), 7);
-      if (group.rank() == 0) group.send(data, 1);
-      else group.recv(data, 0);
+      if (group.rank() == 0)
+        group.send(data, 1);
+      else
+        group.recv(data, 0);
       for (std::size_t i = 0; i < count; ++i) expect(data[i] == static_cast<int>(i) + 7);
     }
   });
@@ -85,8 +87,10 @@ TEST_CASE("point to point: a longer message is a mismatch on both sides, and kil
     const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
       col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend});
       std::vector<int> data(rank == 0 ? 1000u : 10u);
-      if (rank == 0) group.send(data, 1);
-      else group.recv(data, 0);
+      if (rank == 0)
+        group.send(data, 1);
+      else
+        group.recv(data, 0);
     });
     INFO(backend << "\n" << col::test::show(outcomes));
     for (const auto& outcome : outcomes) {

@@ -35,7 +35,9 @@ Request make(Collective collective, col::ConstTensorView in, col::TensorView out
   return request;
 }
 
-bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+bool says(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
 
 struct Buffers {
   std::vector<float> three = std::vector<float>(3), six = std::vector<float>(6), nine = std::vector<float>(9);
@@ -95,9 +97,9 @@ TEST_CASE("checks: dtypes, null pointers, devices and absurd counts are refused"
   CHECK(says(verdict(make(Collective::allreduce, {nullptr, 3, col::DType::float32}, b.three)), "null pointer"));
   CHECK(says(verdict(make(Collective::allreduce, {b.three.data(), 3, static_cast<col::DType>(99)}, b.three)),
              "unknown dtype"));
-  CHECK(says(verdict(make(Collective::broadcast, {},
-                          {b.three.data(), 3, col::DType::float32, {col::Device::Type::cuda, 0}})),
-             "on a GPU"));
+  CHECK(says(
+      verdict(make(Collective::broadcast, {}, {b.three.data(), 3, col::DType::float32, {col::Device::Type::cuda, 0}})),
+      "on a GPU"));
   const auto huge = static_cast<std::size_t>(-3);
   CHECK(says(verdict(make(Collective::broadcast, {}, {b.three.data(), huge, col::DType::float32})), "negative"));
 }

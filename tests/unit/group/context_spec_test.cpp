@@ -38,7 +38,9 @@ std::string message(const std::map<std::string, std::string>& values) {
   return "";
 }
 
-bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+bool says(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
 
 }  // namespace
 

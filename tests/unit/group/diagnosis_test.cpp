@@ -76,15 +76,17 @@ TEST_CASE("diagnosis: a different operation, dtype, root and operator are found"
     };
   };
   check_all_say(run_calls({allreduce(8), ints, allreduce(8)}), ErrorCode::mismatch, 1, "allreduce of 8 int32");
-  check_all_say(run_calls({broadcast(0), allreduce(8), allreduce(8)}), ErrorCode::mismatch, 0, "broadcast of 8 float32");
+  check_all_say(run_calls({broadcast(0), allreduce(8), allreduce(8)}), ErrorCode::mismatch, 0,
+                "broadcast of 8 float32");
   check_all_say(run_calls({broadcast(0), broadcast(0), broadcast(1)}), ErrorCode::mismatch, 2, "root 1");
-  check_all_say(run_calls({allreduce(8), allreduce(8), allreduce(8, {.op = col::ReduceOp::max})}), ErrorCode::mismatch, 2,
-                "float32, max");
+  check_all_say(run_calls({allreduce(8), allreduce(8), allreduce(8, {.op = col::ReduceOp::max})}), ErrorCode::mismatch,
+                2, "float32, max");
 }
 
 TEST_CASE("diagnosis: between two ranks nobody is odd, both calls are shown", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(9)});
-  check_all_say(outcomes, ErrorCode::mismatch, -1, "rank 0 called allreduce of 8 float32, sum; rank 1 called allreduce of 9");
+  check_all_say(outcomes, ErrorCode::mismatch, -1,
+                "rank 0 called allreduce of 8 float32, sum; rank 1 called allreduce of 9");
 }
 
 TEST_CASE("diagnosis: a send and a recv of unequal counts are a mismatch on both", "[group]") {

@@ -19,7 +19,9 @@ col::GroupSpec stuck(int rank, int size, std::string name = "default") {
   return {.name = std::move(name), .rank = rank, .world_size = size, .backend_name = "stuck"};
 }
 
-bool says(const Outcome& outcome, const std::string& words) { return outcome.text.find(words) != std::string::npos; }
+bool says(const Outcome& outcome, const std::string& words) {
+  return outcome.text.find(words) != std::string::npos;
+}
 
 }  // namespace
 
@@ -100,11 +102,14 @@ TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
   col::test::RankOptions options;
   options.control_page = false;
   std::atomic<int> started{0};
-  const auto outcomes = col::test::run_threads(3, [&](int, col::Context& context) {
-    col::GroupSpec spec = stuck(started.fetch_add(1) == 0 ? 0 : 1, 3);
-    spec.timeout = 500ms;
-    context.init_group(spec);
-  }, options);
+  const auto outcomes = col::test::run_threads(
+      3,
+      [&](int, col::Context& context) {
+        col::GroupSpec spec = stuck(started.fetch_add(1) == 0 ? 0 : 1, 3);
+        spec.timeout = 500ms;
+        context.init_group(spec);
+      },
+      options);
   INFO(col::test::show(outcomes));
   int refused = 0;
   for (const Outcome& outcome : outcomes) {

@@ -18,8 +18,24 @@
 namespace col {
 
 enum class Collective : std::uint8_t {
-  allreduce, reduce, broadcast, allgather, allgatherv, reduce_scatter, reduce_scatterv, gather, gatherv, scatter,
-  scatterv, alltoall, alltoallv, scan, exscan, barrier, send, recv
+  allreduce,
+  reduce,
+  broadcast,
+  allgather,
+  allgatherv,
+  reduce_scatter,
+  reduce_scatterv,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  alltoall,
+  alltoallv,
+  scan,
+  exscan,
+  barrier,
+  send,
+  recv
 };
 
 COL_EXPORT std::string_view to_string(Collective collective) noexcept;
@@ -39,7 +55,7 @@ struct Request {
   Collective collective = Collective::barrier;
   ConstTensorView in = {};
   TensorView out = {};
-  std::span<const std::size_t> in_counts = {};   // v-forms: elements per rank, in rank order
+  std::span<const std::size_t> in_counts = {};  // v-forms: elements per rank, in rank order
   std::span<const std::size_t> out_counts = {};
   Op op = {};
   int root = 0;
@@ -87,17 +103,18 @@ class COL_EXPORT Channel {
   // Runs one of them to its end. Blocking; errors as wait().
   virtual void native(const Request& request, WaitContext& wait) = 0;
 
-  // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers. Idempotent.
+  // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
+  // Idempotent.
   virtual void abort(const Error& cause) noexcept = 0;
 };
 
 // What a rank tells the others about itself when a group is made.
 struct PeerInfo {
-  int rank = 0;             // in the group
-  int global_rank = 0;      // in the job
+  int rank = 0;         // in the group
+  int global_rank = 0;  // in the job
   std::int64_t pid = 0;
   std::string hostname;
-  std::string boot_id;      // equal boot id and network namespace: loopback works
+  std::string boot_id;  // equal boot id and network namespace: loopback works
   std::string network_namespace;
 };
 
@@ -105,11 +122,11 @@ struct ConnectRequest {
   std::string_view group;
   int rank = 0;
   int size = 1;
-  std::shared_ptr<Store> store;    // private to this group: any key may be used; shared, as adapters keep it
-  std::span<const PeerInfo> peers; // in rank order, this rank included
-  bool same_host = true;           // every peer is reachable over loopback
-  std::uint64_t token = 0;         // equal on all ranks of this group and on no others: proves who connected
-  std::string socket_ifname;       // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
+  std::shared_ptr<Store> store;     // private to this group: any key may be used; shared, as adapters keep it
+  std::span<const PeerInfo> peers;  // in rank order, this rank included
+  bool same_host = true;            // every peer is reachable over loopback
+  std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who connected
+  std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
 };
 
 class COL_EXPORT BackendFactory {
@@ -118,9 +135,9 @@ class COL_EXPORT BackendFactory {
   virtual std::string_view name() const = 0;
   // Why it cannot be used on this machine, in words; nothing when it can.
   virtual std::optional<std::string> unavailable_reason() const = 0;
-  // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the caller
-  // then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger answered
-  // instead of a peer), io, resource. On failure nothing is left open.
+  // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the
+  // caller then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
+  // answered instead of a peer), io, resource. On failure nothing is left open.
   virtual std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) = 0;
   // In words, for COL_LOG=info: interface and address a group of `request` will use.
   virtual std::string describe(const ConnectRequest& request) const = 0;

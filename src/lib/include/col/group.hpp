@@ -4,8 +4,8 @@
 // current context.
 //
 // All collectives here block until this rank's part is done: its output is complete, and its input may be reused. They
-// end with an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of a
-// group must call the same collectives in the same order with equal op, count, dtype and root.
+// end with an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of
+// a group must call the same collectives in the same order with equal op, count, dtype and root.
 //
 // Errors common to all: invalid_argument (before any data moves; the group stays usable), not_initialized, mismatch,
 // timeout, peer_lost, aborted. After one of the last four the group is broken: outputs hold unspecified values, inputs
@@ -73,7 +73,8 @@ class COL_EXPORT Group {
   void gather(ConstTensorView in, TensorView out, const Options& options = {});
   // Rank r gets block r of the root's `in` (ignored elsewhere). Requires on the root: in.count == size() * out.count.
   void scatter(ConstTensorView in, TensorView out, const Options& options = {});
-  // Block r of `in` goes to rank r; block r of `out` comes from it. Requires: in.count == out.count, a multiple of size().
+  // Block r of `in` goes to rank r; block r of `out` comes from it. Requires: in.count == out.count, a multiple of
+  // size().
   void alltoall(ConstTensorView in, TensorView out, const Options& options = {});
   // The same with counts that differ: in_counts[r] elements go to rank r, out_counts[r] come from it.
   void alltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
@@ -81,8 +82,8 @@ class COL_EXPORT Group {
   // Returns after every rank has entered.
   void barrier(const Options& options = {});
 
-  // Blocking point to point. A send and a recv of unequal count or dtype are a mismatch on both sides, never a truncation.
-  // To oneself: a send is kept until the recv that takes it.
+  // Blocking point to point. A send and a recv of unequal count or dtype are a mismatch on both sides, never a
+  // truncation. To oneself: a send is kept until the recv that takes it.
   void send(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
   // Both at once, without deadlock in a ring.
@@ -151,7 +152,8 @@ class COL_EXPORT Context {
 
   // Joins the group: collective, blocks until all `world_size` ranks have joined, or the timeout. Verifies that they
   // agree on name, world size, backend and job; a disagreement is `mismatch` on every rank and names the odd one.
-  // Errors: already_initialized (name taken here, or the rank was started twice), invalid_argument, unavailable, timeout.
+  // Errors: already_initialized (name taken here, or the rank was started twice), invalid_argument, unavailable,
+  // timeout.
   Group init_group(const GroupSpec& spec);
   // The group of that name. One that this process has not joined yet is adopted when COL_GROUP_* or a record in the
   // store says how (blocking, as init_group); else not_initialized.
@@ -167,10 +169,11 @@ class COL_EXPORT Context {
   std::unique_ptr<Impl> impl_;
 };
 
-// ---- Over the current context, with the names of ray.util.collective -------------------------------------------------
+// ---- Over the current context, with the names of ray.util.collective
+// -------------------------------------------------
 
-// Joins group "default": with the ranks that the environment tells of (colrun), else as a world of one. Called again, it
-// returns the same group.
+// Joins group "default": with the ranks that the environment tells of (colrun), else as a world of one. Called again,
+// it returns the same group.
 COL_EXPORT Group init();
 // Context::finalize() of the current context. Call it when a rank is done: peers then know it did not crash.
 COL_EXPORT void finalize();
@@ -197,7 +200,8 @@ COL_EXPORT std::string nccl_unavailable_reason();
 COL_EXPORT void allreduce(TensorView inout, const Options& options = {});
 COL_EXPORT void reduce(TensorView inout, const Options& options = {});
 COL_EXPORT void broadcast(TensorView inout, const Options& options = {});
-// outputs[r] gets rank r's `in`. Requires: outputs.size() == group size, all of in's count and dtype, no two overlapping.
+// outputs[r] gets rank r's `in`. Requires: outputs.size() == group size, all of in's count and dtype, no two
+// overlapping.
 COL_EXPORT void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});
 COL_EXPORT void barrier(const Options& options = {});
 COL_EXPORT void send(ConstTensorView data, int destination, const Options& options = {});
