@@ -8,6 +8,7 @@
 #include <col/group.hpp>
 
 #include "core/log.hpp"
+#include "group/checks.hpp"
 
 namespace col {
 namespace {
@@ -29,6 +30,7 @@ bool overlap(const TensorView& a, const TensorView& b) {
 }
 
 void check_list(std::span<const TensorView> outputs, ConstTensorView in, const Group& group) {
+  group::check_tensor(in, "the input", {group.name(), group.rank(), group.size()});
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::invalid_argument, "allgather: " + what, group.name(), group.rank());
   };
@@ -133,7 +135,17 @@ void recv(TensorView data, int source, const Options& options) {
 void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options) {
   Group group = group_of(options);
   check_list(outputs, in, group);
-  std::vector<std::byte> gathered(in.bytes() * outputs.size());
+  std::vector<std::byte> gathered;
+  try {
+    gathered.resize(in.bytes() * outputs.size());
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("allgather: no memory for {} x {} bytes; gather into one tensor with Group::allgather, which "
+                    "needs no copy",
+                    outputs.size(), in.bytes()),
+        group.name(), group.rank());
+  }
   group.allgather(in, {gathered.data(), in.count * outputs.size(), in.dtype}, options);
   for (std::size_t r = 0; r < outputs.size(); ++r) {
     if (in.count > 0) std::memcpy(outputs[r].data, gathered.data() + r * in.bytes(), in.bytes());

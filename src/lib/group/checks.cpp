@@ -15,6 +15,9 @@ template <class... Args>
   throw Error(ErrorCode::invalid_argument, fmt::format(format, std::forward<Args>(args)...), shape.group, shape.rank);
 }
 
+// Bytes of this many elements of any type fit a size_t.
+constexpr std::size_t kMaxCount = std::numeric_limits<std::size_t>::max() / 16;
+
 bool is_reduction(Collective collective) {
   return collective == Collective::allreduce || collective == Collective::reduce;
 }
@@ -32,7 +35,7 @@ void require_count(std::size_t count, std::size_t expected, std::string_view rol
 }
 
 std::size_t times_size(std::size_t count, const Shape& shape) {
-  if (count > std::numeric_limits<std::size_t>::max() / 8 / static_cast<std::size_t>(shape.size))
+  if (count > kMaxCount / static_cast<std::size_t>(shape.size))
     refuse(shape, "{} elements from each of {} ranks do not fit into memory", count, shape.size);
   return count * static_cast<std::size_t>(shape.size);
 }
@@ -42,7 +45,14 @@ std::size_t sum_of(std::span<const std::size_t> counts, std::string_view role, c
   if (counts.size() != static_cast<std::size_t>(shape.size))
     refuse(shape, "{}: {} has {} entries, but the group has {} ranks; give one count per rank",
            to_string(request.collective), role, counts.size(), shape.size);
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) {
+    if (count > kMaxCount || sum + count > kMaxCount)
+      refuse(shape, "{}: {} holds {}, more than memory can hold: a negative count?", to_string(request.collective),
+             role, count);
+    sum += count;
+  }
+  return sum;
 }
 
 void check_operator(const Request& request, const Shape& shape) {
@@ -139,7 +149,7 @@ void check_tensor(ConstTensorView view, std::string_view role, const Shape& shap
   if (size_of(view.dtype) == 0)
     refuse(shape, "{} has an unknown dtype ({}); use one of col::DType", role, static_cast<int>(view.dtype));
   if (view.data == nullptr && view.count > 0) refuse(shape, "{} has {} elements but a null pointer", role, view.count);
-  if (view.count > std::numeric_limits<std::size_t>::max() / 8)
+  if (view.count > kMaxCount)
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
   if (view.device.type != Device::Type::cpu)
     refuse(shape, "{} is on a GPU, but this version of col moves host memory only; copy it to the host first", role);

@@ -4,21 +4,15 @@
 
 #include <algorithm>
 #include <random>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <col/backend.hpp>
 
 #include "core/env.hpp"
-#include "core/hash.hpp"
 #include "core/log.hpp"
-#include "group/host.hpp"
-#include "group/job_notice.hpp"
-#include "group/rendezvous.hpp"
-#include "group/state.hpp"
+#include "group/error_file.hpp"
+#include "group/join.hpp"
+#include "group/member.hpp"
 
 namespace col {
 namespace {
@@ -28,10 +22,6 @@ constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
 std::uint64_t random_nonce() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
-}
-
-std::string job_name(const ContextSpec& spec) {
-  return fmt::format("{}#{}", spec.job_id, spec.restart_count);
 }
 
 void check_spec(const GroupSpec& spec) {
@@ -44,37 +34,6 @@ void check_spec(const GroupSpec& spec) {
                 fmt::format("rank {} does not fit a world size of {}; ranks count from 0 to {}", spec.rank,
                             spec.world_size, spec.world_size - 1),
                 spec.name);
-}
-
-// The backend that `spec` asks for, ready to use; else `unavailable`, saying why and what there is.
-BackendFactory& choose_backend(const GroupSpec& spec) {
-  std::string name = spec.backend_name;
-  if (name.empty()) name = spec.backend == Backend::automatic ? "gloo" : std::string(to_string(spec.backend));
-  BackendFactory* factory = find_backend(name);
-  if (factory == nullptr)
-    throw Error(ErrorCode::unavailable,
-                fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
-                            fmt::join(backend_names(), ", ")),
-                spec.name);
-  if (const auto reason = factory->unavailable_reason())
-    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), spec.name);
-  return *factory;
-}
-
-bool share_loopback(const std::vector<PeerInfo>& peers) {
-  return std::all_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
-    return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
-           peer.network_namespace == peers.front().network_namespace;
-  });
-}
-
-void log_group(const GroupSpec& spec, const BackendFactory& factory, const ConnectRequest& request) {
-  if (!core::log::enabled(core::log::Level::info)) return;
-  std::set<std::string> hosts;
-  for (const PeerInfo& peer : request.peers) hosts.insert(peer.hostname);
-  core::log::info("group '{}': {} ranks, backend {}, {}, {} {} ({})", spec.name, spec.world_size, factory.name(),
-                  factory.describe(request), hosts.size(), hosts.size() == 1 ? "host" : "hosts",
-                  fmt::join(hosts, ", "));
 }
 
 }  // namespace
@@ -108,15 +67,9 @@ class Context::Impl::Reservation {
   bool fulfilled_ = false;
 };
 
-struct Context::Impl::Meeting {
-  std::shared_ptr<Store> scope;
-  std::vector<PeerInfo> peers;
-  std::uint64_t token = 0;
-};
-
-Context::Impl::Impl(ContextSpec spec) : spec_(std::move(spec)), nonce_(random_nonce()) {
+Context::Impl::Impl(ContextSpec spec) : spec_(std::move(spec)), nonce_(random_nonce()), pid_(getpid()) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
-  if (spec_.store) job_scope_ = make_prefix_store(spec_.store, "job/" + job_name(spec_));
+  if (spec_.store) job_scope_ = make_prefix_store(spec_.store, "job/" + group::job_name(spec_));
   if (RankRecord* own = record()) own->join(spec_.rank);
 }
 
@@ -132,107 +85,37 @@ RankRecord* Context::Impl::record() const {
   return spec_.control ? &spec_.control->record(spec_.local_rank) : nullptr;
 }
 
+bool Context::Impl::is_forked_child() const {
+  return getpid() != pid_;
+}
+
 Group Context::Impl::init_group(const GroupSpec& spec) {
+  return make_group(spec, "");
+}
+
+Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopted_id) {
   check_spec(spec);
+  if (is_forked_child())
+    throw Error(ErrorCode::not_initialized,
+                "this process was forked from one that is in the job already; start it with an environment of its own",
+                spec.name);
   Reservation reservation(*this, spec.name);
-  auto state = make_state(spec);
-  reservation.fulfil(state);
-  return Group(std::move(state));
-}
-
-std::shared_ptr<Group::State> Context::Impl::make_state(const GroupSpec& spec) {
-  const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : spec_.timeout;
-  if (spec.world_size == 1) {
-    Group::State::Parts parts;
-    parts.surroundings.group = spec.name;
-    parts.surroundings.peers.resize(1);
-    parts.timeout = timeout;
-    core::log::info("group '{}': a world of one, no backend needed", spec.name);
-    return std::make_shared<Group::State>(std::move(parts));
-  }
-  BackendFactory& factory = choose_backend(spec);
-  if (!job_scope_)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
-                    "COL_RANK and COL_WORLD_SIZE",
-                    spec.world_size),
-        spec.name);
-  return connect(spec, factory, timeout);
-}
-
-Context::Impl::Meeting Context::Impl::meet(const GroupSpec& spec, std::string_view backend, int instance,
-                                           WaitContext& wait) {
-  const group::Host& host = group::this_host();
-  group::Member self;
-  self.world_size = spec.world_size;
-  self.backend = backend;
-  self.nonce = nonce_;
-  self.peer = {spec.rank, spec_.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
-
-  Meeting meeting;
-  meeting.scope = make_prefix_store(job_scope_, fmt::format("group/{}/{}", instance, spec.name));
-  group::post_job_notice(*spec_.store, spec.name, spec.rank, job_name(spec_));
-  std::vector<group::Member> members;
   try {
-    members = group::meet(spec.name, self, *meeting.scope, wait);
+    group::GroupParts parts = group::join({.spec = spec,
+                                           .context = spec_,
+                                           .job_scope = job_scope_,
+                                           .job = group::job_name(spec_),
+                                           .process_nonce = nonce_,
+                                           .record = record(),
+                                           .write_record = adopted_id.empty()});
+    if (!adopted_id.empty()) parts.id = adopted_id;
+    auto state = std::make_shared<Group::State>(std::move(parts), error_file_);
+    reservation.fulfil(state);
+    return Group(std::move(state));
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::timeout) throw;
-    const auto foreign = group::find_foreign_rank(*spec_.store, spec.name, spec.world_size, job_name(spec_));
-    if (!foreign) throw;
-    throw Error(
-        ErrorCode::mismatch,
-        fmt::format("ranks disagree on the job: rank {} joins job '{}', rank {} was last seen joining job '{}'; "
-                    "give all ranks the same COL_JOB_ID and COL_RESTART_COUNT",
-                    spec.rank, job_name(spec_), foreign->rank, foreign->job),
-        spec.name, foreign->rank);
+    group::write_error_file(error_file_, error);
+    throw;
   }
-  for (group::Member& member : members) meeting.peers.push_back(std::move(member.peer));
-  meeting.token = core::Hash().add(job_name(spec_)).add(spec.name).add(instance).add(members.front().nonce).value();
-  return meeting;
-}
-
-std::shared_ptr<Group::State> Context::Impl::connect(const GroupSpec& spec, BackendFactory& factory, Duration timeout) {
-  WaitContext wait(Deadline::after(timeout), spec_.control.get(), record());
-  int instance = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    instance = instances_[spec.name];
-  }
-  Meeting meeting = meet(spec, factory.name(), instance, wait);
-  {
-    // All have met under this instance: whatever comes of it, none of its keys may be taken for those of the next.
-    const std::lock_guard lock(mutex_);
-    ++instances_[spec.name];
-  }
-  ConnectRequest request;
-  request.group = spec.name;
-  request.rank = spec.rank;
-  request.size = spec.world_size;
-  request.store = make_prefix_store(meeting.scope, "mesh");
-  request.peers = meeting.peers;
-  request.same_host = share_loopback(meeting.peers);
-  request.token = meeting.token;
-  request.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
-
-  Group::State::Parts parts;
-  parts.channel = factory.connect(request, wait);
-  // Every rank has left the meeting, or it would not be connected.
-  group::withdraw(spec.rank, *meeting.scope);
-  group::remove_job_notice(*spec_.store, spec.name, spec.rank, job_name(spec_));
-  if (spec.rank == 0) {
-    log_group(spec, factory, request);
-    group::GroupRecord record{spec.world_size, std::string(factory.name()), {}};
-    for (const PeerInfo& peer : meeting.peers) record.global_ranks.push_back(peer.global_rank);
-    job_scope_->set(group::record_key(spec.name), record.encode());
-  }
-  parts.backend = factory.name();
-  parts.token = meeting.token;
-  parts.record = record();
-  parts.timeout = timeout;
-  parts.error_file = error_file_;
-  parts.surroundings = {spec.name, spec.rank, std::move(meeting.peers), std::move(meeting.scope), spec_.control, {}};
-  return std::make_shared<Group::State>(std::move(parts));
 }
 
 std::optional<Group> Context::Impl::find(std::string_view name) const {
@@ -243,11 +126,17 @@ std::optional<Group> Context::Impl::find(std::string_view name) const {
 }
 
 // How to join a group that nobody in this process has named yet: the environment's word, then the store's.
-std::optional<GroupSpec> Context::Impl::adoptable(std::string_view name) const {
+std::optional<Context::Impl::Adoption> Context::Impl::adoptable(std::string_view name) const {
   namespace env = core::env;
+  // A group that this process was in and has left is not joined again by a call that has forgotten that.
+  std::optional<std::string> left;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = left_.find(name); it != left_.end()) left = it->second;
+  }
   GroupSpec spec;
   spec.name = name;
-  if (env::get("COL_GROUP_NAME") == name) {
+  if (!left && env::get("COL_GROUP_NAME") == name) {
     const auto world = env::get_int("COL_GROUP_WORLD_SIZE", 1, 1 << 24);
     const auto rank = env::get_int("COL_GROUP_RANK", 0, 1 << 24);
     if (!world || !rank)
@@ -256,23 +145,24 @@ std::optional<GroupSpec> Context::Impl::adoptable(std::string_view name) const {
     spec.world_size = static_cast<int>(*world);
     spec.rank = static_cast<int>(*rank);
     if (const auto backend = env::get("COL_GROUP_BACKEND")) spec.backend = backend_from_string(*backend);
-    return spec;
+    return Adoption{std::move(spec), ""};
   }
   if (!job_scope_) return std::nullopt;
   const auto text = job_scope_->get(group::record_key(name));
   if (!text) return std::nullopt;
   const group::GroupRecord record = group::GroupRecord::decode(*text);
+  if (left == record.id) return std::nullopt;
   const auto self = std::find(record.global_ranks.begin(), record.global_ranks.end(), spec_.rank);
   if (self == record.global_ranks.end()) return std::nullopt;
   spec.world_size = record.world_size;
   spec.rank = static_cast<int>(self - record.global_ranks.begin());
   if (record.backend != "auto") spec.backend_name = record.backend;
-  return spec;
+  return Adoption{std::move(spec), record.id};
 }
 
 Group Context::Impl::group(std::string_view name) {
   if (auto found = find(name)) return *found;
-  if (const auto spec = adoptable(name)) return init_group(*spec);
+  if (const auto adoption = adoptable(name)) return make_group(adoption->spec, adoption->id);
   throw Error(ErrorCode::not_initialized,
               fmt::format("the collective group '{}' is not initialized in this process; call col::init() for "
                           "\"default\", or init_collective_group",
@@ -288,6 +178,7 @@ bool Context::Impl::destroy_group(std::string_view name) {
     if (it == groups_.end() || !it->second) return false;
     state = std::move(it->second);
     groups_.erase(it);
+    left_[state->name()] = state->id();
   }
   state->destroy();
   return true;
@@ -299,6 +190,7 @@ void Context::Impl::finalize() {
     const std::lock_guard lock(mutex_);
     for (auto it = groups_.begin(); it != groups_.end();) {
       if (it->second) {
+        left_[it->first] = it->second->id();
         states.push_back(std::move(it->second));
         it = groups_.erase(it);
       } else {
@@ -307,7 +199,8 @@ void Context::Impl::finalize() {
     }
   }
   for (const auto& state : states) state->destroy();
-  if (RankRecord* own = record()) own->finish();
+  // A forked child's end is not the rank's.
+  if (RankRecord* own = record(); own != nullptr && !is_forked_child()) own->finish();
 }
 
 // ---- Context

@@ -10,7 +10,7 @@
 
 #include <col/group.hpp>
 
-#include "group/member.hpp"
+#include "group/state.hpp"
 
 namespace col {
 
@@ -29,22 +29,25 @@ class Context::Impl {
 
  private:
   class Reservation;
-  struct Meeting;
 
-  std::shared_ptr<Group::State> make_state(const GroupSpec& spec);
-  std::shared_ptr<Group::State> connect(const GroupSpec& spec, BackendFactory& factory, Duration timeout);
-  Meeting meet(const GroupSpec& spec, std::string_view backend, int instance, WaitContext& wait);
-  std::optional<GroupSpec> adoptable(std::string_view name) const;
+  Group make_group(const GroupSpec& spec, const std::string& adopted_id);
+  struct Adoption {
+    GroupSpec spec;
+    std::string id;  // of the record; empty when the environment said so
+  };
+  std::optional<Adoption> adoptable(std::string_view name) const;
   RankRecord* record() const;
+  bool is_forked_child() const;
 
   ContextSpec spec_;
   std::shared_ptr<Store> job_scope_;  // shared with the groups made from it
   std::uint64_t nonce_;
+  const std::int64_t pid_;
   std::string error_file_;
 
   mutable std::mutex mutex_;  // guards the two below, never held while waiting
   std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while being made
-  std::map<std::string, int, std::less<>> instances_;  // groups of that name so far: they must not meet in the store
+  std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left: not to be adopted again
 };
 
 }  // namespace col

@@ -30,7 +30,12 @@ void require_together(std::string_view present, std::string_view absent) {
 std::string control_path(const ContextSpec& spec, std::string_view store_url) {
   constexpr std::string_view kScheme = "file://";
   if (!store_url.starts_with(kScheme)) return {};
-  const auto id = core::Hash().add(spec.job_id).add(spec.restart_count).add(group::this_host().boot_id).value();
+  const auto id = core::Hash()
+                      .add(spec.job_id)
+                      .add(spec.restart_count)
+                      .add(group::this_host().boot_id)
+                      .add(group::this_host().pid_namespace)
+                      .value();
   return fmt::format("{}/.control.{:016x}", store_url.substr(kScheme.size()), id);
 }
 

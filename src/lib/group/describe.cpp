@@ -27,16 +27,16 @@ bool is_rooted(Collective c) {
 std::string describe(const Request& request) {
   const Collective c = request.collective;
   std::string text(to_string(c));
-  if (c == Collective::barrier) return text;
   const ConstTensorView view = common_view(request);
   if (c == Collective::allgatherv)
     text += fmt::format(" of [{}] {}", fmt::join(request.out_counts, ","), to_string(view.dtype));
   else if (c == Collective::alltoallv)
     text += fmt::format(" of {}", to_string(view.dtype));
-  else
+  else if (c != Collective::barrier)
     text += fmt::format(" of {} {}", view.count, to_string(view.dtype));
   if (is_reduction(c)) text += fmt::format(", {}", request.op.name());
   if (is_rooted(c)) text += fmt::format(", root {}", request.root);
+  if (!request.algorithm.empty()) text += fmt::format(", algorithm {}", request.algorithm);
   return text;
 }
 

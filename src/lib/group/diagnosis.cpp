@@ -14,11 +14,14 @@ namespace col::group {
 namespace {
 
 using std::chrono::milliseconds;
+using State = RankActivity::State;
 
 // How long those who see two different calls wait for a majority to tell which is the odd one.
 constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
+// Where the control page cuts a group's name.
+constexpr std::size_t kRecordedName = 47;
 
 std::string board_key(const Operation& operation, int rank) {
   return fmt::format("board/{}/{}", operation.board, rank);
@@ -33,7 +36,35 @@ std::optional<std::string> peek(Store& store, const std::string& key) {
   }
 }
 
+bool is_same_group(const std::string& recorded, const std::string& group) {
+  return recorded == group.substr(0, kRecordedName);
+}
+
+bool is_inside(State state) {
+  return state == State::running || state == State::waiting;
+}
+
+// "rank 3" or "ranks 3, 5".
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
 }  // namespace
+
+int Surroundings::rank_of(int global_rank) const {
+  for (const PeerInfo& peer : peers) {
+    if (peer.global_rank == global_rank) return peer.rank;
+  }
+  return -1;
+}
+
+std::optional<RankActivity> Surroundings::activity_of(int member) const {
+  for (int i = 0; control && i < control->local_ranks(); ++i) {
+    RankActivity activity = control->record(i).read();
+    if (activity.state != State::absent && rank_of(activity.rank) == member) return activity;
+  }
+  return std::nullopt;
+}
 
 void clear_board(Surroundings& surroundings) noexcept {
   try {
@@ -50,7 +81,7 @@ void Diagnosis::on_slow(Duration waited) {
   post();
   look_for_failure();
   look_for_lost_peer();
-  look_for_mismatch(waited);
+  look_for_mismatch(waited, false);
 }
 
 void Diagnosis::post() {
@@ -61,139 +92,87 @@ void Diagnosis::post() {
   try {
     for (const Operation& operation : operations_) {
       std::string key = board_key(operation, surroundings_.rank);
-      surroundings_.scope->set(key, operation.text);
+      surroundings_.scope->set(key, operation.encode());
       surroundings_.own_board_keys.push_back(std::move(key));
     }
   } catch (const std::exception&) {  // see peek()
   }
 }
 
+// ---- Failures and deaths
+// ---------------------------------------------------------------------------------------------
+
 void Diagnosis::look_for_failure() const {
   if (const auto failure = published_failure(*surroundings_.scope)) throw *failure;
 }
 
-std::optional<RankActivity> Diagnosis::lost_peer() const {
+void Diagnosis::look_for_lost_peer() const {
+  if (const auto cause = abort_cause()) throw *cause;
+  if (const auto lost = lost_peer(true)) throw *lost;
+}
+
+std::optional<Error> Diagnosis::abort_cause() const {
   const auto& control = surroundings_.control;
-  if (!control) return std::nullopt;
-  for (int i = 0; i < control->local_ranks(); ++i) {
+  const auto cause = control ? control->abort_cause() : std::nullopt;
+  if (!cause) return std::nullopt;
+  return Error(cause->code, cause->message, surroundings_.group, surroundings_.rank_of(cause->rank));
+}
+
+std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
+  const auto& control = surroundings_.control;
+  for (int i = 0; control && i < control->local_ranks(); ++i) {
     const RankRecord& record = control->record(i);
     if (!record.lost()) continue;
-    RankActivity activity = record.read();
-    if (group_rank_of(activity.rank) >= 0) return activity;
+    const RankActivity gone = record.read();
+    const int rank = surroundings_.rank_of(gone.rank);
+    if (rank < 0 || (needed_alone && !is_needed(gone))) continue;
+    return Error(
+        ErrorCode::peer_lost,
+        fmt::format("rank {} (pid {}) has ended without col::finalize(){}; its own output and exit code say why", rank,
+                    gone.pid, is_inside(gone.state) ? fmt::format(", inside {}", gone.op) : ""),
+        surroundings_.group, rank);
   }
   return std::nullopt;
 }
 
-void Diagnosis::look_for_lost_peer() const {
-  if (const auto cause = known_cause()) throw *cause;
+// Whether this call can still be waiting for a process that is gone. One that ended after it had done its part is not
+// the reason, and where the record does not say, the backend will find out by its connection.
+bool Diagnosis::is_needed(const RankActivity& gone) const {
+  if (is_inside(gone.state) || gone.group.empty()) return true;
+  const int rank = surroundings_.rank_of(gone.rank);
+  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+    const auto& peers = operation.counterparts;
+    if (std::find(peers.begin(), peers.end(), rank) == peers.end()) return false;
+    return !operation.collective ||
+           (is_same_group(gone.group, surroundings_.group) && gone.sequence < operation.sequence);
+  });
 }
 
-// The cause that the control page can prove: the launcher's word, or a process that is gone.
-std::optional<Error> Diagnosis::known_cause() const {
-  if (surroundings_.control) {
-    if (const auto cause = surroundings_.control->abort_cause())
-      return Error(cause->code, cause->message, surroundings_.group, group_rank_of(cause->rank));
-  }
-  const auto lost = lost_peer();
-  if (!lost) return std::nullopt;
-  const int rank = group_rank_of(lost->rank);
-  return Error(ErrorCode::peer_lost,
-               fmt::format("rank {} (pid {}) has died{}; its own output says why", rank, lost->pid,
-                           lost->op.empty() ? "" : fmt::format(" after it entered {}", lost->op)),
-               surroundings_.group, rank);
+std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
+  const auto activity = rank >= 0 ? surroundings_.activity_of(rank) : std::nullopt;
+  if (!activity || activity->state != State::finished) return std::nullopt;
+  return Error(
+      ErrorCode::peer_lost,
+      fmt::format("rank {} has left the job (col::finalize) while others still call {} (operation {}); every rank "
+                  "must make the same calls",
+                  rank, operations_.front().text, operations_.front().sequence),
+      surroundings_.group, rank);
 }
 
-void Diagnosis::look_for_mismatch(Duration waited) {
-  for (std::size_t i = 0; i < operations_.size(); ++i) {
-    const Operation& operation = operations_[i];
-    for (const int rank : operation.counterparts) {
-      if (seen_[i].count(rank) != 0) continue;
-      if (auto text = peek(*surroundings_.scope, board_key(operation, rank))) seen_[i].emplace(rank, std::move(*text));
-    }
-    const bool differs = std::any_of(seen_[i].begin(), seen_[i].end(),
-                                     [&](const auto& entry) { return entry.second != operation.text; });
-    if (!differs) continue;
-    if (!first_difference_) first_difference_ = waited;
-    auto texts = seen_[i];
-    texts.emplace(surroundings_.rank, operation.text);
-    judge(operation, texts, waited);
-  }
+Error Diagnosis::with_group(const Error& error) const {
+  return Error(error.code(), error.message(), surroundings_.group, error.rank());
 }
 
-// Throws mismatch as soon as it is clear who the odd ranks are, or when waiting longer will not make it clearer.
-void Diagnosis::judge(const Operation& operation, const std::map<int, std::string>& texts, Duration waited) const {
-  std::map<std::string, std::vector<int>> callers;
-  for (const auto& [rank, text] : texts) callers[text].push_back(rank);
-  const auto most = std::max_element(callers.begin(), callers.end(),
-                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  const std::size_t participants = operation.counterparts.size() + 1;
-  const bool majority = 2 * most->second.size() > participants;
-  const bool complete = texts.size() == participants;
-  if (!majority && !complete && waited - *first_difference_ < kVotingTime) return;
-
-  int odd = -1;
-  std::vector<std::string> calls;
-  for (const auto& [text, ranks] : callers) {
-    if (majority && text != most->first && odd < 0) odd = ranks.front();
-    calls.push_back(fmt::format("{} {} called {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), text));
-  }
-  const std::string verdict = odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : std::string();
-  throw Error(ErrorCode::mismatch,
-              fmt::format("{}{} (operation {}); {}", verdict, fmt::join(calls, "; "), operation.sequence,
-                          operation.collective ? "every rank must make the same calls in the same order"
-                                               : "a send and its recv must have the same count and dtype"),
-              surroundings_.group, odd);
-}
-
-bool Diagnosis::has_arrived(const Operation& operation, int rank) const {
-  if (peek(*surroundings_.scope, board_key(operation, rank))) return true;
-  const auto& control = surroundings_.control;
-  if (!control || !operation.collective) return false;
-  for (int i = 0; i < control->local_ranks(); ++i) {
-    const RankActivity activity = control->record(i).read();
-    if (activity.state == RankActivity::State::absent || group_rank_of(activity.rank) != rank) continue;
-    // Sequence numbers count collectives; the name comparison is cut as the record cuts it.
-    return surroundings_.group.starts_with(activity.group) && activity.sequence >= operation.sequence;
-  }
-  return false;
-}
-
-void Diagnosis::on_timeout(Duration budget) {
-  post();
-  look_for_failure();
-  look_for_lost_peer();
-  look_for_mismatch(Deadline::kMaxBudget);
-  std::vector<int> absent;
-  const Operation& first = operations_.front();
-  for (const Operation& operation : operations_) {
-    for (const int rank : operation.counterparts) {
-      if (!has_arrived(operation, rank)) absent.push_back(rank);
-    }
-  }
-  const std::string limit = core::format_duration(budget);
-  if (absent.empty())
-    throw Error(ErrorCode::timeout,
-                fmt::format("{} timed out after {}: all ranks have entered it, but the data did not arrive in time; "
-                            "raise COL_TIMEOUT if it is merely large",
-                            first.text, limit),
-                surroundings_.group);
-  throw Error(ErrorCode::timeout,
-              fmt::format("{} timed out after {}: {} {} did not enter it (operation {}); look at what {} doing, or "
-                          "raise COL_TIMEOUT",
-                          first.text, limit, absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
-                          first.sequence, absent.size() == 1 ? "that rank is" : "they are"),
-              surroundings_.group, absent.front());
-}
-
-Error Diagnosis::explain(const Error& symptom) {
+Error Diagnosis::explain(const Error& symptom) const {
   const bool may_be_knock_on =
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
-  if (!may_be_knock_on) return Error(symptom.code(), symptom.message(), surroundings_.group, symptom.rank());
+  if (!may_be_knock_on) return with_group(symptom);
   const Deadline until = Deadline::after(kExplainTime);
   for (;;) {
-    if (const auto cause = known_cause()) return *cause;
+    if (const auto cause = abort_cause()) return *cause;
+    if (const auto lost = lost_peer(false)) return *lost;
     if (const auto failure = published_failure(*surroundings_.scope)) return *failure;
-    if (until.expired()) return Error(symptom.code(), symptom.message(), surroundings_.group, symptom.rank());
+    if (until.expired()) return left_in_good_order(symptom.rank()).value_or(with_group(symptom));
     try {  // wakes as soon as a peer publishes, and looks at the control page in between
       surroundings_.scope->wait_for("failure", std::min<Duration>(milliseconds(10), until.remaining()));
     } catch (const Error&) {
@@ -201,11 +180,75 @@ Error Diagnosis::explain(const Error& symptom) {
   }
 }
 
-int Diagnosis::group_rank_of(int global_rank) const {
-  for (const PeerInfo& peer : surroundings_.peers) {
-    if (peer.global_rank == global_rank) return peer.rank;
+// ---- Mismatches
+// ------------------------------------------------------------------------------------------------------
+
+void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& operation = operations_[i];
+    for (const int rank : operation.counterparts) {
+      if (seen_[i].count(rank) != 0) continue;
+      if (auto value = peek(*surroundings_.scope, board_key(operation, rank)))
+        seen_[i].emplace(rank, std::move(*value));
+    }
+    const bool differs = std::any_of(seen_[i].begin(), seen_[i].end(), [&](const auto& entry) {
+      return !matches(operation, surroundings_.rank, entry.second, entry.first);
+    });
+    if (!differs) continue;
+    if (!first_difference_) first_difference_ = waited;
+    const bool final = last_chance || waited - *first_difference_ >= kVotingTime;
+    if (const auto error = judge(operation, surroundings_.rank, seen_[i], surroundings_.group, final)) throw *error;
   }
-  return -1;
+}
+
+// ---- Absence
+// ---------------------------------------------------------------------------------------------------------
+
+Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) const {
+  if (peek(*surroundings_.scope, board_key(operation, rank))) return Presence::arrived;
+  const auto activity = surroundings_.activity_of(rank);
+  if (!activity) return Presence::unknown;
+  if (activity->state == State::finished || activity->group.empty()) return Presence::absent;
+  // A record shows the last call alone: in another group, it does not say what came before.
+  if (!operation.collective || !is_same_group(activity->group, surroundings_.group)) return Presence::unknown;
+  return activity->sequence >= operation.sequence ? Presence::arrived : Presence::absent;
+}
+
+std::string Diagnosis::last_seen(int rank) const {
+  const auto activity = surroundings_.activity_of(rank);
+  if (!activity || activity->group.empty()) return "";
+  return fmt::format(" (last seen {} {} of group '{}')", is_inside(activity->state) ? "in" : "after", activity->op,
+                     activity->group);
+}
+
+void Diagnosis::on_timeout(Duration budget) {
+  post();
+  look_for_failure();
+  look_for_lost_peer();
+  look_for_mismatch(budget, true);
+  std::vector<int> absent, unknown;
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const Presence there = presence(operation, rank);
+      if (there == Presence::absent) absent.push_back(rank);
+      if (there == Presence::unknown) unknown.push_back(rank);
+    }
+  }
+  std::string who;
+  if (!absent.empty()) {
+    who = fmt::format("{} did not enter it{}", ranks_text(absent), absent.size() == 1 ? last_seen(absent.front()) : "");
+  } else if (!unknown.empty()) {
+    who = fmt::format("{} may not have entered it{}", ranks_text(unknown),
+                      unknown.size() == 1 ? last_seen(unknown.front()) : "");
+  } else {
+    who = "all ranks have entered it, but the data did not arrive in time";
+  }
+  const Operation& first = operations_.front();
+  const int culprit = !absent.empty() ? absent.front() : unknown.size() == 1 ? unknown.front() : -1;
+  throw Error(ErrorCode::timeout,
+              fmt::format("{} timed out after {}: {} (operation {}); look at what the missing do, or raise COL_TIMEOUT",
+                          first.text, core::format_duration(budget), who, first.sequence),
+              surroundings_.group, culprit);
 }
 
 }  // namespace col::group

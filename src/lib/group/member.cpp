@@ -27,45 +27,71 @@ auto parse(std::string_view what, std::string_view text, Read read) {
   }
 }
 
+json to_json(const Member& member) {
+  const PeerInfo& peer = member.peer;
+  return {{"world_size", member.world_size},
+          {"backend", member.backend},
+          {"protocol", member.protocol},
+          {"nonce", member.nonce},
+          {"process_nonce", member.process_nonce},
+          {"pid_namespace", member.pid_namespace},
+          {"rank", peer.rank},
+          {"global_rank", peer.global_rank},
+          {"pid", peer.pid},
+          {"hostname", peer.hostname},
+          {"boot_id", peer.boot_id},
+          {"network_namespace", peer.network_namespace}};
+}
+
+Member from_json(const json& value) {
+  Member member;
+  value.at("world_size").get_to(member.world_size);
+  value.at("backend").get_to(member.backend);
+  value.at("protocol").get_to(member.protocol);
+  value.at("nonce").get_to(member.nonce);
+  value.at("process_nonce").get_to(member.process_nonce);
+  value.at("pid_namespace").get_to(member.pid_namespace);
+  value.at("rank").get_to(member.peer.rank);
+  value.at("global_rank").get_to(member.peer.global_rank);
+  value.at("pid").get_to(member.peer.pid);
+  value.at("hostname").get_to(member.peer.hostname);
+  value.at("boot_id").get_to(member.peer.boot_id);
+  value.at("network_namespace").get_to(member.peer.network_namespace);
+  return member;
+}
+
 }  // namespace
 
 std::string Member::encode() const {
-  return dump(json{{"world_size", world_size},
-                   {"backend", backend},
-                   {"protocol", protocol},
-                   {"nonce", nonce},
-                   {"rank", peer.rank},
-                   {"global_rank", peer.global_rank},
-                   {"pid", peer.pid},
-                   {"hostname", peer.hostname},
-                   {"boot_id", peer.boot_id},
-                   {"network_namespace", peer.network_namespace}});
+  return dump(to_json(*this));
 }
 
 Member Member::decode(std::string_view text) {
-  return parse("announcement of a rank", text, [](const json& value) {
-    Member member;
-    value.at("world_size").get_to(member.world_size);
-    value.at("backend").get_to(member.backend);
-    value.at("protocol").get_to(member.protocol);
-    value.at("nonce").get_to(member.nonce);
-    value.at("rank").get_to(member.peer.rank);
-    value.at("global_rank").get_to(member.peer.global_rank);
-    value.at("pid").get_to(member.peer.pid);
-    value.at("hostname").get_to(member.peer.hostname);
-    value.at("boot_id").get_to(member.peer.boot_id);
-    value.at("network_namespace").get_to(member.peer.network_namespace);
-    return member;
+  return parse("announcement of a rank", text, from_json);
+}
+
+std::string encode_roster(const std::vector<Member>& members) {
+  json list = json::array();
+  for (const Member& member : members) list.push_back(to_json(member));
+  return dump(list);
+}
+
+std::vector<Member> decode_roster(std::string_view text) {
+  return parse("roster of a group", text, [](const json& list) {
+    std::vector<Member> members;
+    for (const json& value : list) members.push_back(from_json(value));
+    return members;
   });
 }
 
 std::string GroupRecord::encode() const {
-  return dump(json{{"world_size", world_size}, {"backend", backend}, {"ranks", global_ranks}});
+  return dump(json{{"id", id}, {"world_size", world_size}, {"backend", backend}, {"ranks", global_ranks}});
 }
 
 GroupRecord GroupRecord::decode(std::string_view text) {
   return parse("record of a group", text, [](const json& value) {
     GroupRecord record;
+    value.at("id").get_to(record.id);
     value.at("world_size").get_to(record.world_size);
     value.at("backend").get_to(record.backend);
     value.at("ranks").get_to(record.global_ranks);

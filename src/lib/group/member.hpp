@@ -18,7 +18,9 @@ struct Member {
   int world_size = 1;
   std::string backend;
   int protocol = kProtocolVersion;
-  std::uint64_t nonce = 0;  // random per process; rank 0's makes the group's token
+  std::uint64_t nonce = 0;          // random, of this attempt to join
+  std::uint64_t process_nonce = 0;  // random, of this process
+  std::string pid_namespace;        // in which peer.pid means something
   PeerInfo peer;
 
   std::string encode() const;
@@ -26,9 +28,14 @@ struct Member {
   static Member decode(std::string_view text);
 };
 
+// The members of a group in rank order, as one value.
+std::string encode_roster(const std::vector<Member>& members);
+std::vector<Member> decode_roster(std::string_view text);
+
 // How to join a group, kept in the store under its name: written by rank 0 when the group stands, or by a driver before
 // any rank knows of it. A worker that meets the name adopts the group by it.
 struct GroupRecord {
+  std::string id;  // differs from that of every other group of the name
   int world_size = 1;
   std::string backend;            // a name that find_backend() knows, or "auto"
   std::vector<int> global_ranks;  // global_ranks[r] is the job's rank that plays rank r

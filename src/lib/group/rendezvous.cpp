@@ -9,111 +9,239 @@
 
 #include <col/error.hpp>
 
+#include "core/hash.hpp"
+#include "group/failure.hpp"
+#include "group/host.hpp"
+#include "group/settings.hpp"
+
 namespace col::group {
 namespace {
+
+using std::chrono::milliseconds;
+
+// How long rank 0 waits for those who could tell which of two opinions is the odd one.
+constexpr Duration kVotingTime = milliseconds(300);
+// A refusal that is older than a new attempt is taken away by rank 0 when it starts anew. It gets this long for it.
+constexpr Duration kStaleRefusal = milliseconds(300);
+// More members than this are not looked for, whatever a rank claims.
+constexpr int kMaxVoters = 4096;
+
+constexpr std::string_view kRefused = "refused";
+constexpr std::string_view kWelcome = "welcome ";
 
 std::string member_key(int rank) {
   return fmt::format("member/{}", rank);
 }
-
-std::string who(const Member& member) {
-  return fmt::format("rank {} (pid {} on {})", member.peer.rank, member.peer.pid, member.peer.hostname);
+std::string answer_key(std::uint64_t nonce) {
+  return fmt::format("answer/{:016x}", nonce);
+}
+std::string roster_key(std::uint64_t token) {
+  return fmt::format("roster/{:016x}", token);
 }
 
-void announce(std::string_view group, const Member& self, Store& scope) {
-  const auto before = scope.compare_set(member_key(self.peer.rank), std::nullopt, self.encode());
-  if (!before) return;
-  const Member other = Member::decode(*before);
-  throw Error(ErrorCode::already_initialized,
-              fmt::format("{} has already joined: this rank was started twice, or restarted under the same COL_JOB_ID "
-                          "and COL_RESTART_COUNT; end the other process or start the job under a new id",
-                          who(other)),
-              group, self.peer.rank);
+// One rank's attempt to join.
+class Attempt {
+ public:
+  Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait)
+      : group_(group), self_(self), scope_(scope), wait_(wait), started_(Deadline::Clock::now()) {}
+
+  Roster run();
+  void withdraw() noexcept;
+
+ private:
+  void require_abandoned(std::string_view announcement) const;
+  void announce();
+  Roster lead();
+  Roster follow();
+  void collect(int world_size);
+  bool still_there();
+  [[noreturn]] void refuse();
+  void doze(const std::string& key);
+  Roster welcome(std::string_view answer);
+  std::vector<int> missing() const;
+
+  std::string_view group_;
+  const Member& self_;
+  Store& scope_;
+  WaitContext& wait_;
+  Deadline::Clock::time_point started_;
+  std::map<int, Member> members_;  // those that rank 0 has read, or that a follower has seen at its deadline
+  bool announced_ = false;
+};
+
+// An announcement may be replaced when its process has left it behind: this process in an earlier attempt, or one that
+// has died since.
+void Attempt::require_abandoned(std::string_view announcement) const {
+  const Member other = Member::decode(announcement);
+  const bool own = other.process_nonce == self_.process_nonce;
+  if (own || is_gone(other.peer.pid, other.peer.boot_id, other.pid_namespace)) return;
+  throw Error(
+      ErrorCode::already_initialized,
+      fmt::format("rank {} (pid {} on {}) has already joined: this rank was started twice, or restarted under the "
+                  "same COL_JOB_ID and COL_RESTART_COUNT; end the other process or start the job under a new id",
+                  other.peer.rank, other.peer.pid, other.peer.hostname),
+      group_, self_.peer.rank);
 }
 
-// One setting of two members; `value` renders it.
-template <class Get>
-void require_equal(std::string_view group, const Member& self, const Member& other, std::string_view what, Get get) {
-  const auto mine = get(self);
-  const auto theirs = get(other);
-  if (mine == theirs) return;
-  throw Error(ErrorCode::mismatch,
-              fmt::format("ranks disagree on the {}: rank {} says {}, {} says {}; start all ranks with the same value",
-                          what, self.peer.rank, mine, who(other), theirs),
-              group, other.peer.rank);
-}
-
-void require_agreement(std::string_view group, const Member& self, const Member& other) {
-  require_equal(group, self, other, "world size", [](const Member& m) { return m.world_size; });
-  require_equal(group, self, other, "backend", [](const Member& m) { return fmt::format("'{}'", m.backend); });
-  require_equal(group, self, other, "version of col's protocol", [](const Member& m) { return m.protocol; });
-}
-
-// A rank outside the world that this rank believes in: the other one was told of a larger world.
-void require_no_outsider(std::string_view group, const Member& self, Store& scope) {
-  if (const auto text = scope.get(member_key(self.world_size))) require_agreement(group, self, Member::decode(*text));
-}
-
-std::vector<int> missing(const std::vector<std::optional<Member>>& members) {
-  std::vector<int> ranks;
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (!members[r]) ranks.push_back(static_cast<int>(r));
+void Attempt::announce() {
+  const std::string key = member_key(self_.peer.rank);
+  for (std::optional<std::string> expected;;) {
+    const auto before = scope_.compare_set(key, expected, self_.encode());
+    if (before == expected) break;
+    if (before) require_abandoned(*before);
+    expected = before;
+    wait_.check();
   }
-  return ranks;
+  announced_ = true;
 }
 
-void collect(std::string_view group, const Member& self, Store& scope, std::vector<std::optional<Member>>& members) {
-  for (std::size_t r = 0; r < members.size(); ++r) {
-    if (members[r]) continue;
-    const auto text = scope.get(member_key(static_cast<int>(r)));
-    if (!text) continue;
-    members[r] = Member::decode(*text);
-    require_agreement(group, self, *members[r]);
-  }
-}
-
-// A wait for one key that gives up after a slice, so that the caller can look at all the others again.
-void doze(Store& scope, int rank, WaitContext& wait) {
-  WaitContext brief(Deadline::after(std::max<Duration>(wait.slice(), std::chrono::milliseconds(1))), wait.page(),
-                    wait.record());
+void Attempt::withdraw() noexcept {
+  if (!announced_) return;
   try {
-    scope.wait(member_key(rank), brief);
+    scope_.erase(member_key(self_.peer.rank));
+    scope_.erase(answer_key(self_.nonce));
+  } catch (const std::exception&) {  // the store is gone with its job: nothing is left to withdraw from
+  }
+}
+
+// Sleeps until `key` is set, or a slice is over, so that the caller can look at everything again.
+void Attempt::doze(const std::string& key) {
+  WaitContext brief(Deadline::after(std::max<Duration>(wait_.slice(), milliseconds(1))), wait_.page(), wait_.record());
+  try {
+    scope_.wait(key, brief);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::timeout) throw;
   }
 }
 
+void Attempt::collect(int world_size) {
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (members_.count(rank) != 0) continue;
+    if (const auto text = scope_.get(member_key(rank))) members_.emplace(rank, Member::decode(*text));
+  }
+}
+
+std::vector<int> Attempt::missing() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < self_.world_size; ++rank) {
+    if (members_.count(rank) == 0) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// Whether all announcements are still those that were read; forgets those that are not.
+bool Attempt::still_there() {
+  const auto changed = [&](const auto& entry) {
+    const auto text = scope_.get(member_key(entry.first));
+    return !text || Member::decode(*text).nonce != entry.second.nonce;
+  };
+  return std::erase_if(members_, changed) == 0;
+}
+
+Roster Attempt::run() {
+  announce();
+  return self_.peer.rank == 0 ? lead() : follow();
+}
+
+Roster Attempt::lead() {
+  scope_.erase(kRefused);
+  members_.emplace(0, self_);
+  for (;;) {
+    collect(self_.world_size + 1);  // one more: a rank that was told of a larger world
+    if (std::any_of(members_.begin(), members_.end(), [&](const auto& m) { return !agree(self_, m.second); })) refuse();
+    const std::vector<int> absent = missing();
+    if (absent.empty() && still_there()) break;
+    wait_.describe(fmt::format("{} {} to join group '{}'", absent.size() == 1 ? "rank" : "ranks",
+                               fmt::join(absent, ", "), group_));
+    wait_.check();
+    if (!absent.empty()) doze(member_key(absent.front()));
+  }
+  Roster roster;
+  roster.token = core::Hash().add(group_).add(self_.nonce).add(self_.process_nonce).value();
+  for (auto& [rank, member] : members_) roster.members.push_back(member);
+  scope_.set(roster_key(roster.token), encode_roster(roster.members));
+  for (const Member& member : roster.members) scope_.erase(member_key(member.peer.rank));
+  for (const Member& member : roster.members) {
+    if (member.peer.rank != 0) scope_.set(answer_key(member.nonce), fmt::format("{}{:016x}", kWelcome, roster.token));
+  }
+  return roster;
+}
+
+// Waits a moment for the others to vote, then tells everybody, those who come later included.
+void Attempt::refuse() {
+  const Deadline voting = Deadline::after(std::min<Duration>(kVotingTime, wait_.deadline().remaining()));
+  for (;;) {
+    int world_size = 0;
+    for (const auto& [rank, member] : members_)
+      world_size = std::max(world_size, std::min(member.world_size, kMaxVoters));
+    collect(world_size);
+    if (static_cast<int>(members_.size()) >= world_size || voting.expired()) break;
+    for (int rank = 0; rank < world_size; ++rank) {
+      if (members_.count(rank) != 0) continue;
+      doze(member_key(rank));
+      break;
+    }
+  }
+  const Error error = *disagreement(group_, members_);
+  const std::string text = encode_error(error);
+  scope_.set(kRefused, text);
+  for (const auto& [rank, member] : members_) {
+    scope_.erase(member_key(rank));
+    if (rank != 0) scope_.set(answer_key(member.nonce), text);
+  }
+  throw error;
+}
+
+Roster Attempt::follow() {
+  const std::string key = answer_key(self_.nonce);
+  for (;;) {
+    std::optional<std::string> answer = scope_.get(key);
+    if (!answer && Deadline::Clock::now() - started_ > kStaleRefusal) answer = scope_.get(kRefused);
+    if (answer) return welcome(*answer);
+    if (wait_.deadline().expired()) {  // who is missing matters now, and not before
+      members_.emplace(self_.peer.rank, self_);
+      collect(self_.world_size);
+    }
+    const std::vector<int> absent = missing();
+    const bool all_here = absent.empty();
+    wait_.describe(members_.empty() ? fmt::format("the ranks of group '{}'", group_)
+                                    : fmt::format("{} {} to join group '{}'", absent.size() < 2 ? "rank" : "ranks",
+                                                  all_here ? "0" : fmt::format("{}", fmt::join(absent, ", ")), group_));
+    wait_.check();
+    doze(key);
+  }
+}
+
+Roster Attempt::welcome(std::string_view answer) {
+  if (!answer.starts_with(kWelcome)) {
+    const auto refusal = decode_error(answer);
+    throw refusal ? Error(refusal->code(), refusal->message(), group_, refusal->rank())
+                  : Error(ErrorCode::internal, "an answer in the store cannot be read", group_);
+  }
+  scope_.erase(answer_key(self_.nonce));
+  Roster roster;
+  roster.token = std::stoull(std::string(answer.substr(kWelcome.size())), nullptr, 16);
+  wait_.describe(fmt::format("the roster of group '{}'", group_));
+  roster.members = decode_roster(scope_.wait(roster_key(roster.token), wait_));
+  return roster;
+}
+
 }  // namespace
 
-std::vector<Member> meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
-  announce(group, self, scope);
+Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
+  Attempt attempt(group, self, scope, wait);
   try {
-    std::vector<std::optional<Member>> members(static_cast<std::size_t>(self.world_size));
-    for (;;) {
-      collect(group, self, scope, members);
-      require_no_outsider(group, self, scope);
-      const std::vector<int> absent = missing(members);
-      if (absent.empty()) break;
-      wait.describe(fmt::format("{} {} to join group '{}'", absent.size() == 1 ? "rank" : "ranks",
-                                fmt::join(absent, ", "), group));
-      wait.check();
-      doze(scope, absent.front(), wait);
-    }
-    std::vector<Member> all;
-    all.reserve(members.size());
-    for (auto& member : members) all.push_back(std::move(*member));
-    return all;
-  } catch (const Error& error) {
-    // A disagreement stays announced, so that everybody else finds it too; anything else may be tried again.
-    if (error.code() != ErrorCode::mismatch) withdraw(self.peer.rank, scope);
+    return attempt.run();
+  } catch (...) {
+    attempt.withdraw();
     throw;
   }
 }
 
-void withdraw(int rank, Store& scope) noexcept {
+void forget(const Roster& roster, Store& scope) noexcept {
   try {
-    scope.erase(member_key(rank));
-  } catch (const std::exception&) {  // the store is gone with its job: nothing is left to withdraw from
+    scope.erase(roster_key(roster.token));
+  } catch (const std::exception&) {  // the store went with its job
   }
 }
 

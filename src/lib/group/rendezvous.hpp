@@ -1,8 +1,15 @@
-// How the ranks of a group find one another: each announces itself in the store, reads the others, and checks that all
-// mean the same group.
+// How the ranks of a group find one another through the store.
+//
+//   every rank    announces itself:  member/<rank> = what it means by the group, with a nonce of this attempt
+//   rank 0        reads them all, checks that they agree, takes the announcements off again, and then
+//                 answers each:      answer/<nonce> = where the roster is, or why there is no group
+//   every rank    reads the roster:  all members in rank order
+//
+// So when any rank has left the meeting, no announcement is left that the next meeting under the same name could take
+// for its own, whoever its members are. An attempt that was given up (a timeout) is recognised by its nonce.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +21,17 @@
 
 namespace col::group {
 
-// Announces `self` under the group's scope and returns all members in rank order.
-//
-// Errors: already_initialized (another process announced itself as this rank), mismatch (world size, backend or version
-// differ; names who), timeout (names the ranks that are missing), and those of wait.check(). On failure the
-// announcement is withdrawn, so that the rank can try again.
-std::vector<Member> meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
+struct Roster {
+  std::uint64_t token = 0;      // equal on all members, and on nobody else ever
+  std::vector<Member> members;  // in rank order
+};
 
-// Takes the announcement back. Safe once every rank has left meet().
-void withdraw(int rank, Store& scope) noexcept;
+// `scope` is the store's scope of the group's name. Errors: already_initialized (a live process announced itself as
+// this rank), mismatch on every rank (world size, backend or version differ; names who), timeout (names the ranks that
+// are missing), and those of wait.check(). On failure the announcement is withdrawn, so that the rank can try again.
+Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
+
+// Removes the roster, when every member has read it.
+void forget(const Roster& roster, Store& scope) noexcept;
 
 }  // namespace col::group

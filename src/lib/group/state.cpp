@@ -1,8 +1,9 @@
 #include "group/state.hpp"
 
+#include <unistd.h>
+
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -11,23 +12,11 @@
 #include "group/alone.hpp"
 #include "group/checks.hpp"
 #include "group/describe.hpp"
+#include "group/error_file.hpp"
 #include "group/failure.hpp"
 
 namespace col {
 namespace {
-
-// The launcher reads it to tell the rank that failed from those that failed because of it. Best effort: a rank that
-// cannot write it is merely reported with less detail.
-void write_error_file(const std::string& path, const Error& error) noexcept {
-  if (path.empty()) return;
-  try {
-    const std::string temporary = path + ".tmp";
-    std::ofstream(temporary) << group::encode_error(error) << '\n';
-    std::filesystem::rename(temporary, path);
-  } catch (const std::exception& e) {
-    core::log::debug("cannot write {}: {}", path, e.what());
-  }
-}
 
 std::vector<int> everybody_but(int rank, int size) {
   std::vector<int> ranks;
@@ -57,10 +46,17 @@ class Group::State::Use {
   State& state_;
 };
 
-Group::State::State(Parts parts) : parts_(std::move(parts)) {}
+Group::State::State(group::GroupParts parts, std::string error_file)
+    : parts_(std::move(parts)), error_file_(std::move(error_file)), pid_(getpid()) {}
 
 Group::State::~State() {
   destroy();
+  // Left there by a call that was still going on when the group was destroyed.
+  if (!is_forked_child()) group::clear_board(parts_.surroundings);
+}
+
+bool Group::State::is_forked_child() const {
+  return getpid() != pid_;
 }
 
 void Group::State::destroy() noexcept {
@@ -72,11 +68,15 @@ void Group::State::destroy() noexcept {
     return;
   }
   parts_.channel.reset();
-  group::clear_board(parts_.surroundings);
+  if (!is_forked_child()) group::clear_board(parts_.surroundings);
   in_use_.store(false, std::memory_order_release);
 }
 
 void Group::State::require_usable() const {
+  if (is_forked_child())
+    throw Error(ErrorCode::not_initialized,
+                "this process was forked after the group was made, and is no member of it; make groups after fork()",
+                name(), rank());
   if (destroyed_)
     throw Error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew", name(),
                 rank());
@@ -110,8 +110,14 @@ void Group::State::collective(Request request, const Options& options) {
 
   const std::uint64_t sequence = ++sequence_;
   request.fingerprint = group::fingerprint(parts_.token, sequence, request);
-  group::Operation operation{group::describe(request), fmt::format("c/{}", sequence), sequence, true,
-                             everybody_but(rank(), size())};
+  group::Operation operation{.text = group::describe(request),
+                             .board = fmt::format("c/{}", sequence),
+                             .sequence = sequence,
+                             .counterparts = everybody_but(rank(), size())};
+  if (request.collective == Collective::alltoallv) {
+    operation.in_counts.assign(request.in_counts.begin(), request.in_counts.end());
+    operation.out_counts.assign(request.out_counts.begin(), request.out_counts.end());
+  }
   run(to_string(request.collective), sequence, request.fingerprint, {std::move(operation)}, options,
       [&](WaitContext& wait) { parts_.channel->native(request, wait); });
 }
@@ -135,10 +141,10 @@ void Group::State::run(std::string_view op, std::uint64_t sequence, std::uint64_
 
 // Publishes the cause before the connections close, so that whoever notices the closing finds it.
 void Group::State::fail(const Error& cause) {
-  broken_ = group::publish_failure(*parts_.surroundings.scope, cause);
+  broken_ = parts_.surroundings.scope ? group::publish_failure(*parts_.surroundings.scope, cause) : cause;
   if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
-  parts_.channel->abort(*broken_);
-  write_error_file(parts_.error_file, *broken_);
+  if (parts_.channel) parts_.channel->abort(*broken_);
+  group::write_error_file(error_file_, *broken_);
   throw *broken_;
 }
 
@@ -222,9 +228,15 @@ void Group::State::exchange(std::vector<Leg> legs, const Options& options) {
 }
 
 void Group::State::send_to_self(ConstTensorView data, int tag) {
-  Message message{data.dtype, data.count, std::vector<std::byte>(data.bytes())};
-  if (!data.empty()) std::memcpy(message.bytes.data(), data.data, data.bytes());
-  to_self_[tag].push_back(std::move(message));
+  try {
+    Message message{data.dtype, data.count, std::vector<std::byte>(data.bytes())};
+    if (!data.empty()) std::memcpy(message.bytes.data(), data.data, data.bytes());
+    to_self_[tag].push_back(std::move(message));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::resource,
+                fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()),
+                name(), rank());
+  }
 }
 
 void Group::State::recv_from_self(TensorView data, int tag) {
@@ -237,10 +249,10 @@ void Group::State::recv_from_self(TensorView data, int tag) {
         name(), rank());
   const Message& message = queue.front();
   if (message.dtype != data.dtype || message.count != data.count)
-    throw Error(ErrorCode::mismatch,
-                fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", data.count,
-                            to_string(data.dtype), tag, message.count, to_string(message.dtype)),
-                name(), rank());
+    fail(Error(ErrorCode::mismatch,
+               fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", data.count,
+                           to_string(data.dtype), tag, message.count, to_string(message.dtype)),
+               name(), rank()));
   if (!data.empty()) std::memcpy(data.data, message.bytes.data(), data.bytes());
   queue.pop_front();
 }

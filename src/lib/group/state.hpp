@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,24 +19,31 @@
 
 namespace col {
 
+namespace group {
+
+// What joining a group gives.
+struct GroupParts {
+  Surroundings surroundings;  // name, rank, peers, scope, control page
+  std::string id;             // tells this group from others of its name, also in its record
+  std::string backend = "self";
+  std::unique_ptr<Channel> channel;  // null in a world of one
+  std::uint64_t token = 0;
+  RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
+  Duration timeout{};
+};
+
+}  // namespace group
+
 class Group::State {
  public:
-  struct Parts {
-    group::Surroundings surroundings;  // name, rank, peers, scope, control page
-    std::string backend = "self";
-    std::unique_ptr<Channel> channel;  // null in a world of one
-    std::uint64_t token = 0;
-    RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
-    Duration timeout{};
-    std::string error_file;  // empty: none
-  };
-  explicit State(Parts parts);
+  explicit State(group::GroupParts parts, std::string error_file);
   ~State();
 
   const std::string& name() const { return parts_.surroundings.group; }
   int rank() const { return parts_.surroundings.rank; }
   int size() const { return static_cast<int>(parts_.surroundings.peers.size()); }
   const std::string& backend() const { return parts_.backend; }
+  const std::string& id() const { return parts_.id; }
 
   // Checks, runs and, on failure, breaks the group. `request.fingerprint` is filled in here.
   void collective(Request request, const Options& options);
@@ -63,6 +69,7 @@ class Group::State {
   class Use;
 
   void require_usable() const;
+  bool is_forked_child() const;
   void exchange(std::vector<Leg> legs, const Options& options);
   void run(std::string_view op, std::uint64_t sequence, std::uint64_t fingerprint,
            std::vector<group::Operation> operations, const Options& options,
@@ -72,7 +79,9 @@ class Group::State {
   void recv_from_self(TensorView data, int tag);
   void check_algorithm(const Request& request, std::string_view algorithm) const;
 
-  Parts parts_;
+  group::GroupParts parts_;
+  const std::string error_file_;  // empty: none
+  const std::int64_t pid_;        // of the process that joined: a forked child is no member
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
   std::optional<Error> broken_;

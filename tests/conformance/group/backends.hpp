@@ -1,10 +1,13 @@
 // The backends that a case runs on: all that this build has and this machine can use, the tests' own excepted.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <col/backend.hpp>
+
+#include "support/catch.hpp"
 
 namespace col::test {
 
@@ -13,6 +16,10 @@ inline std::vector<std::string> usable_backends() {
   for (const std::string& name : backend_names()) {
     if (!find_backend(name)->unavailable_reason()) names.push_back(name);
   }
+#ifdef COL_EXPECT_GLOO
+  // A build that has Gloo must not pass because it found nothing to test.
+  REQUIRE(std::find(names.begin(), names.end(), "gloo") != names.end());
+#endif
   return names;
 }
 

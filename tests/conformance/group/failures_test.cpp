@@ -84,6 +84,22 @@ TEST_CASE("failures: a rank that calls something else is named on all ranks", "[
   }
 }
 
+TEST_CASE("failures: ranks that name different algorithms never exchange a byte", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    if (backend != "gloo") continue;  // the one with two algorithms for the same call
+    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, backend);
+      std::vector<float> data(1, 1.0f);
+      group.allreduce(data, {.algorithm = rank == 0 ? "gloo_ring" : "gloo_bcube"});
+    });
+    INFO(col::test::show(outcomes));
+    for (const Outcome& outcome : outcomes) {
+      CHECK(outcome.code == ErrorCode::mismatch);
+      CHECK(outcome.error_rank == 0);
+    }
+  }
+}
+
 TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
@@ -144,7 +160,10 @@ TEST_CASE("failures: leaving right after the last collective takes nothing from 
         _exit(0);  // and the process is gone at once
       });
       INFO(backend << "\n" << col::test::show(outcomes));
-      for (const Outcome& outcome : outcomes) CHECK(outcome.text == "ended without a word");
+      for (const Outcome& outcome : outcomes) {
+        CHECK(outcome.text == "ended without a word");
+        CHECK(outcome.signal == 0);
+      }
     }
   }
 }

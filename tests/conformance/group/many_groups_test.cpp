@@ -80,7 +80,9 @@ TEST_CASE("many groups: made and destroyed again and again, descriptors stay fla
         context.destroy_group("default");
         if (i == 2) after_first = open_descriptors();
       }
-      expect(open_descriptors() <= after_first, "descriptors leak");
+      // The store keeps a few for the next wait; one that leaks per group would be 27 more.
+      expect(open_descriptors() <= after_first + 5,
+             fmt::format("{} descriptors, then {}", after_first, open_descriptors()));
     });
     INFO(backend << "\n" << col::test::show(outcomes));
     CHECK(col::test::all_good(outcomes));

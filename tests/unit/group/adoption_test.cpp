@@ -23,7 +23,7 @@ TEST_CASE("adoption: a record in the store makes workers join at their first cal
   col::test::register_stuck_backend();
   const auto outcomes = col::test::run_threads(4, [](int rank, col::Context& context) {
     // What a driver would do: ranks 3 and 1 of the job play ranks 0 and 1 of group "pair".
-    const col::group::GroupRecord record{2, "stuck", {3, 1}};
+    const col::group::GroupRecord record{"by a driver", 2, "stuck", {3, 1}};
     job_scope(context)->set(col::group::record_key("pair"), record.encode());
     if (rank == 0 || rank == 2) {
       try {
@@ -53,6 +53,26 @@ TEST_CASE("adoption: a finished group leaves a record that says how it was made"
   });
   INFO(col::test::show(outcomes));
   CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("adoption: a group that was left is not joined again by a call that has forgotten it", "[group]") {
+  col::test::register_stuck_backend();
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend_name = "stuck"});
+    // The record is there for certain, so that it could be adopted.
+    col::WaitContext wait(col::Deadline::after(std::chrono::seconds(5)));
+    job_scope(context)->wait(col::group::record_key("g"), wait);
+    context.destroy_group("g");
+    try {
+      context.group("g");
+      col::test::expect(false, "joined again");
+    } catch (const col::Error& error) {
+      col::test::expect(error.code() == ErrorCode::not_initialized, error.what());
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  for (const auto& outcome : outcomes) CHECK(outcome.seconds < 5);
 }
 
 TEST_CASE("adoption: COL_GROUP_* names a group to join", "[group]") {

@@ -104,6 +104,11 @@ TEST_CASE("the list form of allgather checks its list", "[group]") {
   CHECK(out == in);
   CHECK_THROWS_AS(col::allgather(std::array<col::TensorView, 2>{out, other}, in), col::Error);
   CHECK_THROWS_AS(col::allgather(std::array<col::TensorView, 1>{small}, in), col::Error);
+  for (const std::size_t count : {static_cast<std::size_t>(-3), std::size_t{1} << 45}) {
+    const col::TensorView absurd(out.data(), count, col::DType::int32);
+    CHECK_THROWS_AS(col::allgather(std::array{absurd}, absurd), col::Error);
+    CHECK_THROWS_AS(col::send(absurd, 0), col::Error);
+  }
 }
 
 TEST_CASE("init twice is the same group, init_collective_group twice is an error", "[group]") {

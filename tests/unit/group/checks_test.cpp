@@ -85,6 +85,9 @@ TEST_CASE("checks: counts that do not fit are refused with both numbers", "[grou
   Request request = make(Collective::allgatherv, b.three, b.six);
   request.out_counts = two;
   CHECK(says(verdict(request), "2 entries, but the group has 3 ranks"));
+  const std::array<std::size_t, 3> wraps{4, 3, static_cast<std::size_t>(-1)};
+  request.out_counts = wraps;
+  CHECK(says(verdict(request), "negative count"));
   request.out_counts = wrong;
   CHECK(says(verdict(request), "must have 1 (counts[own rank])"));
   request.out_counts = fits;

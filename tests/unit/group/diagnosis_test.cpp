@@ -122,6 +122,126 @@ TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time
   }
 }
 
+TEST_CASE("diagnosis: three different calls are a mismatch even when the deadline comes first", "[group]") {
+  const auto call = [](std::size_t count) { return allreduce(count, {.timeout = 300ms}); };
+  const auto outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
+  INFO(col::test::show(outcomes));
+  for (int rank = 0; rank < 4; ++rank) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(outcome.seconds < 4);
+  }
+}
+
+TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {
+  col::test::register_stuck_backend();
+  const auto outcomes = run_calls({allreduce(8), allreduce(8, {.algorithm = "stuck"}), allreduce(8)});
+  check_all_say(outcomes, ErrorCode::mismatch, 1, "rank 1 called allreduce of 8 float32, sum, algorithm stuck");
+}
+
+TEST_CASE("diagnosis: blocks of an alltoallv that two ranks disagree on are a mismatch", "[group]") {
+  const auto call = [](std::array<std::size_t, 2> in, std::array<std::size_t, 2> out) {
+    return [=](col::Group& group) {
+      std::vector<int> send(in[0] + in[1]), recv(out[0] + out[1]);
+      group.alltoallv(send, in, recv, out);
+    };
+  };
+  const auto outcomes = run_calls({call({1, 5}, {1, 2}), call({2, 1}, {3, 1})});
+  check_all_say(outcomes, ErrorCode::mismatch, -1, "rank 0 sends 5 elements to rank 1, which expects 3");
+}
+
+TEST_CASE("diagnosis: a rank that ended after it had done its part does not end the others' call", "[group]") {
+  // Rank 1 has done the operation that rank 0 is still in, left another group, and is gone: not why rank 0 waits.
+  const auto outcomes = col::test::run_processes(2, [](int rank, col::Context& context) {
+    col::Group group = join(context, rank, 2);
+    if (rank == 1) {
+      context.spec().control->record(1).begin("default", 1, "allreduce", 1);
+      context.spec().control->record(1).end();
+      _exit(0);
+    }
+    std::vector<float> data(8);
+    group.allreduce(data, {.timeout = 1s});
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::timeout);
+}
+
+TEST_CASE("diagnosis: a name that begins like another, and an earlier group of the name, do not speak for a rank",
+          "[group]") {
+  std::latch done(1);
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+    const auto make = [&](const std::string& name) {
+      return context.init_group({.name = name, .rank = rank, .world_size = 2, .backend_name = "stuck"});
+    };
+    col::test::register_stuck_backend();
+    make("row1");
+    context.destroy_group("row1");
+    col::Group group = make("row1");
+    if (rank == 1) {
+      context.spec().control->record(1).begin("row", 9, "allreduce", 1);
+      done.wait();
+      return;
+    }
+    try {
+      std::vector<float> data(8);
+      group.allreduce(data, {.timeout = 300ms});
+    } catch (...) {
+      done.count_down();
+      throw;
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::timeout);
+  CHECK(outcomes[0].error_rank == 1);
+  CHECK(outcomes[0].text.find("rank 1 may not have entered it (last seen in allreduce of group 'row')") !=
+        std::string::npos);
+}
+
+TEST_CASE("diagnosis: a failure of an earlier run in the same store does not end a later one", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto run = [&](std::size_t odd_count) {
+    return col::test::run_threads(2, [&, odd_count](int rank, col::Context&) {
+      col::ContextSpec spec;
+      spec.rank = rank;
+      spec.world_size = 2;
+      spec.store = store;
+      col::Context context(spec);
+      col::Group group = join(context, rank, 2);
+      std::vector<float> data(rank == 1 ? odd_count : 8u);
+      group.allreduce(data, {.timeout = 1s});
+    });
+  };
+  CHECK(run(9)[0].code == ErrorCode::mismatch);
+  const auto outcomes = run(8);
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::timeout);  // nothing ever moves here
+}
+
+TEST_CASE("diagnosis: a forked child is no member, and does not break the group of its parent", "[group]") {
+  const auto outcomes = col::test::run_processes(2, [](int rank, col::Context& context) {
+    col::Group group = join(context, rank, 2);
+    const pid_t child = fork();
+    if (child == 0) {
+      std::vector<float> data(8);
+      try {
+        group.allreduce(data);
+      } catch (const col::Error& error) {
+        context.finalize();
+        _exit(error.code() == ErrorCode::not_initialized ? 0 : 1);
+      }
+      _exit(2);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    col::test::expect(status == 0, "the child's call did not end as it should");
+    col::test::expect(context.spec().control->record(rank).read().state != col::RankActivity::State::finished);
+    std::vector<float> data(8);
+    group.allreduce(data, {.timeout = 500ms});
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::timeout);
+}
+
 TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[group]") {
   constexpr int kRanks = 3;
   std::barrier<> entered(kRanks);

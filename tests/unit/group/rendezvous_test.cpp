@@ -1,6 +1,10 @@
 #include "group/rendezvous.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -19,6 +23,11 @@ col::GroupSpec stuck(int rank, int size, std::string name = "default") {
   return {.name = std::move(name), .rank = rank, .world_size = size, .backend_name = "stuck"};
 }
 
+// Where the group "default" of the contexts of run_threads meets.
+std::shared_ptr<col::Store> name_scope(const col::Context& context) {
+  return col::make_prefix_store(col::make_prefix_store(context.spec().store, "job/test#0"), "group/default");
+}
+
 bool says(const Outcome& outcome, const std::string& words) {
   return outcome.text.find(words) != std::string::npos;
 }
@@ -34,28 +43,25 @@ TEST_CASE("rendezvous: ranks that agree know one another", "[group]") {
   CHECK(col::test::all_good(outcomes));
 }
 
-TEST_CASE("rendezvous: a world size that disagrees is found at once and names who", "[group]") {
-  const auto outcomes = col::test::run_threads(
-      3, [](int rank, col::Context& context) { context.init_group(stuck(rank, rank == 2 ? 4 : 3)); });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::mismatch);
-    CHECK(says(outcome, "ranks disagree on the world size"));
-    CHECK(says(outcome, "4"));
-    CHECK(outcome.seconds < 3);
+TEST_CASE("rendezvous: a world size that disagrees is found at once, and every rank names the odd one", "[group]") {
+  for (const int odd : {0, 1, 3}) {
+    const auto outcomes = col::test::run_threads(
+        4, [&](int rank, col::Context& context) { context.init_group(stuck(rank, rank == odd ? 5 : 4)); });
+    INFO("odd one: " << odd << "\n" << col::test::show(outcomes));
+    for (const Outcome& outcome : outcomes) {
+      CHECK(outcome.code == ErrorCode::mismatch);
+      CHECK(says(outcome, "ranks disagree on the world size"));
+      CHECK(says(outcome, fmt::format("rank {} (pid", odd)));
+      CHECK(outcome.error_rank == odd);
+      CHECK(outcome.seconds < 3);
+    }
   }
-  CHECK(outcomes[0].error_rank == 2);
-  CHECK(outcomes[1].error_rank == 2);
 }
 
 TEST_CASE("rendezvous: a rank beyond the world that others believe in is found", "[group]") {
   // Rank 2 was told of a world of three, ranks 0 and 1 of two: they could meet without it.
   const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
-    if (rank != 2) {
-      auto scope = col::make_prefix_store(context.spec().store, "job/test#0");
-      scope = col::make_prefix_store(scope, "group/0/default");
-      scope->wait_for("member/2", 10s);
-    }
+    if (rank != 2) name_scope(context)->wait_for("member/2", 10s);
     context.init_group(stuck(rank, rank == 2 ? 3 : 2));
   });
   INFO(col::test::show(outcomes));
@@ -65,13 +71,93 @@ TEST_CASE("rendezvous: a rank beyond the world that others believe in is found",
   }
 }
 
+TEST_CASE("rendezvous: a rank that comes late with another world size is told of the group that stands", "[group]") {
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    if (rank == 2) context.spec().store->wait_for("the others stand", 10s);
+    col::GroupSpec spec = stuck(rank, rank == 2 ? 3 : 2);
+    spec.timeout = 500ms;
+    context.init_group(spec);
+    if (rank == 0) context.spec().store->set("the others stand", "");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[2].code == ErrorCode::mismatch);
+  CHECK(says(outcomes[2], "world size"));
+}
+
+TEST_CASE("rendezvous: after a disagreement the ranks can try again", "[group]") {
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+    try {
+      context.init_group(stuck(rank, rank == 0 ? 2 : 3));
+      col::test::expect(false, "no error");
+    } catch (const col::Error& error) {
+      col::test::expect(error.code() == ErrorCode::mismatch, error.what());
+    }
+    context.init_group(stuck(rank, 2));
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: a rank that gave up can try again", "[group]") {
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    if (rank != 2) {
+      try {
+        col::GroupSpec spec = stuck(rank, 3);
+        spec.timeout = 100ms;
+        context.init_group(spec);
+        col::test::expect(false, "no error");
+      } catch (const col::Error& error) {
+        col::test::expect(error.code() == ErrorCode::timeout, error.what());
+      }
+      context.spec().store->add("gave up", 1);
+    } else {
+      // Comes when both others are in their second attempt, or about to start it.
+      const auto until = col::Deadline::after(10s);
+      while (context.spec().store->add("gave up", 0) < 2 && !until.expired()) std::this_thread::yield();
+    }
+    context.init_group(stuck(rank, 3));
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: one name can be used again by other members", "[group]") {
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    if (rank <= 1) {
+      context.init_group(stuck(rank, 2, "pair"));
+      context.destroy_group("pair");
+      if (rank == 1) context.spec().store->set("the first pair is over", "");
+    }
+    // Two groups of one name must not be made at the same time.
+    if (rank == 2) context.spec().store->wait_for("the first pair is over", 10s);
+    if (rank >= 1) context.init_group(stuck(rank - 1, 2, "pair"));
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("rendezvous: a rank that dies while others wait for it to join is named", "[group]") {
+  const auto outcomes = col::test::run_processes(3, [&](int rank, col::Context& context) {
+    if (rank == 1) kill(getpid(), SIGKILL);
+    context.init_group(stuck(rank, 3));
+  });
+  INFO(col::test::show(outcomes));
+  for (const int rank : {0, 2}) {
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ErrorCode::peer_lost);
+    CHECK(says(outcome, "rank 1 (pid"));
+    CHECK(says(outcome, "group 'default'"));
+    CHECK(outcome.seconds < 3);
+  }
+}
+
 TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
-  col::test::register_stuck_backend();
   const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
     const auto scope = col::make_prefix_store(context.spec().store, "scope");
     col::group::Member self;
     self.world_size = 2;
     self.backend = rank == 0 ? "gloo" : "shm";
+    self.nonce = self.process_nonce = static_cast<std::uint64_t>(rank) + 1;
     self.peer.rank = rank;
     col::WaitContext wait(col::Deadline::after(5s));
     col::group::meet("g", self, *scope, wait);
@@ -94,6 +180,7 @@ TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.code == ErrorCode::timeout);
     CHECK(says(outcome, "ranks 2, 3 to join group 'default'"));
+    CHECK(says(outcome, "group 'default': timed out"));
     CHECK(outcome.seconds < 3);
   }
 }

@@ -121,10 +121,13 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
 
 void RankRecord::waiting(std::int32_t step, std::int32_t peer) noexcept {
   const WriteLock lock(layout_->version);
+  const State state = state_of(layout_->state_and_rank.load(std::memory_order_relaxed));
+  // As in end(): a thread that is late must not undo finish().
+  if (state == State::finished) return;
   layout_->step_and_peer.store(pack(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(peer)),
                                std::memory_order_release);
   // Said again at every look of a long wait: it still began at the first.
-  if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) == State::waiting) return;
+  if (state == State::waiting) return;
   layout_->since_ns.store(now_ns(), std::memory_order_release);
   set_state(State::waiting);
 }

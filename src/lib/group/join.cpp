@@ -1,0 +1,248 @@
+#include "group/join.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/backend.hpp>
+
+#include "core/env.hpp"
+#include "core/log.hpp"
+#include "group/host.hpp"
+#include "group/job_notice.hpp"
+#include "group/rendezvous.hpp"
+
+namespace col::group {
+namespace {
+
+// Notices a rank that has died while others wait for it to join. Without a launcher, nobody else would.
+class JoinObserver final : public WaitObserver {
+ public:
+  explicit JoinObserver(const JoinRequest& request) : request_(request) {}
+
+  void set_peers(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
+
+  void on_slow(Duration /*waited*/) override {
+    const auto& control = request_.context.control;
+    if (!control) return;
+    for (int i = 0; i < control->local_ranks(); ++i) {
+      if (!control->record(i).lost()) continue;
+      const RankActivity activity = control->record(i).read();
+      if (!belongs(activity.rank)) continue;
+      const int rank = group_rank(activity.rank);
+      throw Error(ErrorCode::peer_lost,
+                  fmt::format("rank {} (pid {}) died before the group was made; its own output says why",
+                              rank >= 0 ? rank : activity.rank, activity.pid),
+                  request_.spec.name, rank);
+    }
+  }
+
+  void on_timeout(Duration /*budget*/) override {}  // the wait says what it waited for
+
+  int group_rank(int global_rank) const {
+    if (peers_ == nullptr) return -1;
+    for (const PeerInfo& peer : *peers_) {
+      if (peer.global_rank == global_rank) return peer.rank;
+    }
+    return -1;
+  }
+
+ private:
+  // Before the ranks have met, only a group of the whole job is known to need everybody.
+  bool belongs(int global_rank) const {
+    if (peers_ == nullptr) return request_.spec.world_size == request_.context.world_size;
+    return group_rank(global_rank) >= 0;
+  }
+
+  const JoinRequest& request_;
+  const std::vector<PeerInfo>* peers_ = nullptr;
+};
+
+std::uint64_t random_nonce() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// The backend that `spec` asks for, ready to use; else `unavailable`, saying why and what there is.
+BackendFactory& choose_backend(const GroupSpec& spec) {
+  std::string name = spec.backend_name;
+  if (name.empty()) name = spec.backend == Backend::automatic ? "gloo" : std::string(to_string(spec.backend));
+  BackendFactory* factory = find_backend(name);
+  if (factory == nullptr)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
+                            fmt::join(backend_names(), ", ")),
+                spec.name);
+  if (const auto reason = factory->unavailable_reason())
+    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), spec.name);
+  return *factory;
+}
+
+bool share_loopback(const std::vector<PeerInfo>& peers) {
+  return std::all_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
+    return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
+           peer.network_namespace == peers.front().network_namespace;
+  });
+}
+
+Member describe_self(const JoinRequest& request, std::string_view backend) {
+  const Host& host = this_host();
+  Member self;
+  self.world_size = request.spec.world_size;
+  self.backend = backend;
+  self.nonce = random_nonce();
+  self.process_nonce = request.process_nonce;
+  self.pid_namespace = host.pid_namespace;
+  self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
+  return self;
+}
+
+// A group of that name which stands without this rank, because that rank was told of another world.
+void look_for_standing_group(const JoinRequest& request) {
+  const auto text = request.job_scope->get(record_key(request.spec.name));
+  if (!text) return;
+  const GroupRecord record = GroupRecord::decode(*text);
+  if (record.world_size == request.spec.world_size) return;
+  throw Error(ErrorCode::mismatch,
+              fmt::format("ranks disagree on the world size: rank {} says {}, but a group of that name stands with {} "
+                          "ranks; start all ranks with the same value",
+                          request.spec.rank, request.spec.world_size, record.world_size),
+              request.spec.name, request.spec.rank);
+}
+
+void look_for_other_job(const JoinRequest& request) {
+  const GroupSpec& spec = request.spec;
+  const auto foreign = find_foreign_rank(*request.context.store, spec.name, spec.world_size, spec.rank, request.job);
+  if (!foreign) return;
+  throw Error(ErrorCode::mismatch,
+              fmt::format("ranks disagree on the job: rank {} joins job '{}', rank {} was last seen joining job '{}'; "
+                          "give all ranks the same COL_JOB_ID and COL_RESTART_COUNT",
+                          spec.rank, request.job, foreign->rank, foreign->job),
+              spec.name, foreign->rank);
+}
+
+Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
+  JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
+  try {
+    Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait);
+    notice.remove();
+    return roster;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout) {
+      look_for_standing_group(request);
+      look_for_other_job(request);
+    }
+    throw;
+  }
+}
+
+void log_group(const GroupSpec& spec, const BackendFactory& factory, const ConnectRequest& request) {
+  if (!core::log::enabled(core::log::Level::info)) return;
+  std::set<std::string> hosts;
+  for (const PeerInfo& peer : request.peers) hosts.insert(peer.hostname);
+  core::log::info("group '{}': {} ranks, backend {}, {}, {} {} ({})", spec.name, spec.world_size, factory.name(),
+                  factory.describe(request), hosts.size(), hosts.size() == 1 ? "host" : "hosts",
+                  fmt::join(hosts, ", "));
+}
+
+void write_record(const JoinRequest& request, std::string_view backend, const std::vector<PeerInfo>& peers,
+                  const std::string& id) {
+  GroupRecord record{id, request.spec.world_size, std::string(backend), {}};
+  for (const PeerInfo& peer : peers) record.global_ranks.push_back(peer.global_rank);
+  request.job_scope->set(record_key(request.spec.name), record.encode());
+}
+
+// What rank 0 does when the group stands. The others are using it already, so nothing of it may fail the group.
+void publish(const JoinRequest& request, const BackendFactory& factory, const ConnectRequest& connected,
+             const GroupParts& parts) noexcept {
+  try {
+    log_group(request.spec, factory, connected);
+    if (request.write_record) write_record(request, factory.name(), parts.surroundings.peers, parts.id);
+  } catch (const std::exception& e) {
+    core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
+  }
+}
+
+GroupParts join_others(const JoinRequest& request, BackendFactory& factory, JoinObserver& observer, Duration timeout) {
+  const GroupSpec& spec = request.spec;
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
+  const Roster roster = meet_others(request, factory.name(), *name_scope, wait);
+
+  GroupParts parts;
+  parts.id = fmt::format("{:016x}", roster.token);
+  parts.surroundings.group = spec.name;
+  parts.surroundings.rank = spec.rank;
+  for (const Member& member : roster.members) parts.surroundings.peers.push_back(member.peer);
+  // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
+  parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
+  parts.surroundings.control = request.context.control;
+  observer.set_peers(parts.surroundings.peers);
+
+  ConnectRequest connect;
+  connect.group = spec.name;
+  connect.rank = spec.rank;
+  connect.size = spec.world_size;
+  connect.store = make_prefix_store(parts.surroundings.scope, "mesh");
+  connect.peers = parts.surroundings.peers;
+  connect.same_host = share_loopback(parts.surroundings.peers);
+  connect.token = roster.token;
+  connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
+  parts.channel = factory.connect(connect, wait);
+  if (spec.rank == 0) {
+    forget(roster, *name_scope);  // every rank has read it, or it would not be connected
+    publish(request, factory, connect, parts);
+  }
+  parts.backend = factory.name();
+  parts.token = roster.token;
+  parts.record = request.record;
+  parts.timeout = timeout;
+  if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
+    request.record->begin(spec.name, 0, "init_group", roster.token);
+    request.record->end();
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string job_name(const ContextSpec& spec) {
+  return fmt::format("{}#{}", spec.job_id, spec.restart_count);
+}
+
+GroupParts join(const JoinRequest& request) {
+  const GroupSpec& spec = request.spec;
+  const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : request.context.timeout;
+  if (spec.world_size == 1) {
+    GroupParts parts;
+    parts.surroundings.group = spec.name;
+    parts.surroundings.peers.resize(1);
+    parts.timeout = timeout;
+    core::log::info("group '{}': a world of one, no backend needed", spec.name);
+    return parts;
+  }
+  BackendFactory& factory = choose_backend(spec);
+  if (!request.job_scope)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
+                    "COL_RANK and COL_WORLD_SIZE",
+                    spec.world_size),
+        spec.name);
+  JoinObserver observer(request);
+  try {
+    return join_others(request, factory, observer, timeout);
+  } catch (const Error& error) {
+    if (error.group() == spec.name) throw;
+    // From a wait, which knows neither the group nor its ranks: an abort cause names a rank of the job.
+    throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()));
+  }
+}
+
+}  // namespace col::group

@@ -1,0 +1,31 @@
+// Makes this rank a member of a group: choose the backend, meet the others, connect.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <col/group.hpp>
+#include <col/store.hpp>
+
+#include "group/state.hpp"
+
+namespace col::group {
+
+struct JoinRequest {
+  const GroupSpec& spec;
+  const ContextSpec& context;        // timeout set
+  std::shared_ptr<Store> job_scope;  // null in a world of one; shared with the group that is made
+  std::string job;                   // id and generation in one
+  std::uint64_t process_nonce = 0;
+  RankRecord* record = nullptr;
+  bool write_record = true;  // false when the group is adopted by a record that somebody else wrote
+};
+
+// "job id#generation": what tells the keys of one run of a job from those of another.
+std::string job_name(const ContextSpec& spec);
+
+// Blocks until all ranks have joined; errors as Context::init_group says.
+GroupParts join(const JoinRequest& request);
+
+}  // namespace col::group
