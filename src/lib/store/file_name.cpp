@@ -1,5 +1,7 @@
 #include "store/file_name.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "core/hash.hpp"

@@ -5,6 +5,7 @@
 // keys that collide share the file, which holds each key beside its value (bucket.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -6,6 +6,10 @@
 #include "store/file_store.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "store/bucket.hpp"

@@ -11,6 +11,7 @@
 
 #include <col/types.hpp>
 
+#include "core/unique_fd.hpp"
 #include "store/directory.hpp"
 
 namespace col::store {

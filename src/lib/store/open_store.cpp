@@ -1,5 +1,11 @@
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include <fmt/format.h>
 
+#include <col/error.hpp>
 #include <col/store.hpp>
 
 #include "store/text.hpp"

@@ -1,7 +1,13 @@
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <col/error.hpp>
 #include <col/store.hpp>
 
 namespace col {

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include <col/job.hpp>
 

@@ -1,5 +1,6 @@
 // How a wait ends: by a set, by its deadline, by an abort.
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <thread>
@@ -65,17 +66,17 @@ TEMPLATE_LIST_TEST_CASE("store: one set wakes every waiter", "[store]", Stores) 
   std::vector<std::string> seen(8);
   {
     std::vector<std::jthread> waiters;
-    for (auto& value : seen) {
-      waiters.emplace_back([&] {
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      waiters.emplace_back([&store, &value = seen[i], i] {
         try {
-          store.add("waiting", 1);
+          store.set("waiting/" + std::to_string(i), "");
           value = store.wait_for("key", 20s);
         } catch (const Error& error) {
           value = error.what();
         }
       });
     }
-    while (store.get("waiting") != "8") std::this_thread::yield();
+    for (std::size_t i = 0; i < seen.size(); ++i) store.wait_for("waiting/" + std::to_string(i), 20s);
     store.set("key", "for all");
   }
   for (const auto& value : seen) CHECK(value == "for all");

@@ -1,16 +1,20 @@
 // Waiting with inotify and without.
 #include "store/watcher.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "store/file_store.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
+#include "unit/store/child.hpp"
 
 using namespace col;
 using namespace col::store;
@@ -104,6 +108,32 @@ TEST_CASE("watcher: more events than the kernel keeps end the sleep", "[store]")
   CHECK(Clock::now() - start < 10s);
 }
 
+TEST_CASE("watcher: an idle one is used again, but not by the child of a fork, whose events the parent would take",
+          "[store]") {
+  const TempDir directory;
+  fs::create_directory(directory / "keys");
+  WatcherPool pool(true);
+  const Watcher* first = nullptr;
+  {
+    auto watcher = pool.take();
+    first = watcher.get();
+    pool.give_back(std::move(watcher));
+  }
+  Child child([&] {
+    const auto watcher = pool.take();
+    watcher->start(directory / "keys");
+    publish(directory, "key");
+    ::_exit(0);  // without stop(): what it was told stays in its queue, were that the parent's
+  });
+  REQUIRE(child.outcome() == "");
+  const auto again = pool.take();
+  CHECK(again.get() == first);
+  again->start(directory / "keys");
+  const auto start = Clock::now();
+  again->sleep_for("key", 50ms);
+  CHECK(Clock::now() - start >= 50ms);
+}
+
 TEST_CASE("watcher: without inotify, or in no directory, it sleeps for its time", "[store]") {
   Watcher polling(false);
   CHECK_FALSE(polling.notified());
@@ -165,12 +195,12 @@ TEST_CASE("file store: many waits at once keep few descriptors", "[store]") {
   {
     std::vector<std::jthread> waiters;
     for (int i = 0; i < 20; ++i) {
-      waiters.emplace_back([&] {
-        store->add("waiting", 1);
+      waiters.emplace_back([&store, i] {
+        store->set("waiting/" + std::to_string(i), "");
         store->wait_for("key", 20s);
       });
     }
-    while (store->get("waiting") != "20") std::this_thread::yield();
+    for (int i = 0; i < 20; ++i) store->wait_for("waiting/" + std::to_string(i), 20s);
     store->set("key", "");
   }
   CHECK(open_files() <= before + 8);
