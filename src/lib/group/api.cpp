@@ -1,6 +1,5 @@
 // The free functions: Ray's names over the current context.
 #include <cstring>
-#include <functional>
 
 #include <fmt/format.h>
 
@@ -23,12 +22,6 @@ Group group_of(const Options& options) {
   return Context::current().group(options.group);
 }
 
-bool overlap(const TensorView& a, const TensorView& b) {
-  const auto* a_begin = static_cast<const std::byte*>(a.data);
-  const auto* b_begin = static_cast<const std::byte*>(b.data);
-  return std::less<>{}(a_begin, b_begin + b.bytes()) && std::less<>{}(b_begin, a_begin + a.bytes());
-}
-
 void check_list(std::span<const TensorView> outputs, ConstTensorView in, const Group& group) {
   group::check_tensor(in, "the input", {group.name(), group.rank(), group.size()});
   const auto refuse = [&](const std::string& what) {
@@ -44,7 +37,7 @@ void check_list(std::span<const TensorView> outputs, ConstTensorView in, const G
     if (outputs[r].device.type != Device::Type::cpu || (outputs[r].data == nullptr && outputs[r].count > 0))
       refuse(fmt::format("tensor {} of the list is not in host memory", r));
     for (std::size_t s = 0; s < r; ++s) {
-      if (in.count > 0 && overlap(outputs[r], outputs[s]))
+      if (in.count > 0 && group::overlaps(outputs[r], outputs[s]))
         refuse(
             fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s, r));
     }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "core/reduce.hpp"
+#include "group/collective_kind.hpp"
 
 namespace col::group {
 namespace {
@@ -17,15 +18,6 @@ template <class... Args>
 
 // Bytes of this many elements of any type fit a size_t.
 constexpr std::size_t kMaxCount = std::numeric_limits<std::size_t>::max() / 16;
-
-bool is_reduction(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce;
-}
-
-bool is_rooted(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter;
-}
 
 void require_count(std::size_t count, std::size_t expected, std::string_view role, std::string_view rule,
                    const Request& request, const Shape& shape) {
@@ -84,12 +76,6 @@ ConstTensorView in_place_block(const Request& request, const Shape& shape) {
   }
 }
 
-bool overlaps(ConstTensorView a, ConstTensorView b) {
-  const auto* a_begin = static_cast<const std::byte*>(a.data);
-  const auto* b_begin = static_cast<const std::byte*>(b.data);
-  return std::less<>{}(a_begin, b_begin + b.bytes()) && std::less<>{}(b_begin, a_begin + a.bytes());
-}
-
 void check_overlap(const Request& request, const Shape& shape) {
   const ConstTensorView in = request.in;
   const ConstTensorView out = request.out;
@@ -144,6 +130,12 @@ void check_counts(const Request& request, const Shape& shape, bool is_root) {
 }
 
 }  // namespace
+
+bool overlaps(ConstTensorView a, ConstTensorView b) {
+  const auto* a_begin = static_cast<const std::byte*>(a.data);
+  const auto* b_begin = static_cast<const std::byte*>(b.data);
+  return std::less<>{}(a_begin, b_begin + b.bytes()) && std::less<>{}(b_begin, a_begin + a.bytes());
+}
 
 void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape) {
   if (size_of(view.dtype) == 0)

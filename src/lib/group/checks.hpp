@@ -18,6 +18,9 @@ struct Shape {
 // Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.
 void check(const Request& request, const Shape& shape);
 
+// Whether the two share a byte.
+bool overlaps(ConstTensorView a, ConstTensorView b);
+
 void check_peer(int peer, std::string_view role, const Shape& shape);
 void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape);
 

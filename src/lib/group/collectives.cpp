@@ -52,7 +52,7 @@ void Group::reduce(TensorView inout, const Options& options) {
 }
 
 void Group::broadcast(TensorView inout, const Options& options) {
-  state_->collective(make(Collective::broadcast, inout, inout, options), options);
+  state_->collective(make(Collective::broadcast, {}, inout, options), options);
 }
 
 void Group::allgather(ConstTensorView in, TensorView out, const Options& options) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/hash.hpp"
+#include "group/collective_kind.hpp"
 
 namespace col::group {
 namespace {
@@ -12,14 +13,6 @@ namespace {
 ConstTensorView common_view(const Request& request) {
   const bool out = request.collective == Collective::broadcast || request.collective == Collective::scatter;
   return out ? ConstTensorView(request.out) : request.in;
-}
-
-bool is_reduction(Collective c) {
-  return c == Collective::allreduce || c == Collective::reduce;
-}
-
-bool is_rooted(Collective c) {
-  return c == Collective::reduce || c == Collective::broadcast || c == Collective::gather || c == Collective::scatter;
 }
 
 }  // namespace
