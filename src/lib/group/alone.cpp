@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/reduce.hpp"
+#include "group/collective_kind.hpp"
 
 namespace col::group {
 
@@ -11,8 +12,7 @@ void run_alone(const Request& request) {
   if (request.in.data != request.out.data && !request.in.empty())
     std::memcpy(request.out.data, request.in.data, request.in.bytes());
   // Every other operator leaves the only contribution as it is; the average of one is itself.
-  const bool reduces = request.collective == Collective::allreduce || request.collective == Collective::reduce;
-  if (reduces && request.op.kind() == Op::Kind::premul_sum)
+  if (is_reduction(request.collective) && request.op.kind() == Op::Kind::premul_sum)
     core::premultiply(request.op.scale(), request.out.dtype, request.out.data, request.out.count);
 }
 
