@@ -18,7 +18,13 @@ for value in 0 x -1 4097 99999999999999999999 1.5 4x ''; do
 done
 try "unknown option '--bogus'" --bogus
 try "unknown option '-q'" -q -n 2
-try 'standalone' --standalone=no
+try '--standalone takes no value' --standalone=no
+try '--label takes no value' --label=3
+try '-l takes no value' -l=3
+try '--help takes no value' --help=3
+try '--np needs a value' --np=
+try '-n was given twice; give it once' -n 2 -n 3
+try '-n was given twice; give it once' -n2 --np 3
 for words in '-n 2' '--label' '--' ''; do
   # shellcheck disable=SC2086
   expect_exit 2 "$COLRUN" $words

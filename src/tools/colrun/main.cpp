@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -44,16 +45,20 @@ std::vector<int> inherited_descriptors() {
   return fds;
 }
 
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return col::tools::exit_code::kSuccess;
+  std::fprintf(stderr, "colrun: cannot write to stdout: %s; send it to a place that takes it\n", strerror(errno));
+  return col::tools::exit_code::kLauncher;
+}
+
 int run(int argc, char** argv) {
   using namespace col;
+  const auto request = colrun::parse_command_line({argv + 1, argv + argc}, launch::usable_cpus());
+  // Before closed descriptors are replaced: a text that nobody gets is an error.
+  if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
   ensure_standard_descriptors();
   launch::JobSpec spec;
   spec.keep_fds = inherited_descriptors();
-  const auto request = colrun::parse_command_line({argv + 1, argv + argc}, launch::usable_cpus());
-  if (const auto* text = std::get_if<std::string>(&request)) {
-    const bool written = std::fputs(text->c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-    return written ? tools::exit_code::kSuccess : tools::exit_code::kLauncher;
-  }
   const auto& options = std::get<colrun::Options>(request);
   spec.command = options.command;
   spec.ranks = options.ranks;

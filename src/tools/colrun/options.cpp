@@ -46,10 +46,51 @@ std::size_t option_length(const CLI::App& app, const std::string& first) {
   return 1;
 }
 
-// mpirun's habit of -np is no short option by the usual rules.
+// Other launchers' spellings of -n: mpirun's -np is no short option by the usual rules, torchrun takes underscores too.
 std::string normalise(const std::string& argument) {
-  if (argument == "-np") return "--np";
-  return argument.rfind("-np=", 0) == 0 ? "-" + argument : argument;
+  const std::string name = argument.substr(0, argument.find('='));
+  if (name == "-np") return "-" + argument;
+  return name == "--nproc_per_node" ? "--nproc-per-node" + argument.substr(name.size()) : argument;
+}
+
+// What the parser would say about "--name=value" in words of its own.
+void check_joined_value(const CLI::App& app, const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  if (equals == std::string::npos) return;
+  const std::string name = argument.substr(0, equals);
+  if (app.get_option_no_throw(name) == nullptr) return;
+  if (!takes_value(app, name)) throw UsageError(fmt::format("{} takes no value", name));
+  if (equals + 1 == argument.size()) throw UsageError(fmt::format("{} needs a value", name));
+}
+
+// Divides the command line: what is returned is for CLI11, the rest goes to `command` and is not ours to judge.
+std::vector<std::string> take_own(const CLI::App& app, const std::vector<std::string>& arguments,
+                                  std::vector<std::string>& command) {
+  std::vector<std::string> own;
+  std::size_t position = 0;
+  while (position < arguments.size()) {
+    const std::string argument = normalise(arguments[position]);
+    if (argument == "--") {
+      ++position;
+      break;
+    }
+    const std::size_t length = option_length(app, argument);
+    if (length == 0) break;
+    if (position + length > arguments.size()) throw UsageError(fmt::format("{} needs a value", arguments[position]));
+    check_joined_value(app, argument);
+    own.push_back(argument);
+    if (length == 2) own.push_back(arguments[position + 1]);
+    position += length;
+  }
+  command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(position), arguments.end());
+  return own;
+}
+
+// CLI11 leaves one or two empty lines between groups, depending on its version.
+std::string help_of(const CLI::App& app) {
+  std::string text = app.help();
+  for (std::size_t gap; (gap = text.find("\n\n\n")) != std::string::npos;) text.erase(gap, 1);
+  return text;
 }
 
 int parse_ranks(const std::string& text) {
@@ -72,6 +113,7 @@ Request parse_command_line(const std::vector<std::string>& arguments, int defaul
   app.add_option("-n,--np,--nproc-per-node", ranks,
                  fmt::format("how many ranks; default: usable CPUs (here {})", default_ranks))
       ->type_name("N")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group("Ranks");
   bool standalone = false;
   app.add_flag("--standalone", standalone, "accepted for torchrun's sake: every job is one")
@@ -83,29 +125,12 @@ Request parse_command_line(const std::vector<std::string>& arguments, int defaul
   app.set_help_flag("-h,--help", "print this text and end")->group("Other");
   app.set_version_flag("--version", tools::version_line("colrun"), "print the version and end")->group("Other");
 
-  // CLI11 sees the options only: what follows the program's name is not ours to judge.
-  std::vector<std::string> own;
-  std::size_t position = 0;
-  while (position < arguments.size()) {
-    const std::string argument = normalise(arguments[position]);
-    if (argument == "--") {
-      ++position;
-      break;
-    }
-    const std::size_t length = option_length(app, argument);
-    if (length == 0) break;
-    if (position + length > arguments.size()) throw UsageError(fmt::format("{} needs a value", arguments[position]));
-    own.push_back(argument);
-    if (length == 2) own.push_back(arguments[position + 1]);
-    position += length;
-  }
-  options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(position), arguments.end());
-
+  std::vector<std::string> own = take_own(app, arguments, options.command);
   try {
     std::reverse(own.begin(), own.end());  // what CLI11 expects of a vector
     app.parse(own);
   } catch (const CLI::CallForHelp&) {
-    return app.help();
+    return help_of(app);
   } catch (const CLI::CallForVersion& version) {
     return std::string(version.what()) + "\n";
   } catch (const CLI::ExtrasError&) {
@@ -114,6 +139,7 @@ Request parse_command_line(const std::vector<std::string>& arguments, int defaul
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
+  if (app.count("--np") > 1) throw UsageError("-n was given twice; give it once");
   options.ranks = ranks.empty() && app.count("--np") == 0 ? default_ranks : parse_ranks(ranks);
   if (options.command.empty() || options.command.front().empty()) {
     throw UsageError("no program to run: colrun [options] program [arguments]");

@@ -1,7 +1,7 @@
 // The process that the user started, and how a job's processes stand to each other:
 //
 //     front ("colrun")          the user's process: gets the signals, gives the exit status
-//       │ lifeline (a pipe)     carries forwarded signals; its end tells the watcher that the front is gone
+//       │ lifeline (a socket)   carries forwarded signals; its end tells the watcher that the front is gone
 //       ▼
 //     watcher ("col-watcher")   own session; makes the job directory, starts the ranks, passes their output on,
 //       │                       ends them, sweeps what they leave behind, removes the directory
@@ -18,6 +18,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,10 +67,19 @@ bool is_background_terminal(int fd) {
   return foreground >= 0 && foreground != ::getpgrp();
 }
 
+// Does nothing when the watcher is gone.
+void tell_watcher(int lifeline, int signal) {
+  const auto byte = static_cast<unsigned char>(signal);
+  ::send(lifeline, &byte, 1, MSG_NOSIGNAL);
+}
+
 void forward_signals(SignalGate& signals, int lifeline) {
   while (const int signal = signals.next()) {
-    const auto byte = static_cast<unsigned char>(signal);
-    if (signal != SIGCHLD && ::write(lifeline, &byte, 1) < 0 && errno == EPIPE) return;  // the watcher is gone
+    if (signal == SIGCHLD) continue;
+    tell_watcher(lifeline, signal);
+    if (signal != SIGTSTP) continue;
+    stop_self();
+    tell_watcher(lifeline, SIGCONT);
   }
 }
 
@@ -106,8 +116,9 @@ JobResult run_checked(const JobSpec& asked) {
   SignalGate signals;
   SubreaperScope subreaper;
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw LaunchError(kLauncher, fmt::format("cannot create a pipe: {}", strerror(errno)));
+  // Not a pipe: telling a watcher that has just ended must not raise SIGPIPE.
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    throw LaunchError(kLauncher, fmt::format("cannot create a socket pair: {}", strerror(errno)));
   UniqueFd lifeline_read(ends[0]);
   UniqueFd lifeline(ends[1]);
 

@@ -55,7 +55,7 @@ void JobDirectory::create() const {
     const int error = errno;
     if (folder != path_) ::rmdir(path_.c_str());
     throw LaunchError(tools::exit_code::kLauncher,
-                      fmt::format("cannot create the job directory {}: {}; set TMPDIR to a directory with room that "
+                      fmt::format("cannot create the job directory {}: {}; set TMPDIR to a directory with space that "
                                   "you may write to",
                                   folder, strerror(error)));
   }

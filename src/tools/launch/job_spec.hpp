@@ -36,8 +36,9 @@ struct RankStatus {
   double seconds = 0;        // from its start to its end
   bool exited = false;       // false at the end of a job: it did not even die of SIGKILL
   bool collateral = false;   // it failed because another rank had (its error file says so)
-  bool ended_late = false;   // it ended after the job had begun to end
+  bool told_to_end = false;  // the launcher had sent it a signal that ends the job before it ended
   bool needed_kill = false;  // it was still there when SIGKILL was sent
+  bool walked_out = false;   // it returned 0 without col::finalize() while other ranks were unfinished
 };
 
 struct JobResult {

@@ -16,8 +16,8 @@ std::string describe_wait_status(int wait_status);
 // "rank 2", "ranks 0-2, 5".
 std::string name_ranks(const std::vector<int>& ranks);
 
-// The lines about a job that is over, without newlines; none when all is well. `culprit_error` is what the culprit said
-// in its error file.
+// The lines about a job that is over, four at most, without newlines; none when all is well. `culprit_error` is what
+// the culprit said in its error file.
 std::vector<std::string> report_lines(const JobResult& result, std::string_view tool,
                                       const std::optional<RankError>& culprit_error);
 

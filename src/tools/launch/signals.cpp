@@ -20,6 +20,11 @@ namespace {
 constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::array kNotify = {SIGUSR1, SIGUSR2, SIGWINCH};
 
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -38,8 +43,7 @@ bool ends_job(int signal) noexcept {
 }
 
 bool hangup_is_ignored() noexcept {
-  struct sigaction action {};
-  return ::sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  return is_ignored(SIGHUP);
 }
 
 SignalGate::SignalGate() {
@@ -49,6 +53,7 @@ SignalGate::SignalGate() {
     if (signal != SIGHUP || !hangup_is_ignored()) sigaddset(&wanted, signal);
   }
   for (int signal : kNotify) sigaddset(&wanted, signal);
+  if (!is_ignored(SIGTSTP)) sigaddset(&wanted, SIGTSTP);
   sigaddset(&wanted, SIGCHLD);
   fd_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch signals: {}", strerror(errno)));
@@ -66,6 +71,15 @@ SignalGate::~SignalGate() {
 int SignalGate::next() {
   signalfd_siginfo info;
   return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void stop_self() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // takes effect here
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
 }
 
 void die_of(int signal) {

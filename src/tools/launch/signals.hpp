@@ -22,8 +22,8 @@ bool ends_job(int signal) noexcept;
 // script that starts `colrun … &` hands SIGINT ignored, and `kill -INT` shall still end the job.
 bool hangup_is_ignored() noexcept;
 
-// While it lives, all signals above and SIGCHLD are blocked, to be read from fd(). SIGCHLD is at its default action, as
-// ignoring it would lose exit statuses. Restores mask and action.
+// While it lives, all signals above, SIGTSTP and SIGCHLD are blocked, to be read from fd(). SIGCHLD is at its default
+// action, as ignoring it would lose exit statuses; SIGTSTP is left alone where it is ignored. Restores mask and action.
 class SignalGate {
  public:
   SignalGate();
@@ -39,6 +39,10 @@ class SignalGate {
   sigset_t old_mask_;
   struct sigaction old_child_action_;
 };
+
+// Stops this process as SIGTSTP does that nobody catches; returns when it is continued, or at once where nobody could
+// continue it (no shell with job control). Requires: SIGTSTP is blocked.
+void stop_self();
 
 // Ends this process by `signal`, so that its parent sees the same as if nobody had caught it.
 [[noreturn]] void die_of(int signal);

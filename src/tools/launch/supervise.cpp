@@ -28,8 +28,6 @@ namespace {
 using tools::UniqueFd;
 using tools::exit_code::kLauncher;
 
-// How long the pipes of ranks that have ended are still read while some process holds them open.
-constexpr std::chrono::milliseconds kDrain{500};
 // How long a fork that fails for want of processes is tried again.
 constexpr std::chrono::milliseconds kForkRetry{2000};
 constexpr std::chrono::milliseconds kForkPause{10};
@@ -82,7 +80,7 @@ void Supervisor::start_all() {
       output_.say(fmt::format("{}: OMP_NUM_THREADS was unset; it is {} in each of the {} ranks", parts_.spec.tool,
                               parts_.environment.omp_threads(), parts_.spec.ranks));
     }
-    step(Clock::now());
+    for (step(Clock::now()); stopped_ && ending_.why() == Ending::Why::not_ending;) step(std::nullopt);
     if (ending_.why() != Ending::Why::not_ending) return;
   }
 }
@@ -182,16 +180,29 @@ void Supervisor::on_lifeline() {
     output_.drop_unwritten();
     ending_.kill(Ending::Why::launcher_failed, Clock::now());
   }
-  for (ssize_t index = 0; index < count; ++index) {
-    const int signal = forwarded[index];
-    if (ends_job(signal)) {
-      ending_.on_signal(signal, Clock::now());
-      if (const int now_due = ending_.due(Clock::now()); now_due != 0) signal_ranks(now_due);
-    } else {
-      for (const Rank& rank : ranks_) {
-        if (rank.pidfd) ::kill(rank.status.pid, signal);
-      }
+  for (ssize_t index = 0; index < count; ++index) on_forwarded(forwarded[index]);
+}
+
+void Supervisor::on_forwarded(int signal) {
+  if (ends_job(signal)) {
+    ending_.on_signal(signal, Clock::now());
+    if (const int now_due = ending_.due(Clock::now()); now_due != 0) signal_ranks(now_due);
+  } else if (signal == SIGTSTP || signal == SIGCONT) {
+    set_stopped(signal == SIGTSTP);
+  } else {
+    for (const Rank& rank : ranks_) {
+      if (rank.pidfd) ::kill(rank.status.pid, signal);
     }
+  }
+}
+
+void Supervisor::set_stopped(bool stopped) {
+  // A job that is ending goes on: its ranks' time is running out.
+  if (stopped && ending_.why() != Ending::Why::not_ending) return;
+  stopped_ = stopped;
+  for (const Rank& rank : ranks_) {
+    // Not SIGTSTP: it does nothing in the ranks' session, which has no shell.
+    if (rank.pidfd) ::kill(-rank.status.pid, stopped ? SIGSTOP : SIGCONT);
   }
 }
 
@@ -204,17 +215,21 @@ void Supervisor::on_rank_end(int rank) {
   const Time now = Clock::now();
   status.exited = true;
   status.seconds = std::chrono::duration<double>(now - entry.started).count();
-  status.ended_late = ending_.why() != Ending::Why::not_ending;
-  if (status.wait_status == 0) return;
+  const bool is_first = ending_.why() == Ending::Why::not_ending;
+  if (status.wait_status == 0) {
+    const auto is_unfinished = [](const Rank& other) { return !other.status.exited; };
+    status.walked_out = is_first && uses_col(rank) && std::any_of(ranks_.begin(), ranks_.end(), is_unfinished);
+    return;
+  }
 
   const std::optional<RankError> said = read_error_file(parts_.directory.error_file(rank));
   status.collateral = said && said->is_collateral();
   const int by_signal = WIFSIGNALED(status.wait_status) ? WTERMSIG(status.wait_status) : 0;
-  const bool is_first = ending_.why() == Ending::Why::not_ending;
   ending_.on_failure({rank, status.collateral, by_signal, is_first && others_may_notice()}, now);
   if (is_first && !status.collateral) {
     parts_.page.abort(
-        {ErrorCode::peer_lost, rank, fmt::format("rank {} {}", rank, describe_wait_status(status.wait_status))});
+        {ErrorCode::peer_lost, rank,
+         fmt::format("rank {} {}; its own output says why", rank, describe_wait_status(status.wait_status))});
   }
 }
 
@@ -238,87 +253,27 @@ void Supervisor::signal_ranks(int signal) {
   for (Rank& rank : ranks_) {
     // Not reaped yet, so neither the pid nor the group can have been given to a stranger.
     if (!rank.pidfd) continue;
-    rank.status.needed_kill = rank.status.needed_kill || signal == SIGKILL;
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(rank.status.pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == 0) {  // else it did so on its own, and its event is on the way
+      rank.status.told_to_end = true;
+      rank.status.needed_kill = rank.status.needed_kill || signal == SIGKILL;
+    }
     ::kill(-rank.status.pid, signal);
     ::kill(-rank.status.pid, SIGCONT);  // a stopped process would not see the signal
   }
 }
 
+bool Supervisor::uses_col(int rank) const {
+  const RankActivity::State state = parts_.page.record(rank).read().state;
+  return state != RankActivity::State::absent && state != RankActivity::State::finished;
+}
+
 bool Supervisor::others_may_notice() const {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!ranks_[rank].pidfd) continue;
-    const RankActivity::State state = parts_.page.record(static_cast<int>(rank)).read().state;
-    if (state != RankActivity::State::absent && state != RankActivity::State::finished) return true;
+    if (ranks_[rank].pidfd && uses_col(static_cast<int>(rank))) return true;
   }
   return false;
-}
-
-// All ranks have ended: reads what they left in their pipes, ends what they left behind, writes the rest.
-void Supervisor::drain() {
-  const Time latest = Clock::now() + kDrain;
-  while (!output_.all_ended() && !front_is_gone_ && ending_.why() != Ending::Why::interrupted &&
-         Clock::now() < latest) {
-    step(latest);
-  }
-  end_descendants();
-  flush();
-}
-
-void Supervisor::end_descendants() {
-  if (!has_no_children()) kill_children(0, Clock::now() + Ending::kKillWait);
-}
-
-// No writer is left but the user's reader may be slow. Only an interrupted job leaves output unwritten.
-void Supervisor::flush() {
-  std::optional<Time> latest;
-  for (step(Clock::now()); !output_.all_ended() || !output_.all_written(); step(latest)) {
-    if (front_is_gone_) return;
-    if (!latest && (ending_.why() == Ending::Why::interrupted || ending_.signalled_after()))
-      latest = Clock::now() + kDrain;
-    if (latest && Clock::now() >= *latest) output_.drop_unwritten();
-    // A process that is not of this job holds a pipe: all that the ranks wrote was read.
-    if (!more_output_ && output_.all_written()) output_.give_up_pipes(Clock::now());
-  }
-}
-
-JobResult Supervisor::result() {
-  JobResult outcome;
-  for (const Rank& rank : ranks_) outcome.ranks.push_back(rank.status);
-  switch (ending_.why()) {
-    case Ending::Why::not_ending:
-      break;
-    case Ending::Why::rank_failed: {
-      outcome.culprit = ending_.culprit();
-      RankStatus& culprit = outcome.ranks[static_cast<std::size_t>(outcome.culprit)];
-      culprit.ended_late = false;
-      outcome.exit_code = WIFSIGNALED(culprit.wait_status)
-                              ? tools::exit_code::kSignalBase + WTERMSIG(culprit.wait_status)
-                              : WEXITSTATUS(culprit.wait_status);
-      break;
-    }
-    case Ending::Why::interrupted:
-      outcome.signal = ending_.signal();
-      outcome.exit_code = tools::exit_code::kSignalBase + outcome.signal;
-      break;
-    case Ending::Why::output_closed:
-      outcome.exit_code = output_.error() == EPIPE ? tools::exit_code::kOutputClosed : kLauncher;
-      if (output_.error() != EPIPE) {
-        outcome.error = fmt::format("cannot write the ranks' output: {}", strerror(output_.error()));
-      }
-      break;
-    case Ending::Why::launcher_failed:
-      outcome.exit_code = kLauncher;
-      break;
-  }
-  return outcome;
-}
-
-void Supervisor::say_how_it_ended(const JobResult& outcome) {
-  if (ending_.why() == Ending::Why::output_closed) return;
-  std::optional<RankError> said;
-  if (outcome.culprit >= 0) said = read_error_file(parts_.directory.error_file(outcome.culprit));
-  for (const std::string& line : report_lines(outcome, parts_.spec.tool, said)) output_.say(line);
-  flush();
 }
 
 }  // namespace col::launch

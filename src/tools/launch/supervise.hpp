@@ -60,9 +60,12 @@ class Supervisor {
   void step(std::optional<Time> latest);
   void dispatch(std::uint64_t event);
   void on_lifeline();
+  void on_forwarded(int signal);
+  void set_stopped(bool stopped);
   void on_rank_end(int rank);
   void reap_adopted();
   void signal_ranks(int signal);
+  bool uses_col(int rank) const;  // joined a job of libcol and has not left it in good order
   bool others_may_notice() const;
 
   void drain();
@@ -82,6 +85,7 @@ class Supervisor {
   bool more_output_ = false;
   bool child_changed_ = false;
   bool front_is_gone_ = false;
+  bool stopped_ = false;  // the ranks, by ^Z
 };
 
 }  // namespace col::launch

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,9 +34,20 @@ void take_own_name(std::span<char> title) {
   if (!title.empty()) kName.copy(title.data(), title.size() - 1);
 }
 
+std::shared_ptr<ControlPage> make_page(const WatcherParts& parts) {
+  try {
+    return ControlPage::create(parts.directory.control(), parts.spec.ranks, parts.job_id);
+  } catch (const Error& error) {
+    // What libcol advises behind its last semicolon is for programs that choose the file themselves.
+    const std::string& message = error.message();
+    throw LaunchError(tools::exit_code::kLauncher,
+                      message.substr(0, message.rfind(';')) + "; set TMPDIR to a directory with space");
+  }
+}
+
 JobResult run_job(const WatcherParts& parts) {
   parts.directory.create();
-  const auto page = ControlPage::create(parts.directory.control(), parts.spec.ranks, parts.job_id);
+  const std::shared_ptr<ControlPage> page = make_page(parts);
   Environment environment(::environ, parts.spec.ranks, usable_cpus(), pick_free_port(), parts.job_id, parts.directory);
   Supervisor supervisor({.spec = parts.spec,
                          .program = parts.program,
