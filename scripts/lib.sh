@@ -9,6 +9,8 @@ packages=(g++ meson ninja-build pkg-config cmake
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+# A command line that is wrong. Needs the script's own usage().
+usage_error() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; usage >&2; exit 2; }
 
 missing_packages() {
   local package

@@ -20,6 +20,8 @@ expect() {
 mkdir folder
 printf '1,2,3\n' >short.csv
 : >empty.csv
+mkfifo pipe
+ln -s pipe link
 sed '3s/^0,/17,/' "$SOURCE_DIR/src/examples/data/digits.csv" >pixel.csv
 echo text >text.model
 trainer 1 --epochs 0 --model good.model >/dev/null
@@ -37,13 +39,18 @@ expect 1 "--device cuda is not available: " --device cuda
 expect 1 "'absent.csv' cannot be opened: No such file or directory" --data absent.csv
 expect 1 "'folder' is a directory" --data folder
 expect 1 "short.csv:1: expected 65 values .*, found 3" --data short.csv
-expect 1 "empty.csv: holds no image" --data empty.csv
+expect 1 "empty.csv: holds no image; --data takes a CSV file" --data empty.csv
 expect 1 "pixel.csv:3: value 1 is '17', expected a whole number 0..16" --data pixel.csv
 expect 1 "'absent.model' cannot be opened: No such file or directory" --resume absent.model
-expect 1 "'text.model' is not a checkpoint of digits_trainer" --resume text.model
+expect 1 "'text.model' is not a checkpoint of digits_trainer; --resume takes a file" --resume text.model
 expect 1 "'cut.model' is cut short: 1000 bytes" --resume cut.model
 expect 1 "there is no folder 'absent'; create it" --model absent/digits.model
 expect 1 "'folder' is a directory" --model folder
+for name in pipe link; do
+  expect 1 "'$name' exists and is not a regular file; name another with --model FILE" --model $name
+  ! grep -q '^epoch' out || fail "--model $name is refused only after the training"
+done
+[ -p pipe ] && [ "$(readlink link)" = pipe ] || fail "the FIFO or the link to it was replaced: $(ls -l)"
 expect 1 "the loss is not a number any more after epoch 1; try a smaller --lr" --lr 1e30 --epochs 5
 
 [ "$(ls)" = "$before" ] || fail "files are left: $(ls)"

@@ -57,6 +57,22 @@ void take(std::string_view& bytes, std::vector<float>& values) {
   throw std::runtime_error("model file '" + path.string() + "' " + why);
 }
 
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  fail(path, why + "; --resume takes a file that --model has written");
+}
+
+constexpr int kMaxLinks = 40;  // as many as the kernel follows
+
+// The end of a chain of links, whether it exists or not.
+std::filesystem::path follow_links(const std::filesystem::path& path) {
+  std::filesystem::path end = path;
+  std::error_code ignored;
+  for (int links = 0; links < kMaxLinks && std::filesystem::is_symlink(end, ignored); ++links) {
+    end = end.parent_path() / std::filesystem::read_symlink(end);
+  }
+  return end;
+}
+
 // A file that is removed again unless it was committed under its final name.
 class PendingFile {
  public:
@@ -101,11 +117,11 @@ class PendingFile {
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory; --resume takes a model file");
+  if (std::filesystem::is_directory(path, ignored)) refuse(path, "is a directory");
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) fail(path, std::string("cannot be opened: ") + std::strerror(errno) + "; --resume takes a model file");
+  if (!stream) refuse(path, std::string("cannot be opened: ") + std::strerror(errno));
   std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (stream.bad()) fail(path, std::string("cannot be read: ") + std::strerror(errno));
+  if (stream.bad()) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
   return bytes;
 }
 
@@ -130,6 +146,25 @@ TrainingState fresh_state(const Shape& shape, std::uint64_t seed, std::uint64_t 
           .velocity = std::vector<float>(parameters.size())};
 }
 
+std::filesystem::path checkpoint_target(const std::filesystem::path& path) {
+  const std::string advice = "; name another with --model FILE";
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) fail(path, "is a directory; name a file with --model FILE");
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    fail(path, "exists and is not a regular file" + advice + ", or write none with --no-save");
+  }
+  if (!std::filesystem::status_known(status)) fail(path, "cannot be written: " + error.message() + advice);
+
+  const std::filesystem::path target = follow_links(path);
+  const auto folder = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+  if (!std::filesystem::is_directory(folder, error)) {
+    fail(path, "cannot be written: there is no folder '" + folder.string() + "'; create it, or name another with " +
+                   "--model FILE");
+  }
+  return target;
+}
+
 void save_checkpoint(const TrainingState& state, const std::filesystem::path& path) {
   std::string bytes(kMagic);
   put(bytes, kVersion);
@@ -144,7 +179,7 @@ void save_checkpoint(const TrainingState& state, const std::filesystem::path& pa
   put(bytes, state.velocity);
   put(bytes, checksum(bytes));
 
-  PendingFile file(path);
+  PendingFile file(checkpoint_target(path));
   file.write(bytes);
   file.commit();
 }
@@ -152,22 +187,22 @@ void save_checkpoint(const TrainingState& state, const std::filesystem::path& pa
 TrainingState load_checkpoint(const std::filesystem::path& path, const Shape& expected) {
   const std::string bytes = read_file(path);
   std::string_view rest = bytes;
-  if (!rest.starts_with(kMagic)) fail(path, "is not a checkpoint of digits_trainer");
-  if (rest.size() < kHeaderBytes) fail(path, "is cut short: " + std::to_string(rest.size()) + " bytes");
+  if (!rest.starts_with(kMagic)) refuse(path, "is not a checkpoint of digits_trainer");
+  if (rest.size() < kHeaderBytes) refuse(path, "is cut short: " + std::to_string(rest.size()) + " bytes");
   rest.remove_prefix(kMagic.size());
 
   std::uint32_t version = 0;
   TrainingState state;
   take(rest, version);
   if (version != kVersion) {
-    fail(path,
-         "has format version " + std::to_string(version) + "; this program reads version " + std::to_string(kVersion));
+    refuse(path, "has format version " + std::to_string(version) + ", this program reads version " +
+                     std::to_string(kVersion));
   }
   take(rest, state.shape.inputs);
   take(rest, state.shape.hidden);
   take(rest, state.shape.classes);
   if (state.shape != expected) {
-    fail(path, "holds a model of shape " + describe(state.shape) + "; this program trains " + describe(expected));
+    refuse(path, "holds a model of shape " + describe(state.shape) + ", this program trains " + describe(expected));
   }
   take(rest, state.epochs);
   take(rest, state.seed);
@@ -176,8 +211,8 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Shape& ex
 
   const std::size_t body = 2 * expected.parameters() * sizeof(float) + sizeof(std::uint64_t);
   if (rest.size() != body) {
-    fail(path, (rest.size() < body ? "is cut short: " : "is too long: ") + std::to_string(bytes.size()) +
-                   " bytes instead of " + std::to_string(kHeaderBytes + body));
+    refuse(path, (rest.size() < body ? "is cut short: " : "is too long: ") + std::to_string(bytes.size()) +
+                     " bytes instead of " + std::to_string(kHeaderBytes + body));
   }
   state.parameters.resize(expected.parameters());
   state.velocity.resize(expected.parameters());
@@ -186,9 +221,9 @@ TrainingState load_checkpoint(const std::filesystem::path& path, const Shape& ex
   std::uint64_t stored = 0;
   take(rest, stored);
   if (stored != checksum(std::string_view(bytes).substr(0, bytes.size() - sizeof stored))) {
-    fail(path, "is damaged: its checksum does not match");
+    refuse(path, "is damaged: its checksum does not match");
   }
-  if (state.batch == 0) fail(path, "is damaged: its batch size is zero");
+  if (state.batch == 0) refuse(path, "is damaged: its batch size is zero");
   return state;
 }
 

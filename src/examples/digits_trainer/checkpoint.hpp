@@ -22,7 +22,11 @@ struct TrainingState {
 // A state before the first epoch.
 TrainingState fresh_state(const Shape& shape, std::uint64_t seed, std::uint64_t batch, double learning_rate);
 
-// Writes the file beside `path` and renames it into place: a reader, or a crash, never sees half of one. Throws
+// The file that save_checkpoint() would write: `path`, or what it links to. Throws std::runtime_error when there is
+// something else than a regular file, or no folder for one: worth a look before the training.
+std::filesystem::path checkpoint_target(const std::filesystem::path& path);
+
+// Writes beside checkpoint_target() and renames into place: a reader, or a crash, never sees half of a file. Throws
 // std::runtime_error saying which file and why.
 void save_checkpoint(const TrainingState& state, const std::filesystem::path& path);
 

@@ -65,7 +65,9 @@ std::vector<Image> read_images(std::istream& stream, std::string_view name) {
     images.push_back(parse_line(line, name, number));
   }
   if (stream.bad()) throw std::runtime_error(std::string(name) + ": cannot be read: " + std::strerror(errno));
-  if (images.empty()) throw std::runtime_error(std::string(name) + ": holds no image");
+  if (images.empty()) {
+    throw std::runtime_error(std::string(name) + ": holds no image; --data takes a CSV file with 65 values a line");
+  }
   return images;
 }
 

@@ -1,13 +1,14 @@
 // digits_trainer: data-parallel training of a digit classifier over col. Start reading here, then trainer.cpp.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -23,25 +24,28 @@ namespace {
 
 using namespace digits;
 
+// Without a standard output, the first socket or file to be opened would take its number, and what is printed would go
+// there. Nothing can be written to what takes it here.
+void hold_standard_output() {
+  if (::fcntl(STDOUT_FILENO, F_GETFD) >= 0) return;
+  const int fd = ::open("/dev/null", O_RDONLY);
+  if (fd < 0 || fd == STDOUT_FILENO) return;
+  ::dup2(fd, STDOUT_FILENO);
+  ::close(fd);
+}
+
+// A problem when anything that was printed until now has been lost.
+Problem lost_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
+  return {kExitFailure, "standard output cannot be written; send it to a file on a disk with room, or to /dev/null"};
+}
+
 // What a rank needs before the first step.
 struct Setup {
   std::filesystem::path data;
   Dataset dataset;
   TrainingState state;
 };
-
-// The folder of the model is looked at before the training, not after it.
-void check_model_folder(const std::filesystem::path& model) {
-  const auto folder = model.has_parent_path() ? model.parent_path() : std::filesystem::path(".");
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
-    throw std::runtime_error("model file '" + model.string() + "' cannot be written: there is no folder '" +
-                             folder.string() + "'; create it, or name another with --model FILE");
-  }
-  if (std::filesystem::is_directory(model, ignored)) {
-    throw std::runtime_error("model file '" + model.string() + "' is a directory; name a file with --model FILE");
-  }
-}
 
 TrainingState starting_state(const TrainerOptions& options) {
   const TrainingState defaults;
@@ -65,7 +69,7 @@ Setup prepare(const TrainerOptions& options, int rank) {
   setup.dataset = split(load_images(setup.data));
   if (rank == 0) {
     setup.state = starting_state(options);
-    if (options.save) check_model_folder(options.model);
+    if (options.save) checkpoint_target(options.model);  // throws now, not after the training
   }
   return setup;
 }
@@ -105,8 +109,8 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
   Problem problem;
   if (speaker) {
     const TrainingState state = trainer.state();
-    std::printf("test accuracy %.4f after %llu epochs on %d %s\n", accuracy,
-                static_cast<unsigned long long>(state.epochs), world.size(), world.size() == 1 ? "rank" : "ranks");
+    std::printf("test accuracy %.4f after %llu %s on %d %s\n", accuracy, static_cast<unsigned long long>(state.epochs),
+                state.epochs == 1 ? "epoch" : "epochs", world.size(), world.size() == 1 ? "rank" : "ranks");
     if (options.save) {
       try {
         save_checkpoint(state, options.model);
@@ -116,6 +120,7 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
         problem = {kExitFailure, error.what()};
       }
     }
+    if (problem.exit_code == 0) problem = lost_output();
   }
   return agree(world, problem);
 }
@@ -124,7 +129,9 @@ int run(int argc, char** argv) {
   auto parsed = parse_options(argc, argv);
   if (const auto* information = std::get_if<Information>(&parsed)) {
     std::printf("%s", information->text.c_str());
-    return 0;
+    const Problem problem = lost_output();
+    if (problem.exit_code != 0) print_problem(problem.message);
+    return problem.exit_code;
   }
 
   // A bad option is reported after joining, too: one line in all, not one from each rank.
@@ -150,6 +157,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_output();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // under a launcher stdout is a pipe: show each line as it comes
   try {
     return run(argc, argv);

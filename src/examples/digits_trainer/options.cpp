@@ -75,7 +75,7 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   app.add_option("--model", options.model, "Where to write the trained model (default digits.model)")
       ->type_name("FILE");
   app.add_flag("--no-save", no_save, "Write no model");
-  app.add_option("--resume", options.resume, "Go on from this model file, with its batch, rate and seed")
+  app.add_option("--resume", options.resume, "Go on from this model file; batch, lr and seed come from it unless given")
       ->type_name("FILE");
   app.add_option("--device", device, "Where to compute: cpu (default) or cuda")->type_name("DEVICE");
 

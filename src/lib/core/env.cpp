@@ -58,6 +58,11 @@ struct ForeignVariable {
   std::string_view meaning;
 };
 
+// What colrun itself reads; libcol does not.
+constexpr std::array kLauncherTable = {
+    ForeignVariable{"`TMPDIR`", "colrun makes the job's directory there, else in `/tmp`, and removes it at the end."},
+};
+
 // What colrun sets so that programs written for torchrun work; libcol does not need them.
 constexpr std::array kForeignTable = {
     ForeignVariable{"`RANK`, `WORLD_SIZE`", "As `COL_RANK`, `COL_WORLD_SIZE`."},
@@ -89,6 +94,12 @@ std::string cell(std::string_view text) {
   return escaped;
 }
 
+void append_rows(std::string& page, std::span<const ForeignVariable> variables) {
+  for (const ForeignVariable& variable : variables) {
+    page += fmt::format("| {} | {} |\n", variable.names, cell(variable.meaning));
+  }
+}
+
 }  // namespace
 
 std::span<const Variable> table() noexcept {
@@ -99,13 +110,14 @@ std::string markdown() {
   std::string page =
       "# Environment variables\n"
       "\n"
-      "libcol reads the variables of the first table and no others. An empty value counts as unset. A value that is "
-      "not\n"
-      "valid is an error of code `invalid_argument` that names the variable, what it holds and what it may hold.\n"
+      "libcol reads the variables of the first table and no others. An empty value counts as unset. A value that\n"
+      "is not valid is an error of code `invalid_argument` that names the variable, what it holds and what it may\n"
+      "hold, with two exceptions. `COL_LOG` and `COL_LOG_FILE` only warn: a log must not end a job.\n"
+      "`COL_SOCKET_IFNAME` is looked at only when the ranks are on several hosts; one that names no interface that\n"
+      "is up is `unavailable`.\n"
       "\n"
-      "`colrun` sets those marked *colrun* for every rank, and overwrites what was there. A program that is started "
-      "in\n"
-      "another way may set them itself; without any, `col::init()` makes a world of one.\n"
+      "`colrun` sets those marked *colrun* for every rank, and overwrites what was there. A program that is started\n"
+      "in another way may set them itself; without any, `col::init()` makes a world of one.\n"
       "\n"
       "| variable | values | when unset | meaning | set by |\n"
       "|---|---|---|---|---|\n";
@@ -113,6 +125,13 @@ std::string markdown() {
     page += fmt::format("| `{}` | {} | {} | {} | {} |\n", variable.name, cell(variable.values), cell(variable.fallback),
                         cell(variable.meaning), variable.set_by_colrun ? "colrun" : "you");
   }
+  page +=
+      "\n"
+      "## Read by colrun\n"
+      "\n"
+      "| variable | meaning |\n"
+      "|---|---|\n";
+  append_rows(page, kLauncherTable);
   page +=
       "\n"
       "## Set by colrun for PyTorch programs\n"
@@ -123,12 +142,10 @@ std::string markdown() {
       "\n"
       "| variable | meaning |\n"
       "|---|---|\n";
-  for (const ForeignVariable& variable : kForeignTable) {
-    page += fmt::format("| {} | {} |\n", variable.names, cell(variable.meaning));
-  }
+  append_rows(page, kForeignTable);
   page +=
       "\n"
-      "This page is generated from `src/lib/core/env.cpp`: `print_environment_md > docs/environment.md`.\n";
+      "This page is generated from `src/lib/core/env.cpp` by `scripts/dev environment`.\n";
   return page;
 }
 

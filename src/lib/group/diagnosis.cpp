@@ -246,8 +246,8 @@ void Diagnosis::on_timeout(Duration budget) {
   const Operation& first = operations_.front();
   const int culprit = !absent.empty() ? absent.front() : unknown.size() == 1 ? unknown.front() : -1;
   throw Error(ErrorCode::timeout,
-              fmt::format("{} timed out after {}: {} (operation {}); look at what the missing do, or raise COL_TIMEOUT",
-                          first.text, core::format_duration(budget), who, first.sequence),
+              fmt::format("{} (operation {}) timed out after {}: {}; look at what the missing do, or raise COL_TIMEOUT",
+                          first.text, first.sequence, core::format_duration(budget), who),
               surroundings_.group, culprit);
 }
 

@@ -87,6 +87,17 @@ void Group::State::require_usable() const {
                 name(), broken_->rank());
 }
 
+// A method is called on a group; a name in its options can only be a slip.
+void Group::State::check_name(std::string_view named) const {
+  if (named == Options().group || named == name()) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "
+                  "function",
+                  named),
+      name(), rank());
+}
+
 void Group::State::check_algorithm(const Request& request, std::string_view algorithm) const {
   if (algorithm.empty() || !parts_.channel) return;
   std::string known;
@@ -104,6 +115,7 @@ void Group::State::check_algorithm(const Request& request, std::string_view algo
 void Group::State::collective(Request request, const Options& options) {
   const Use use(*this);
   require_usable();
+  check_name(options.group);
   group::check(request, {name(), rank(), size()});
   check_algorithm(request, options.algorithm);
   if (size() == 1) return group::run_alone(request);
@@ -154,6 +166,7 @@ void Group::State::fail(const Error& cause) {
 void Group::State::send(ConstTensorView data, int destination, const Options& options) {
   const Use use(*this);
   require_usable();
+  check_name(options.group);
   group::check_peer(destination, "destination", {name(), rank(), size()});
   group::check_tensor(data, "what is sent", {name(), rank(), size()});
   if (destination == rank()) return send_to_self(data, options.tag);
@@ -163,6 +176,7 @@ void Group::State::send(ConstTensorView data, int destination, const Options& op
 void Group::State::recv(TensorView data, int source, const Options& options) {
   const Use use(*this);
   require_usable();
+  check_name(options.group);
   group::check_peer(source, "source", {name(), rank(), size()});
   group::check_tensor(data, "what is received", {name(), rank(), size()});
   if (source == rank()) return recv_from_self(data, options.tag);
@@ -172,6 +186,7 @@ void Group::State::recv(TensorView data, int source, const Options& options) {
 void Group::State::sendrecv(ConstTensorView out, int destination, TensorView in, int source, const Options& options) {
   const Use use(*this);
   require_usable();
+  check_name(options.group);
   const group::Shape shape{name(), rank(), size()};
   group::check_peer(destination, "destination", shape);
   group::check_peer(source, "source", shape);

@@ -77,6 +77,7 @@ class Group::State {
   [[noreturn]] void fail(const Error& cause);
   void send_to_self(ConstTensorView data, int tag);
   void recv_from_self(TensorView data, int tag);
+  void check_name(std::string_view named) const;
   void check_algorithm(const Request& request, std::string_view algorithm) const;
 
   group::GroupParts parts_;

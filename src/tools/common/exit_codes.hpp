@@ -5,8 +5,8 @@ namespace col::tools::exit_code {
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kUsage = 2;            // the command line is wrong; nothing was started
-inline constexpr int kTimeout = 124;        // a time limit of the job passed
-inline constexpr int kLauncher = 125;       // colrun itself, or the rendezvous, failed
+inline constexpr int kTimeout = 124;        // reserved for a time limit of the job
+inline constexpr int kLauncher = 125;       // the launcher itself failed
 inline constexpr int kNotExecutable = 126;  // the program was found but cannot be executed
 inline constexpr int kNotFound = 127;       // the program was not found
 inline constexpr int kSignalBase = 128;     // plus the number of the signal that ended the rank

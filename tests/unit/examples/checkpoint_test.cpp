@@ -1,5 +1,7 @@
 #include "checkpoint.hpp"
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -41,6 +43,24 @@ std::string refusal(const std::string& path, const digits::Shape& shape = kShape
   return {};
 }
 
+// Why no model is written to `path`, asked before and while saving; empty when one is.
+std::string refusal_to_write(const std::string& path) {
+  std::string asked;
+  std::string saving;
+  try {
+    digits::checkpoint_target(path);
+  } catch (const std::runtime_error& error) {
+    asked = error.what();
+  }
+  try {
+    digits::save_checkpoint(some_state(), path);
+  } catch (const std::runtime_error& error) {
+    saving = error.what();
+  }
+  CHECK(asked == saving);
+  return saving;
+}
+
 }  // namespace
 
 TEST_CASE("checkpoint: what is loaded is what was saved", "[examples]") {
@@ -68,17 +88,43 @@ TEST_CASE("checkpoint: saving replaces the old file and leaves nothing beside it
 TEST_CASE("checkpoint: a file that cannot be written is named, and nothing is left", "[examples]") {
   const col::test::TempDir directory;
   std::filesystem::create_directory(directory / "taken");
-  std::filesystem::create_directory(directory / "taken/full");  // rename cannot replace a folder that is not empty
-  for (const std::string& path : {directory / "absent/a.model", directory / "taken"}) {
-    std::string text;
-    try {
-      digits::save_checkpoint(some_state(), path);
-    } catch (const std::runtime_error& error) {
-      text = error.what();
-    }
-    CHECK(missing(text, {"'" + path + "'", "--model"}) == "");
+  std::filesystem::create_symlink("absent/a.model", directory / "homeless");
+  std::filesystem::create_symlink("loop", directory / "loop");
+  for (const std::string& path :
+       {directory / "absent/a.model", directory / "taken", directory / "homeless", directory / "loop"}) {
+    CHECK(missing(refusal_to_write(path), {"'" + path + "'", "--model"}) == "");
   }
-  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 3);
+}
+
+TEST_CASE("checkpoint: what is no regular file is refused and stays what it is", "[examples]") {
+  const col::test::TempDir directory;
+  REQUIRE(::mkfifo((directory / "pipe").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", directory / "link");
+  for (const std::string& path : {directory / "pipe", directory / "link"}) {
+    CHECK(missing(refusal_to_write(path),
+                  {"'" + path + "' exists and is not a regular file", "--model", "--no-save"}) == "");
+  }
+  CHECK(std::filesystem::is_fifo(std::filesystem::symlink_status(directory / "pipe")));
+  CHECK(std::filesystem::is_symlink(directory / "link"));
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
+}
+
+TEST_CASE("checkpoint: saving through links writes what they point to and keeps them", "[examples]") {
+  const col::test::TempDir directory;
+  std::filesystem::create_directory(directory / "folder");
+  std::filesystem::create_symlink("second", directory / "first");
+  std::filesystem::create_symlink(directory / "folder/a.model", directory / "second");
+  for (const std::string before : {"nothing", "a file"}) {
+    INFO("the links point to " << before);
+    digits::save_checkpoint(some_state(), directory / "first");
+    CHECK(std::filesystem::is_symlink(directory / "first"));
+    CHECK(std::filesystem::is_symlink(directory / "second"));
+    CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(directory / "folder/a.model")));
+    CHECK(refusal(directory / "folder/a.model").empty());
+    write(directory / "folder/a.model", "old");
+  }
+  CHECK(std::distance(std::filesystem::directory_iterator(directory / "folder"), {}) == 1);
 }
 
 TEST_CASE("checkpoint: a file cut short anywhere is refused", "[examples]") {
@@ -110,7 +156,7 @@ TEST_CASE("checkpoint: a changed bit anywhere is refused", "[examples]") {
 TEST_CASE("checkpoint: what is no checkpoint of this program's model is refused with its reason", "[examples]") {
   const col::test::TempDir directory;
   write(directory / "text", "col is not a model\n");
-  CHECK(missing(refusal(directory / "text"), {"is not a checkpoint of digits_trainer"}) == "");
+  CHECK(missing(refusal(directory / "text"), {"is not a checkpoint of digits_trainer; --resume"}) == "");
   CHECK(missing(refusal(directory / "absent"), {"No such file"}) == "");
   CHECK(missing(refusal(directory.path()), {"is a directory"}) == "");
 

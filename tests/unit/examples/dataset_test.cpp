@@ -74,7 +74,7 @@ TEST_CASE("dataset: pixels are scaled to -1..1, with and without a carriage retu
 TEST_CASE("dataset: a malformed row names the line and what was expected", "[examples]") {
   const std::string good = row(8, "3") + "\n";
   CHECK(complaint(good).empty());
-  CHECK(complaint("") == "digits.csv: holds no image");
+  CHECK(complaint("") == "digits.csv: holds no image; --data takes a CSV file with 65 values a line");
   CHECK(complaint(good + "1,2\n") == "digits.csv:2: expected 65 values (64 pixels 0..16 and a label 0..9), found 2");
   CHECK(complaint(good + good + row(8, "3,1")) ==
         "digits.csv:3: expected 65 values (64 pixels 0..16 and a label 0..9), found more");

@@ -7,9 +7,10 @@
 // end with an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of
 // a group must call the same collectives in the same order with equal op, count, dtype and root.
 //
-// Errors common to all: invalid_argument (before any data moves; the group stays usable), not_initialized, mismatch,
-// timeout, peer_lost, aborted. After one of the last four the group is broken: outputs hold unspecified values, inputs
-// are intact, later calls throw aborted naming the first cause; destroy the group and create it anew.
+// Errors common to all: invalid_argument and not_initialized, before any data moves: the group stays usable. Then
+// mismatch, timeout, peer_lost, aborted, resource, io, internal: after one of these the group is broken, outputs hold
+// unspecified values, inputs are intact, and later calls throw aborted naming the first cause; destroy the group and
+// create it anew.
 //
 // Thread safety: different groups may be used from different threads at once. One group used by two threads at once is
 // an error (invalid_argument), not a race.
@@ -38,7 +39,7 @@ class Context;
 
 // Per-call options; write what differs: {.op = ReduceOp::max, .root = 2}.
 struct Options {
-  std::string_view group = "default";  // free functions only
+  std::string_view group = "default";  // free functions; a method refuses another group's name
   Op op = ReduceOp::sum;               // reductions
   int root = 0;                        // rooted collectives
   std::string_view algorithm = {};     // empty: choose; else the name of a native entry of the backend

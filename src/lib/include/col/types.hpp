@@ -1,6 +1,10 @@
 // Element types, reduction operators and tensor views.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "col needs C++20: compile with -std=c++20"
+#endif
+
 #include <chrono>
 #include <compare>
 #include <concepts>
@@ -70,11 +74,15 @@ constexpr bool is_integer_element =
 
 // The C++ types that have a DType: integers of 1, 4 or 8 bytes (bool and the character types excepted), std::byte
 // (uint8), col::float16, col::bfloat16, float and double. A view of anything else does not compile.
+//
+// Formatted by hand: clang-format 14 does not know concepts.
+// clang-format off
 template <class T>
-concept TensorElement = detail::is_integer_element<std::remove_cv_t<T>> ||
-                        std::same_as<std::remove_cv_t<T>, std::byte> || std::same_as<std::remove_cv_t<T>, float16> ||
-                        std::same_as<std::remove_cv_t<T>, bfloat16> || std::same_as < std::remove_cv_t<T>,
-float > || std::same_as<std::remove_cv_t<T>, double>;
+concept TensorElement =
+    detail::is_integer_element<std::remove_cv_t<T>> || std::same_as<std::remove_cv_t<T>, std::byte> ||
+    std::same_as<std::remove_cv_t<T>, float16> || std::same_as<std::remove_cv_t<T>, bfloat16> ||
+    std::same_as<std::remove_cv_t<T>, float> || std::same_as<std::remove_cv_t<T>, double>;
+// clang-format on
 
 // The DType of a C++ element type.
 template <TensorElement T>
@@ -187,7 +195,7 @@ COL_EXPORT Device device_from_dlpack(int device_type, int device_id);
 }  // namespace detail
 
 // A contiguous array of `count` elements that somebody else owns. The memory must stay valid and, for an input,
-// unchanged until the call (or the Work) that uses it has ended.
+// unchanged until the call that uses it has ended.
 struct TensorView {
   void* data = nullptr;
   std::size_t count = 0;  // elements
