@@ -23,6 +23,9 @@ using std::chrono::milliseconds;
 constexpr Duration kVotingTime = milliseconds(300);
 // A refusal that is older than a new attempt is taken away by rank 0 when it starts anew. It gets this long for it.
 constexpr Duration kStaleRefusal = milliseconds(300);
+// When a rank that waits first looks who else has come, and the longest time between looks.
+constexpr Duration kFirstLook = milliseconds(100);
+constexpr Duration kLongestLookInterval = std::chrono::seconds(5);
 // More members than this are not looked for, whatever a rank claims.
 constexpr int kMaxVoters = 4096;
 
@@ -43,7 +46,12 @@ std::string roster_key(std::uint64_t token) {
 class Attempt {
  public:
   Attempt(std::string_view group, const Member& self, Store& scope, WaitContext& wait)
-      : group_(group), self_(self), scope_(scope), wait_(wait), started_(Deadline::Clock::now()) {}
+      : group_(group),
+        self_(self),
+        scope_(scope),
+        wait_(wait),
+        started_(Deadline::Clock::now()),
+        next_look_(started_ + kFirstLook) {}
 
   Roster run();
   void withdraw() noexcept;
@@ -59,14 +67,18 @@ class Attempt {
   void doze(const std::string& key);
   Roster welcome(std::string_view answer);
   std::vector<int> missing() const;
+  void look_around();
+  void describe_missing();
 
   std::string_view group_;
   const Member& self_;
   Store& scope_;
   WaitContext& wait_;
   Deadline::Clock::time_point started_;
-  std::map<int, Member> members_;  // those that rank 0 has read, or that a follower has seen at its deadline
+  std::map<int, Member> members_;  // those that have been seen
   bool announced_ = false;
+  Deadline::Clock::time_point next_look_;
+  Duration look_interval_ = kFirstLook;
 };
 
 // An announcement may be replaced when its process has left it behind: this process in an earlier attempt, or one that
@@ -151,8 +163,7 @@ Roster Attempt::lead() {
     if (std::any_of(members_.begin(), members_.end(), [&](const auto& m) { return !agree(self_, m.second); })) refuse();
     const std::vector<int> absent = missing();
     if (absent.empty() && still_there()) break;
-    wait_.describe(fmt::format("{} {} to join group '{}'", absent.size() == 1 ? "rank" : "ranks",
-                               fmt::join(absent, ", "), group_));
+    describe_missing();
     wait_.check();
     if (!absent.empty()) doze(member_key(absent.front()));
   }
@@ -192,21 +203,32 @@ void Attempt::refuse() {
   throw error;
 }
 
+// Who is missing matters only when this rank gives up. But it cannot look then alone: those who give up at the same
+// time are just leaving. Whoever was there once has come.
+void Attempt::look_around() {
+  const auto now = Deadline::Clock::now();
+  if (now < next_look_ && !wait_.deadline().expired()) return;
+  next_look_ = now + look_interval_;
+  look_interval_ = std::min(2 * look_interval_, kLongestLookInterval);
+  members_.emplace(self_.peer.rank, self_);
+  collect(self_.world_size);
+  describe_missing();
+}
+
+void Attempt::describe_missing() {
+  const std::vector<int> absent = missing();
+  wait_.describe(absent.empty() ? fmt::format("rank 0 to answer the ranks of group '{}'", group_)
+                                : fmt::format("{} {} to join group '{}'", absent.size() == 1 ? "rank" : "ranks",
+                                              fmt::join(absent, ", "), group_));
+}
+
 Roster Attempt::follow() {
   const std::string key = answer_key(self_.nonce);
   for (;;) {
     std::optional<std::string> answer = scope_.get(key);
     if (!answer && Deadline::Clock::now() - started_ > kStaleRefusal) answer = scope_.get(kRefused);
     if (answer) return welcome(*answer);
-    if (wait_.deadline().expired()) {  // who is missing matters now, and not before
-      members_.emplace(self_.peer.rank, self_);
-      collect(self_.world_size);
-    }
-    const std::vector<int> absent = missing();
-    const bool all_here = absent.empty();
-    wait_.describe(members_.empty() ? fmt::format("the ranks of group '{}'", group_)
-                                    : fmt::format("{} {} to join group '{}'", absent.size() < 2 ? "rank" : "ranks",
-                                                  all_here ? "0" : fmt::format("{}", fmt::join(absent, ", ")), group_));
+    look_around();
     wait_.check();
     doze(key);
   }
