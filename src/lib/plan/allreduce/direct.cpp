@@ -1,0 +1,71 @@
+// Direct allreduce: every block straight to the rank that adds it up, and straight back to all.
+//
+// Rank b is responsible for block b. In the first round everybody sends it theirs; it folds what it got in rank order.
+// In the second it sends the complete block to everybody. Two rounds whatever the number of ranks, all messages of a
+// round under way at once.
+//
+//   4 ranks, what each one sends:
+//     round   rank 0           rank 1           rank 2           rank 3
+//       0     1→1 2→2 3→3      0→0 2→2 3→3      0→0 1→1 3→3      0→0 1→1 2→2       block→rank, bare
+//       1     0→1,2,3          1→0,2,3          2→0,1,3          3→0,1,2           complete
+//
+// Steps: 2, of p-1 messages each. Bytes on the wire, per rank: 2n(p-1)/p, the least possible. Cost, with one port:
+// 2(p-1)a + 2fnb + fng, f = (p-1)/p, if its messages happen to take turns. Wins: links that carry many messages at once
+// (shared memory, a full crossbar), and wherever a result must not depend on the algorithm: it adds in rank order.
+// Limits: any p; p-1 connections per rank at once; scratch of n.
+// Source: the pairwise exchange of R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+// operations in MPICH, IJHPCA 19(1), 2005, in one step.
+// Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
+#include "plan/allreduce/rank_order.hpp"
+#include "plan/blocks.hpp"
+#include "plan/builders.hpp"
+#include "plan/support.hpp"
+
+namespace col::plan::allreduce {
+namespace {
+
+struct Direct {
+  PlanRequest request;
+  Blocks blocks;
+  RankOrderFold fold;
+
+  void operator()(std::size_t index, Round& round) const {
+    // Each rank begins with its right neighbour, so that nobody is everybody's first.
+    for (int distance = 1; distance < request.size; ++distance) {
+      const int to = shifted(request.rank, distance, request.size);
+      const int from = shifted(request.rank, -distance, request.size);
+      if (index == 0) {
+        round.send(to, blocks.slice(Buffer::input, static_cast<std::size_t>(to)));
+        round.recv(from, fold.slot(from));
+      } else {
+        round.send(to, fold.result);
+        round.recv(from, blocks.slice(Buffer::output, static_cast<std::size_t>(from)));
+      }
+    }
+    if (index == 0) fold(round);
+  }
+};
+
+Plan build(const PlanRequest& request) {
+  if (request.size == 1) return alone(request);
+  const Blocks blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size));
+  const auto mine = static_cast<std::size_t>(request.rank);
+  Scratch scratch;
+  const RankOrderFold fold =
+      fold_in_rank_order(request, blocks.slice(Buffer::input, mine), blocks.slice(Buffer::output, mine), scratch);
+  return make_plan(2, scratch, Direct{.request = request, .blocks = blocks, .fold = fold});
+}
+
+}  // namespace
+
+constinit const Algorithm direct = {
+    .collective = Collective::allreduce,
+    .name = "direct",
+    .summary = "every block straight to its rank and back to all, in two rounds; in rank order, for crossbars",
+    .order = FoldOrder::rank_order,
+    .parameters = "",
+    .refuse = never_refuses,
+    .build = build,
+};
+
+}  // namespace col::plan::allreduce

@@ -1,0 +1,59 @@
+// One-shot allreduce: everyone sends everything to everyone, and each rank adds it all up by itself.
+//
+//   4 ranks, what each one holds:
+//     before   rank 0: 0         rank 1: 1         rank 2: 2         rank 3: 3
+//     after    ((0+1)+2)+3       ((0+1)+2)+3       ((0+1)+2)+3       ((0+1)+2)+3       one round, 12 messages
+//
+// The fold is in rank order, so all ranks get equal bits although nobody is told the result. In place, the last
+// addition waits for a second, local round: until then the memory of the result is being sent.
+//
+// Steps: 1, of p-1 messages. Bytes on the wire, per rank: n(p-1). Cost, with one port: (p-1)(a + nb + ng); where the
+// messages go at once, a + (p-1)(nb + ng). Wins: a few elements among few ranks, where one latency is all that counts.
+// Limits: any p; scratch of n(p-1).
+// Source: the all-to-all broadcast of V. Kumar, A. Grama, A. Gupta, G. Karypis: Introduction to parallel computing,
+// 1994, ch. 3, with a local sum. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
+#include "plan/allreduce/rank_order.hpp"
+#include "plan/builders.hpp"
+#include "plan/support.hpp"
+
+namespace col::plan::allreduce {
+namespace {
+
+struct OneShot {
+  PlanRequest request;
+  RankOrderFold fold;
+
+  void operator()(std::size_t index, Round& round) const {
+    const int last = request.size - 1;
+    if (index == 1) return fold.step(last, round);
+    for (int distance = 1; distance <= last; ++distance) {
+      const int from = shifted(request.rank, -distance, request.size);
+      round.send(shifted(request.rank, distance, request.size), fold.own);
+      round.recv(from, fold.slot(from));
+    }
+    for (int i = 1; i < last; ++i) fold.step(i, round);
+    if (!request.in_place) fold.step(last, round);
+  }
+};
+
+Plan build(const PlanRequest& request) {
+  if (request.size == 1) return alone(request);
+  Scratch scratch;
+  const RankOrderFold fold =
+      fold_in_rank_order(request, {Buffer::input, 0, request.count}, {Buffer::output, 0, request.count}, scratch);
+  return make_plan(request.in_place ? 2 : 1, scratch, OneShot{.request = request, .fold = fold});
+}
+
+}  // namespace
+
+constinit const Algorithm one_shot = {
+    .collective = Collective::allreduce,
+    .name = "one_shot",
+    .summary = "everything to everyone in one round, each adds in rank order; for a few elements and few ranks",
+    .order = FoldOrder::rank_order,
+    .parameters = "",
+    .refuse = never_refuses,
+    .build = build,
+};
+
+}  // namespace col::plan::allreduce

@@ -1,0 +1,55 @@
+// The strict left fold ((x0 op x1) op x2) … of what all ranks contribute to one slice, for a rank that has it all.
+#pragma once
+
+#include <cstddef>
+
+#include "plan/support.hpp"
+
+namespace col::plan::allreduce {
+
+struct RankOrderFold {
+  int rank = 0, size = 1;
+  bool widens = false, in_place = false;
+  Slice own;      // what this rank contributes
+  Slice others;   // what the other ranks do, one after the other in rank order
+  Slice partial;  // used when the result cannot hold what is not complete
+  Slice result;
+
+  // Where the contribution of `peer`, another rank, is received.
+  Slice slot(int peer) const noexcept {
+    return others.part(static_cast<std::size_t>(peer < rank ? peer : peer - 1) * own.count, own.count);
+  }
+
+  // Combines x0 … x(i-1), which step i-1 left, with xi; the last step also converts. Requires: 1 <= i < size.
+  void step(int i, Round& round) const {
+    // In place, the result's memory is still to be read as `own`, by the last step at the latest.
+    const Slice sum = widens || in_place ? partial : result;
+    const bool complete = i == size - 1;
+    const Slice to = complete && !widens ? result : sum;
+    round.reduce(to, i == 1 ? contribution(0) : sum, contribution(i));
+    if (complete) round.convert(result, to);
+  }
+  // All steps.
+  void operator()(Round& round) const {
+    for (int i = 1; i < size; ++i) step(i, round);
+  }
+
+ private:
+  Slice contribution(int of) const noexcept { return of == rank ? own : slot(of); }
+};
+
+// The fold of `own` into `result` in a rank's plan, with what it needs of scratch.
+inline RankOrderFold fold_in_rank_order(const PlanRequest& request, Slice own, Slice result, Scratch& scratch) {
+  RankOrderFold fold;
+  fold.rank = request.rank;
+  fold.size = request.size;
+  fold.widens = request.widens;
+  fold.in_place = request.in_place;
+  fold.own = own;
+  fold.result = result;
+  fold.others = scratch.take(raw_buffer(request), own.count * static_cast<std::size_t>(request.size - 1));
+  if (request.widens || request.in_place) fold.partial = scratch.take(Buffer::wide, own.count);
+  return fold;
+}
+
+}  // namespace col::plan::allreduce

@@ -1,0 +1,82 @@
+// Linear reduce: every rank sends its input to the root, which folds them in rank order.
+//
+// While one contribution arrives, the root adds the one before it. Rank 0's is what the sum starts from, wherever the
+// root is, so that the result is ((x0 op x1) op x2) op … for every root.
+//
+//   4 ranks, root 2:
+//     round   arrives at rank 2   rank 2 adds
+//       0     x0
+//       1     x1
+//       2     x3                  s = x0 + x1, s = s + x2 (its own)
+//       3                         s = s + x3
+//
+// Steps: p-1 messages one after the other. Bytes on the wire: n(p-1), all into the root's port.
+// Cost: (p-1)(a + nb) + ng when adding is faster than receiving.
+// Wins: two or three ranks; a result that must not depend on the algorithm. Limits: none; any p, any root, any
+// operator. Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice,
+// and experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/builders.hpp"
+#include "plan/support.hpp"
+
+namespace col::plan::reduce {
+namespace {
+
+struct Linear {
+  PlanRequest request;
+  Slice sum;
+  Slice first;       // rank 0's contribution
+  Slice landing[2];  // the others', by parity of the round: one is added while the next arrives
+
+  // The root's rounds: the contribution of `arriving` travels, that of the rank before it is added.
+  int rank_in_round(int index) const { return index < request.root ? index : index + 1; }
+
+  void add(int rank, const Slice& contribution, Round& round) const {
+    if (rank > 0) round.reduce(sum, rank == 1 ? first : sum, contribution);
+  }
+
+  void operator()(std::size_t index, Round& round) const {
+    const Slice input{Buffer::input, 0, request.count};
+    if (request.rank != request.root) return round.send(request.root, input);
+    const int k = static_cast<int>(index);
+    if (k < request.size - 1) {
+      const int arriving = rank_in_round(k);
+      round.recv(arriving, arriving == 0 ? first : landing[k % 2]);
+    }
+    if (k == 0) return;
+    const int arrived = rank_in_round(k - 1);
+    add(arrived, landing[(k - 1) % 2], round);
+    if (arrived + 1 == request.root) add(request.root, input, round);
+    if (k == request.size - 1) round.convert({Buffer::output, 0, request.count}, sum);
+  }
+};
+
+Plan build(const PlanRequest& request) {
+  if (request.size == 1) return alone(request);
+  Linear linear{.request = request, .sum = {}, .first = {}, .landing = {}};
+  if (request.rank != request.root) return make_plan(1, {}, linear);
+  Scratch scratch;
+  // In place, the root's own input lies where the result goes, until its turn comes.
+  const bool sum_in_output = !request.widens && (!request.in_place || request.root == 0);
+  linear.sum = sum_in_output ? Slice{Buffer::output, 0, request.count} : scratch.take(Buffer::wide, request.count);
+  if (request.root == 0) {
+    linear.first = {Buffer::input, 0, request.count};
+  } else {
+    linear.first = raw_buffer(request) == Buffer::wide ? linear.sum : scratch.take(Buffer::scratch, request.count);
+  }
+  for (Slice& landing : linear.landing) landing = scratch.take(raw_buffer(request), request.count);
+  return make_plan(static_cast<std::size_t>(request.size), scratch, linear);
+}
+
+}  // namespace
+
+constinit const Algorithm linear = {
+    .collective = Collective::reduce,
+    .name = "linear",
+    .summary = "the root adds every rank's input in rank order; for very few ranks",
+    .order = FoldOrder::rank_order,
+    .parameters = "",
+    .refuse = never_refuses,
+    .build = build,
+};
+
+}  // namespace col::plan::reduce

@@ -1,0 +1,45 @@
+// Linear scatter: the root sends every rank its block. Serves scatterv too.
+//
+//   4 ranks, root 0, blocks that are sent:
+//     round   rank 0                   rank 1   rank 2   rank 3
+//       0     1 -> 1, 2 -> 2, 3 -> 3
+//
+// Steps: 1, of p-1 messages. Bytes on the wire: n(p-1)/p for n bytes in all, each block once. Cost: (p-1)a + fnb,
+// f = (p-1)/p.
+// Wins: long blocks, since none travels twice; blocks of differing length. Limits: none; any p, any root.
+// Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
+// experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/blocks.hpp"
+#include "plan/builders.hpp"
+#include "plan/support.hpp"
+
+namespace col::plan::scatter {
+namespace {
+
+Plan build(const PlanRequest& request) {
+  return make_plan(1, {}, [request](std::size_t, Round& round) {
+    const Slice output{Buffer::output, 0, request.count};
+    if (request.rank != request.root) return round.recv(request.root, output);
+    const Blocks blocks = Blocks::of_input(request);
+    const auto block = [&blocks](int rank) { return blocks.slice(Buffer::input, static_cast<std::size_t>(rank)); };
+    for (int by = 1; by < request.size; ++by) {
+      const int rank = shifted(request.root, by, request.size);
+      round.send(rank, block(rank));
+    }
+    if (!request.in_place) round.copy(output, block(request.root));
+  });
+}
+
+}  // namespace
+
+constinit const Algorithm linear = {
+    .collective = Collective::scatter,
+    .name = "linear",
+    .summary = "the root sends to every rank; for long blocks and for scatterv",
+    .order = FoldOrder::rank_order,
+    .parameters = "",
+    .refuse = never_refuses,
+    .build = build,
+};
+
+}  // namespace col::plan::scatter

@@ -1,0 +1,83 @@
+// Small things that builders share.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <col/plan.hpp>
+
+namespace col::plan {
+
+// For algorithms that serve every request of their collective.
+inline std::optional<std::string> never_refuses(const PlanRequest&) {
+  return std::nullopt;
+}
+
+// (rank + by) mod size, for any `by`.
+constexpr int shifted(int rank, int by, int size) noexcept {
+  const int moved = (rank + by) % size;
+  return moved < 0 ? moved + size : moved;
+}
+
+// ceil(log2(n)) and floor(log2(n)). Require: n >= 1.
+constexpr int ceil_log2(int n) noexcept {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
+constexpr int floor_log2(int n) noexcept {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1;
+}
+
+// The type of another rank's bare input, as it arrives: where it is received.
+constexpr Buffer raw_buffer(const PlanRequest& request) noexcept {
+  return request.widens && !request.wide_input ? Buffer::scratch : Buffer::wide;
+}
+
+// Elements of scratch and wide that a plan hands out, one region after the other.
+class Scratch {
+ public:
+  Slice take(Buffer buffer, std::size_t count) noexcept {
+    std::size_t& used = buffer == Buffer::wide ? wide_ : scratch_;
+    const Slice slice{buffer, used, count};
+    used += count;
+    return slice;
+  }
+  std::size_t scratch() const noexcept { return scratch_; }
+  std::size_t wide() const noexcept { return wide_; }
+
+ private:
+  std::size_t scratch_ = 0, wide_ = 0;
+};
+
+// A plan made of a scratch layout and a function object; `generate(index, round)`.
+template <class Generate>
+Plan make_plan(std::size_t rounds, const Scratch& scratch, Generate generate) {
+  return {.rounds = rounds, .scratch = scratch.scratch(), .wide = scratch.wide(), .generate = std::move(generate)};
+}
+
+// The plan of a reduction in a group of one: the only contribution is the result.
+inline Plan alone(const PlanRequest& request) {
+  return {.rounds = 1, .generate = [count = request.count](std::size_t, Round& round) {
+            round.convert({Buffer::output, 0, count}, {Buffer::input, 0, count});
+          }};
+}
+
+// `first`, then `second`. They share their scratch: nothing in it survives from one to the other.
+inline Plan then(Plan first, Plan second) {
+  Plan both;
+  both.rounds = first.rounds + second.rounds;
+  both.scratch = std::max(first.scratch, second.scratch);
+  both.wide = std::max(first.wide, second.wide);
+  both.generate = [first = std::move(first), second = std::move(second)](std::size_t index, Round& round) {
+    if (index < first.rounds)
+      first.generate(index, round);
+    else
+      second.generate(index - first.rounds, round);
+  };
+  return both;
+}
+
+}  // namespace col::plan
