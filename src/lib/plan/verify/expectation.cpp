@@ -1,0 +1,164 @@
+#include "plan/verify/expectation.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/blocks.hpp"
+
+namespace col::plan::symbolic {
+namespace {
+
+class Check {
+ public:
+  Check(const PlanProblem& problem, const Symbols& symbols, const Machine& machine)
+      : problem_(problem), symbols_(symbols), machine_(machine) {}
+
+  FoldOrder order() const noexcept { return order_; }
+
+  // The rank's output is the reduction of ranks [first, last), from element `index` of their inputs.
+  void reduced(int rank, int first, int last, std::size_t index) {
+    const Slice output = output_of(rank);
+    if (output.empty()) return;
+    machine_.memory(rank).read(output, pieces_);
+    std::size_t offset = 0;
+    for (const Piece& piece : pieces_) {
+      const Slice slice = output.part(offset, piece.count);
+      check_set(rank, slice, piece);
+      if (!symbols_.holds_once(piece.node, first, last)) fail(rank, slice, symbols_.complaint(piece.node, first, last));
+      if (piece.index != index + offset)
+        fail(rank, slice,
+             fmt::format("holds the reduction of element {} and not of element {}", piece.index, index + offset));
+      if (!symbols_.is_finished(piece.node)) fail(rank, slice, "the result is complete but was not converted");
+      order_ = std::min(order_, symbols_.order(piece.node));
+      offset += piece.count;
+    }
+  }
+
+  // `slice` of the rank's output is what `source` put in, from element `index` of it.
+  void moved(int rank, const Slice& slice, int source, std::size_t index) {
+    if (slice.empty()) return;
+    machine_.memory(rank).read(slice, pieces_);
+    std::size_t offset = 0;
+    for (const Piece& piece : pieces_) {
+      const Slice part = slice.part(offset, piece.count);
+      check_set(rank, part, piece);
+      if (piece.node != symbols_.leaf(source) || piece.index != index + offset)
+        fail(rank, part,
+             fmt::format("holds {} from element {} and not rank {}'s data from element {}",
+                         symbols_.describe(piece.node), piece.index, source, index + offset));
+      offset += piece.count;
+    }
+  }
+
+  // All ranks combined in one order: theirs are the same bits.
+  void equal_on_all_ranks() {
+    const Slice output = output_of(0);
+    if (output.empty()) return;
+    std::vector<Piece> first;
+    machine_.memory(0).read(output, first);
+    for (int rank = 1; rank < problem_.size(); ++rank) {
+      machine_.memory(rank).read(output, pieces_);
+      // Neighbouring pieces differ, so equal contents are equal pieces.
+      std::size_t offset = 0;
+      for (std::size_t i = 0; i < pieces_.size(); ++i) {
+        const Piece& piece = pieces_[i];
+        if (piece.node != first[i].node)
+          fail(rank, output.part(offset, piece.count),
+               "the contributions are combined in another order than on rank 0");
+        if (piece.count != first[i].count)
+          fail(rank, output.part(offset + std::min(piece.count, first[i].count), 1),
+               "the contributions are combined in another order than on rank 0");
+        offset += piece.count;
+      }
+    }
+  }
+
+  // Every rank knows of every other that it has entered.
+  void all_entered(int rank) const {
+    for (int other = 0; other < problem_.size(); ++other) {
+      if (machine_.entered(rank).contains(other)) continue;
+      throw Fault{rank, machine_.rounds(rank),
+                  fmt::format("after the last round, rank {}: leaves the barrier and cannot know that rank {} has "
+                              "entered",
+                              rank, other)};
+    }
+  }
+
+  Slice output_of(int rank) const { return {Buffer::output, 0, machine_.memory(rank).count(Buffer::output)}; }
+
+ private:
+  void check_set(int rank, const Slice& slice, const Piece& piece) const {
+    if (piece.node == kUnset) fail(rank, slice, "was never written");
+  }
+  [[noreturn]] void fail(int rank, const Slice& slice, const std::string& what) const {
+    throw Fault{rank, machine_.rounds(rank),
+                fmt::format("after the last round, rank {}, {}: {}", rank, describe(slice), what)};
+  }
+
+  const PlanProblem& problem_;
+  const Symbols& symbols_;
+  const Machine& machine_;
+  FoldOrder order_ = FoldOrder::rank_order;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, const Machine& machine) {
+  Check check(problem, symbols, machine);
+  const int size = problem.size();
+  const int root = problem.spec().root;
+  for (int rank = 0; rank < size; ++rank) {
+    const PlanRequest request = problem.request(rank);
+    const auto own = static_cast<std::size_t>(rank);
+    switch (request.collective) {
+      case Collective::allreduce:
+      case Collective::reduce:  // no output but on the root
+        check.reduced(rank, 0, size, 0);
+        break;
+      case Collective::reduce_scatter:
+      case Collective::reduce_scatterv:
+        check.reduced(rank, 0, size, Blocks::of_input(request).offset(own));
+        break;
+      case Collective::scan:
+        check.reduced(rank, 0, rank + 1, 0);
+        break;
+      case Collective::exscan:
+        if (rank > 0) check.reduced(rank, 0, rank, 0);
+        break;
+      case Collective::broadcast:
+        check.moved(rank, check.output_of(rank), root, 0);
+        break;
+      case Collective::scatter:
+      case Collective::scatterv:
+        check.moved(rank, check.output_of(rank), root, Blocks::of_input(problem.request(root)).offset(own));
+        break;
+      case Collective::gather:
+      case Collective::gatherv:
+        if (rank != root) break;
+        [[fallthrough]];
+      case Collective::allgather:
+      case Collective::allgatherv:
+        for (int source = 0; source < size; ++source)
+          check.moved(rank, Blocks::of_output(request).slice(Buffer::output, static_cast<std::size_t>(source)), source,
+                      0);
+        break;
+      case Collective::alltoall:
+      case Collective::alltoallv:
+        for (int source = 0; source < size; ++source)
+          check.moved(rank, Blocks::of_output(request).slice(Buffer::output, static_cast<std::size_t>(source)), source,
+                      Blocks::of_input(problem.request(source)).offset(own));
+        break;
+      case Collective::barrier:
+        check.all_entered(rank);
+        break;
+      default:
+        break;
+    }
+  }
+  if (problem.spec().collective == Collective::allreduce) check.equal_on_all_ranks();
+  return check.order();
+}
+
+}  // namespace col::plan::symbolic
