@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <col/types.hpp>
 
@@ -75,5 +76,19 @@ void store(std::byte* data, std::size_t index, typename Element<kDType>::Compute
 // narrower operands would be promoted to a signed int.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+
+template <DType kDType>
+constexpr bool is_integer = std::is_integral_v<typename Element<kDType>::Compute>;
+
+// Calls function(std::integral_constant<DType, d>) for the d that equals `dtype`; false outside the enumeration.
+template <class Function>
+bool dispatch(DType dtype, Function&& function) {
+  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return ((static_cast<std::size_t>(dtype) == kIndex &&
+             (function(std::integral_constant<DType, static_cast<DType>(kIndex)>{}), true)) ||
+            ...);
+  }
+  (std::make_index_sequence<kDTypeCount>{});
+}
 
 }  // namespace col::core

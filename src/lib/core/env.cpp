@@ -40,6 +40,26 @@ constexpr std::array kTable = {
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
+    Variable{"COL_ALGORITHM", "collective:algorithm, comma-separated", "chosen by table",
+             "Which algorithm runs a collective: `allreduce:ring,broadcast:knomial:radix=8`, or a plan of your own: "
+             "`allreduce:file:my.json`.",
+             false},
+    Variable{"COL_SELECTION", "path", "the built-in table",
+             "A table of rules by which algorithms are chosen (docs/selection.md).", false},
+    Variable{
+        "COL_NUMERICS", "fast | strict | deterministic", "fast",
+        "`strict` takes no algorithm of a backend that rounds more than once or may lose a NaN; `deterministic` only "
+        "those that combine every element in rank order.",
+        false},
+    Variable{"COL_CHECK", "lazy | strict", "lazy",
+             "`strict` compares every collective call with the other ranks' before any data moves; slow.", false},
+    Variable{"COL_PROGRESS", "calls | thread", "calls",
+             "When asynchronous operations move on: inside calls on their group, or in a thread of their own too.",
+             false},
+    Variable{
+        "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N", "none",
+        "For drills: what happens to one rank at one step of one collective, for example `kill:rank=2,op=17,step=3`.",
+        false},
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
              "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
     Variable{"COL_GROUP_NAME", "text", "no group is adopted",

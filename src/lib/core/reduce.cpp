@@ -1,12 +1,10 @@
 #include "core/reduce.hpp"
 
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -15,70 +13,13 @@
 #include <col/error.hpp>
 
 #include "core/element.hpp"
+#include "core/half_kernels.hpp"
+#include "core/mixed.hpp"
+#include "core/operators.hpp"
 
 namespace col::core {
 
 namespace {
-
-// ---- Operators on two elements --------------------------------------------------------------------------------------
-
-struct Sum {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(static_cast<Wrapping<T>>(left) + static_cast<Wrapping<T>>(right));
-    } else {
-      return left + right;
-    }
-  }
-};
-
-struct Product {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(static_cast<Wrapping<T>>(left) * static_cast<Wrapping<T>>(right));
-    } else {
-      return left * right;
-    }
-  }
-};
-
-// x != x holds for NaN alone. A NaN on the right is taken because the comparison with it is false.
-struct Min {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    return ((left < right) | (left != left)) ? left : right;
-  }
-};
-
-struct Max {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    return ((left > right) | (left != left)) ? left : right;
-  }
-};
-
-struct BitAnd {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    return static_cast<T>(left & right);
-  }
-};
-
-struct BitOr {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    return static_cast<T>(left | right);
-  }
-};
-
-struct BitXor {
-  template <class T>
-  static T apply(T left, T right) noexcept {
-    return static_cast<T>(left ^ right);
-  }
-};
 
 // ---- Loops ----------------------------------------------------------------------------------------------------------
 
@@ -98,20 +39,6 @@ void reduce_loop(const std::byte* left, const std::byte* right, std::byte* resul
   }
 }
 
-// Calls function(std::integral_constant<DType, d>) for the d that equals `dtype`; false outside the enumeration.
-template <class Function>
-bool dispatch(DType dtype, Function&& function) {
-  return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    return ((static_cast<std::size_t>(dtype) == kIndex &&
-             (function(std::integral_constant<DType, static_cast<DType>(kIndex)>{}), true)) ||
-            ...);
-  }
-  (std::make_index_sequence<kDTypeCount>{});
-}
-
-template <DType kDType>
-constexpr bool is_integer = std::is_integral_v<typename Element<kDType>::Compute>;
-
 using KernelRow = std::array<ReduceKernel, kDTypeCount>;
 
 template <class Operator, bool kIntegersOnly = false>
@@ -119,7 +46,7 @@ constexpr KernelRow kernel_row() {
   KernelRow row{};
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     const auto fill = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-      if constexpr (is_integer<kDType> || !kIntegersOnly)
+      if constexpr (is_integer<kDType> || !(kIntegersOnly || is_half(kDType)))
         row[static_cast<std::size_t>(kDType)] = &reduce_loop<Operator, kDType>;
     };
     (fill(std::integral_constant<DType, static_cast<DType>(kIndex)>{}), ...);
@@ -128,7 +55,7 @@ constexpr KernelRow kernel_row() {
   return row;
 }
 
-// By ReduceOp, then DType; null where the operator is not defined.
+// By ReduceOp, then DType; null where the operator is not defined, and for 16-bit floats, which have their own table.
 constexpr std::array<KernelRow, kReduceOpCount> kKernels = {
     kernel_row<Sum>(), kernel_row<Product>(),      kernel_row<Min>(),         kernel_row<Max>(),
     kernel_row<Sum>(), kernel_row<BitAnd, true>(), kernel_row<BitOr, true>(), kernel_row<BitXor, true>()};
@@ -136,57 +63,8 @@ constexpr std::array<KernelRow, kReduceOpCount> kKernels = {
 ReduceKernel find_kernel(ReduceOp op, DType dtype) noexcept {
   const auto row = static_cast<std::size_t>(op);
   const auto column = static_cast<std::size_t>(dtype);
+  if (row < kKernels.size() && is_half(dtype)) return half_kernels(dtype).reduce(op, {});
   return row < kKernels.size() && column < kDTypeCount ? kKernels[row][column] : nullptr;
-}
-
-[[noreturn]] void throw_unknown_dtype(DType dtype) {
-  throw Error(ErrorCode::internal, fmt::format("dtype number {} does not exist; please report this as a bug in col",
-                                               static_cast<int>(dtype)));
-}
-
-// `scale` modulo 2^64, without the undefined behaviour of casting a number that does not fit. Requires:
-// is_whole(scale).
-std::uint64_t wrap_to_integer(double scale) noexcept {
-  const auto magnitude = static_cast<std::uint64_t>(std::fmod(std::fabs(scale), 0x1p64));
-  return scale < 0 ? std::uint64_t{0} - magnitude : magnitude;
-}
-
-template <DType kDType>
-void premultiply_loop(double scale, std::byte* inout, std::size_t count) {
-  using Compute = typename Element<kDType>::Compute;
-  Compute factor;
-  if constexpr (is_integer<kDType>) {
-    factor = static_cast<Compute>(wrap_to_integer(scale));
-  } else {
-    factor = static_cast<Compute>(scale);
-  }
-  for (std::size_t i = 0; i < count; ++i) store<kDType>(inout, i, Product::apply(load<kDType>(inout, i), factor));
-}
-
-template <DType kDType>
-void divide_loop(std::size_t divisor, std::byte* inout, std::size_t count) {
-  using Compute = typename Element<kDType>::Compute;
-  if constexpr (!is_integer<kDType>) {
-    const auto by = static_cast<Compute>(divisor);
-    for (std::size_t i = 0; i < count; ++i) store<kDType>(inout, i, load<kDType>(inout, i) / by);
-  } else {
-    // In 64 bits, because the divisor need not fit the element: 200 ranks average int8.
-    using Wide = std::conditional_t<std::is_signed_v<Compute>, std::int64_t, std::uint64_t>;
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Wide>::max());
-    const auto by = static_cast<Wide>(divisor < kMost ? divisor : kMost);
-    for (std::size_t i = 0; i < count; ++i)
-      store<kDType>(inout, i, static_cast<Compute>(static_cast<Wide>(load<kDType>(inout, i)) / by));
-  }
-}
-
-template <DType kFrom, DType kTo>
-void convert_loop(const std::byte* in, std::byte* out, std::size_t count) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i) store<kTo>(out, i, load<kFrom>(in, i));
 }
 
 }  // namespace
@@ -212,7 +90,7 @@ bool is_reducible(const Op& op, DType dtype) noexcept {
 }
 
 DType accumulation_type(DType dtype) noexcept {
-  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+  return is_half(dtype) ? DType::float32 : dtype;
 }
 
 void convert(DType from, const void* in, DType to, void* out, std::size_t count) {
@@ -221,14 +99,10 @@ void convert(DType from, const void* in, DType to, void* out, std::size_t count)
   auto* target = static_cast<std::byte*>(out);
   if (from == to) {
     if (in != out) std::memcpy(out, in, count * size_of(from));
-  } else if (from == DType::float16 && to == DType::float32) {
-    convert_loop<DType::float16, DType::float32>(source, target, count);
-  } else if (from == DType::bfloat16 && to == DType::float32) {
-    convert_loop<DType::bfloat16, DType::float32>(source, target, count);
-  } else if (from == DType::float32 && to == DType::float16) {
-    convert_loop<DType::float32, DType::float16>(source, target, count);
-  } else if (from == DType::float32 && to == DType::bfloat16) {
-    convert_loop<DType::float32, DType::bfloat16>(source, target, count);
+  } else if (is_half(from) && to == DType::float32) {
+    half_kernels(from).widen(source, target, count);
+  } else if (from == DType::float32 && is_half(to)) {
+    half_kernels(to).narrow(source, target, count);
   } else {
     throw Error(ErrorCode::internal, fmt::format("no conversion from {} to {}; please report this as a bug in col",
                                                  to_string(from), to_string(to)));
@@ -240,24 +114,11 @@ bool is_whole(double scale) noexcept {
 }
 
 void premultiply(double scale, DType dtype, void* inout, std::size_t count) {
-  const auto run = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-    if (is_integer<kDType> && !is_whole(scale)) {
-      throw Error(ErrorCode::internal,
-                  fmt::format("premul_sum: {} is no whole number, which {} needs; please report this "
-                              "as a bug in col",
-                              scale, to_string(dtype)));
-    }
-    premultiply_loop<kDType>(scale, static_cast<std::byte*>(inout), count);
-  };
-  if (!dispatch(dtype, run)) throw_unknown_dtype(dtype);
+  premultiply_to(scale, dtype, inout, false, inout, count);
 }
 
 void finish_average(std::size_t divisor, DType dtype, void* inout, std::size_t count) {
-  assert(divisor > 0);
-  const auto run = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-    divide_loop<kDType>(divisor, static_cast<std::byte*>(inout), count);
-  };
-  if (!dispatch(dtype, run)) throw_unknown_dtype(dtype);
+  finish(ReduceOp::avg, divisor, dtype, false, inout, inout, count);
 }
 
 }  // namespace col::core

@@ -1,0 +1,167 @@
+#include "core/mixed.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "core/element.hpp"
+#include "core/half_kernels.hpp"
+#include "core/operators.hpp"
+#include "core/reduce.hpp"
+
+namespace col::core {
+namespace {
+
+// 16-bit floats that are scaled or divided pass through this many floats on the stack: few enough for the first cache.
+constexpr std::size_t kChunk = 1024;
+
+[[noreturn]] void throw_unknown_dtype(DType dtype) {
+  throw Error(ErrorCode::internal, fmt::format("dtype number {} does not exist; please report this as a bug in col",
+                                               static_cast<int>(dtype)));
+}
+
+const std::byte* at(const std::byte* data, bool wide, std::size_t index) {
+  return data + index * (wide ? sizeof(float) : sizeof(std::uint16_t));
+}
+std::byte* at(std::byte* data, bool wide, std::size_t index) {
+  return data + index * (wide ? sizeof(float) : sizeof(std::uint16_t));
+}
+
+// Applies work(in, out, count), a loop over float32, to 16-bit floats of which either side may be wide.
+template <class Work>
+void through_float(DType user, bool from_wide, const std::byte* from, bool to_wide, std::byte* to, std::size_t count,
+                   Work work) {
+  const HalfKernels& kernels = half_kernels(user);
+  std::array<std::byte, kChunk * sizeof(float)> chunk;
+  for (std::size_t begin = 0; begin < count; begin += kChunk) {
+    const std::size_t n = std::min(kChunk, count - begin);
+    const std::byte* in = at(from, from_wide, begin);
+    if (!from_wide) {
+      kernels.widen(in, chunk.data(), n);
+      in = chunk.data();
+    }
+    std::byte* const out = at(to, to_wide, begin);
+    work(in, to_wide ? out : chunk.data(), n);
+    if (!to_wide) kernels.narrow(chunk.data(), out, n);
+  }
+}
+
+// `scale` modulo 2^64, without the undefined behaviour of casting a number that does not fit. Requires:
+// is_whole(scale).
+std::uint64_t wrap_to_integer(double scale) noexcept {
+  const auto magnitude = static_cast<std::uint64_t>(std::fmod(std::fabs(scale), 0x1p64));
+  return scale < 0 ? std::uint64_t{0} - magnitude : magnitude;
+}
+
+template <DType kDType>
+void multiply_loop(double scale, const std::byte* in, std::byte* out, std::size_t count) {
+  using Compute = typename Element<kDType>::Compute;
+  Compute factor;
+  if constexpr (is_integer<kDType>) {
+    factor = static_cast<Compute>(wrap_to_integer(scale));
+  } else {
+    factor = static_cast<Compute>(scale);
+  }
+  // Arrays are the same or disjoint: no iteration depends on another.
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (std::size_t i = 0; i < count; ++i) store<kDType>(out, i, Product::apply(load<kDType>(in, i), factor));
+}
+
+template <DType kDType>
+void divide_loop(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count) {
+  using Compute = typename Element<kDType>::Compute;
+  // Integers in 64 bits, because the divisor need not fit the element: 200 ranks average int8.
+  using Wide = std::conditional_t<!is_integer<kDType>, Compute,
+                                  std::conditional_t<std::is_signed_v<Compute>, std::int64_t, std::uint64_t>>;
+  Wide by;
+  if constexpr (is_integer<kDType>) {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Wide>::max());
+    by = static_cast<Wide>(std::min<std::uint64_t>(divisor, kMost));
+  } else {
+    by = static_cast<Wide>(divisor);
+  }
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (std::size_t i = 0; i < count; ++i)
+    store<kDType>(out, i, static_cast<Compute>(static_cast<Wide>(load<kDType>(in, i)) / by));
+}
+
+}  // namespace
+
+void reduce_mixed(const Op& op, DType user, bool left_wide, const void* left, bool right_wide, const void* right,
+                  bool result_wide, void* result, std::size_t count) {
+  const bool any_wide = left_wide || right_wide || result_wide;
+  if (!is_half(user) || !any_wide) return reduce(op, user, left, right, result, count);
+  if (op.kind() == Op::Kind::user || !is_reducible(op, user)) {
+    throw Error(ErrorCode::internal, fmt::format("{} on {} has no partial results in float32; please report this as a "
+                                                 "bug in col",
+                                                 op.name(), to_string(user)));
+  }
+  if (left_wide && right_wide && result_wide) return reduce(op, DType::float32, left, right, result, count);
+  half_kernels(user).reduce(op.reduce_op(), {left_wide, right_wide, result_wide})(
+      static_cast<const std::byte*>(left), static_cast<const std::byte*>(right), static_cast<std::byte*>(result),
+      count);
+}
+
+void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const void* from, void* to,
+            std::size_t count) {
+  assert(ranks > 0);
+  if (count == 0) return;
+  if (op.kind() != Op::Kind::builtin || op.reduce_op() != ReduceOp::avg) {
+    return convert(from_wide ? accumulation_type(user) : user, from, user, to, count);
+  }
+  const auto* in = static_cast<const std::byte*>(from);
+  auto* out = static_cast<std::byte*>(to);
+  const auto divide = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
+    if constexpr (is_half(kDType)) {
+      through_float(kDType, from_wide, in, false, out, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
+        divide_loop<DType::float32>(ranks, x, y, n);
+      });
+    } else {
+      divide_loop<kDType>(ranks, in, out, count);
+    }
+  };
+  if (!dispatch(user, divide)) throw_unknown_dtype(user);
+}
+
+void premultiply_to(double scale, DType user, const void* in, bool to_wide, void* out, std::size_t count) {
+  const auto* from = static_cast<const std::byte*>(in);
+  auto* to = static_cast<std::byte*>(out);
+  const auto multiply = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
+    if (is_integer<kDType> && !is_whole(scale)) {
+      throw Error(ErrorCode::internal,
+                  fmt::format("premul_sum: {} is no whole number, which {} needs; please report this as a bug in col",
+                              scale, to_string(kDType)));
+    }
+    if constexpr (is_half(kDType)) {
+      through_float(kDType, false, from, to_wide, to, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
+        multiply_loop<DType::float32>(scale, x, y, n);
+      });
+    } else {
+      multiply_loop<kDType>(scale, from, to, count);
+    }
+  };
+  if (!dispatch(user, multiply)) throw_unknown_dtype(user);
+}
+
+void widen(DType user, const void* in, void* out, std::size_t count) {
+  convert(user, in, accumulation_type(user), out, count);
+}
+
+}  // namespace col::core

@@ -1,0 +1,197 @@
+#include "core/strict_json.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <col/error.hpp>
+
+#include "core/nearest_name.hpp"
+
+namespace col::core {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDeepest = 16;
+
+[[noreturn]] void refuse(std::string_view source, const std::string& what) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", source, what));
+}
+
+// "line 3, column 5" of the byte number `byte`, which counts from one.
+std::string line_and_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const std::size_t start = before.rfind('\n');
+  return fmt::format("line {}, column {}", line, before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1);
+}
+
+// What the parser says, without its own prefix: "unexpected ']'; expected '}'".
+std::string_view bare(std::string_view message) {
+  for (const std::string_view mark : {" - ", "] "}) {
+    if (const std::size_t at = message.find(mark); at != std::string_view::npos)
+      return message.substr(at + mark.size());
+  }
+  return message;
+}
+
+std::string_view type_of(const json& value) {
+  if (value.is_null()) return "null";
+  if (value.is_boolean()) return "a true or false";
+  if (value.is_string()) return "a text";
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  return "a number";
+}
+
+// Members as JSON pointers write them (RFC 6901).
+std::string escaped(std::string_view member) {
+  std::string text;
+  for (const char c : member.substr(0, 40)) text.append(c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c));
+  return text;
+}
+
+// Prepends the way from `from` down to `wanted`, which is somewhere below it.
+bool find_path(const json& from, const json* wanted, std::string& path) {
+  if (&from == wanted) return true;
+  if (from.is_array()) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (!find_path(from[i], wanted, path)) continue;
+      path.insert(0, fmt::format("/{}", i));
+      return true;
+    }
+  } else if (from.is_object()) {
+    for (auto member = from.begin(); member != from.end(); ++member) {
+      if (!find_path(*member, wanted, path)) continue;
+      path.insert(0, "/" + escaped(member.key()));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t kShown = 60;
+  return text.size() <= kShown ? fmt::format("'{}'", text) : fmt::format("'{}…'", text.substr(0, kShown));
+}
+
+JsonDocument::JsonDocument(std::unique_ptr<const json> value, std::string source)
+    : value_(std::move(value)), source_(std::move(source)) {}
+JsonDocument::~JsonDocument() = default;
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+
+JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
+  std::vector<std::set<std::string>> seen;  // the members of every object that is open
+  const json::parser_callback_t check = [&](int depth, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    if ((event == Event::object_start || event == Event::array_start) && depth >= kDeepest)
+      refuse(source, fmt::format("lists and objects nested more than {} deep", kDeepest));
+    if (event == Event::object_start) seen.emplace_back();
+    if (event == Event::object_end) seen.pop_back();
+    if (event == Event::key && !seen.back().insert(parsed.get_ref<const std::string&>()).second)
+      refuse(source,
+             fmt::format("member {} comes twice in one object", in_quotes(parsed.get_ref<const std::string&>())));
+    return true;
+  };
+  try {
+    auto value = std::make_unique<const json>(json::parse(text.begin(), text.end(), check));
+    return {std::move(value), std::move(source)};
+  } catch (const json::parse_error& error) {
+    refuse(source, fmt::format("not valid JSON at {}: {}", line_and_column(text, error.byte), bare(error.what())));
+  } catch (const json::exception& error) {  // a number that no type can hold
+    refuse(source, fmt::format("not usable as JSON: {}", bare(error.what())));
+  }
+}
+
+JsonPlace JsonDocument::root() const {
+  return {*this, *value_};
+}
+
+void JsonPlace::fail(std::string_view what) const {
+  std::string path;
+  find_path(*document_->value_, value_, path);
+  refuse(document_->source_, fmt::format("{}{}{}", path.empty() ? "" : "at ", path.empty() ? "" : path + ": ", what));
+}
+
+void JsonPlace::expect_members(std::span<const std::string_view> required,
+                               std::span<const std::string_view> optional) const {
+  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
+  std::vector<std::string_view> known(required.begin(), required.end());
+  known.insert(known.end(), optional.begin(), optional.end());
+  for (auto member = value_->begin(); member != value_->end(); ++member) {
+    const std::string& name = member.key();
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
+    fail(fmt::format("unknown member {}{}", in_quotes(name), hint));
+  }
+  for (const std::string_view name : required) {
+    if (!has(name)) fail(fmt::format("lacks the member '{}'", name));
+  }
+}
+
+bool JsonPlace::has(std::string_view member) const {
+  return value_->contains(member);
+}
+
+JsonPlace JsonPlace::operator[](std::string_view member) const {
+  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
+  const auto found = value_->find(member);
+  if (found == value_->end()) fail(fmt::format("lacks the member '{}'", member));
+  return {*document_, *found};
+}
+
+std::size_t JsonPlace::size(std::string_view of_what) const {
+  if (!is_array()) fail(fmt::format("should be a list of {}, and is {}", of_what, type_of(*value_)));
+  return value_->size();
+}
+
+JsonPlace JsonPlace::at(std::size_t index) const {
+  return {*document_, (*value_)[index]};
+}
+
+bool JsonPlace::is_object() const noexcept {
+  return value_->is_object();
+}
+
+bool JsonPlace::is_array() const noexcept {
+  return value_->is_array();
+}
+
+bool JsonPlace::is_text() const noexcept {
+  return value_->is_string();
+}
+
+bool JsonPlace::is_null() const noexcept {
+  return value_->is_null();
+}
+
+const std::string& JsonPlace::text() const {
+  if (!value_->is_string()) fail(fmt::format("should be a text, and is {}", type_of(*value_)));
+  return value_->get_ref<const std::string&>();
+}
+
+bool JsonPlace::flag() const {
+  if (!value_->is_boolean()) fail(fmt::format("should be true or false, and is {}", type_of(*value_)));
+  return value_->get<bool>();
+}
+
+std::size_t JsonPlace::number(std::size_t least, std::size_t most) const {
+  if (!value_->is_number())
+    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, type_of(*value_)));
+  const bool whole = value_->is_number_unsigned() || (value_->is_number_integer() && value_->get<std::int64_t>() >= 0);
+  const auto number = whole ? value_->get<std::uint64_t>() : 0;
+  if (!whole || number < least || number > most)
+    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, value_->dump()));
+  return number;
+}
+
+}  // namespace col::core
