@@ -22,6 +22,10 @@ GlooChannel::~GlooChannel() {
     native_.forget();
     return;
   }
+  if (!transport().broken()) {
+    const SigpipeGuard sigpipe;
+    transport().say_goodbye();
+  }
   mesh_->loop().ticker().start();
 }
 
@@ -46,6 +50,14 @@ void GlooChannel::check_peer(const char* call, int peer) const {
               fmt::format("{}: peer {} is {}; this is rank {} of {}", call, peer,
                           peer == mesh_->rank ? "this rank itself" : "not in the group", mesh_->rank, mesh_->size),
               group_, peer);
+}
+
+std::vector<int> GlooChannel::peers() const {
+  std::vector<int> peers;
+  for (int peer = 0; peer < mesh_->size; ++peer) {
+    if (peer != mesh_->rank) peers.push_back(peer);
+  }
+  return peers;
 }
 
 void GlooChannel::fail(const std::exception_ptr& failure, WaitContext* wait) {
@@ -79,37 +91,48 @@ Ticket GlooChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data
 
 Ticket GlooChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   enter("post_recv");
-  check_peer("post_recv", peer);
+  if (peer != kAnyPeer || mesh_->size == 1) check_peer("post_recv", peer);
   return guarded(nullptr, [&] {
+    const std::uint64_t key = message_slot(slot, data.bytes());
     auto buffer = mesh_->createUnboundBuffer(data.data, data.bytes());
-    buffer->recv(peer, message_slot(slot, data.bytes()), 0, data.bytes());
-    return tickets_.add(std::move(buffer), Tickets::Direction::recv);
+    // A receive that names its peer tells it so at once, and the message comes without a further round trip. One that
+    // takes the first message waits in line until a peer has announced one. Gloo would serve those that tell before
+    // those in line, so behind one in line, all receives of its slot wait there.
+    if (peer != kAnyPeer && !tickets_.has_line(key)) {
+      buffer->recv(peer, key, 0, data.bytes());
+      return tickets_.add(std::move(buffer), Tickets::Direction::recv);
+    }
+    const std::vector<int> sources = peer == kAnyPeer ? peers() : std::vector{peer};
+    static_cast<GuardedBuffer&>(*buffer).recv_from_first(sources, key, data.bytes());
+    return tickets_.add(std::move(buffer), Tickets::Direction::recv, key);
   });
 }
 
-bool GlooChannel::test(Ticket ticket) {
+std::optional<int> GlooChannel::test(Ticket ticket) {
   enter("test");
   const Tickets::Posted& posted = tickets_.find(ticket);
-  const bool done = guarded(nullptr, [&] {
+  const std::optional<int> peer = guarded(nullptr, [&] {
     GuardedBuffer& buffer = posted.guarded();
     return posted.direction == Tickets::Direction::send ? buffer.test_send() : buffer.test_recv();
   });
-  if (done) tickets_.remove(ticket);
-  return done;
+  if (peer) tickets_.remove(ticket);
+  return peer;
 }
 
-void GlooChannel::wait(Ticket ticket, WaitContext& wait) {
+int GlooChannel::wait(Ticket ticket, WaitContext& wait) {
   enter("wait");
   const Tickets::Posted& posted = tickets_.find(ticket);
+  int peer = -1;
   guarded(&wait, [&] {
     GuardedBuffer& buffer = posted.guarded();
     if (posted.direction == Tickets::Direction::send) {
-      buffer.waitSend(nullptr, ::gloo::transport::kUnsetTimeout);
+      buffer.waitSend(&peer, ::gloo::transport::kUnsetTimeout);
     } else {
-      buffer.waitRecv(nullptr, ::gloo::transport::kUnsetTimeout);
+      buffer.waitRecv(&peer, ::gloo::transport::kUnsetTimeout);
     }
   });
   tickets_.remove(ticket);
+  return peer;
 }
 
 std::span<const NativeEntry> GlooChannel::native_entries() const {

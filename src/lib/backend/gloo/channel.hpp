@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,14 +22,14 @@ namespace col::gloo_backend {
 class GlooChannel final : public Channel {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
-  // A soft close: what was sent is delivered. In a process forked after the channel was made it does nothing, as the
-  // connections belong to the parent.
+  // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process
+  // forked after the channel was made it does nothing, as the connections belong to the parent.
   ~GlooChannel() override;
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
-  bool test(Ticket ticket) override;
-  void wait(Ticket ticket, WaitContext& wait) override;
+  std::optional<int> test(Ticket ticket) override;
+  int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override;
   void native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
@@ -39,6 +40,7 @@ class GlooChannel final : public Channel {
  private:
   void enter(const char* call) const;
   void check_peer(const char* call, int peer) const;
+  std::vector<int> peers() const;
   [[noreturn]] void fail(const std::exception_ptr& failure, WaitContext* wait);
   template <class Body>
   auto guarded(WaitContext* wait, Body body);

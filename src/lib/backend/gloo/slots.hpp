@@ -15,6 +15,8 @@ namespace col::gloo_backend {
 
 inline constexpr std::uint64_t kMessagePrefix = 0x80ULL << 56;
 inline constexpr std::uint64_t kProofSlot = 0xff00'0000'0000'0001ULL;
+// A send that is announced and never made: says that its rank leaves in good order.
+inline constexpr std::uint64_t kGoodbyeSlot = 0xff00'0000'0000'0002ULL;
 
 constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noexcept {
   return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);

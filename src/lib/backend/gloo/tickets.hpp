@@ -1,8 +1,10 @@
 // Posted messages by ticket.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -18,12 +20,17 @@ class Tickets {
     std::unique_ptr<::gloo::transport::UnboundBuffer> buffer;  // null while the entry is free
     Direction direction = Direction::send;
     std::uint32_t generation = 0;
+    // The slot of a receive that waits in line (see GlooChannel::post_recv); else 0, which is no message's slot.
+    std::uint64_t line = 0;
 
     GuardedBuffer& guarded() const { return static_cast<GuardedBuffer&>(*buffer); }
   };
 
-  // Entries are used again, so that a steady stream of messages does not grow the table.
-  Ticket add(std::unique_ptr<::gloo::transport::UnboundBuffer> buffer, Direction direction);
+  // Entries are used again, so that a steady stream of messages does not grow the table. `line` is the slot of a
+  // receive that waits in line.
+  Ticket add(std::unique_ptr<::gloo::transport::UnboundBuffer> buffer, Direction direction, std::uint64_t line = 0);
+  // Whether a receive that waits in line for this slot has not ended yet.
+  bool has_line(std::uint64_t slot) const { return lines_.count(slot) != 0; }
   // Throws invalid_argument for a ticket that is not in the table (already done, or never given).
   Posted& find(Ticket ticket);
   void remove(Ticket ticket);
@@ -32,6 +39,7 @@ class Tickets {
  private:
   std::vector<Posted> entries_;
   std::vector<std::uint32_t> free_;
+  std::unordered_map<std::uint64_t, std::size_t> lines_;  // receives in line, by slot
 };
 
 }  // namespace col::gloo_backend

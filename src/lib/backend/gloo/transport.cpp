@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "backend/gloo/slots.hpp"
+
 namespace col::gloo_backend {
 
 // ---- GuardedContext
@@ -88,6 +90,39 @@ std::vector<int> GuardedContext::ranks_in_transfer(const tcp::UnboundBuffer& buf
     if (p != nullptr && p->in_transfer(buffer)) ranks.push_back(r);
   }
   return ranks;
+}
+
+void GuardedContext::say_goodbye() noexcept {
+  for (int r = 0; r < size; ++r) {
+    if (pair(r) == nullptr) continue;
+    try {
+      createUnboundBuffer(nullptr, 0)->send(r, kGoodbyeSlot, 0, 0);
+    } catch (const std::exception&) {
+    }
+  }
+}
+
+bool GuardedContext::said_goodbye(int peer) {
+  const std::lock_guard lock(mutex_);
+  const auto announced = findPendingOperations(kGoodbyeSlot);
+  if (announced == pendingOperations_.end()) return false;
+  const auto& ranks = announced->getSendList();
+  return std::find(ranks.begin(), ranks.end(), peer) != ranks.end();
+}
+
+std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {
+  if (closed_.load(std::memory_order_acquire) == 0) return nullptr;
+  std::exception_ptr last;
+  std::size_t gone = 0;
+  for (const int source : sources) {
+    GuardedPair* const p = pair(source);
+    const auto failure = p != nullptr ? p->failure() : nullptr;
+    if (failure == nullptr) continue;
+    if (!said_goodbye(source)) return failure;
+    last = failure;
+    ++gone;
+  }
+  return gone == sources.size() ? last : nullptr;
 }
 
 // ---- GuardedPair
@@ -183,6 +218,7 @@ void GuardedPair::changeState(state next) noexcept {
   // at all when the connection is closed from this side.
   const auto failure = ex_ != nullptr ? ex_ : std::make_exception_ptr(::gloo::IoException("connection closed"));
   for_each_transfer([&](GuardedBuffer& buffer) { buffer.fail(failure); });
+  guarded_.count_closed();
 }
 
 void GuardedPair::waitUntilConnected(std::unique_lock<std::mutex>& lock, bool /*use_timeout*/) {
@@ -210,8 +246,19 @@ void GuardedBuffer::fail(const std::exception_ptr& failure) noexcept {
   sendCv_.notify_all();
 }
 
+void GuardedBuffer::recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes) {
+  sources_ = std::move(sources);
+  recv(sources_, slot, 0, bytes);
+}
+
+// A receive that no peer has taken up yet is unknown to the connections, and so is not told when they close.
+std::exception_ptr GuardedBuffer::why_lost() {
+  return sources_.empty() ? nullptr : guarded_.why_lost(sources_);
+}
+
 void GuardedBuffer::check_while_waiting(const Direction& direction) {
-  const std::vector<int> ranks = guarded_.ranks_in_transfer(*this);
+  std::vector<int> ranks = guarded_.ranks_in_transfer(*this);
+  if (ranks.empty()) ranks = sources_;
   const int peer = ranks.size() == 1 ? ranks.front() : -1;
   guarded_.check(fmt::format("{} {} {}", direction.verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")),
                  peer);
@@ -225,7 +272,10 @@ bool GuardedBuffer::wait(const Direction& direction, std::unique_lock<std::mutex
     if (direction.completions > 0) break;
     lock.unlock();
     check_while_waiting(direction);
+    // Looked for before the completions: what a peer sent has arrived before its connection is seen to close.
+    const auto lost = why_lost();
     lock.lock();
+    if (lost != nullptr && direction.completions == 0) std::rethrow_exception(lost);
   }
   --direction.completions;
   return true;
@@ -246,20 +296,22 @@ bool GuardedBuffer::waitSend(int* rank, std::chrono::milliseconds /*timeout*/) {
 }
 
 bool GuardedBuffer::test(const Direction& direction) {
+  const auto lost = why_lost();  // before the completions, as in wait()
   const std::lock_guard lock(m_);
   if (direction.completions == 0) {
     throwIfException();
+    if (lost != nullptr) std::rethrow_exception(lost);
     return false;
   }
   --direction.completions;
   return true;
 }
 
-bool GuardedBuffer::test_recv() {
-  return test(receiving());
+std::optional<int> GuardedBuffer::test_recv() {
+  return test(receiving()) ? std::optional(recvRank_) : std::nullopt;
 }
-bool GuardedBuffer::test_send() {
-  return test(sending());
+std::optional<int> GuardedBuffer::test_send() {
+  return test(sending()) ? std::optional(sendRank_) : std::nullopt;
 }
 
 }  // namespace col::gloo_backend

@@ -15,6 +15,8 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -84,12 +86,25 @@ class GuardedContext final : public tcp::Context {
   // The ranks that have a transfer of `buffer` unfinished.
   std::vector<int> ranks_in_transfer(const tcp::UnboundBuffer& buffer);
 
+  // Tells all peers that this rank leaves in good order, for those who wait for whoever sends first. Never fails: a
+  // peer that cannot be told has left, or takes this rank for lost.
+  void say_goodbye() noexcept;
+  // Why nobody of `sources` can be waited for any more: the failure of one that went without a goodbye, or of the last
+  // when all of them went; null while there is none.
+  std::exception_ptr why_lost(const std::vector<int>& sources);
+  // Called by a pair that has closed, with its mutex held.
+  void count_closed() noexcept { closed_.fetch_add(1, std::memory_order_release); }
+
  private:
   GuardedPair* pair(int rank);
+  bool said_goodbye(int rank);
 
   WaitContext* wait_ = nullptr;
   std::function<void()> extra_check_;
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
+  // Connections that have closed. Release after the pair's failure is set, acquire before it is looked for: so that
+  // nobody needs to take the mutexes of pairs that are well.
+  std::atomic<int> closed_{0};
   mutable std::mutex cause_mutex_;
   std::optional<Error> cause_;
 };
@@ -141,12 +156,17 @@ class GuardedBuffer final : public tcp::UnboundBuffer {
  public:
   GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t size);
 
+  // Receives from whichever of `sources` sends first. Receives of one slot take messages in the order of their posting
+  // only when all of them, from the first such one on, are posted in this way.
+  void recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes);
+
   // Both ignore `timeout`: the WaitContext rules.
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
   bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
-  // Whether a receive (a send) has completed, which is then taken; throws when it failed.
-  bool test_recv();
-  bool test_send();
+  // The peer of a receive (a send) that has completed, which is then taken; nothing while there is none. Throws when it
+  // failed.
+  std::optional<int> test_recv();
+  std::optional<int> test_send();
 
   // Ends the waits of this buffer with `failure`, unless it has failed before.
   void fail(const std::exception_ptr& failure) noexcept;
@@ -163,8 +183,10 @@ class GuardedBuffer final : public tcp::UnboundBuffer {
   bool wait(const Direction& direction, std::unique_lock<std::mutex>& lock);
   bool test(const Direction& direction);
   void check_while_waiting(const Direction& direction);
+  std::exception_ptr why_lost();
 
   GuardedContext& guarded_;
+  std::vector<int> sources_;  // of recv_from_first(); else empty
 };
 
 }  // namespace col::gloo_backend

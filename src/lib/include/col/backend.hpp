@@ -17,40 +17,19 @@
 
 namespace col {
 
-enum class Collective : std::uint8_t {
-  allreduce,
-  reduce,
-  broadcast,
-  allgather,
-  allgatherv,
-  reduce_scatter,
-  reduce_scatterv,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  alltoall,
-  alltoallv,
-  scan,
-  exscan,
-  barrier,
-  send,
-  recv
-};
-
-COL_EXPORT std::string_view to_string(Collective collective) noexcept;
-
 // One rank's part in one collective, with arguments that the group layer has checked: counts fit, dtypes agree, the
 // device is one the backend takes, `in` and `out` are the same memory or do not overlap.
 //
 // Buffers by collective (n = group size):
-//   allreduce, reduce   in, out of equal count (out is empty on a non-root of reduce)
-//   broadcast           out, on every rank: read on the root, written elsewhere
-//   allgather(v)        out.count = n * in.count, or the sum of out_counts; block r comes from rank r
-//   gather              out as for allgather on the root, empty elsewhere
-//   scatter             in.count = n * out.count on the root, empty elsewhere
-//   alltoall(v)         n equal blocks in both, or in_counts and out_counts
-//   barrier             no buffer
+//   allreduce, reduce     in, out of equal count (out is empty on a non-root of reduce)
+//   scan, exscan          in, out of equal count
+//   broadcast             out, on every rank: read on the root, written elsewhere
+//   allgather(v)          out.count = n * in.count, or the sum of out_counts; block r comes from rank r
+//   gather(v)             out as for allgather(v) on the root, empty elsewhere
+//   reduce_scatter(v)     in.count = n * out.count, or the sum of in_counts; rank r gets the reduced block r
+//   scatter(v)            in.count = n * out.count, or the sum of in_counts, on the root; empty elsewhere
+//   alltoall(v)           n equal blocks in both, or in_counts and out_counts
+//   barrier               no buffer
 struct Request {
   Collective collective = Collective::barrier;
   ConstTensorView in = {};
@@ -75,7 +54,16 @@ struct NativeEntry {
   bool drops_nan = false;       // min and max may lose a NaN
 };
 
-// A posted point-to-point operation. A plain number: valid until test() returned true or wait() returned or threw.
+// The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is
+// part of. A channel that accepts messages before their receive is posted throws `mismatch` when the oldest message of a
+// stream from the peer (or, for kAnyPeer, from a peer) differs in this half, or in length, from the oldest receive that
+// waits in that stream: they can never pair, and the sender may be long gone.
+inline constexpr std::uint64_t kSlotContent = 0xffff'ffff;
+
+// Stands for "whichever peer sends first" where a receive names its peer.
+inline constexpr int kAnyPeer = -1;
+
+// A posted point-to-point operation. A plain number: valid until test() returned a peer, or wait() returned or threw.
 struct Ticket {
   std::uint64_t id = 0;
 };
@@ -90,13 +78,16 @@ class COL_EXPORT Channel {
 
   // Starts to send `data` to, or to receive it from, group rank `peer`. A send and a receive pair only when both name
   // the same slot; two posts with one slot between the same ranks pair in the order of posting. The memory must stay
-  // valid until the ticket is done. Never blocks for the peer.
+  // valid until the ticket is done. Never blocks for the peer. A message of zero elements is a message like any other.
+  // A receive from kAnyPeer takes the first message of its slot, whoever sent it, that no earlier receive has taken.
   virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
   virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
-  // Whether the operation has ended; true frees the ticket. Throws what wait() would throw.
-  virtual bool test(Ticket ticket) = 0;
-  // Waits until the operation has ended and frees the ticket. Throws what wait.check() throws, peer_lost, io.
-  virtual void wait(Ticket ticket, WaitContext& wait) = 0;
+  // The peer with whom the operation has been done, which frees the ticket; nothing while it has not ended. Throws what
+  // wait() would throw. Moves on whatever else this rank has posted, too.
+  virtual std::optional<int> test(Ticket ticket) = 0;
+  // Waits until the operation has ended, frees the ticket, and returns the peer. Meanwhile moves on whatever else this
+  // rank has posted. Throws what wait.check() throws, peer_lost, io.
+  virtual int wait(Ticket ticket, WaitContext& wait) = 0;
 
   // The collectives that native() takes; constant over the channel's life.
   virtual std::span<const NativeEntry> native_entries() const = 0;
