@@ -8,11 +8,12 @@
 namespace col::group {
 
 void run_alone(const Request& request) {
-  if (request.collective == Collective::barrier || request.collective == Collective::broadcast) return;
+  const Collective c = request.collective;
+  if (c == Collective::barrier || c == Collective::broadcast || c == Collective::exscan) return;
   if (request.in.data != request.out.data && !request.in.empty())
     std::memcpy(request.out.data, request.in.data, request.in.bytes());
   // Every other operator leaves the only contribution as it is; the average of one is itself.
-  if (is_reduction(request.collective) && request.op.kind() == Op::Kind::premul_sum)
+  if (is_reduction(c) && request.op.kind() == Op::Kind::premul_sum)
     core::premultiply(request.op.scale(), request.out.dtype, request.out.data, request.out.count);
 }
 

@@ -22,27 +22,71 @@ Group group_of(const Options& options) {
   return Context::current().group(options.group);
 }
 
-void check_list(std::span<const TensorView> outputs, ConstTensorView in, const Group& group) {
-  group::check_tensor(in, "the input", {group.name(), group.rank(), group.size()});
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::invalid_argument, "allgather: " + what, group.name(), group.rank());
-  };
-  if (outputs.size() != static_cast<std::size_t>(group.size()))
-    refuse(fmt::format("the list has {} tensors, but the group has {} ranks; give one tensor per rank", outputs.size(),
-                       group.size()));
-  for (std::size_t r = 0; r < outputs.size(); ++r) {
-    if (outputs[r].count != in.count || outputs[r].dtype != in.dtype)
-      refuse(fmt::format("tensor {} of the list holds {} {}, but must match the input's {} {}", r, outputs[r].count,
-                         to_string(outputs[r].dtype), in.count, to_string(in.dtype)));
-    if (outputs[r].device.type != Device::Type::cpu || (outputs[r].data == nullptr && outputs[r].count > 0))
-      refuse(fmt::format("tensor {} of the list is not in host memory", r));
-    for (std::size_t s = 0; s < r; ++s) {
-      if (in.count > 0 && group::overlaps(outputs[r], outputs[s]))
-        refuse(
-            fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s, r));
+// A list of tensors, one per rank, that a call reads or fills. All must look like `model`; those that are filled must
+// not share memory.
+struct List {
+  std::string_view call;
+  const Group& group;
+  ConstTensorView model;
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", call, what), group.name(), group.rank());
+  }
+
+  template <class View>
+  void check(std::span<const View> list) const {
+    group::check_tensor(model, "the tensor", {group.name(), group.rank(), group.size()});
+    if (list.size() != static_cast<std::size_t>(group.size()))
+      refuse(fmt::format("the list has {} tensors, but the group has {} ranks; give one tensor per rank", list.size(),
+                         group.size()));
+    for (std::size_t r = 0; r < list.size(); ++r) {
+      if (list[r].count != model.count || list[r].dtype != model.dtype)
+        refuse(fmt::format("tensor {} of the list holds {} {}, but must match the other side's {} {}", r, list[r].count,
+                           to_string(list[r].dtype), model.count, to_string(model.dtype)));
+      if (list[r].device.type != Device::Type::cpu || (list[r].data == nullptr && list[r].count > 0))
+        refuse(fmt::format("tensor {} of the list is not in host memory", r));
     }
   }
-}
+
+  void check_distinct(std::span<const TensorView> list) const {
+    for (std::size_t r = 0; r < list.size(); ++r) {
+      for (std::size_t s = 0; s < r; ++s) {
+        if (model.count > 0 && group::overlaps(list[r], list[s]))
+          refuse(fmt::format("tensors {} and {} of the list share memory; give each rank's data a place of its own", s,
+                             r));
+      }
+    }
+  }
+
+  // One tensor that holds the whole list.
+  std::vector<std::byte> storage() const {
+    try {
+      return std::vector<std::byte>(model.bytes() * static_cast<std::size_t>(group.size()));
+    } catch (const std::exception&) {  // bad_alloc or length_error
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{}: no memory for {} x {} bytes; the method of Group works on one tensor and needs no copy",
+                      call, group.size(), model.bytes()),
+          group.name(), group.rank());
+    }
+  }
+  TensorView view(std::vector<std::byte>& storage) const {
+    return {storage.data(), model.count * static_cast<std::size_t>(group.size()), model.dtype};
+  }
+
+  std::vector<std::byte> pack(std::span<const ConstTensorView> list) const {
+    std::vector<std::byte> packed = storage();
+    for (std::size_t r = 0; r < list.size(); ++r) {
+      if (model.count > 0) std::memcpy(packed.data() + r * model.bytes(), list[r].data, model.bytes());
+    }
+    return packed;
+  }
+  void unpack(const std::vector<std::byte>& packed, std::span<const TensorView> list) const {
+    for (std::size_t r = 0; r < list.size(); ++r) {
+      if (model.count > 0) std::memcpy(list[r].data, packed.data() + r * model.bytes(), model.bytes());
+    }
+  }
+};
 
 }  // namespace
 
@@ -127,22 +171,52 @@ void recv(TensorView data, int source, const Options& options) {
 
 void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options) {
   Group group = group_of(options);
-  check_list(outputs, in, group);
-  std::vector<std::byte> gathered;
-  try {
-    gathered.resize(in.bytes() * outputs.size());
-  } catch (const std::exception&) {  // bad_alloc or length_error
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("allgather: no memory for {} x {} bytes; gather into one tensor with Group::allgather, which "
-                    "needs no copy",
-                    outputs.size(), in.bytes()),
-        group.name(), group.rank());
-  }
-  group.allgather(in, {gathered.data(), in.count * outputs.size(), in.dtype}, options);
-  for (std::size_t r = 0; r < outputs.size(); ++r) {
-    if (in.count > 0) std::memcpy(outputs[r].data, gathered.data() + r * in.bytes(), in.bytes());
-  }
+  const List list{"allgather", group, in};
+  list.check(outputs);
+  list.check_distinct(outputs);
+  std::vector<std::byte> gathered = list.storage();
+  group.allgather(in, list.view(gathered), options);
+  list.unpack(gathered, outputs);
+}
+
+void gather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options) {
+  Group group = group_of(options);
+  if (group.rank() != options.root) return group.gather(in, {}, options);
+  const List list{"gather", group, in};
+  list.check(outputs);
+  list.check_distinct(outputs);
+  std::vector<std::byte> gathered = list.storage();
+  group.gather(in, list.view(gathered), options);
+  list.unpack(gathered, outputs);
+}
+
+void scatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options) {
+  Group group = group_of(options);
+  if (group.rank() != options.root) return group.scatter({}, out, options);
+  const List list{"scatter", group, out};
+  list.check(inputs);
+  std::vector<std::byte> packed = list.pack(inputs);
+  group.scatter(list.view(packed), out, options);
+}
+
+void reducescatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options) {
+  Group group = group_of(options);
+  const List list{"reducescatter", group, out};
+  list.check(inputs);
+  std::vector<std::byte> packed = list.pack(inputs);
+  group.reduce_scatter(list.view(packed), out, options);
+}
+
+void alltoall(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs, const Options& options) {
+  Group group = group_of(options);
+  const List list{"alltoall", group, inputs.empty() ? ConstTensorView() : inputs.front()};
+  list.check(inputs);
+  list.check(outputs);
+  list.check_distinct(outputs);
+  std::vector<std::byte> packed = list.pack(inputs);
+  std::vector<std::byte> received = list.storage();
+  group.alltoall(list.view(packed), list.view(received), options);
+  list.unpack(received, outputs);
 }
 
 }  // namespace col

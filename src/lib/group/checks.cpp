@@ -60,31 +60,40 @@ void check_operator(const Request& request, const Shape& shape) {
     refuse(shape, "premul_sum on {} needs a whole number, not {}", to_string(dtype), op.scale());
 }
 
-// The block of `out` in which the input may lie in place; out itself where the whole may.
-ConstTensorView in_place_block(const Request& request, const Shape& shape) {
+std::size_t before(std::span<const std::size_t> counts, std::size_t rank) {
+  return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
+}
+
+// Where the shorter of input and output lies in the longer one when the call is in place.
+struct InPlace {
+  ConstTensorView placed, allowed;
+};
+
+InPlace in_place_rule(const Request& request, const Shape& shape) {
   const auto rank = static_cast<std::size_t>(shape.rank);
+  const ConstTensorView in = request.in;
+  const ConstTensorView out = request.out;
   switch (request.collective) {
     case Collective::allgather:
     case Collective::gather:
-      return request.out.slice(rank * request.in.count, request.in.count);
-    case Collective::allgatherv: {
-      const auto before = request.out_counts.first(rank);
-      return request.out.slice(std::accumulate(before.begin(), before.end(), std::size_t{0}), request.in.count);
-    }
+      return {in, out.slice(rank * in.count, in.count)};
+    case Collective::allgatherv:
+    case Collective::gatherv:
+      return {in, out.slice(before(request.out_counts, rank), in.count)};
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return {out, in.slice(rank * out.count, out.count)};
+    case Collective::reduce_scatterv:
+    case Collective::scatterv:
+      return {out, in.slice(before(request.in_counts, rank), out.count)};
     default:
-      return request.out;
+      return {in, out};
   }
 }
 
 void check_overlap(const Request& request, const Shape& shape) {
-  const ConstTensorView in = request.in;
-  const ConstTensorView out = request.out;
-  if (in.empty() || out.empty() || !overlaps(in, out)) return;
-  const bool scatter = request.collective == Collective::scatter;
-  const ConstTensorView allowed =
-      scatter ? in.slice(static_cast<std::size_t>(shape.rank) * out.count, out.count) : in_place_block(request, shape);
-  const ConstTensorView placed = scatter ? out : in;
-  if (placed.data == allowed.data && placed.count == allowed.count) return;
+  if (request.in.empty() || request.out.empty() || !overlaps(request.in, request.out)) return;
+  if (is_in_place(request, shape)) return;
   refuse(shape,
          "{}: input and output overlap other than in place; use separate buffers, or exactly the same memory as "
          "documented in <col/group.hpp>",
@@ -96,6 +105,8 @@ void check_counts(const Request& request, const Shape& shape, bool is_root) {
   const std::size_t out = request.out.count;
   switch (request.collective) {
     case Collective::allreduce:
+    case Collective::scan:
+    case Collective::exscan:
       return require_count(out, in, "the output", "as many as the input", request, shape);
     case Collective::reduce:
       if (is_root) require_count(out, in, "the root's output", "as many as the input", request, shape);
@@ -114,6 +125,25 @@ void check_counts(const Request& request, const Shape& shape, bool is_root) {
                     request, shape);
       return require_count(out, total, "the output", "the sum of counts", request, shape);
     }
+    case Collective::gatherv:
+      if (!is_root) return;
+      require_count(out, sum_of(request.out_counts, "counts", request, shape), "the root's output", "the sum of counts",
+                    request, shape);
+      return require_count(in, request.out_counts[static_cast<std::size_t>(shape.rank)], "the root's input",
+                           "counts[own rank]", request, shape);
+    case Collective::scatterv:
+      if (!is_root) return;
+      require_count(in, sum_of(request.in_counts, "counts", request, shape), "the root's input", "the sum of counts",
+                    request, shape);
+      return require_count(out, request.in_counts[static_cast<std::size_t>(shape.rank)], "the root's output",
+                           "counts[own rank]", request, shape);
+    case Collective::reduce_scatter:
+      return require_count(in, times_size(out, shape), "the input", "group size x output", request, shape);
+    case Collective::reduce_scatterv:
+      require_count(in, sum_of(request.in_counts, "counts", request, shape), "the input", "the sum of counts", request,
+                    shape);
+      return require_count(out, request.in_counts[static_cast<std::size_t>(shape.rank)], "the output",
+                           "counts[own rank]", request, shape);
     case Collective::alltoall:
       if (in % static_cast<std::size_t>(shape.size) != 0)
         refuse(shape, "alltoall: {} elements cannot be cut into {} equal blocks, one per rank; use alltoallv", in,
@@ -137,6 +167,11 @@ bool overlaps(ConstTensorView a, ConstTensorView b) {
   return std::less<>{}(a_begin, b_begin + b.bytes()) && std::less<>{}(b_begin, a_begin + a.bytes());
 }
 
+bool is_in_place(const Request& request, const Shape& shape) {
+  const auto [placed, allowed] = in_place_rule(request, shape);
+  return placed.count > 0 && placed.data == allowed.data && placed.count == allowed.count;
+}
+
 void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape) {
   if (size_of(view.dtype) == 0)
     refuse(shape, "{} has an unknown dtype ({}); use one of col::DType", role, static_cast<int>(view.dtype));
@@ -158,9 +193,8 @@ void check(const Request& request, const Shape& shape) {
   const bool is_root = rooted && request.root == shape.rank;
   // On a non-root, only one side of a rooted collective means anything; the other is not looked at.
   const bool uses_in =
-      request.collective != Collective::broadcast && (request.collective != Collective::scatter || is_root);
-  const bool uses_out =
-      (request.collective != Collective::reduce && request.collective != Collective::gather) || is_root;
+      request.collective != Collective::broadcast && (!scatters_from_root(request.collective) || is_root);
+  const bool uses_out = !gathers_to_root(request.collective) || is_root;
   if (uses_in) check_tensor(request.in, "the input", shape);
   if (uses_out) check_tensor(request.out, "the output", shape);
   if (uses_in && uses_out && request.collective != Collective::barrier && request.in.dtype != request.out.dtype)

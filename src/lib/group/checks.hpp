@@ -18,6 +18,10 @@ struct Shape {
 // Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.
 void check(const Request& request, const Shape& shape);
 
+// Whether the input lies in the output, or the output in the input, as <col/group.hpp> allows. Requires: both sides
+// take part in the call on this rank.
+bool is_in_place(const Request& request, const Shape& shape);
+
 // Whether the two share a byte.
 bool overlaps(ConstTensorView a, ConstTensorView b);
 

@@ -67,7 +67,11 @@ class Context::Impl::Reservation {
   bool fulfilled_ = false;
 };
 
-Context::Impl::Impl(ContextSpec spec) : spec_(std::move(spec)), nonce_(random_nonce()), pid_(getpid()) {
+Context::Impl::Impl(ContextSpec spec)
+    : spec_(std::move(spec)),
+      nonce_(random_nonce()),
+      pid_(getpid()),
+      settings_(std::make_shared<group::CallSettings>(group::CallSettings::from_environment())) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
   if (spec_.store) job_scope_ = make_prefix_store(spec_.store, "job/" + group::job_name(spec_));
   if (RankRecord* own = record()) own->join(spec_.rank);
@@ -109,7 +113,11 @@ Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopte
                                            .record = record(),
                                            .write_record = adopted_id.empty()});
     if (!adopted_id.empty()) parts.id = adopted_id;
-    auto state = std::make_shared<Group::State>(std::move(parts), error_file_);
+    group::GroupHost host{.error_file = error_file_,
+                          .settings = settings_,
+                          .global_rank = spec_.rank,
+                          .make_group = [this](const GroupSpec& child) { return init_group(child); }};
+    auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
   } catch (const Error& error) {

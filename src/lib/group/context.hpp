@@ -44,6 +44,7 @@ class Context::Impl {
   std::uint64_t nonce_;
   const std::int64_t pid_;
   std::string error_file_;
+  std::shared_ptr<const group::CallSettings> settings_;  // shared with the groups
 
   mutable std::mutex mutex_;  // guards the two below, never held while waiting
   std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while being made

@@ -11,30 +11,57 @@ namespace {
 
 // The view whose count all ranks share.
 ConstTensorView common_view(const Request& request) {
-  const bool out = request.collective == Collective::broadcast || request.collective == Collective::scatter;
-  return out ? ConstTensorView(request.out) : request.in;
+  switch (request.collective) {
+    case Collective::broadcast:
+    case Collective::scatter:
+    case Collective::scatterv:
+    case Collective::reduce_scatter:
+      return request.out;
+    default:
+      return request.in;
+  }
+}
+
+// The counts that all ranks know.
+std::span<const std::size_t> common_counts(const Request& request) {
+  if (request.collective == Collective::allgatherv) return request.out_counts;
+  if (request.collective == Collective::reduce_scatterv) return request.in_counts;
+  return {};
 }
 
 }  // namespace
 
-std::string describe(const Request& request) {
+std::string describe(const Request& request, const CallForm& form) {
   const Collective c = request.collective;
-  std::string text(to_string(c));
+  std::string text(form.asynchronous ? "i" : "");
+  text += to_string(c);
   const ConstTensorView view = common_view(request);
-  if (c == Collective::allgatherv)
-    text += fmt::format(" of [{}] {}", fmt::join(request.out_counts, ","), to_string(view.dtype));
-  else if (c == Collective::alltoallv)
+  if (const auto counts = common_counts(request); !counts.empty())
+    text += fmt::format(" of [{}] {}", fmt::join(counts, ","), to_string(view.dtype));
+  else if (has_private_counts(c))
     text += fmt::format(" of {}", to_string(view.dtype));
   else if (c != Collective::barrier)
     text += fmt::format(" of {} {}", view.count, to_string(view.dtype));
   if (is_reduction(c)) text += fmt::format(", {}", request.op.name());
   if (is_rooted(c)) text += fmt::format(", root {}", request.root);
-  if (!request.algorithm.empty()) text += fmt::format(", algorithm {}", request.algorithm);
+  if (form.compress) text += ", compress";
+  if (!form.algorithm.empty()) text += fmt::format(", by {}", form.algorithm);
   return text;
 }
 
-std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request) {
-  return core::Hash().add(group_token).add(sequence).add(describe(request)).value();
+std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request,
+                          const CallForm& form) {
+  const Collective c = request.collective;
+  const ConstTensorView view = common_view(request);
+  core::Hash hash;
+  hash.add(group_token).add(sequence).add(static_cast<int>(c)).add(static_cast<int>(view.dtype));
+  const auto counts = common_counts(request);
+  for (const std::size_t count : counts) hash.add(count);
+  if (counts.empty() && !has_private_counts(c)) hash.add(view.count);
+  if (is_reduction(c)) hash.add(request.op.name());
+  if (is_rooted(c)) hash.add(request.root);
+  hash.add(form.asynchronous).add(form.compress).add(form.algorithm);
+  return hash.value();
 }
 
 }  // namespace col::group

@@ -1,17 +1,26 @@
-// A call in words and as a number: equal on all ranks that make the same call.
+// A collective call in words, and as a number.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <col/backend.hpp>
 
 namespace col::group {
 
-// "allreduce of 10 float32, sum". What legitimately differs between ranks (the counts of an alltoallv) is left out.
-std::string describe(const Request& request);
+// What the ranks of one call must have in common, besides the request itself.
+struct CallForm {
+  bool asynchronous = false;
+  bool compress = false;
+  std::string_view algorithm = {};  // what runs
+};
 
-// Hash of (group, sequence, operation, dtype, reduce op, root, count).
-std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request);
+// "allreduce of 10 float32, sum, by ring": equal on ranks whose calls match, different on others.
+std::string describe(const Request& request, const CallForm& form = {});
+
+// The same as a number that no two calls of a group share: it tells their messages apart.
+std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request,
+                          const CallForm& form = {});
 
 }  // namespace col::group

@@ -20,6 +20,8 @@ using State = RankActivity::State;
 constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
+// How many texts a rank leaves on the board: more than it usually has in flight.
+constexpr std::size_t kKeptTexts = 16;
 // Where the control page cuts a group's name.
 constexpr std::size_t kRecordedName = 47;
 
@@ -74,8 +76,18 @@ void clear_board(Surroundings& surroundings) noexcept {
   surroundings.own_board_keys.clear();
 }
 
+Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
+    : surroundings_(surroundings), describe_(std::move(describe)) {}
+
 Diagnosis::Diagnosis(Surroundings& surroundings, std::vector<Operation> operations)
     : surroundings_(surroundings), operations_(std::move(operations)), seen_(operations_.size()) {}
+
+void Diagnosis::describe() {
+  if (!describe_) return;
+  operations_ = describe_();
+  seen_.resize(operations_.size());
+  describe_ = nullptr;
+}
 
 void Diagnosis::on_slow(Duration waited) {
   post();
@@ -87,9 +99,14 @@ void Diagnosis::on_slow(Duration waited) {
 void Diagnosis::post() {
   if (posted_) return;
   posted_ = true;
-  // The previous text stays until now, and not only until its operation ended: others may still ask who had come.
-  clear_board(surroundings_);
+  describe();
   try {
+    // Texts stay beyond the end of their operation: others may still ask who had come.
+    auto& keys = surroundings_.own_board_keys;
+    while (keys.size() >= kKeptTexts) {
+      surroundings_.scope->erase(keys.front());
+      keys.erase(keys.begin());
+    }
     for (const Operation& operation : operations_) {
       std::string key = board_key(operation, surroundings_.rank);
       surroundings_.scope->set(key, operation.encode());
@@ -163,7 +180,8 @@ Error Diagnosis::with_group(const Error& error) const {
   return Error(error.code(), error.message(), surroundings_.group, error.rank());
 }
 
-Error Diagnosis::explain(const Error& symptom) const {
+Error Diagnosis::explain(const Error& symptom) {
+  describe();
   const bool may_be_knock_on =
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return with_group(symptom);
@@ -199,6 +217,24 @@ void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
     const bool final = last_chance || waited - *first_difference_ >= kVotingTime;
     if (const auto error = judge(operation, surroundings_.rank, seen_[i], surroundings_.group, final)) throw *error;
   }
+}
+
+void Diagnosis::compare_first(WaitContext& wait) {
+  describe();
+  Store& scope = *surroundings_.scope;
+  const Operation& own = operations_.front();
+  // Keys of their own: what a slower rank has not read yet must not be taken off by a later wait.
+  const auto key = [&](int rank) { return fmt::format("compare/{}/{}", own.sequence, rank); };
+  scope.set(key(surroundings_.rank), own.encode());
+  std::map<int, std::string> posted;
+  for (const int rank : own.counterparts) posted.emplace(rank, scope.wait(key(rank), wait));
+  for (const auto& [rank, text] : posted) {
+    if (matches(own, surroundings_.rank, text, rank)) continue;
+    if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, true)) throw *error;
+  }
+  // Every rank has posted this one, so has read all that came before.
+  if (!surroundings_.own_comparison_key.empty()) scope.erase(surroundings_.own_comparison_key);
+  surroundings_.own_comparison_key = key(surroundings_.rank);
 }
 
 // ---- Absence

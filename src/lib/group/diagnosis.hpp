@@ -6,6 +6,7 @@
 // come this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@ struct Surroundings {
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
   std::shared_ptr<ControlPage> control;     // null when there is none
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
+  std::string own_comparison_key;           // the same, of the last compare_first()
 
   // The rank in the group of the job's rank `global_rank`; -1 when it is no member.
   int rank_of(int global_rank) const;
@@ -41,6 +43,10 @@ void clear_board(Surroundings& surroundings) noexcept;
 
 class Diagnosis final : public WaitObserver {
  public:
+  using Describe = std::function<std::vector<Operation>()>;
+
+  // `describe` says what this call is; it is asked once, and only when the call is slow or has failed.
+  Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
 
   void on_slow(Duration waited) override;
@@ -48,11 +54,16 @@ class Diagnosis final : public WaitObserver {
 
   // Turns what a backend threw ("connection closed") into the cause behind it, waiting a moment for the ranks that know
   // more to say so.
-  Error explain(const Error& symptom) const;
+  Error explain(const Error& symptom);
+
+  // Puts the call on the board at once and waits until every counterpart has done so too. Throws the mismatch, and what
+  // wait.check() throws. For COL_CHECK=strict.
+  void compare_first(WaitContext& wait);
 
  private:
   enum class Presence { arrived, absent, unknown };
 
+  void describe();
   void post();
   void look_for_failure() const;
   void look_for_lost_peer() const;
@@ -66,7 +77,8 @@ class Diagnosis final : public WaitObserver {
   std::optional<Error> left_in_good_order(int rank) const;
 
   Surroundings& surroundings_;
-  std::vector<Operation> operations_;
+  Describe describe_;
+  std::vector<Operation> operations_;             // once described
   std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
   std::optional<Duration> first_difference_;      // how long this rank had waited when it saw one
   bool posted_ = false;

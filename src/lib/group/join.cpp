@@ -69,19 +69,32 @@ std::uint64_t random_nonce() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-// The backend that `spec` asks for, ready to use; else `unavailable`, saying why and what there is.
-BackendFactory& choose_backend(const GroupSpec& spec) {
-  std::string name = spec.backend_name;
-  if (name.empty()) name = spec.backend == Backend::automatic ? "gloo" : std::string(to_string(spec.backend));
+// The backend of that name, ready to use; else `unavailable`, saying why and what there is.
+BackendFactory& usable_backend(std::string_view name, const std::string& group) {
   BackendFactory* factory = find_backend(name);
   if (factory == nullptr)
     throw Error(ErrorCode::unavailable,
                 fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
                             fmt::join(backend_names(), ", ")),
-                spec.name);
+                group);
   if (const auto reason = factory->unavailable_reason())
-    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), spec.name);
+    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), group);
   return *factory;
+}
+
+bool is_usable(std::string_view name) {
+  const BackendFactory* factory = find_backend(name);
+  return factory != nullptr && !factory->unavailable_reason();
+}
+
+// What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
+std::string wanted_backend(const GroupSpec& spec) {
+  const bool automatic = spec.backend_name.empty() && spec.backend == Backend::automatic;
+  if (automatic && is_usable("shm")) return std::string(to_string(Backend::automatic));
+  std::string name = spec.backend_name;
+  if (name.empty()) name = automatic ? "gloo" : to_string(spec.backend);
+  usable_backend(name, spec.name);
+  return name;
 }
 
 bool share_loopback(const std::vector<PeerInfo>& peers) {
@@ -89,6 +102,16 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
     return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
            peer.network_namespace == peers.front().network_namespace;
   });
+}
+
+// Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
+BackendFactory& choose_backend(const std::string& wanted, const Roster& roster, const std::vector<PeerInfo>& peers,
+                               const std::string& group) {
+  if (wanted != to_string(Backend::automatic)) return usable_backend(wanted, group);
+  const bool one_namespace = std::all_of(roster.members.begin(), roster.members.end(), [&](const Member& member) {
+    return member.pid_namespace == roster.members.front().pid_namespace;
+  });
+  return usable_backend(share_loopback(peers) && one_namespace ? "shm" : "gloo", group);
 }
 
 Member describe_self(const JoinRequest& request, std::string_view backend) {
@@ -169,11 +192,12 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
   }
 }
 
-GroupParts join_others(const JoinRequest& request, BackendFactory& factory, JoinObserver& observer, Duration timeout) {
+GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
+                       Duration timeout) {
   const GroupSpec& spec = request.spec;
   WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
   const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
-  const Roster roster = meet_others(request, factory.name(), *name_scope, wait);
+  const Roster roster = meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
   parts.id = fmt::format("{:016x}", roster.token);
@@ -184,6 +208,7 @@ GroupParts join_others(const JoinRequest& request, BackendFactory& factory, Join
   parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
   parts.surroundings.control = request.context.control;
   observer.set_peers(parts.surroundings.peers);
+  BackendFactory& factory = choose_backend(wanted, roster, parts.surroundings.peers, spec.name);
 
   ConnectRequest connect;
   connect.group = spec.name;
@@ -227,7 +252,7 @@ GroupParts join(const JoinRequest& request) {
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
     return parts;
   }
-  BackendFactory& factory = choose_backend(spec);
+  const std::string wanted = wanted_backend(spec);
   if (!request.job_scope)
     throw Error(
         ErrorCode::invalid_argument,
@@ -237,7 +262,7 @@ GroupParts join(const JoinRequest& request) {
         spec.name);
   JoinObserver observer(request);
   try {
-    return join_others(request, factory, observer, timeout);
+    return join_others(request, wanted, observer, timeout);
   } catch (const Error& error) {
     if (error.group() == spec.name) throw;
     // From a wait, which knows neither the group nor its ranks: an abort cause names a rank of the job.

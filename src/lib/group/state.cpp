@@ -1,53 +1,47 @@
+// A group's life, and its collectives.
 #include "group/state.hpp"
 
 #include <unistd.h>
 
-#include <cstring>
 #include <new>
 
 #include <fmt/format.h>
 
-#include "core/hash.hpp"
 #include "core/log.hpp"
+#include "core/mixed.hpp"
 #include "group/alone.hpp"
 #include "group/checks.hpp"
-#include "group/describe.hpp"
+#include "group/collective_kind.hpp"
 #include "group/error_file.hpp"
 #include "group/failure.hpp"
+#include "group/progress_thread.hpp"
+#include "group/use.hpp"
 
 namespace col {
 namespace {
 
-std::vector<int> everybody_but(int rank, int size) {
-  std::vector<int> ranks;
-  for (int r = 0; r < size; ++r) {
-    if (r != rank) ranks.push_back(r);
-  }
-  return ranks;
+// Operations that are kept for reuse.
+constexpr std::size_t kPooled = 64;
+
+int hosts_of(const std::vector<PeerInfo>& peers) {
+  std::set<std::string> hosts;
+  for (const PeerInfo& peer : peers) hosts.insert(peer.boot_id);
+  return static_cast<int>(hosts.size());
+}
+
+std::span<const NativeEntry> natives_of(const Channel* channel) {
+  return channel != nullptr ? channel->native_entries() : std::span<const NativeEntry>();
 }
 
 }  // namespace
 
-// Marks the group as in use by this thread, for the length of one call.
-class Group::State::Use {
- public:
-  explicit Use(State& state) : state_(state) {
-    // acquire pairs with the release below: the next call, maybe in another thread, sees what this one wrote.
-    if (state_.in_use_.exchange(true, std::memory_order_acquire))
-      throw Error(ErrorCode::invalid_argument,
-                  "the group is in use by another thread; give each thread a group of its own", state_.name(),
-                  state_.rank());
-  }
-  ~Use() { state_.in_use_.store(false, std::memory_order_release); }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-
- private:
-  State& state_;
-};
-
-Group::State::State(group::GroupParts parts, std::string error_file)
-    : parts_(std::move(parts)), error_file_(std::move(error_file)), pid_(getpid()) {}
+Group::State::State(group::GroupParts parts, group::GroupHost host)
+    : parts_(std::move(parts)),
+      host_(std::move(host)),
+      pid_(getpid()),
+      dispatcher_({name(), rank(), size()}, hosts_of(parts_.surroundings.peers), parts_.backend,
+                  natives_of(parts_.channel.get()), *host_.settings),
+      fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())) {}
 
 Group::State::~State() {
   destroy();
@@ -67,8 +61,14 @@ void Group::State::destroy() noexcept {
     if (parts_.channel) parts_.channel->abort(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
     return;
   }
-  parts_.channel.reset();
-  if (!is_forked_child()) group::clear_board(parts_.surroundings);
+  if (is_forked_child()) {
+    parts_.channel.reset();
+  } else {
+    const std::lock_guard lock(mutex_);
+    drain();
+    parts_.channel.reset();
+    group::clear_board(parts_.surroundings);
+  }
   in_use_.store(false, std::memory_order_release);
 }
 
@@ -80,15 +80,15 @@ void Group::State::require_usable() const {
   if (destroyed_)
     throw Error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew", name(),
                 rank());
+}
+
+// A method is called on a group; a name in its options can only be a slip.
+void Group::State::check_name(std::string_view named) const {
   if (broken_)
     throw Error(ErrorCode::aborted,
                 fmt::format("the group broke before ({}: {}); destroy it and create it anew",
                             to_string(broken_->code()), broken_->message()),
                 name(), broken_->rank());
-}
-
-// A method is called on a group; a name in its options can only be a slip.
-void Group::State::check_name(std::string_view named) const {
   if (named == Options().group || named == name()) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -98,178 +98,223 @@ void Group::State::check_name(std::string_view named) const {
       name(), rank());
 }
 
-void Group::State::check_algorithm(const Request& request, std::string_view algorithm) const {
-  if (algorithm.empty() || !parts_.channel) return;
-  std::string known;
-  for (const NativeEntry& entry : parts_.channel->native_entries()) {
-    if (entry.collective != request.collective) continue;
-    if (entry.name == algorithm) return;
-    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", entry.name);
-  }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no algorithm '{}' on backend {}; choose from {}, or leave it empty",
-                          to_string(request.collective), algorithm, parts_.backend, known),
-              name(), rank());
+Duration Group::State::timeout_of(const Options& options) const {
+  return options.timeout > Duration::zero() ? options.timeout : parts_.timeout;
 }
 
-void Group::State::collective(Request request, const Options& options) {
+// ---- Collectives
+
+void Group::State::run(Request request, const Options& options) {
   const Use use(*this);
-  require_usable();
+  const PendingPtr pending = begin(std::move(request), options, false);
+  if (!pending) return;
+  if (pending->decision->plan)
+    await(*pending);
+  else
+    run_native(*pending);
+}
+
+Work Group::State::start(Request request, const Options& options) {
+  const Use use(*this);
+  PendingPtr pending = begin(std::move(request), options, true);
+  if (!pending) return {};
+  progress_all();
+  return work_of(std::move(pending));
+}
+
+Work Group::State::work_of(PendingPtr pending) {
+  if (host_.settings->progress_thread && !pending->ended) group::ProgressThread::instance().watch(shared_from_this());
+  return Work(std::make_shared<Work::Handle>(Work::Handle{shared_from_this(), std::move(pending)}));
+}
+
+std::string Group::State::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {
+  const Use use(*this);
+  check_name(options.group);
+  if (size() == 1) return "self: a world of one moves no data";
+  if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
+  const auto n = static_cast<std::size_t>(size());
+  const std::size_t count = size_of(dtype) == 0 ? 0 : bytes / size_of(dtype);
+  const std::vector<std::size_t> counts(group::is_v_form(collective) ? n : 0, count / n);
+  // The longer side of a call that cuts a vector into blocks, and the shorter; no memory, as nothing runs.
+  const ConstTensorView whole(nullptr, count / n * n, dtype), block(nullptr, count / n, dtype);
+  Request request;
+  request.collective = collective;
+  request.op = options.op;
+  request.root = options.root;
+  request.in = {nullptr, count, dtype};
+  request.out = {nullptr, count, dtype};
+  switch (collective) {
+    case Collective::allgatherv:
+    case Collective::gatherv:
+      request.out_counts = counts;
+      [[fallthrough]];
+    case Collective::allgather:
+    case Collective::gather:
+      request.in = block;
+      request.out.count = whole.count;
+      break;
+    case Collective::reduce_scatterv:
+    case Collective::scatterv:
+      request.in_counts = counts;
+      [[fallthrough]];
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      request.in = whole;
+      request.out.count = block.count;
+      break;
+    case Collective::alltoallv:
+      request.in_counts = request.out_counts = counts;
+      [[fallthrough]];
+    case Collective::alltoall:
+      request.in = whole;
+      request.out.count = whole.count;
+      break;
+    default:
+      break;
+  }
+  return dispatcher_.explain(request, {options.algorithm, false, options.deterministic, options.compress});
+}
+
+// Checks the call, gives it its number, and launches it when it has a plan.
+Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
   group::check(request, {name(), rank(), size()});
-  check_algorithm(request, options.algorithm);
-  if (size() == 1) return group::run_alone(request);
-
-  const std::uint64_t sequence = ++sequence_;
-  request.fingerprint = group::fingerprint(parts_.token, sequence, request);
-  group::Operation operation{.text = group::describe(request),
-                             .board = fmt::format("c/{}", sequence),
-                             .sequence = sequence,
-                             .counterparts = everybody_but(rank(), size())};
-  if (request.collective == Collective::alltoallv) {
-    operation.in_counts.assign(request.in_counts.begin(), request.in_counts.end());
-    operation.out_counts.assign(request.out_counts.begin(), request.out_counts.end());
+  if (size() == 1) {
+    group::run_alone(request);
+    return nullptr;
   }
-  run(to_string(request.collective), sequence, request.fingerprint, {std::move(operation)}, options,
-      [&](WaitContext& wait) { parts_.channel->native(request, wait); });
+  auto decision =
+      dispatcher_.decide(request, {options.algorithm, asynchronous, options.deterministic, options.compress});
+
+  PendingPtr pending = acquire();
+  pending->name = to_string(request.collective);
+  pending->collective = true;
+  pending->sequence = ++sequence_;
+  pending->timeout = timeout_of(options);
+  pending->decision = std::move(decision);
+  pending->form = {asynchronous, options.compress, pending->decision->algorithm};
+  pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());
+  pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
+  request.in_counts = pending->in_counts;
+  request.out_counts = pending->out_counts;
+  request.algorithm = pending->decision->native;
+  request.fingerprint = group::fingerprint(parts_.token, pending->sequence, request, pending->form);
+  pending->fingerprint = request.fingerprint;
+  pending->request = std::move(request);
+  if (parts_.record != nullptr) parts_.record->begin(name(), pending->sequence, pending->name, pending->fingerprint);
+  if (host_.settings->compare_first) {
+    group::Diagnosis diagnosis = diagnose(*pending);
+    WaitContext wait(Deadline::after(pending->timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+    try {
+      diagnosis.compare_first(wait);
+    } catch (const Error& error) {
+      fail(diagnosis.explain(error));
+    }
+  }
+  if (pending->decision->plan) launch(pending);
+  return pending;
 }
 
-void Group::State::run(std::string_view op, std::uint64_t sequence, std::uint64_t fingerprint,
-                       std::vector<group::Operation> operations, const Options& options,
-                       const std::function<void(WaitContext&)>& body) {
-  const Duration timeout = options.timeout > Duration::zero() ? options.timeout : parts_.timeout;
-  group::Diagnosis diagnosis(parts_.surroundings, std::move(operations));
-  WaitContext wait(Deadline::after(timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
-  if (parts_.record != nullptr) parts_.record->begin(name(), sequence, op, fingerprint);
+void Group::State::launch(const PendingPtr& pending) {
+  const Request& request = pending->request;
+  const group::Decision& decision = *pending->decision;
   try {
-    body(wait);
+    exec::Operands operands{.input = request.in.data,
+                            .output = request.out.data,
+                            .dtype = request.collective == Collective::broadcast || request.in.data == nullptr
+                                         ? request.out.dtype
+                                         : request.in.dtype,
+                            .op = request.op,
+                            .ranks = size(),
+                            .widens = decision.widens,
+                            .wide_input = decision.wide_input};
+    if (request.op.kind() == Op::Kind::premul_sum && group::is_reduction(request.collective)) {
+      const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
+      if (bytes > pending->scaled_bytes) {
+        pending->scaled.reset(new std::byte[bytes]);
+        pending->scaled_bytes = bytes;
+      }
+      core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
+                           pending->scaled.get(), request.in.count);
+      operands.input = pending->scaled.get();
+    }
+    active_.push_back(pending);
+    pending->executor.start(*parts_.channel, {.plan = decision.plan,
+                                              .operands = operands,
+                                              .slot = pending->fingerprint,
+                                              .fault = fault_,
+                                              .operation = pending->sequence,
+                                              .trace = tracing_ ? &pending->executed : nullptr});
+  } catch (const Error& error) {
+    fail(diagnose(*pending).explain(error));
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending->name), name(), rank()));
+  }
+}
+
+// A backend's own collective blocks this rank, so that what was started before must end first: peers may wait for it.
+void Group::State::run_native(group::Pending& pending) {
+  group::Diagnosis diagnosis = diagnose(pending);
+  WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  try {
+    await_collectives(wait);
+    exec::FaultHook::pass(fault_, pending.sequence, 0);
+    parts_.channel->native(pending.request, wait);
   } catch (const Error& error) {
     fail(diagnosis.explain(error));
   } catch (const std::bad_alloc&) {
-    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", op), name(), rank()));
+    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
   }
-  if (parts_.record != nullptr) parts_.record->end();
+  finish(pending);
 }
 
-// Publishes the cause before the connections close, so that whoever notices the closing finds it.
+Group::State::PendingPtr Group::State::acquire() {
+  for (const PendingPtr& pending : pool_) {
+    if (pending.use_count() > 1 || !pending->ended) continue;
+    pending->reset();
+    return pending;
+  }
+  auto pending = std::make_shared<group::Pending>();
+  pending->reset();
+  if (pool_.size() < kPooled) pool_.push_back(pending);
+  return pending;
+}
+
 void Group::State::fail(const Error& cause) {
-  broken_ = parts_.surroundings.scope ? group::publish_failure(*parts_.surroundings.scope, cause) : cause;
-  if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
-  if (parts_.channel) parts_.channel->abort(*broken_);
-  group::write_error_file(error_file_, *broken_);
+  break_with(cause);
   throw *broken_;
 }
 
-// ---- Point to point
-// --------------------------------------------------------------------------------------------------
-
-void Group::State::send(ConstTensorView data, int destination, const Options& options) {
-  const Use use(*this);
-  require_usable();
-  check_name(options.group);
-  group::check_peer(destination, "destination", {name(), rank(), size()});
-  group::check_tensor(data, "what is sent", {name(), rank(), size()});
-  if (destination == rank()) return send_to_self(data, options.tag);
-  exchange({Leg{true, destination, data, nullptr}}, options);
-}
-
-void Group::State::recv(TensorView data, int source, const Options& options) {
-  const Use use(*this);
-  require_usable();
-  check_name(options.group);
-  group::check_peer(source, "source", {name(), rank(), size()});
-  group::check_tensor(data, "what is received", {name(), rank(), size()});
-  if (source == rank()) return recv_from_self(data, options.tag);
-  exchange({Leg{false, source, data, data.data}}, options);
-}
-
-void Group::State::sendrecv(ConstTensorView out, int destination, TensorView in, int source, const Options& options) {
-  const Use use(*this);
-  require_usable();
-  check_name(options.group);
-  const group::Shape shape{name(), rank(), size()};
-  group::check_peer(destination, "destination", shape);
-  group::check_peer(source, "source", shape);
-  group::check_tensor(out, "what is sent", shape);
-  group::check_tensor(in, "what is received", shape);
-  std::vector<Leg> legs;
-  if (destination == rank())
-    send_to_self(out, options.tag);
-  else
-    legs.push_back(Leg{true, destination, out, nullptr});
-  if (source == rank())
-    recv_from_self(in, options.tag);
-  else
-    legs.push_back(Leg{false, source, in, in.data});
-  if (!legs.empty()) exchange(std::move(legs), options);
-}
-
-void Group::State::exchange(std::vector<Leg> legs, const Options& options) {
-  struct Posted {
-    std::uint64_t slot;
-    Leg leg;
-  };
-  std::vector<Posted> posts;
-  std::vector<group::Operation> operations;
-  for (const Leg& leg : legs) {
-    const int source = leg.sending ? rank() : leg.peer;
-    const int destination = leg.sending ? leg.peer : rank();
-    const std::uint64_t number = ++(leg.sending ? sent_ : received_)[{leg.peer, options.tag}];
-    // The same words on both sides, so that equal calls are equal texts.
-    const std::string text = fmt::format("message of {} {} from rank {} to rank {}, tag {}", leg.view.count,
-                                         to_string(leg.view.dtype), source, destination, options.tag);
-    const std::uint64_t slot = core::Hash().add(parts_.token).add(number).add(text).value();
-    posts.push_back({slot, leg});
-    operations.push_back(
-        {text, fmt::format("p/{}/{}/{}/{}", source, destination, options.tag, number), number, false, {leg.peer}});
-  }
-  const std::string_view op = legs.size() > 1 ? "sendrecv" : legs.front().sending ? "send" : "recv";
-  const std::uint64_t fingerprint = posts.front().slot;
-  // The record's number stays that of the last collective: whoever looks for a straggler compares collectives.
-  run(op, sequence_, fingerprint, std::move(operations), options, [&](WaitContext& wait) {
-    std::vector<Ticket> tickets;
-    for (const Posted& post : posts) {
-      const Leg& leg = post.leg;
-      tickets.push_back(
-          leg.sending ? parts_.channel->post_send(leg.peer, post.slot, leg.view)
-                      : parts_.channel->post_recv(leg.peer, post.slot,
-                                                  {leg.destination, leg.view.count, leg.view.dtype, leg.view.device}));
-    }
-    for (std::size_t i = 0; i < tickets.size(); ++i) {
-      if (parts_.record != nullptr) parts_.record->waiting(-1, posts[i].leg.peer);
-      parts_.channel->wait(tickets[i], wait);
-    }
-  });
-}
-
-void Group::State::send_to_self(ConstTensorView data, int tag) {
+// Publishes the cause before the connections close, so that whoever notices the closing finds it.
+void Group::State::break_with(const Error& cause) noexcept {
+  if (broken_) return;
+  broken_ = cause;
   try {
-    Message message{data.dtype, data.count, std::vector<std::byte>(data.bytes())};
-    if (!data.empty()) std::memcpy(message.bytes.data(), data.data, data.bytes());
-    to_self_[tag].push_back(std::move(message));
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::resource,
-                fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()),
-                name(), rank());
+    if (parts_.surroundings.scope) broken_ = group::publish_failure(*parts_.surroundings.scope, cause);
+    if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
+  } catch (const std::exception&) {  // the cause itself is what counts
   }
+  if (parts_.channel) parts_.channel->abort(*broken_);
+  group::write_error_file(host_.error_file, *broken_);
+  for (const PendingPtr& pending : active_) {
+    pending->executor.abandon();
+    pending->error = broken_;
+    pending->ended = true;
+  }
+  active_.clear();
 }
 
-void Group::State::recv_from_self(TensorView data, int tag) {
-  auto& queue = to_self_[tag];
-  if (queue.empty())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
-                    tag),
-        name(), rank());
-  const Message& message = queue.front();
-  if (message.dtype != data.dtype || message.count != data.count)
-    fail(Error(ErrorCode::mismatch,
-               fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", data.count,
-                           to_string(data.dtype), tag, message.count, to_string(message.dtype)),
-               name(), rank()));
-  if (!data.empty()) std::memcpy(data.data, message.bytes.data(), data.bytes());
-  queue.pop_front();
+// ---- Trace
+
+void Group::State::record_trace(bool on) {
+  const Use use(*this);
+  tracing_ = on;
+  trace_.clear();
+}
+
+std::vector<TraceEntry> Group::State::trace() {
+  const Use use(*this);
+  return std::exchange(trace_, {});
 }
 
 }  // namespace col

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +17,10 @@
 #include <col/backend.hpp>
 #include <col/group.hpp>
 
+#include "group/call_settings.hpp"
 #include "group/diagnosis.hpp"
+#include "group/dispatch.hpp"
+#include "group/pending.hpp"
 
 namespace col {
 
@@ -32,11 +37,22 @@ struct GroupParts {
   Duration timeout{};
 };
 
+// What the context lends to its groups.
+struct GroupHost {
+  std::string error_file = {};                        // empty: none
+  std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context, and outlives it with them
+  int global_rank = 0;
+  std::function<Group(const GroupSpec&)> make_group = {};  // not called after the group was destroyed
+};
+
 }  // namespace group
 
-class Group::State {
+// A user's thread holds it through a Use, one at a time; a progress thread takes the lock alone, in between.
+class Group::State : public std::enable_shared_from_this<Group::State> {
  public:
-  explicit State(group::GroupParts parts, std::string error_file);
+  using PendingPtr = std::shared_ptr<group::Pending>;  // shared by the group, its Works and its pool
+
+  State(group::GroupParts parts, group::GroupHost host);
   ~State();
 
   const std::string& name() const { return parts_.surroundings.group; }
@@ -45,50 +61,99 @@ class Group::State {
   const std::string& backend() const { return parts_.backend; }
   const std::string& id() const { return parts_.id; }
 
-  // Checks, runs and, on failure, breaks the group. `request.fingerprint` is filled in here.
-  void collective(Request request, const Options& options);
-  void send(ConstTensorView data, int destination, const Options& options);
-  void recv(TensorView data, int source, const Options& options);
-  void sendrecv(ConstTensorView out, int destination, TensorView in, int source, const Options& options);
+  // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
+  void run(Request request, const Options& options);
+  Work start(Request request, const Options& options);
+  std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
 
-  // Closes the connections; every later call throws. Waits for no peer.
+  // ---- Messages (messages.cpp)
+  // Blocks until all have been exchanged; returns the rank that the last receive came from.
+  int exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options);
+  Work start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
+
+  // ---- Works (progress.cpp)
+  // False when `pending` has not ended after `budget`; a budget of zero is "its timeout", after which it fails.
+  bool wait(group::Pending& pending, Duration budget);
+  bool test(group::Pending& pending);
+  // For the progress thread: whether anything is still in flight.
+  bool progress_in_background();
+
+  // ---- Groups made from this one (subgroups.cpp)
+  Group subgroup(std::span<const int> ranks, std::string name);
+  std::string child_name(std::string_view kind);
+
+  void record_trace(bool on);
+  std::vector<TraceEntry> trace();
+
+  // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
   void destroy() noexcept;
 
  private:
-  struct Message {  // sent to oneself, not yet received
+  struct ToSelf {  // a message to oneself, not yet received
     DType dtype;
     std::size_t count;
     std::vector<std::byte> bytes;
-  };
-  struct Leg {  // one direction of a point-to-point call
-    bool sending = false;
-    int peer = 0;
-    ConstTensorView view;  // what is sent, or where it is received (data is then writable)
-    void* destination = nullptr;
   };
   class Use;
 
   void require_usable() const;
   bool is_forked_child() const;
-  void exchange(std::vector<Leg> legs, const Options& options);
-  void run(std::string_view op, std::uint64_t sequence, std::uint64_t fingerprint,
-           std::vector<group::Operation> operations, const Options& options,
-           const std::function<void(WaitContext&)>& body);
-  [[noreturn]] void fail(const Error& cause);
-  void send_to_self(ConstTensorView data, int tag);
-  void recv_from_self(TensorView data, int tag);
   void check_name(std::string_view named) const;
-  void check_algorithm(const Request& request, std::string_view algorithm) const;
+  Duration timeout_of(const Options& options) const;
+  Work work_of(PendingPtr pending);
+
+  // state.cpp
+  PendingPtr begin(Request&& request, const Options& options, bool asynchronous);
+  void launch(const PendingPtr& pending);
+  void run_native(group::Pending& pending);
+  PendingPtr acquire();
+  [[noreturn]] void fail(const Error& cause);
+  void break_with(const Error& cause) noexcept;
+
+  // progress.cpp
+  void progress_all();
+  bool progress(group::Pending& pending);
+  void finish(group::Pending& pending);
+  void await(group::Pending& pending);
+  void await_until(group::Pending& pending, WaitContext& wait);
+  void block(group::Pending& pending, WaitContext& wait, int turn);
+  void await_collectives(WaitContext& wait);
+  void drain() noexcept;
+  group::Diagnosis diagnose(const group::Pending& pending);
+  bool outlived(group::Pending& pending);
+
+  // messages.cpp
+  PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
+  void check_leg(const group::Leg& leg) const;
+  void post(group::Leg& leg);
+  bool progress(group::Leg& leg, group::Pending& pending);
+  void send_to_self(group::Leg& leg);
+  bool take_from_self(const group::Leg& leg);
 
   group::GroupParts parts_;
-  const std::string error_file_;  // empty: none
-  const std::int64_t pid_;        // of the process that joined: a forked child is no member
+  const group::GroupHost host_;
+  const std::int64_t pid_;  // of the process that joined: a forked child is no member
+  group::Dispatcher dispatcher_;
+  const exec::Fault* const fault_;
+
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
+  std::mutex mutex_;  // guards all that follows, and the channel
   std::optional<Error> broken_;
   std::uint64_t sequence_ = 0;                                    // collectives so far
+  std::uint64_t children_ = 0;                                    // groups made from this one
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
-  std::map<int, std::deque<Message>> to_self_;                    // by tag
+  std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
+  std::vector<PendingPtr> active_;                                // in flight, in the order of starting
+  std::vector<PendingPtr> pool_;                                  // for reuse
+  bool tracing_ = false;
+  std::vector<TraceEntry> trace_;
+  std::set<std::string, std::less<>> names_;  // of algorithms in the trace
+};
+
+struct Work::Handle {
+  std::shared_ptr<Group::State> state;  // shared: a Work may outlive its group's handles
+  Group::State::PendingPtr pending;
 };
 
 }  // namespace col

@@ -86,7 +86,7 @@ TEST_CASE("diagnosis: a different operation, dtype, root and operator are found"
 TEST_CASE("diagnosis: between two ranks nobody is odd, both calls are shown", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(9)});
   check_all_say(outcomes, ErrorCode::mismatch, -1,
-                "rank 0 called allreduce of 8 float32, sum; rank 1 called allreduce of 9");
+                "rank 0 called allreduce of 8 float32, sum, by bde; rank 1 called allreduce of 9");
 }
 
 TEST_CASE("diagnosis: a send and a recv of unequal counts are a mismatch on both", "[group]") {
@@ -136,7 +136,7 @@ TEST_CASE("diagnosis: three different calls are a mismatch even when the deadlin
 TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {
   col::test::register_stuck_backend();
   const auto outcomes = run_calls({allreduce(8), allreduce(8, {.algorithm = "stuck"}), allreduce(8)});
-  check_all_say(outcomes, ErrorCode::mismatch, 1, "rank 1 called allreduce of 8 float32, sum, algorithm stuck");
+  check_all_say(outcomes, ErrorCode::mismatch, 1, "rank 1 called allreduce of 8 float32, sum, by stuck");
 }
 
 TEST_CASE("diagnosis: blocks of an alltoallv that two ranks disagree on are a mismatch", "[group]") {

@@ -1,6 +1,7 @@
 #include "unit/group/stuck_backend.hpp"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -13,8 +14,8 @@ class StuckChannel final : public Channel {
  public:
   Ticket post_send(int, std::uint64_t, ConstTensorView) override { return {1}; }
   Ticket post_recv(int, std::uint64_t, TensorView) override { return {1}; }
-  bool test(Ticket) override { return false; }
-  void wait(Ticket, WaitContext& wait) override { never(wait); }
+  std::optional<int> test(Ticket) override { return std::nullopt; }
+  int wait(Ticket, WaitContext& wait) override { never(wait); }
   std::span<const NativeEntry> native_entries() const override { return kEntries; }
   void native(const Request&, WaitContext& wait) override { never(wait); }
   void abort(const Error&) noexcept override {}
@@ -22,7 +23,7 @@ class StuckChannel final : public Channel {
  private:
   static constexpr std::array kEntries = {NativeEntry{Collective::allreduce, "stuck"}};
 
-  static void never(WaitContext& wait) {
+  [[noreturn]] static void never(WaitContext& wait) {
     for (;;) {
       wait.check();
       std::this_thread::sleep_for(wait.slice());  // the wait itself is the subject: nothing ever happens

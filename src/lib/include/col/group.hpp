@@ -3,33 +3,46 @@
 // Two ways to say the same: methods of Group, and free functions with Ray's names that find the group by name in the
 // current context.
 //
-// All collectives here block until this rank's part is done: its output is complete, and its input may be reused. They
-// end with an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of
-// a group must call the same collectives in the same order with equal op, count, dtype and root.
+// Collectives block until this rank's part is done: its output is complete, and its input may be reused. They end with
+// an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of a group
+// must call the same collectives in the same order with equal op, count, dtype and root.
 //
-// Errors common to all: invalid_argument and not_initialized, before any data moves: the group stays usable. Then
-// mismatch, timeout, peer_lost, aborted, resource, io, internal: after one of these the group is broken, outputs hold
-// unspecified values, inputs are intact, and later calls throw aborted naming the first cause; destroy the group and
-// create it anew.
+// Each has an i-form that starts it and returns a Work at once; until that has ended, the buffers belong to the call
+// (an input may be read, nothing else). The i-forms count in the order above, and a rank that calls allreduce where
+// another calls iallreduce is a mismatch. Any number may be in flight, and ranks may wait for them in different orders.
+//
+// Errors common to all: invalid_argument, not_initialized and unavailable, before any data moves: the group stays
+// usable. Then mismatch, timeout, peer_lost, aborted, resource, io, internal: after one of these the group is broken,
+// outputs hold unspecified values, inputs are intact, and later calls throw aborted naming the first cause; destroy the
+// group and create it anew.
+//
+// Numerics: 16-bit floats are summed, multiplied and averaged in float32 over all ranks and rounded once; NaN always
+// propagates through min and max; integers wrap, and their average rounds toward zero. All ranks get the same bits, and
+// so does every run with the same inputs and the same algorithm.
 //
 // Thread safety: different groups may be used from different threads at once. One group used by two threads at once is
-// an error (invalid_argument), not a race.
+// an error (invalid_argument), not a race; that includes the Works of the group.
 //
-// In place: an output may be exactly the input (allreduce, reduce, alltoall), or hold the input at its own block
-// (allgather, gather, scatter). Any other overlap is invalid_argument.
+// In place: an output may be exactly the input (allreduce, reduce, scan, exscan, alltoall(v)), or the shorter of the
+// two may be this rank's block of the longer (allgather(v), reduce_scatter(v), gather(v), scatter(v)). Any other
+// overlap is invalid_argument.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <col/error.hpp>
 #include <col/export.hpp>
 #include <col/job.hpp>
+#include <col/plan.hpp>
 #include <col/store.hpp>
 #include <col/types.hpp>
 
@@ -37,63 +50,214 @@ namespace col {
 
 class Context;
 
+namespace detail {
+// Throws mismatch when `bytes` cannot be an object of `unit` bytes, or (not exact) several of them.
+COL_EXPORT void check_object_size(std::size_t bytes, std::size_t unit, bool exact);
+}  // namespace detail
+
 // Per-call options; write what differs: {.op = ReduceOp::max, .root = 2}.
 struct Options {
   std::string_view group = "default";  // free functions; a method refuses another group's name
   Op op = ReduceOp::sum;               // reductions
   int root = 0;                        // rooted collectives
-  std::string_view algorithm = {};     // empty: choose; else the name of a native entry of the backend
-  Duration timeout = {};               // zero: the context's
-  Stream stream = {};                  // device memory only
-  int tag = 0;                         // send and recv: only equal tags pair
+  // Empty: chosen (docs/selection.md). Else a built-in one, "ring" or "knomial:radix=8", one of the backend's own, or
+  // "file:my.json". One that cannot serve the call is invalid_argument and says why.
+  std::string_view algorithm = {};
+  Duration timeout = {};  // zero: the context's
+  Stream stream = {};     // device memory only
+  int tag = 0;            // send and recv: only equal tags pair
+  // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
+  bool deterministic = false;
+  // 16-bit floats: partial sums travel in 16 bits, rounded at every hop; half the bytes.
+  bool compress = false;
+};
+
+// The handle of something started by an i-form. Copies mean the same operation. A Work that is dropped goes on, and is
+// ended at the latest when its group is destroyed.
+//
+// Operations move on inside any call on their group, or on one of its Works; with COL_PROGRESS=thread, also while this
+// process does something else.
+class COL_EXPORT Work {
+ public:
+  Work() = default;  // of an operation that has ended
+
+  // Blocks until the operation has ended, at most for its timeout counted from now. Throws its error, every time.
+  void wait();
+  // The same for `budget` at most: false when it has not ended by then; it goes on.
+  bool wait_for(Duration budget);
+  // Whether it has ended. Does not block. Throws its error.
+  bool test();
+  // After the end of a receive: the rank that the message came from; else -1.
+  int source() const;
+
+ private:
+  friend class Group;
+  struct Handle;
+  explicit Work(std::shared_ptr<Handle> handle);
+  std::shared_ptr<Handle> handle_;  // shared by the copies; null when there is nothing to wait for
+};
+
+// One message of a batch.
+struct COL_EXPORT Message {
+  enum class Direction : std::uint8_t { send, recv };
+  Direction direction = Direction::send;
+  ConstTensorView sent = {};
+  TensorView received = {};
+  int peer = 0;
+  int tag = 0;
+
+  static Message send(ConstTensorView data, int destination, int tag = 0);
+  static Message recv(TensorView data, int source, int tag = 0);
+};
+
+// A step that this rank has executed in a collective.
+struct TraceEntry {
+  std::uint64_t operation = 0;  // number of the collective in its group, from 1
+  Collective collective = Collective::barrier;
+  std::string_view algorithm = {};  // valid for as long as the group
+  std::size_t round = 0;
+  Step step = {};
 };
 
 // A named, ordered set of ranks. A cheap handle: copies mean the same group.
 class COL_EXPORT Group {
  public:
+  class State;  // internal
+
+  Group() = default;  // no group: false, and every call on it throws not_initialized
+  explicit operator bool() const noexcept { return state_ != nullptr; }
+
   int rank() const;
   int size() const;
   std::string_view name() const;
-  // What moves the data: "gloo", or "self" in a world of one.
+  // What moves the data: "shm", "gloo", or "self" in a world of one.
   std::string_view backend() const;
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
   void allreduce(ConstTensorView in, TensorView out, const Options& options = {});
   void allreduce(TensorView inout, const Options& options = {});
+  Work iallreduce(ConstTensorView in, TensorView out, const Options& options = {});
   // As allreduce, on the root only: out elsewhere is not touched, and may be empty.
   void reduce(ConstTensorView in, TensorView out, const Options& options = {});
   void reduce(TensorView inout, const Options& options = {});
+  Work ireduce(ConstTensorView in, TensorView out, const Options& options = {});
+  // out[i] = op over the ranks 0 to this one of in[i]; exscan: 0 to the one before, and rank 0's out is not touched.
+  void scan(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iscan(ConstTensorView in, TensorView out, const Options& options = {});
+  void exscan(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iexscan(ConstTensorView in, TensorView out, const Options& options = {});
+  // Block r of `in`, reduced over all ranks, goes to rank r. Requires: in.count == size() * out.count.
+  void reduce_scatter(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ireduce_scatter(ConstTensorView in, TensorView out, const Options& options = {});
+  // The same with counts that differ: rank r gets counts[r] elements. Requires: the same counts on all ranks, in.count
+  // == their sum, out.count == counts[rank()].
+  void reduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                       const Options& options = {});
+  Work ireduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                        const Options& options = {});
+
   // Every rank gets the root's elements.
   void broadcast(TensorView inout, const Options& options = {});
+  Work ibroadcast(TensorView inout, const Options& options = {});
   // out holds every rank's `in`, in rank order. Requires: out.count == size() * in.count.
   void allgather(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iallgather(ConstTensorView in, TensorView out, const Options& options = {});
   // The same with counts that differ: rank r gives counts[r] elements. Requires: the same counts on all ranks,
   // in.count == counts[rank()], out.count == their sum.
   void allgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
+  Work iallgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                   const Options& options = {});
   // The root gets every rank's `in`, in rank order; out elsewhere is not touched, and may be empty.
   void gather(ConstTensorView in, TensorView out, const Options& options = {});
+  Work igather(ConstTensorView in, TensorView out, const Options& options = {});
+  // The same with counts that differ. `counts` is looked at on the root only: counts[r] elements come from rank r.
+  void gatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
+  Work igatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
   // Rank r gets block r of the root's `in` (ignored elsewhere). Requires on the root: in.count == size() * out.count.
   void scatter(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iscatter(ConstTensorView in, TensorView out, const Options& options = {});
+  // The same with counts that differ. `counts` is looked at on the root only: counts[r] elements go to rank r.
+  void scatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out, const Options& options = {});
+  Work iscatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out, const Options& options = {});
   // Block r of `in` goes to rank r; block r of `out` comes from it. Requires: in.count == out.count, a multiple of
   // size().
   void alltoall(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ialltoall(ConstTensorView in, TensorView out, const Options& options = {});
   // The same with counts that differ: in_counts[r] elements go to rank r, out_counts[r] come from it.
   void alltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
                  std::span<const std::size_t> out_counts, const Options& options = {});
+  Work ialltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
+                  std::span<const std::size_t> out_counts, const Options& options = {});
   // Returns after every rank has entered.
   void barrier(const Options& options = {});
+  Work ibarrier(const Options& options = {});
 
-  // Blocking point to point. A send and a recv of unequal count or dtype are a mismatch on both sides, never a
-  // truncation. To oneself: a send is kept until the recv that takes it.
+  // Point to point. A send and a recv of unequal count or dtype are a mismatch on both sides, never a truncation.
+  // Messages between two ranks with equal tags arrive in the order in which they were sent. To oneself: a send is kept
+  // until the recv that takes it; a blocking recv of what was not sent before is invalid_argument.
   void send(ConstTensorView data, int destination, const Options& options = {});
+  Work isend(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
+  Work irecv(TensorView data, int source, const Options& options = {});
+  // Takes a message of this count, dtype and tag from whichever rank sends one first, and returns that rank.
+  int recv_any(TensorView data, const Options& options = {});
+  Work irecv_any(TensorView data, const Options& options = {});
   // Both at once, without deadlock in a ring.
   void sendrecv(ConstTensorView send, int destination, TensorView recv, int source, const Options& options = {});
+  // All at once, without deadlock whatever their order; ends when all have. `options.tag` is not looked at.
+  void batch(std::span<const Message> messages, const Options& options = {});
+  Work ibatch(std::span<const Message> messages, const Options& options = {});
+
+  // New groups from the ranks of this one, over its backend. Collective over this group, blocking; every rank of it
+  // calls it.
+  //
+  // Ranks of equal color form a group, in the order of `key`, then of rank; a negative color joins none and gets a
+  // Group that is false. The names are derived from this group's.
+  Group split(int color, int key = 0);
+  // The ranks listed, in that order, as group `name`; the others get a Group that is false. Requires: the same list and
+  // name on all ranks, no rank twice.
+  Group subgroup(std::span<const int> ranks, std::string name);
+  // All ranks in the same order.
+  Group dup();
+
+  // Objects: any trivially copyable type, std::string, or a std::vector of a trivially copyable type. Sizes may differ
+  // between ranks. Bytes are copied as they are: for ranks of one architecture and build.
+  template <class T>
+  void broadcast_object(T& object, const Options& options = {});
+  template <class T>
+  std::vector<T> allgather_object(const T& object, const Options& options = {});
+  // On the root, every rank's object in rank order; elsewhere nothing.
+  template <class T>
+  std::vector<T> gather_object(const T& object, const Options& options = {});
+  // Rank r gets objects[r] of the root, which has one for each rank; `objects` elsewhere is not looked at.
+  template <class T>
+  T scatter_object(const std::vector<T>& objects, const Options& options = {});
+  template <class T>
+  void send_object(const T& object, int destination, const Options& options = {});
+  template <class T>
+  T recv_object(int source, const Options& options = {});
+
+  // Why a call would run the algorithm that it would run: its name, the rule that fired, those passed over. `bytes` is
+  // the whole vector, or all blocks together. Not collective.
+  std::string explain(Collective collective, std::size_t bytes, DType dtype = DType::float32,
+                      const Options& options = {}) const;
+  // From here on, what this rank executes is recorded (or no longer). Costs time and memory: for tests and teaching.
+  void record_trace(bool on);
+  // What has been recorded since record_trace(true) or the last call, in the order in which it was begun.
+  std::vector<TraceEntry> trace();
 
  private:
   friend class Context;
-  class State;
+  friend class Work;
   explicit Group(std::shared_ptr<State> state);
+  State& state() const;
+  // What the object forms are made of.
+  std::vector<std::byte> broadcast_bytes(std::span<const std::byte> bytes, const Options& options);
+  std::vector<std::vector<std::byte>> allgather_bytes(std::span<const std::byte> bytes, const Options& options);
+  std::vector<std::vector<std::byte>> gather_bytes(std::span<const std::byte> bytes, const Options& options);
+  std::vector<std::byte> scatter_bytes(const std::vector<std::span<const std::byte>>& blocks, const Options& options);
+  void send_bytes(std::span<const std::byte> bytes, int destination, const Options& options);
+  std::vector<std::byte> recv_bytes(int source, const Options& options);
   std::shared_ptr<State> state_;  // shared: handles are copied freely, and a context keeps one in its registry
 };
 
@@ -171,7 +335,6 @@ class COL_EXPORT Context {
 };
 
 // ---- Over the current context, with the names of ray.util.collective
-// -------------------------------------------------
 
 // Joins group "default": with the ranks that the environment tells of (colrun), else as a world of one. Called again,
 // it returns the same group.
@@ -204,8 +367,101 @@ COL_EXPORT void broadcast(TensorView inout, const Options& options = {});
 // outputs[r] gets rank r's `in`. Requires: outputs.size() == group size, all of in's count and dtype, no two
 // overlapping.
 COL_EXPORT void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});
+// `out` gets this rank's block of the reduction over all ranks of `inputs`. Requires: inputs.size() == group size, all
+// of out's count and dtype.
+COL_EXPORT void reducescatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options = {});
+// outputs[r] gets rank r's `in`, on the root; elsewhere outputs is not looked at.
+COL_EXPORT void gather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});
+// `out` gets inputs[rank] of the root; elsewhere inputs is not looked at.
+COL_EXPORT void scatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options = {});
+// outputs[r] gets inputs[rank] of rank r.
+COL_EXPORT void alltoall(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                         const Options& options = {});
 COL_EXPORT void barrier(const Options& options = {});
 COL_EXPORT void send(ConstTensorView data, int destination, const Options& options = {});
 COL_EXPORT void recv(TensorView data, int source, const Options& options = {});
+
+// ---- Object forms
+
+namespace detail {
+
+template <class T>
+struct ObjectBytes {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "an object must be trivially copyable, a std::string, or a std::vector of a trivially copyable type; "
+                "serialise anything else into a std::string");
+  static std::span<const std::byte> view(const T& object) { return std::as_bytes(std::span(&object, 1)); }
+  static void assign(T& object, std::span<const std::byte> bytes) {
+    check_object_size(bytes.size(), sizeof(T), true);
+    std::memcpy(&object, bytes.data(), sizeof(T));
+  }
+};
+
+template <class Range>
+struct RangeBytes {
+  using Element = typename Range::value_type;
+  static_assert(std::is_trivially_copyable_v<Element>, "the elements must be trivially copyable");
+  static std::span<const std::byte> view(const Range& object) {
+    return std::as_bytes(std::span(object.data(), object.size()));
+  }
+  static void assign(Range& object, std::span<const std::byte> bytes) {
+    check_object_size(bytes.size(), sizeof(Element), false);
+    object.resize(bytes.size() / sizeof(Element));
+    if (!bytes.empty()) std::memcpy(object.data(), bytes.data(), bytes.size());
+  }
+};
+
+template <>
+struct ObjectBytes<std::string> : RangeBytes<std::string> {};
+template <class T>
+struct ObjectBytes<std::vector<T>> : RangeBytes<std::vector<T>> {};
+
+template <class T>
+std::vector<T> objects_from(const std::vector<std::vector<std::byte>>& blocks) {
+  std::vector<T> objects(blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) ObjectBytes<T>::assign(objects[i], blocks[i]);
+  return objects;
+}
+
+}  // namespace detail
+
+template <class T>
+void Group::broadcast_object(T& object, const Options& options) {
+  const std::vector<std::byte> bytes = broadcast_bytes(detail::ObjectBytes<T>::view(object), options);
+  if (rank() != options.root) detail::ObjectBytes<T>::assign(object, bytes);
+}
+
+template <class T>
+std::vector<T> Group::allgather_object(const T& object, const Options& options) {
+  return detail::objects_from<T>(allgather_bytes(detail::ObjectBytes<T>::view(object), options));
+}
+
+template <class T>
+std::vector<T> Group::gather_object(const T& object, const Options& options) {
+  return detail::objects_from<T>(gather_bytes(detail::ObjectBytes<T>::view(object), options));
+}
+
+template <class T>
+T Group::scatter_object(const std::vector<T>& objects, const Options& options) {
+  std::vector<std::span<const std::byte>> blocks;
+  if (rank() == options.root) {
+    for (const T& object : objects) blocks.push_back(detail::ObjectBytes<T>::view(object));
+  }
+  T object{};
+  detail::ObjectBytes<T>::assign(object, scatter_bytes(blocks, options));
+  return object;
+}
+
+template <class T>
+void Group::send_object(const T& object, int destination, const Options& options) {
+  send_bytes(detail::ObjectBytes<T>::view(object), destination, options);
+}
+
+template <class T>
+T Group::recv_object(int source, const Options& options) {
+  T object{};
+  detail::ObjectBytes<T>::assign(object, recv_bytes(source, options));
+  return object;
+}
 
 }  // namespace col

@@ -1,0 +1,44 @@
+// Faults on purpose, for drills: COL_FAULT=kill:rank=2,op=17,step=3.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <col/types.hpp>
+
+namespace col::exec {
+
+// What is to happen to one rank, once.
+struct Fault {
+  enum class Kind { kill, stop, exit, delay };
+  Kind kind = Kind::kill;
+  int rank = 0;            // the job's
+  std::uint64_t op = 1;    // the how-manieth collective of the group, from 1
+  int step = 0;            // the how-manieth step of its plan on that rank, from 0
+  std::string group = {};  // empty: any
+  Duration delay = {};     // of Kind::delay
+  int exit_code = 1;       // of Kind::exit
+
+  // "kill:rank=2,op=17,step=3", "delay:rank=1,ms=200", "exit:rank=0,code=7", each with group=NAME if wanted. Throws
+  // invalid_argument that says what is wrong and what the form is.
+  static Fault parse(std::string_view text);
+};
+
+// Passed by the steps of one collective on one rank; strikes when told to.
+class FaultHook {
+ public:
+  // Null when `fault` is not meant for this rank and group.
+  static const Fault* meant(const std::optional<Fault>& fault, int rank, std::string_view group) noexcept;
+
+  // Called before step number `step` of collective number `op`.
+  static void pass(const Fault* fault, std::uint64_t op, int step) {
+    if (fault != nullptr && fault->op == op && fault->step == step) strike(*fault);
+  }
+
+ private:
+  static void strike(const Fault& fault);
+};
+
+}  // namespace col::exec

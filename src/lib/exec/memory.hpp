@@ -1,0 +1,51 @@
+// Where a plan's buffers are, and what its local steps do there.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <col/plan.hpp>
+#include <col/types.hpp>
+
+namespace col::exec {
+
+// What a plan works on: the caller's buffers, and how elements are combined. The memory must outlive the execution.
+struct Operands {
+  const void* input = nullptr;
+  void* output = nullptr;
+  DType dtype = DType::uint8;  // of the output; of the input too, unless wide_input
+  Op op = {};
+  int ranks = 1;  // what avg divides by
+  bool widens = false;
+  bool wide_input = false;
+};
+
+// A range of bytes.
+struct Extent {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+bool overlap(const Extent& a, const Extent& b) noexcept;
+
+// The buffers of one execution. Scratch is kept from one execution to the next and grows only.
+class Memory {
+ public:
+  // Throws resource when there is no memory for the plan's scratch.
+  void prepare(const Plan& plan, const Operands& operands);
+
+  Extent extent(const Slice& slice) const noexcept;
+  // What is sent or received: `slice` as elements of its type.
+  TensorView view(const Slice& slice) const noexcept;
+  // Runs a reduce, copy or convert step.
+  void run(const Step& step) const;
+
+ private:
+  bool is_wide(Buffer buffer) const noexcept;
+
+  Operands operands_;
+  DType wide_type_ = DType::uint8;
+  std::unique_ptr<std::byte[]> scratch_, wide_;
+  std::size_t scratch_bytes_ = 0, wide_bytes_ = 0;
+};
+
+}  // namespace col::exec

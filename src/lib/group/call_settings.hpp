@@ -1,0 +1,27 @@
+// What the environment says about how calls are to be run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <col/select.hpp>
+
+#include "exec/fault.hpp"
+
+namespace col::group {
+
+struct CallSettings {
+  enum class Numerics { fast, strict, deterministic };
+
+  std::vector<AlgorithmOverride> overrides = {};  // COL_ALGORITHM
+  std::optional<SelectionTable> table = {};       // COL_SELECTION
+  Numerics numerics = Numerics::fast;             // COL_NUMERICS
+  bool compare_first = false;                     // COL_CHECK=strict
+  bool progress_thread = false;                   // COL_PROGRESS=thread
+  std::optional<exec::Fault> fault = {};          // COL_FAULT
+
+  // Throws invalid_argument naming the variable; io when a file cannot be read.
+  static CallSettings from_environment();
+};
+
+}  // namespace col::group

@@ -1,0 +1,312 @@
+#include "group/dispatch.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/reduce.hpp"
+#include "group/collective_kind.hpp"
+
+namespace col::group {
+namespace {
+
+// How many decisions are remembered: a training step makes a few dozen different calls at most.
+constexpr std::size_t kKept = 64;
+
+bool is_minmax(const Op& op) {
+  return op.kind() == Op::Kind::builtin && (op.reduce_op() == ReduceOp::min || op.reduce_op() == ReduceOp::max);
+}
+
+// A plan with the arrays that its request points to.
+struct OwnedPlan {
+  std::vector<std::size_t> in_counts, in_displacements, out_counts, out_displacements;
+  Plan plan;
+};
+
+void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& to,
+                 std::vector<std::size_t>& displacements) {
+  to.assign(counts.begin(), counts.end());
+  displacements.resize(counts.size());
+  std::exclusive_scan(counts.begin(), counts.end(), displacements.begin(), std::size_t{0});
+}
+
+// The count of a PlanRequest: the vector, or one block.
+std::size_t plan_count(const Request& request, const Shape& shape) {
+  switch (request.collective) {
+    case Collective::broadcast:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return request.out.count;
+    case Collective::alltoall:
+      return request.in.count / static_cast<std::size_t>(shape.size);
+    case Collective::alltoallv:
+    case Collective::barrier:
+      return 0;
+    default:
+      return request.in.count;
+  }
+}
+
+// What selection goes by: nothing where the ranks do not all know it.
+std::size_t selection_bytes(const Request& request, const Shape& shape) {
+  const auto size = static_cast<std::size_t>(shape.size);
+  switch (request.collective) {
+    case Collective::allgather:
+    case Collective::gather:
+      return request.in.bytes() * size;
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return request.out.bytes() * size;
+    case Collective::allgatherv:
+      return request.out.bytes();
+    case Collective::broadcast:
+      return request.out.bytes();
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+    case Collective::barrier:
+      return 0;
+    default:
+      return request.in.bytes();
+  }
+}
+
+DType dtype_of(const Request& request, const Shape& shape) {
+  const bool is_root = request.root == shape.rank;
+  const bool uses_in = request.collective != Collective::broadcast && request.collective != Collective::barrier &&
+                       (!scatters_from_root(request.collective) || is_root);
+  return uses_in ? request.in.dtype : request.out.dtype;
+}
+
+bool both_sides(const Request& request, const Shape& shape) {
+  const bool is_root = request.root == shape.rank;
+  if (request.collective == Collective::broadcast || request.collective == Collective::barrier) return false;
+  return (!gathers_to_root(request.collective) && !scatters_from_root(request.collective)) || is_root;
+}
+
+}  // namespace
+
+struct Dispatcher::Case {
+  const Request& request;
+  const Key& key;
+  PlanRequest plan;
+  std::size_t bytes;
+};
+
+Dispatcher::Dispatcher(Shape shape, int nodes, std::string backend, std::span<const NativeEntry> natives,
+                       const CallSettings& settings)
+    : shape_(shape), nodes_(nodes), backend_(std::move(backend)), natives_(natives), settings_(settings) {}
+
+Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wishes) const {
+  const bool reduction = is_reduction(request.collective);
+  const DType dtype = dtype_of(request, shape_);
+  const bool widens = reduction && !wishes.compress && request.op.kind() != Op::Kind::user && !is_minmax(request.op) &&
+                      core::accumulation_type(dtype) != dtype;
+  const bool scaled = reduction && request.op.kind() == Op::Kind::premul_sum;
+  return {
+      .collective = request.collective,
+      .count = plan_count(request, shape_),
+      .root = is_rooted(request.collective) ? request.root : 0,
+      .dtype = dtype,
+      .widens = widens,
+      .wide_input = widens && scaled,
+      .in_place = !scaled && request.in.data != nullptr && both_sides(request, shape_) && is_in_place(request, shape_),
+      .minmax = reduction && is_minmax(request.op),
+      .commutative = !reduction || request.op.commutative(),
+      .deterministic =
+          reduction && (wishes.deterministic || settings_.numerics == CallSettings::Numerics::deterministic),
+      .asynchronous = wishes.asynchronous,
+      .algorithm = wishes.algorithm};
+}
+
+std::shared_ptr<const Decision> Dispatcher::decide(const Request& request, const CallWishes& wishes) {
+  const Key key = key_of(request, wishes);
+  if (is_v_form(request.collective)) return make(request, key);  // their counts are no part of the key
+  const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->key == key; });
+  if (known != entries_.end()) {
+    const auto decision = (*known)->decision;
+    if (known != entries_.begin()) std::iter_swap(known, known - 1);
+    return decision;
+  }
+  auto entry = std::make_unique<Entry>(Entry{std::string(key.algorithm), key, make(request, key)});
+  entry->key.algorithm = entry->algorithm;
+  if (entries_.size() == kKept) entries_.pop_back();
+  entries_.push_back(std::move(entry));
+  return entries_.back()->decision;
+}
+
+std::string Dispatcher::explain(const Request& request, const CallWishes& wishes) {
+  const auto decision = decide(request, wishes);
+  return fmt::format("{}: {}", decision->algorithm, decision->reason);
+}
+
+std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const Key& key) {
+  auto owned = std::make_shared<OwnedPlan>();
+  copy_counts(request.in_counts, owned->in_counts, owned->in_displacements);
+  copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
+  // On ranks that are not the root, MPI's counts mean nothing.
+  const bool ignored = (request.collective == Collective::gatherv || request.collective == Collective::scatterv) &&
+                       request.root != shape_.rank;
+  Case c{request, key, {}, selection_bytes(request, shape_)};
+  c.plan = {.collective = request.collective,
+            .rank = shape_.rank,
+            .size = shape_.size,
+            .root = key.root,
+            .count = key.count,
+            .widens = key.widens,
+            .wide_input = key.wide_input,
+            .in_place = key.in_place};
+  if (!ignored) {
+    c.plan.in_counts = owned->in_counts;
+    c.plan.in_displacements = owned->in_displacements;
+    c.plan.out_counts = owned->out_counts;
+    c.plan.out_displacements = owned->out_displacements;
+  }
+  const Choice choice = choose_for(c);
+  auto decision = std::make_shared<Decision>();
+  decision->algorithm = choice.algorithm.text();
+  decision->reason = choice.reason;
+  decision->widens = key.widens;
+  decision->wide_input = key.wide_input;
+  c.plan.parameters.radix = choice.algorithm.radix;
+  c.plan.parameters.segment = choice.algorithm.segment_bytes / size_of(key.dtype);
+  if (choice.algorithm.segment_bytes > 0 && c.plan.parameters.segment == 0) c.plan.parameters.segment = 1;
+  if (!choice.algorithm.file.empty()) {
+    const PlanFile& source = file(choice.algorithm.file);
+    decision->algorithm += fmt::format("#{:016x}", source.hash());  // ranks that read different files do not match
+    owned->plan = source.build(c.plan);
+  } else if (const Algorithm* algorithm = find_algorithm(request.collective, choice.algorithm.name)) {
+    owned->plan = algorithm->build(c.plan);
+  } else {
+    decision->native = choice.algorithm.name;
+    return decision;
+  }
+  decision->plan = std::shared_ptr<const Plan>(owned, &owned->plan);
+  return decision;
+}
+
+// The call's own word, then COL_ALGORITHM's, then the table's, then whatever can.
+Choice Dispatcher::choose_for(const Case& c) const {
+  const auto named = [&](const AlgorithmSpec& spec, std::string_view by) {
+    if (const auto problem = why_not(spec, c, true))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: algorithm '{}', asked for by {}, cannot be used: {}", to_string(c.key.collective),
+                              spec.text(), by, *problem),
+                  shape_.group, shape_.rank);
+    return Choice{spec, fmt::format("asked for by {}", by)};
+  };
+  if (!c.key.algorithm.empty()) {
+    try {
+      return named(AlgorithmSpec::parse(c.key.algorithm), "the call");
+    } catch (const Error& error) {
+      throw Error(error.code(), error.message(), shape_.group, shape_.rank);
+    }
+  }
+  for (const AlgorithmOverride& override_ : settings_.overrides) {
+    if (override_.collective == c.key.collective) return named(override_.algorithm, "COL_ALGORITHM");
+  }
+  const SelectionQuery query{c.key.collective, shape_.size, nodes_, c.bytes, backend_};
+  const auto objection = [&](const AlgorithmSpec& spec) { return why_not(spec, c, false); };
+  std::string refused;
+  if (settings_.table) {
+    if (auto choice = choose(*settings_.table, query, objection, &refused)) return *choice;
+  }
+  if (auto choice = choose(SelectionTable::built_in(), query, objection, &refused)) return *choice;
+  for (const Algorithm& algorithm : algorithms()) {
+    AlgorithmSpec spec;
+    spec.name = algorithm.name;
+    if (algorithm.collective == c.key.collective && !objection(spec))
+      return {spec, fmt::format("no rule fits, and it is the first that can serve the call ({})", refused)};
+  }
+  throw Error(ErrorCode::unavailable,
+              fmt::format("{}: no algorithm can serve this call: {}", to_string(c.key.collective), refused),
+              shape_.group, shape_.rank);
+}
+
+std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const {
+  if (!spec.file.empty()) return why_not_file(spec, c);
+  if (const NativeEntry* entry = native(c.key.collective, spec.name)) return why_not_native(*entry, c, by_name);
+  const Algorithm* algorithm = find_algorithm(c.key.collective, spec.name);
+  if (algorithm == nullptr)
+    return fmt::format("there is no such algorithm on backend {}; choose from {}", backend_, names(c.key.collective));
+  if (spec.radix != 0 && algorithm->parameters.find("radix") == std::string_view::npos)
+    return fmt::format("{} has no parameter 'radix'", spec.name);
+  if (spec.segment_bytes != 0 && algorithm->parameters.find("segment") == std::string_view::npos)
+    return fmt::format("{} has no parameter 'segment'", spec.name);
+  if (c.key.deterministic && algorithm->order != FoldOrder::rank_order)
+    return fmt::format("{} does not combine elements in rank order, as deterministic calls need", spec.name);
+  if (!c.key.commutative && algorithm->order == FoldOrder::any)
+    return fmt::format("{} changes the order of the ranks, and the operator does not commute", spec.name);
+  PlanRequest request = c.plan;
+  request.parameters.radix = spec.radix;
+  return algorithm->refuse(request);
+}
+
+std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
+  if (c.key.asynchronous) return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
+  if (c.key.deterministic) return fmt::format("{} does not promise rank order", entry.name);
+  const bool rounds =
+      entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);
+  const bool drops = entry.drops_nan && c.key.minmax;
+  const bool strict = settings_.numerics != CallSettings::Numerics::fast;
+  // A backend on a GPU is worth its weaknesses, which explain() names; on a CPU our own plans are as fast.
+  if (rounds && (strict || (!by_name && backend_ != "nccl")))
+    return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
+  if (drops && (strict || (!by_name && backend_ != "nccl"))) return fmt::format("{} may lose a NaN", entry.name);
+  return std::nullopt;
+}
+
+std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, const Case& c) const {
+  try {
+    if (is_v_form(c.key.collective))
+      return std::string("plans from files do not serve collectives with counts per rank");
+    const PlanFile& source = file(spec.file);
+    if (auto refusal = source.refuse(c.plan)) return refusal;
+    const PlanProblem problem({.collective = c.key.collective,
+                               .size = shape_.size,
+                               .root = c.key.root,
+                               .count = c.key.count,
+                               .widens = c.key.widens,
+                               .wide_input = c.key.wide_input,
+                               .in_place = c.key.in_place});
+    const Verdict verdict = verify(problem, [&](int rank) { return source.build(problem.request(rank)); });
+    if (!verdict.good) return fmt::format("the plan is wrong: {}", verdict.problem);
+    if (c.key.deterministic && verdict.order != FoldOrder::rank_order)
+      return std::string("the plan does not combine elements in rank order, as deterministic calls need");
+    if (!c.key.commutative && verdict.order == FoldOrder::any)
+      return std::string("the plan changes the order of the ranks, and the operator does not commute");
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.message();
+  }
+}
+
+const NativeEntry* Dispatcher::native(Collective collective, std::string_view name) const {
+  const auto found = std::find_if(natives_.begin(), natives_.end(), [&](const NativeEntry& entry) {
+    return entry.collective == collective && entry.name == name;
+  });
+  return found == natives_.end() ? nullptr : &*found;
+}
+
+const PlanFile& Dispatcher::file(const std::string& path) const {
+  const auto known = files_.find(path);
+  return known != files_.end() ? known->second : files_.emplace(path, PlanFile::load(path)).first->second;
+}
+
+std::string Dispatcher::names(Collective collective) const {
+  std::string all;
+  const auto add = [&all](std::string_view name) { all += fmt::format("{}'{}'", all.empty() ? "" : ", ", name); };
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == collective) add(algorithm.name);
+  }
+  for (const NativeEntry& entry : natives_) {
+    if (entry.collective == collective) add(entry.name);
+  }
+  return all;
+}
+
+}  // namespace col::group

@@ -1,0 +1,90 @@
+// Which algorithm runs a call, and its plan for this rank.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
+#include "group/call_settings.hpp"
+#include "group/checks.hpp"
+
+namespace col::group {
+
+// What a call asks of its algorithm besides the request.
+struct CallWishes {
+  std::string_view algorithm = {};  // Options::algorithm
+  bool asynchronous = false;
+  bool deterministic = false;
+  bool compress = false;
+};
+
+// Immutable once made; kept as long as the dispatcher.
+struct Decision {
+  std::string algorithm;                    // as text: "knomial:radix=8"
+  std::string reason;                       // which rule, or who asked for it
+  std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
+  std::string native = {};                  // its name
+  bool widens = false, wide_input = false;  // as in the plan's request
+};
+
+class Dispatcher {
+ public:
+  // `natives` and `settings` must outlive it.
+  Dispatcher(Shape shape, int nodes, std::string backend, std::span<const NativeEntry> natives,
+             const CallSettings& settings);
+
+  // Requires: check() has passed. The decisions of equal calls are the same object, and found without allocating.
+  // Throws invalid_argument or unavailable when what was asked for cannot serve the call.
+  std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
+
+  // The decision in a sentence, for Group::explain().
+  std::string explain(const Request& request, const CallWishes& wishes);
+
+ private:
+  // What a decision depends on.
+  struct Key {
+    Collective collective;
+    std::size_t count;
+    int root;
+    DType dtype;
+    bool widens, wide_input, in_place, minmax, commutative, deterministic, asynchronous;
+    std::string_view algorithm;  // of the wishes; owned by the entry once it is kept
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    std::string algorithm;  // what key.algorithm points to
+    Key key;
+    std::shared_ptr<const Decision> decision;
+  };
+  struct Case;  // one call while it is being decided
+
+  Key key_of(const Request& request, const CallWishes& wishes) const;
+  std::shared_ptr<const Decision> make(const Request& request, const Key& key);
+  Choice choose_for(const Case& c) const;
+  std::optional<std::string> why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const;
+  std::optional<std::string> why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const;
+  std::optional<std::string> why_not_file(const AlgorithmSpec& spec, const Case& c) const;
+  const NativeEntry* native(Collective collective, std::string_view name) const;
+  const PlanFile& file(const std::string& path) const;
+  std::string names(Collective collective) const;
+
+  Shape shape_;
+  int nodes_;
+  std::string backend_;
+  std::span<const NativeEntry> natives_;
+  const CallSettings& settings_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // what is used moves to the front; few
+  mutable std::map<std::string, PlanFile> files_;
+};
+
+}  // namespace col::group

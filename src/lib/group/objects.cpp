@@ -1,0 +1,101 @@
+// What the object forms of the collectives are made of: blocks of bytes whose sizes the receivers do not know.
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "group/state.hpp"
+
+namespace col {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+std::vector<Bytes> cut(const Bytes& all, const std::vector<std::size_t>& counts) {
+  std::vector<Bytes> blocks;
+  auto at = all.begin();
+  for (const std::size_t count : counts) {
+    blocks.emplace_back(at, at + static_cast<std::ptrdiff_t>(count));
+    at += static_cast<std::ptrdiff_t>(count);
+  }
+  return blocks;
+}
+
+std::size_t total(const std::vector<std::size_t>& counts) {
+  return std::reduce(counts.begin(), counts.end(), std::size_t{0});
+}
+
+}  // namespace
+
+void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) {
+  if (exact ? bytes == unit : bytes % unit == 0) return;
+  throw Error(
+      ErrorCode::mismatch,
+      fmt::format("an object of {} bytes arrived where {} {} bytes are expected; both sides must use the same type",
+                  bytes, exact ? "exactly" : "a multiple of", unit));
+}
+
+Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& options) {
+  std::uint64_t size = bytes.size();
+  broadcast(TensorView(&size, 1, DType::uint64), options);
+  Bytes result(rank() == options.root ? 0 : size);
+  if (rank() == options.root) result.assign(bytes.begin(), bytes.end());
+  broadcast(result, options);
+  return result;
+}
+
+std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, const Options& options) {
+  const std::uint64_t own = bytes.size();
+  std::vector<std::size_t> counts(static_cast<std::size_t>(size()));
+  allgather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
+  Bytes all(total(counts));
+  allgatherv(bytes, all, counts, options);
+  return cut(all, counts);
+}
+
+std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const Options& options) {
+  const std::uint64_t own = bytes.size();
+  const bool is_root = rank() == options.root;
+  std::vector<std::size_t> counts(is_root ? static_cast<std::size_t>(size()) : 0);
+  gather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
+  Bytes all(total(counts));
+  gatherv(bytes, all, counts, options);
+  return is_root ? cut(all, counts) : std::vector<Bytes>();
+}
+
+Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks, const Options& options) {
+  const bool is_root = rank() == options.root;
+  if (is_root && blocks.size() != static_cast<std::size_t>(size()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("scatter_object: {} objects for {} ranks; give one per rank", blocks.size(), size()),
+                name(), rank());
+  std::vector<std::size_t> counts;
+  Bytes all;
+  for (const auto& block : blocks) {
+    counts.push_back(block.size());
+    all.insert(all.end(), block.begin(), block.end());
+  }
+  std::uint64_t own = 0;
+  scatter(ConstTensorView(counts.data(), counts.size(), DType::uint64), TensorView(&own, 1, DType::uint64), options);
+  Bytes result(own);
+  scatterv(all, counts, result, options);
+  return result;
+}
+
+void Group::send_bytes(std::span<const std::byte> bytes, int destination, const Options& options) {
+  const std::uint64_t size = bytes.size();
+  send(ConstTensorView(&size, 1, DType::uint64), destination, options);
+  send(bytes, destination, options);
+}
+
+Bytes Group::recv_bytes(int source, const Options& options) {
+  std::uint64_t size = 0;
+  recv(TensorView(&size, 1, DType::uint64), source, options);
+  Bytes result(size);
+  recv(result, source, options);
+  return result;
+}
+
+}  // namespace col

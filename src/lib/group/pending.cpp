@@ -1,0 +1,89 @@
+#include "group/pending.hpp"
+
+#include <fmt/format.h>
+
+#include "core/hash.hpp"
+#include "group/collective_kind.hpp"
+
+namespace col::group {
+namespace {
+
+std::vector<int> everybody_but(int rank, int size) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r) {
+    if (r != rank) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+// The same words on both sides, so that equal calls are equal texts.
+Operation describe_leg(const Leg& leg, int rank, int size) {
+  const std::string what = fmt::format("{} {}", leg.view.count, to_string(leg.view.dtype));
+  if (leg.peer == kAnyPeer) {
+    // Nobody posts a counterpart: all are asked whether they are still there, and none is compared.
+    return {fmt::format("message of {} from any rank to rank {}, tag {}", what, rank, leg.tag),
+            fmt::format("a/{}/{}", rank, leg.tag), leg.number, false, everybody_but(rank, size)};
+  }
+  const int source = leg.sending ? rank : leg.peer;
+  const int destination = leg.sending ? leg.peer : rank;
+  return {fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+          fmt::format("p/{}/{}/{}/{}", source, destination, leg.tag, leg.number),
+          leg.number,
+          false,
+          {leg.peer}};
+}
+
+Operation describe_collective(const Pending& pending, int rank, int size) {
+  const Request& request = pending.request;
+  Operation operation{.text = group::describe(request, pending.form),
+                      .board = fmt::format("c/{}", pending.sequence),
+                      .sequence = pending.sequence,
+                      .counterparts = everybody_but(rank, size)};
+  if (!has_private_counts(request.collective)) return operation;
+  const auto n = static_cast<std::size_t>(size);
+  operation.in_counts.assign(n, 0);
+  operation.out_counts.assign(n, 0);
+  const bool is_root = rank == request.root;
+  const auto root = static_cast<std::size_t>(request.root);
+  if (request.collective == Collective::alltoallv || is_root) {
+    if (!request.in_counts.empty()) operation.in_counts.assign(request.in_counts.begin(), request.in_counts.end());
+    if (!request.out_counts.empty()) operation.out_counts.assign(request.out_counts.begin(), request.out_counts.end());
+  } else if (request.collective == Collective::gatherv) {
+    operation.in_counts[root] = request.in.count;
+  } else {
+    operation.out_counts[root] = request.out.count;
+  }
+  return operation;
+}
+
+}  // namespace
+
+void Pending::reset() {
+  name = "";
+  legs.clear();
+  in_counts.clear();
+  out_counts.clear();
+  decision.reset();
+  request = {};
+  form = {};
+  error.reset();
+  source = -1;
+  ended = false;
+}
+
+std::vector<Operation> Pending::describe(int rank, int size) const {
+  if (collective) return {describe_collective(*this, rank, size)};
+  std::vector<Operation> operations;
+  for (const Leg& leg : legs) {
+    if (leg.peer != rank) operations.push_back(describe_leg(leg, rank, size));
+  }
+  return operations;
+}
+
+std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg) {
+  const std::uint64_t stream = core::Hash().add(group_token).add("message").add(leg.tag).value();
+  const std::uint64_t content = core::Hash().add(leg.view.count).add(static_cast<int>(leg.view.dtype)).value();
+  return (stream & ~kSlotContent) | (content & kSlotContent);
+}
+
+}  // namespace col::group

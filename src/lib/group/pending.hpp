@@ -1,0 +1,67 @@
+// One operation of a group that has been started: a collective that runs by a plan, or messages.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "exec/executor.hpp"
+#include "group/describe.hpp"
+#include "group/dispatch.hpp"
+#include "group/operation.hpp"
+
+namespace col::group {
+
+// One message of a point-to-point operation.
+struct Leg {
+  bool sending = false;
+  int peer = 0;  // kAnyPeer: from whoever comes first
+  int tag = 0;
+  ConstTensorView view = {};    // what is sent, or where it is received
+  void* destination = nullptr;  // the same memory, writable, when it is received
+  std::uint64_t number = 0;     // of the message between the two, by tag
+  Ticket ticket = {};
+  bool posted = false;  // in the channel; messages to oneself never are
+  bool done = false;
+};
+
+// Kept by the group while it is in flight, by its Works, and for reuse.
+class Pending {
+ public:
+  // ---- What it is. Set by whoever starts it.
+  std::string_view name = "";  // "allreduce"
+  std::uint64_t sequence = 0;
+  std::uint64_t fingerprint = 0;
+  Duration timeout = {};
+  bool collective = true;
+  Request request = {};  // collectives: spans point to the copies below
+  CallForm form = {};
+  std::vector<std::size_t> in_counts = {}, out_counts = {};
+  std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher's cache
+  std::vector<Leg> legs = {};
+
+  // ---- How it goes.
+  exec::Executor executor = {};
+  std::vector<exec::Executed> executed = {};  // when it is traced
+  std::unique_ptr<std::byte[]> scaled = {};   // the input of a premul_sum, multiplied; kept for the next
+  std::size_t scaled_bytes = 0;
+  bool ended = true;
+  std::optional<Error> error = {};
+  int source = -1;  // of a receive that has ended
+
+  void reset();
+  // The operations as others compare them, in words.
+  std::vector<Operation> describe(int rank, int size) const;
+};
+
+// Messages between two ranks that match have equal slots, and no others.
+std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg);
+
+}  // namespace col::group

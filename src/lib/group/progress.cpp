@@ -1,0 +1,202 @@
+// How what is in flight in a group moves on.
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "group/state.hpp"
+#include "group/use.hpp"
+
+namespace col {
+namespace {
+
+// How long destroying a group waits for what was dropped unfinished.
+constexpr Duration kDrainTime = std::chrono::seconds(5);
+// A wait that polls gives way to others this many times before it sleeps between looks.
+constexpr int kYields = 200;
+constexpr Duration kPollPause = std::chrono::microseconds(50);
+
+void pause(int turn) {
+  if (turn < kYields)
+    sched_yield();
+  else
+    std::this_thread::sleep_for(kPollPause);
+}
+
+}  // namespace
+
+group::Diagnosis Group::State::diagnose(const group::Pending& pending) {
+  return {parts_.surroundings, [this, &pending] { return pending.describe(rank(), size()); }};
+}
+
+// Whether the group is gone, and `pending` ended with it.
+bool Group::State::outlived(group::Pending& pending) {
+  if (!destroyed_ || is_forked_child()) return false;
+  const std::lock_guard lock(mutex_);
+  if (pending.error) throw *pending.error;
+  return pending.ended;
+}
+
+// Moves on everything that is in flight. Throws what breaks the group.
+void Group::State::progress_all() {
+  for (std::size_t i = 0; i < active_.size();) {
+    const PendingPtr pending = active_[i];
+    try {
+      if (!progress(*pending)) {
+        ++i;
+        continue;
+      }
+    } catch (const Error& error) {
+      fail(diagnose(*pending).explain(error));
+    } catch (const std::bad_alloc&) {
+      fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending->name), name(), rank()));
+    }
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    finish(*pending);
+  }
+}
+
+bool Group::State::progress(group::Pending& pending) {
+  if (pending.collective) return pending.executor.progress();
+  bool all = true;
+  for (group::Leg& leg : pending.legs) all = progress(leg, pending) && all;
+  return all;
+}
+
+void Group::State::finish(group::Pending& pending) {
+  pending.ended = true;
+  pending.request.op = {};  // a user's function may hold what its owner wants back
+  if (pending.collective && !pending.executed.empty()) {
+    const std::string_view algorithm = *names_.insert(pending.decision->algorithm).first;
+    for (const exec::Executed& executed : pending.executed)
+      trace_.push_back({pending.sequence, pending.request.collective, algorithm, executed.round, executed.step});
+    pending.executed.clear();
+  }
+  if (parts_.record != nullptr && active_.empty()) parts_.record->end();
+}
+
+// Blocks until `pending` has ended, at most for its timeout.
+void Group::State::await(group::Pending& pending) {
+  progress_all();
+  if (!pending.ended) {
+    group::Diagnosis diagnosis = diagnose(pending);
+    WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+    try {
+      await_until(pending, wait);
+    } catch (const Error& error) {
+      if (broken_) throw;  // by something else in flight, which has been explained
+      fail(diagnosis.explain(error));
+    }
+  }
+  if (pending.error) throw *pending.error;
+}
+
+void Group::State::await_until(group::Pending& pending, WaitContext& wait) {
+  for (int turn = 0; !pending.ended; ++turn) {
+    block(pending, wait, turn);
+    progress_all();
+  }
+}
+
+// Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
+// again and again. Peers may wait for the other plans in flight first.
+void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
+  const auto plans = std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
+  if (pending.collective && plans == 1) {
+    if (parts_.record != nullptr) parts_.record->waiting(pending.executor.step(), pending.executor.peer());
+    return pending.executor.wait(wait);
+  }
+  const auto leg =
+      std::find_if(pending.legs.begin(), pending.legs.end(), [](const group::Leg& l) { return l.posted && !l.done; });
+  if (plans == 0 && leg != pending.legs.end()) {
+    if (parts_.record != nullptr) parts_.record->waiting(-1, leg->peer);
+    const int source = parts_.channel->wait(leg->ticket, wait);
+    leg->done = true;
+    if (!leg->sending) pending.source = source;
+    return;
+  }
+  wait.check();
+  pause(turn);
+}
+
+// Blocks until every collective in flight has ended.
+void Group::State::await_collectives(WaitContext& wait) {
+  for (int turn = 0;; ++turn) {
+    progress_all();
+    const auto plan = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
+    if (plan == active_.end()) return;
+    const PendingPtr pending = *plan;
+    block(*pending, wait, turn);
+  }
+}
+
+// Ends what was started and dropped, for a while.
+void Group::State::drain() noexcept {
+  try {
+    const Deadline deadline = Deadline::after(std::min(parts_.timeout, kDrainTime));
+    for (int turn = 0; !broken_ && !active_.empty(); ++turn) {
+      progress_all();
+      if (deadline.expired()) break;
+      pause(turn);
+    }
+  } catch (const std::exception& e) {
+    core::log::warn("group '{}': destroyed with operations in flight: {}", name(), e.what());
+  }
+  if (active_.empty()) return;
+  core::log::warn("group '{}': destroyed with {} operations in flight, the first of them {}; wait for them before",
+                  name(), active_.size(), active_.front()->name);
+  break_with(Error(ErrorCode::aborted, "the group was destroyed with operations in flight", name(), rank()));
+}
+
+bool Group::State::wait(group::Pending& pending, Duration budget) {
+  if (outlived(pending)) return true;
+  const Use use(*this);
+  if (budget <= Duration::zero()) {
+    if (!pending.ended) await(pending);
+  } else if (!pending.ended) {
+    group::Diagnosis diagnosis = diagnose(pending);
+    // Its deadline lies beyond the budget, so that the wait ends without breaking anything.
+    WaitContext wait(Deadline::after(budget + pending.timeout), parts_.surroundings.control.get(), parts_.record,
+                     &diagnosis);
+    const Deadline until = Deadline::after(budget);
+    try {
+      for (int turn = 0;; ++turn) {
+        progress_all();
+        if (pending.ended) break;
+        if (until.expired()) return false;
+        wait.check();
+        pause(turn);
+      }
+    } catch (const Error& error) {
+      if (broken_) throw;
+      fail(diagnosis.explain(error));
+    }
+  }
+  if (pending.error) throw *pending.error;
+  return true;
+}
+
+bool Group::State::test(group::Pending& pending) {
+  if (outlived(pending)) return true;
+  const Use use(*this);
+  if (!pending.ended) progress_all();
+  if (pending.error) throw *pending.error;
+  return pending.ended;
+}
+
+bool Group::State::progress_in_background() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return true;
+  if (destroyed_ || is_forked_child()) return false;
+  try {
+    progress_all();
+  } catch (const Error&) {  // kept for whoever waits
+  }
+  return !active_.empty();
+}
+
+}  // namespace col

@@ -1,0 +1,27 @@
+#include <utility>
+
+#include "group/state.hpp"
+
+namespace col {
+
+Work::Work(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
+
+void Work::wait() {
+  if (handle_) handle_->state->wait(*handle_->pending, Duration::zero());
+}
+
+bool Work::wait_for(Duration budget) {
+  if (!handle_) return true;
+  if (budget <= Duration::zero()) return test();
+  return handle_->state->wait(*handle_->pending, budget);
+}
+
+bool Work::test() {
+  return !handle_ || handle_->state->test(*handle_->pending);
+}
+
+int Work::source() const {
+  return handle_ ? handle_->pending->source : -1;
+}
+
+}  // namespace col

@@ -1,0 +1,229 @@
+// Every algorithm, run by the executor over a channel that delivers late and out of order, against the obvious result.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/col.hpp>
+#include <col/plan.hpp>
+
+#include "support/catch.hpp"
+#include "support/memory_channel.hpp"
+#include "support/ranks.hpp"
+
+namespace {
+
+using col::Collective;
+using col::test::expect;
+using Vector = std::vector<std::int64_t>;
+
+constexpr std::uint64_t kSeed = 20261121;
+
+// Rank r's element i of its input: no two alike, and no sum of them like another.
+std::int64_t value(int rank, std::size_t i) {
+  return static_cast<std::int64_t>((static_cast<std::uint64_t>(rank) + 1) * 0x9e3779b97f4a7c15ULL +
+                                   i * 0xbf58476d1ce4e5b9ULL);
+}
+
+Vector input(int rank, std::size_t count) {
+  Vector values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value(rank, i);
+  return values;
+}
+
+// Sum over the ranks [0, ranks) of element i; wraps.
+std::int64_t sum(int ranks, std::size_t i) {
+  std::uint64_t total = 0;
+  for (int r = 0; r < ranks; ++r) total += static_cast<std::uint64_t>(value(r, i));
+  return static_cast<std::int64_t>(total);
+}
+
+// What one rank's output must be.
+Vector expected(Collective collective, int rank, int size, int root, std::size_t count) {
+  Vector out;
+  const auto n = static_cast<std::size_t>(size);
+  const auto r = static_cast<std::size_t>(rank);
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(size, i));
+      break;
+    case Collective::scan:
+    case Collective::exscan:
+      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(collective == Collective::scan ? rank + 1 : rank, i));
+      break;
+    case Collective::reduce_scatter:
+      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(size, r * count + i));
+      break;
+    case Collective::broadcast:
+      out = input(root, count);
+      break;
+    case Collective::scatter:
+      for (std::size_t i = 0; i < count; ++i) out.push_back(value(root, r * count + i));
+      break;
+    case Collective::allgather:
+    case Collective::gather:
+      for (int from = 0; from < size; ++from) {
+        for (std::size_t i = 0; i < count; ++i) out.push_back(value(from, i));
+      }
+      break;
+    case Collective::alltoall:
+      for (int from = 0; from < size; ++from) {
+        for (std::size_t i = 0; i < count; ++i) out.push_back(value(from, r * count + i));
+      }
+      break;
+    default:
+      break;
+  }
+  (void)n;
+  return out;
+}
+
+// Runs one collective; returns this rank's output, empty where it has none.
+Vector run(col::Group& group, Collective collective, std::size_t count, const col::Options& options) {
+  const int rank = group.rank();
+  const auto n = static_cast<std::size_t>(group.size());
+  const bool is_root = rank == options.root;
+  Vector in = input(rank, count);
+  Vector out(count);
+  switch (collective) {
+    case Collective::allreduce:
+      group.allreduce(in, out, options);
+      break;
+    case Collective::reduce:
+      if (!is_root) out.clear();
+      group.reduce(in, out, options);
+      break;
+    case Collective::scan:
+      group.scan(in, out, options);
+      break;
+    case Collective::exscan:
+      group.exscan(in, out, options);
+      break;
+    case Collective::reduce_scatter:
+      in = input(rank, n * count);
+      group.reduce_scatter(in, out, options);
+      break;
+    case Collective::broadcast:
+      if (is_root) out = in;
+      group.broadcast(out, options);
+      break;
+    case Collective::scatter:
+      in = is_root ? input(rank, n * count) : Vector();
+      group.scatter(in, out, options);
+      break;
+    case Collective::allgather:
+      out.resize(n * count);
+      group.allgather(in, out, options);
+      break;
+    case Collective::gather:
+      out.resize(is_root ? n * count : 0);
+      group.gather(in, out, options);
+      break;
+    case Collective::alltoall:
+      in = input(rank, n * count);
+      out.resize(n * count);
+      group.alltoall(in, out, options);
+      break;
+    case Collective::barrier:
+      group.barrier(options);
+      out.clear();
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+bool has_output(Collective collective, int rank, int root) {
+  if (collective == Collective::barrier) return false;
+  if (collective == Collective::exscan) return rank > 0;
+  return (collective != Collective::reduce && collective != Collective::gather) || rank == root;
+}
+
+bool is_v_form(Collective collective) {
+  const auto name = to_string(collective);
+  return name.ends_with("v") && name != "recv";
+}
+
+void run_all(int size, const std::string& backend) {
+  const auto outcomes = col::test::run_threads(size, [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = backend});
+    for (const col::Algorithm& algorithm : col::algorithms()) {
+      if (is_v_form(algorithm.collective)) continue;
+      col::PlanRequest request{.collective = algorithm.collective, .size = size};
+      if (algorithm.refuse(request)) continue;
+      for (const std::size_t count : {std::size_t{1}, std::size_t{0}, std::size_t{13}, std::size_t{64}}) {
+        const int root = static_cast<int>(count) % size;
+        const Vector got = run(group, algorithm.collective, count, {.root = root, .algorithm = algorithm.name});
+        if (!has_output(algorithm.collective, rank, root)) continue;
+        const Vector want = expected(algorithm.collective, rank, size, root, count);
+        expect(got == want, fmt::format("{} by {}, {} ranks, {} elements, root {}, rank {}",
+                                        to_string(algorithm.collective), algorithm.name, size, count, root, rank));
+      }
+    }
+  });
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+}
+
+}  // namespace
+
+TEST_CASE("executor: every algorithm is right over messages that arrive late and out of order", "[exec]") {
+  col::test::register_memory_backend({.name = "late", .longest_delay = std::chrono::microseconds(200), .seed = kSeed});
+  for (const int size : {2, 3, 5, 8}) run_all(size, "late");
+}
+
+TEST_CASE("executor: every algorithm is right when sends end as soon as they are posted", "[exec]") {
+  col::test::register_memory_backend({.name = "buffered", .rendezvous = false});
+  for (const int size : {4, 7}) run_all(size, "buffered");
+}
+
+TEST_CASE("trace: what a rank executes is what its plan says", "[exec]") {
+  col::test::register_memory_backend();
+  for (const char* name : {"mst", "bde", "bde_half", "ring"}) {
+    const auto outcomes = col::test::run_threads(6, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 6, .backend_name = "memory"});
+      group.record_trace(true);
+      const Vector in = input(rank, 20);
+      Vector out(20);
+      group.allreduce(in, out, {.algorithm = name});
+      const auto trace = group.trace();
+
+      const col::Algorithm* algorithm = col::find_algorithm(Collective::allreduce, name);
+      const col::Plan plan =
+          algorithm->build({.collective = Collective::allreduce, .rank = rank, .size = 6, .count = 20});
+      std::vector<std::pair<std::size_t, col::Step>> want;
+      col::Round round;
+      for (std::size_t i = 0; i < plan.rounds; ++i) {
+        plan.round(i, round);
+        for (const col::Step& step : round.steps()) want.emplace_back(i, step);
+      }
+      expect(trace.size() == want.size(), fmt::format("{} steps of {}", trace.size(), want.size()));
+      for (const auto& entry : trace) {
+        const auto found = std::find(want.begin(), want.end(), std::pair(entry.round, entry.step));
+        expect(found != want.end(), "a step that the plan does not have");
+        want.erase(found);
+        expect(entry.algorithm == name && entry.operation == 1 && entry.collective == Collective::allreduce);
+      }
+    });
+    INFO(show(outcomes));
+    CHECK(all_good(outcomes));
+  }
+}
+
+TEST_CASE("executor: a peer that closes ends the collective with peer_lost on the others", "[exec]") {
+  col::test::register_memory_backend({.name = "closing", .closing = col::test::MemoryOptions::Closing{1, 3}});
+  const auto outcomes = col::test::run_threads(4, [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 4, .backend_name = "closing"});
+    Vector data = input(rank, 100);
+    for (int i = 0; i < 10; ++i) group.allreduce(data, {.algorithm = "ring"});
+  });
+  INFO(show(outcomes));
+  for (const auto& outcome : outcomes) {
+    CHECK_FALSE(outcome.good);
+    CHECK(outcome.seconds < 5);
+  }
+}

@@ -1,0 +1,74 @@
+// A collective that has run before allocates nothing when it runs again.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <col/backend.hpp>
+#include <col/col.hpp>
+
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted(size);
+}
+void* operator new[](std::size_t size) {
+  return counted(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+TEST_CASE("executor: the steady state allocates nothing", "[exec]") {
+  const auto* factory = col::find_backend("shm");
+  if (factory == nullptr || factory->unavailable_reason()) return;  // the channel must not allocate either
+  constexpr int kRanks = 3;
+  std::atomic<long> before{0}, after{0};
+  const auto outcomes = col::test::run_threads(kRanks, [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = kRanks, .backend_name = "shm"});
+    std::vector<float> data(1000, 1.0F), out(1000);
+    std::vector<col::bfloat16> half(500);
+    const auto calls = [&] {
+      for (int i = 0; i < 20; ++i) {
+        group.allreduce(data, out, {.algorithm = "ring"});
+        group.allreduce(data, out);
+        group.allreduce(half);
+        group.broadcast(out, {.root = 1});
+        group.barrier();
+      }
+    };
+    calls();
+    calls();
+    group.barrier();
+    if (rank == 0) before = allocations.load();
+    group.barrier();
+    calls();
+    group.barrier();
+    if (rank == 0) after = allocations.load();
+    group.barrier();
+  });
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+  CHECK(after - before == 0);
+}

@@ -1,0 +1,291 @@
+// Prints configs/selection.json as the cost model has it. usage: print_selection DATE > configs/selection.json
+//
+// For every collective, kind of link and class of group sizes, all algorithms are simulated over a grid of sizes. A
+// rule then covers a range of sizes in which its algorithm is the fastest or close to it: among all ways to cut the
+// grid into ranges, the one with the least sum of slow-downs plus a price per rule, so that the table stays readable
+// where algorithms are all but equal. Reductions get up to three such lists, one after the other: for operators that
+// commute, for those that do not, and for sums in rank order; a rule whose algorithm does not keep the order is passed
+// over.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
+#include "core/byte_size.hpp"
+
+namespace col {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// A rule more has to save as much as an algorithm that takes twice as long at one point of the grid.
+constexpr double kPricePerRule = 1;
+constexpr std::size_t kElement = 4;
+
+const CostModel kShm = {.intra = {1e-6, 1 / 8e9}, .gamma = 1 / 10e9, .copy = 1 / 10e9, .memory_bandwidth = 30e9};
+const CostModel kOthers = {.intra = {60e-6, 1 / 2.5e9}, .gamma = 1 / 10e9, .copy = 1 / 10e9, .memory_bandwidth = 30e9};
+constexpr std::string_view kMachine =
+    "none: simulated. shm: 1 us + n / 8 GB/s a message; others, as Gloo on loopback: 60 us + n / 2.5 GB/s; one port "
+    "per "
+    "rank, all ranks on one node, reductions and copies 10 GB/s a rank, memory 30 GB/s for all, float32";
+
+struct RankClass {
+  int least, most;  // inclusive
+  std::vector<int> powers_of_two, others;
+};
+const std::vector<RankClass> kClasses = {
+    {1, 2, {2}, {}},
+    {3, 4, {4}, {3}},
+    {5, 16, {8, 16}, {6, 7, 12}},
+    {17, 0, {32, 64}, {24, 48}},
+};
+// Made to be compared with: they are taken where nothing else keeps the order of ranks.
+constexpr std::array<std::string_view, 3> kBaselines = {"bde_half", "ps_central", "ps_sharded"};
+
+// The sizes at which algorithms are compared: 64 bytes to 64 MiB.
+std::vector<std::size_t> grid() {
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = 64; bytes <= (std::size_t{64} << 20); bytes *= 2) sizes.push_back(bytes);
+  return sizes;
+}
+
+struct Candidate {
+  const Algorithm* algorithm;
+  AlgorithmSpec spec;
+};
+
+std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
+  std::vector<Candidate> candidates;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective != collective || algorithm.order < order) continue;
+    const bool baseline = std::find(kBaselines.begin(), kBaselines.end(), algorithm.name) != kBaselines.end();
+    if (baseline && order != FoldOrder::rank_order) continue;
+    candidates.push_back({&algorithm, {.name = std::string(algorithm.name)}});
+    if (algorithm.parameters.find("segment") != std::string_view::npos)
+      candidates.push_back({&algorithm, {.name = std::string(algorithm.name), .segment_bytes = 512 * 1024}});
+  }
+  return candidates;
+}
+
+bool has_blocks(Collective collective) {
+  return collective != Collective::allreduce && collective != Collective::reduce &&
+         collective != Collective::broadcast && collective != Collective::scan && collective != Collective::exscan;
+}
+
+PlanProblem::Spec problem_of(Collective collective, int ranks, std::size_t bytes, std::size_t segment_bytes) {
+  const auto p = static_cast<std::size_t>(ranks);
+  const std::size_t blocks = collective == Collective::alltoallv ? p * p : p;
+  const std::size_t count = std::max<std::size_t>(1, bytes / kElement / (has_blocks(collective) ? p : 1));
+  PlanProblem::Spec spec{.collective = collective, .size = ranks};
+  switch (collective) {
+    case Collective::allgatherv:
+    case Collective::reduce_scatterv:
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+      spec.counts.assign(blocks, count);
+      break;
+    default:
+      spec.count = count;
+  }
+  spec.parameters.segment = segment_bytes / kElement;
+  return spec;
+}
+
+double seconds(const Candidate& candidate, int ranks, std::size_t bytes, const CostModel& model) {
+  const PlanProblem problem(problem_of(candidate.algorithm->collective, ranks, bytes, candidate.spec.segment_bytes));
+  if (candidate.algorithm->refuse(problem.request(0))) return kNever;
+  return simulate(problem, plans_of(*candidate.algorithm, problem), model, kElement, kElement).seconds;
+}
+
+struct Range {
+  std::size_t most;  // of the grid; the next range begins above it
+  AlgorithmSpec algorithm;
+  bool operator==(const Range&) const = default;
+};
+
+// slowness[candidate][size]: log2 of how many times longer than the fastest, on average over `ranks`.
+std::vector<std::vector<double>> slowness(const std::vector<Candidate>& candidates, const std::vector<int>& ranks,
+                                          const std::vector<std::size_t>& sizes, const CostModel& model) {
+  std::vector<std::vector<double>> result(candidates.size(), std::vector<double>(sizes.size(), 0));
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    for (const int p : ranks) {
+      std::vector<double> times;
+      for (const Candidate& candidate : candidates) times.push_back(seconds(candidate, p, sizes[s], model));
+      const double best = *std::min_element(times.begin(), times.end());
+      for (std::size_t c = 0; c < candidates.size(); ++c)
+        result[c][s] += std::log2(times[c] / best) / static_cast<double>(ranks.size());
+    }
+  }
+  return result;
+}
+
+struct Cut {
+  std::vector<Range> ranges;
+  double slow;  // the sum of slow-downs
+};
+
+// The cheapest way to cut the grid into ranges: dynamic programming over "candidate c at size s".
+Cut cut(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& sizes,
+        const std::vector<std::vector<double>>& slow, double price) {
+  const std::size_t n = candidates.size();
+  std::vector<double> total(n, 0);
+  std::vector<std::vector<std::size_t>> came_from(sizes.size(), std::vector<std::size_t>(n, 0));
+  for (std::size_t s = 0; s < sizes.size(); ++s) {
+    const auto best = static_cast<std::size_t>(std::min_element(total.begin(), total.end()) - total.begin());
+    std::vector<double> next(n);
+    for (std::size_t c = 0; c < n; ++c) {
+      const bool stays = s == 0 || total[c] <= total[best] + price;
+      came_from[s][c] = stays ? c : best;
+      next[c] = (stays ? total[c] : total[best] + price) + slow[c][s];
+    }
+    total = std::move(next);
+  }
+  auto c = static_cast<std::size_t>(std::min_element(total.begin(), total.end()) - total.begin());
+  Cut result{{{sizes.back(), candidates[c].spec}}, slow[c].back()};
+  for (std::size_t s = sizes.size(); s-- > 1;) {
+    const std::size_t before = came_from[s][c];
+    if (before != c) result.ranges.insert(result.ranges.begin(), {sizes[s - 1], candidates[before].spec});
+    c = before;
+    result.slow += slow[c][s - 1];
+  }
+  return result;
+}
+
+struct RuleList {
+  int least, most;           // ranks; most 0: no limit
+  std::string power_of_two;  // "", or the member with its value
+  std::vector<Range> ranges;
+  bool operator==(const RuleList&) const = default;
+};
+
+// What ranks know of the sizes of these differs from rank to rank: no rule may depend on them.
+bool knows_bytes(Collective collective) {
+  return collective != Collective::gatherv && collective != Collective::scatterv &&
+         collective != Collective::alltoallv && collective != Collective::barrier;
+}
+
+std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const CostModel& model) {
+  const std::vector<std::size_t> sizes = grid();
+  const std::vector<Candidate> candidates = candidates_of(collective, order);
+  const double price = knows_bytes(collective) ? kPricePerRule : kNever;
+  std::vector<RuleList> lists;
+  // A class like the one below it widens that one.
+  const auto add = [&](RuleList list) {
+    const auto below = std::find_if(lists.rbegin(), lists.rend(),
+                                    [&](const RuleList& l) { return l.power_of_two == list.power_of_two; });
+    if (below != lists.rend() && below->ranges == list.ranges && below->most + 1 == list.least)
+      below->most = list.most;
+    else
+      lists.push_back(std::move(list));
+  };
+  for (const RankClass& ranks : kClasses) {
+    const auto cut_for = [&](const std::vector<int>& sample) {
+      return cut(candidates, sizes, slowness(candidates, sample, sizes, model), price);
+    };
+    std::vector<int> sample = ranks.powers_of_two;
+    sample.insert(sample.end(), ranks.others.begin(), ranks.others.end());
+    const Cut both = cut_for(sample);
+    const Cut powers = cut_for(ranks.powers_of_two);
+    const Cut others = ranks.others.empty() ? powers : cut_for(ranks.others);
+    const double saved = 2 * both.slow - powers.slow - others.slow;
+    const auto more_rules =
+        static_cast<double>(powers.ranges.size() + others.ranges.size()) - static_cast<double>(both.ranges.size());
+    if (ranks.others.empty() || saved <= more_rules * kPricePerRule) {
+      add({ranks.least, ranks.most, "", both.ranges});
+    } else {
+      add({ranks.least, ranks.most, ", \"power_of_two\": true", powers.ranges});
+      add({ranks.least, ranks.most, ", \"power_of_two\": false", others.ranges});
+    }
+  }
+  return lists;
+}
+
+// Adds the rules of a list but those that are there already: what passed one over passes its twin over, too.
+void add_rules(Collective collective, std::string_view backend, const RuleList& list, std::vector<std::string>& rules) {
+  const std::string ranks = list.least == 1 && list.most == 0 ? ""
+                            : list.most == 0                  ? fmt::format(", \"ranks\": [{}, null]", list.least)
+                                             : fmt::format(", \"ranks\": [{}, {}]", list.least, list.most);
+  for (std::size_t i = 0; i < list.ranges.size(); ++i) {
+    // Ranges begin at nothing: those below have been taken by the rules before.
+    const bool last = i + 1 == list.ranges.size();
+    const std::string bytes =
+        last ? "" : fmt::format(", \"bytes\": [0, \"{}\"]", core::format_bytes(list.ranges[i].most));
+    std::string rule = fmt::format(
+        "{{\"collective\": \"{}\"{}{}{}{}, \"algorithm\": \"{}\"}}", to_string(collective), ranks, list.power_of_two,
+        bytes, backend.empty() ? "" : fmt::format(", \"backend\": \"{}\"", backend), list.ranges[i].algorithm.text());
+    if (std::find(rules.begin(), rules.end(), rule) == rules.end()) rules.push_back(std::move(rule));
+  }
+}
+
+bool reduces(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+    case Collective::scan:
+    case Collective::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The lists of one kind of link for all orders, the weakest first.
+std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
+  std::vector<RuleList> lists;
+  for (const FoldOrder order : {FoldOrder::any, FoldOrder::contiguous, FoldOrder::rank_order}) {
+    if (order != FoldOrder::any && !reduces(collective)) continue;
+    const std::vector<RuleList> of_order = lists_of(collective, order, model);
+    lists.insert(lists.end(), of_order.begin(), of_order.end());
+  }
+  return lists;
+}
+
+std::vector<std::string> rules_of(Collective collective) {
+  std::vector<std::string> rules;
+  const std::vector<RuleList> shm = lists_of(collective, kShm);
+  const std::vector<RuleList> others = lists_of(collective, kOthers);
+  if (shm != others) {
+    for (const RuleList& list : shm) add_rules(collective, "shm", list, rules);
+  }
+  for (const RuleList& list : others) add_rules(collective, "", list, rules);
+  // What serves every request, should all of the rules above be passed over.
+  const auto general = std::find_if(algorithms().begin(), algorithms().end(),
+                                    [&](const Algorithm& algorithm) { return algorithm.collective == collective; });
+  add_rules(collective, "", {1, 0, "", {{0, {.name = std::string(general->name)}}}}, rules);
+  return rules;
+}
+
+}  // namespace
+}  // namespace col
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: print_selection DATE > configs/selection.json\n");
+    return 2;
+  }
+  std::vector<std::string> rules;
+  for (int i = 0; i < col::kCollectiveCount; ++i) {
+    const auto collective = static_cast<col::Collective>(i);
+    if (collective == col::Collective::send || collective == col::Collective::recv) continue;
+    const std::vector<std::string> more = col::rules_of(collective);
+    rules.insert(rules.end(), more.begin(), more.end());
+  }
+  fmt::print("{{\n  \"version\": 1,\n  \"evidence\": {{\n    \"machine\": \"{}\",\n    \"date\": \"{}\",\n",
+             col::kMachine, argv[1]);
+  fmt::print(
+      "    \"command\": \"build/tests/unit/group/print_selection DATE\"\n  }},\n  \"rules\": [\n    {}\n  ]\n}}\n",
+      fmt::join(rules, ",\n    "));
+}
