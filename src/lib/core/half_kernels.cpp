@@ -93,11 +93,11 @@ struct Avx2 {
       return _mm256_add_ps(left, right);
     } else if constexpr (std::is_same_v<Operator, Product>) {
       return _mm256_mul_ps(left, right);
+    } else if constexpr (std::is_same_v<Operator, Min>) {
+      return _mm256_or_ps(_mm256_min_ps(left, right), _mm256_min_ps(right, left));  // as Min::apply()
     } else {
-      constexpr int kCompare = std::is_same_v<Operator, Min> ? _CMP_LT_OQ : _CMP_GT_OQ;
-      const __m256 takes_left =
-          _mm256_or_ps(_mm256_cmp_ps(left, right, kCompare), _mm256_cmp_ps(left, left, _CMP_UNORD_Q));
-      return _mm256_blendv_ps(right, left, takes_left);
+      const __m256 sign = _mm256_set1_ps(-0.0F);
+      return _mm256_xor_ps(apply8<Min>(_mm256_xor_ps(left, sign), _mm256_xor_ps(right, sign)), sign);
     }
   }
 

@@ -1,6 +1,8 @@
 // The built-in operators on two elements, in the type they are computed in.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <type_traits>
 
 #include "core/element.hpp"
@@ -29,18 +31,33 @@ struct Product {
   }
 };
 
-// x != x holds for NaN alone. A NaN on the right is taken because the comparison with it is false.
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+// `least` and `greatest` are what processors have an instruction for: the right one of two that do not compare, be they
+// zeros or a NaN and a number. Taken both ways around and put together bit by bit, -0 wins against +0, whichever comes
+// first, and so does a NaN, because the exponent of all ones does. So no result depends on the order in which an
+// algorithm combines the ranks, but for the payload of a NaN.
 struct Min {
   template <class T>
   static T apply(T left, T right) noexcept {
-    return ((left < right) | (left != left)) ? left : right;
+    if constexpr (std::is_integral_v<T>) {
+      return left < right ? left : right;
+    } else {
+      return std::bit_cast<T>(std::bit_cast<BitsOf<T>>(left < right ? left : right) |
+                              std::bit_cast<BitsOf<T>>(right < left ? right : left));
+    }
   }
 };
 
 struct Max {
   template <class T>
   static T apply(T left, T right) noexcept {
-    return ((left > right) | (left != left)) ? left : right;
+    if constexpr (std::is_integral_v<T>) {
+      return left > right ? left : right;
+    } else {
+      return -Min::apply(-left, -right);
+    }
   }
 };
 

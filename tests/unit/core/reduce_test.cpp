@@ -114,6 +114,7 @@ Int128 integer_result(ReduceOp op, DType dtype, Int128 left, Int128 right) {
 double float_result(ReduceOp op, DType dtype, double left, double right) {
   if (op == ReduceOp::min || op == ReduceOp::max) {
     if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<double>::quiet_NaN();
+    if (left == right) return std::signbit(left) == (op == ReduceOp::min) ? left : right;  // -0 is less than +0
     return op == ReduceOp::min ? std::min(left, right) : std::max(left, right);
   }
   if (dtype == DType::float64) return op == ReduceOp::product ? left * right : left + right;
@@ -129,9 +130,9 @@ bool agrees(ReduceOp op, DType dtype, const unsigned char* result, std::size_t i
   const Number actual = element(dtype, result, i);
   if (!is_float(dtype)) return actual.integer == integer_result(op, dtype, left.integer, right.integer);
   const double expected = float_result(op, dtype, left.real, right.real);
-  // Equal bits, but for the payload of a NaN and the sign of the lesser of two zeros, which nobody promises.
+  // Equal bits, but for the payload of a NaN.
   if (std::isnan(expected)) return std::isnan(actual.real);
-  return actual.real == expected;
+  return actual.real == expected && std::signbit(actual.real) == std::signbit(expected);
 }
 
 // Random bits, with the values in between that break things.

@@ -80,6 +80,11 @@ TEST_CASE("wait context: a timeout says after how long and for what", "[job]") {
   CHECK(error.message().find("timed out after 20ms waiting for key 'world/3'; ") == 0);
   CHECK(error.message().find("COL_TIMEOUT") != std::string::npos);
 
+  WaitContext asked(Deadline::after(0s));
+  int questions = 0;
+  asked.describe([&questions] { return ++questions == 1 ? "data from rank 3" : "the wrong thing"; });
+  CHECK(error_of([&] { asked.check(); }).message().find("waiting for data from rank 3; ") != std::string::npos);
+
   WaitContext nameless(Deadline::after(0s));
   CHECK(error_of([&] { nameless.check(); }).message().find("waiting for another rank; ") != std::string::npos);
 }

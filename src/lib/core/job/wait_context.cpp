@@ -42,11 +42,12 @@ void WaitContext::check() {
   }
   if (now < deadline_.at()) return;
   if (observer_ != nullptr) observer_->on_timeout(deadline_.budget());
+  const std::string what = ask_what_ ? ask_what_() : what_;
   throw Error(
       ErrorCode::timeout,
       fmt::format("timed out after {} waiting for {}; a rank may be missing, stuck or slow: look at what the others "
                   "print, or allow more time (COL_TIMEOUT)",
-                  core::format_duration(deadline_.budget()), what_.empty() ? "another rank" : what_));
+                  core::format_duration(deadline_.budget()), what.empty() ? "another rank" : what));
 }
 
 Duration WaitContext::slice() const noexcept {

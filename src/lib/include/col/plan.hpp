@@ -310,6 +310,9 @@ class COL_EXPORT PlanFile {
   const std::string& name() const noexcept;
   Collective collective() const noexcept;
   int ranks() const noexcept;
+  // Into how many chunks it cuts `count`; 0 for a plan in elements. A plan in chunks that verify() finds good at a count
+  // equal to this number is good at every count.
+  std::size_t chunks() const noexcept;
   // Hash of the content: equal on ranks that read equal files.
   std::uint64_t hash() const noexcept;
   // Why it cannot serve `request` (another collective, another number of ranks or root, …); nothing when it can.

@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include <col/plan.hpp>
+
+#include "plan/cost_formulas.hpp"
+#include "plan/support.hpp"
+
+namespace col {
+namespace {
+
+// The least that some rank must do, after E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective
+// communication: theory, practice, and experience, Concurrency and Computation 19(13), 2007: messages that follow from
+// each other, bytes through one port, bytes added.
+struct Least {
+  int messages = 0;
+  double bytes = 0, added = 0;  // fractions of n
+};
+
+Least least_of(Collective collective, int p) {
+  const int l = plan::ceil_log2(p);
+  const double f = plan::CostTerms::fraction(p);
+  switch (collective) {
+    case Collective::allreduce:
+      return {l, 2 * f, f};
+    case Collective::reduce:
+    case Collective::scan:
+      return {l, 1, f};
+    case Collective::exscan:
+      return {l, 1, static_cast<double>(p - 2) / p};
+    case Collective::broadcast:
+      return {l, 1, 0};
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+      return {l, f, f};
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+      return {l, f, 0};
+    case Collective::barrier:
+      return {l, 0, 0};
+    default:
+      return {};  // in the other v-forms, all of it may be at home already
+  }
+}
+
+}  // namespace
+
+std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
+                                          const CostModel& model, const PlanParameters& parameters) {
+  const plan::CostFormula* formula = plan::find_cost_formula(algorithm);
+  if (formula == nullptr) return std::nullopt;
+  const bool moves_nothing = bytes == 0 && algorithm.collective != Collective::barrier;
+  if (size <= 1 || moves_nothing) return 0;
+  return formula->seconds({.p = size,
+                           .n = static_cast<double>(bytes),
+                           .a = model.intra.alpha,
+                           .b = model.intra.beta,
+                           .g = model.gamma,
+                           .parameters = parameters});
+}
+
+// Each of the three is necessary by itself, but they may overlap: the greatest, not the sum. For ranks on several nodes
+// give it the faster link as `intra`.
+double lower_bound_seconds(Collective collective, int size, std::size_t bytes, const CostModel& model) {
+  if (size <= 1 || (bytes == 0 && collective != Collective::barrier)) return 0;
+  const Least least = least_of(collective, size);
+  const auto n = static_cast<double>(bytes);
+  return std::max(
+      {least.messages * model.intra.alpha, least.bytes * n * model.intra.beta, least.added * n * model.gamma});
+}
+
+}  // namespace col

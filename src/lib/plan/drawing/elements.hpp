@@ -1,0 +1,39 @@
+// What is where in one rank's buffers, element by element, kept as runs of equal history.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <vector>
+
+#include <col/plan.hpp>
+
+#include "plan/drawing/trace.hpp"
+
+namespace col::plan::drawing {
+
+class Elements {
+ public:
+  explicit Elements(int rank) : rank_(rank) {}
+
+  std::vector<Part> read(const Slice& slice) const;
+  // Requires: parts of slice.count elements together.
+  void write(const Slice& slice, std::span<const Part> parts);
+
+ private:
+  struct Run {
+    std::size_t end;
+    Part part;
+  };
+  using Runs = std::map<std::size_t, Run>;  // by their first element
+  static void cut(Runs& runs, std::size_t at);
+
+  int rank_;
+  std::array<Runs, 4> runs_;
+};
+
+// left op right.
+std::vector<Part> combined(std::span<const Part> left, std::span<const Part> right);
+
+}  // namespace col::plan::drawing

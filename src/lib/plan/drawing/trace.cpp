@@ -1,0 +1,231 @@
+#include "plan/drawing/trace.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plan/blocks.hpp"
+#include "plan/drawing/elements.hpp"
+
+namespace col::plan::drawing {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::invalid_argument, what);
+}
+
+// A rank in the middle of its plan.
+struct Walker {
+  Plan plan;
+  Elements elements;
+  std::size_t next = 0;   // round of its plan
+  std::size_t round = 0;  // where the present one is in the drawing
+  std::size_t last = 0;   // the last round in which a message of the present one goes
+  std::size_t open = 0;   // messages of the present one that lack their other end
+  bool walking = false;   // in a round
+  Round steps = {};
+  std::vector<std::vector<Part>> arrived = {};  // by receive
+};
+
+// One end of a message that waits for the other.
+struct End {
+  int rank;
+  std::size_t receive;  // which one of its round
+  std::size_t elements;
+  std::size_t order;  // of the send, in all
+  std::vector<Part> parts;
+};
+
+class Tracer {
+ public:
+  Tracer(const PlanProblem& problem, const PlanOfRank& plans);
+  Trace run();
+
+ private:
+  void begin(int r);
+  void finish(Walker& walker, int r);
+  void meet(const End& send, const End& receive);
+
+  std::vector<Walker> walkers_;
+  std::map<std::pair<int, int>, std::deque<End>> sends_, receives_;
+  std::vector<std::pair<std::size_t, Message>> messages_;  // and their order
+  std::size_t order_ = 0;
+  Trace trace_;
+};
+
+// The input's place in the whole vector, where a rank's input is a block of it.
+std::size_t place_of_input(const PlanProblem& problem, int r) {
+  const auto rank = static_cast<std::size_t>(r);
+  switch (problem.spec().collective) {
+    case Collective::allgather:
+    case Collective::gather:
+      return rank * problem.spec().count;
+    case Collective::allgatherv:
+    case Collective::gatherv:
+      return problem.request(problem.spec().root).out_displacements[rank];
+    default:
+      return 0;
+  }
+}
+
+// The block of a longer input that a rank's output lies in, in place.
+std::size_t place_of_output(const PlanProblem& problem, int r) {
+  const auto rank = static_cast<std::size_t>(r);
+  switch (problem.spec().collective) {
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return rank * problem.spec().count;
+    case Collective::reduce_scatterv:
+    case Collective::scatterv:
+      return problem.request(problem.spec().root).in_displacements[rank];
+    default:
+      return 0;
+  }
+}
+
+Tracer::Tracer(const PlanProblem& problem, const PlanOfRank& plans) {
+  if (problem.size() > kMostRanks)
+    refuse(fmt::format("a plan of {} ranks is too large to draw; draw one of {} at most", problem.size(), kMostRanks));
+  for (int r = 0; r < problem.size(); ++r) {
+    Plan plan = plans(r);
+    if (plan.rounds > kMostRounds)
+      refuse(
+          fmt::format("a plan of {} rounds is too long to draw; draw one of {} at most, for fewer ranks or with "
+                      "longer segments",
+                      plan.rounds, kMostRounds));
+    Walker walker{.plan = std::move(plan), .elements = Elements(r)};
+    const std::uint64_t self = std::uint64_t{1} << r;
+    const std::size_t place = place_of_input(problem, r);
+    const Part input{.count = problem.input_count(r), .place = place, .ranks = self};
+    const Slice all{Buffer::input, 0, input.count};
+    walker.elements.write(all, {&input, 1});
+    const Part output{.count = problem.output_count(r), .place = place_of_output(problem, r), .ranks = self};
+    if (problem.spec().in_place) walker.elements.write({Buffer::output, 0, output.count}, {&output, 1});
+    walkers_.push_back(std::move(walker));
+  }
+}
+
+Trace Tracer::run() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int r = 0; r < static_cast<int>(walkers_.size()); ++r) {
+      Walker& walker = walkers_[static_cast<std::size_t>(r)];
+      if (walker.walking && walker.open == 0) {
+        finish(walker, r);
+        moved = true;
+      }
+      if (!walker.walking && walker.next < walker.plan.rounds) {
+        begin(r);
+        moved = true;
+      }
+    }
+  }
+  for (std::size_t r = 0; r < walkers_.size(); ++r) {
+    if (walkers_[r].walking)
+      refuse(fmt::format("rank {} waits in round {}, for ever: these plans do not pair; verify() says more", r,
+                         walkers_[r].next - 1));
+  }
+  std::sort(messages_.begin(), messages_.end(), [](const auto& a, const auto& b) {
+    const Message& x = a.second;
+    const Message& y = b.second;
+    if (x.round != y.round) return x.round < y.round;
+    return x.from != y.from ? x.from < y.from : a.first < b.first;
+  });
+  std::map<std::size_t, std::size_t> kept;  // rounds in which somebody sends, and their new numbers
+  for (const auto& [order, message] : messages_) kept.emplace(message.round, kept.size());
+  trace_.rounds = kept.size();
+  for (auto& [order, message] : messages_) {
+    message.round = kept[message.round];
+    trace_.messages.push_back(std::move(message));
+  }
+  // What is combined without a message belongs to the messages before.
+  for (Reduction& reduction : trace_.reductions) {
+    const auto after = kept.upper_bound(reduction.round);
+    reduction.round = after == kept.begin() ? 0 : std::prev(after)->second;
+  }
+  return std::move(trace_);
+}
+
+void Tracer::begin(int r) {
+  Walker& walker = walkers_[static_cast<std::size_t>(r)];
+  walker.plan.round(walker.next++, walker.steps);
+  walker.walking = true;
+  walker.last = walker.round;
+  walker.arrived.clear();
+  for (const Step& step : walker.steps.steps()) {
+    const bool sends = step.kind == Step::Kind::send;
+    if (!sends && step.kind != Step::Kind::recv) continue;
+    if (step.peer < 0 || step.peer >= static_cast<int>(walkers_.size()))
+      refuse(fmt::format("rank {} has a message for rank {}, and the ranks are 0 to {}", r, step.peer,
+                         walkers_.size() - 1));
+    ++walker.open;
+    End end{.rank = r,
+            .receive = walker.arrived.size(),
+            .elements = sends ? step.left.count : step.to.count,
+            .order = order_++,
+            .parts = {}};
+    if (sends)
+      end.parts = walker.elements.read(step.left);
+    else
+      walker.arrived.emplace_back();
+    const auto pair = sends ? std::pair(r, step.peer) : std::pair(step.peer, r);
+    std::deque<End>& others = (sends ? receives_ : sends_)[pair];
+    if (others.empty()) {
+      (sends ? sends_ : receives_)[pair].push_back(std::move(end));
+      continue;
+    }
+    const End other = std::move(others.front());
+    others.pop_front();
+    sends ? meet(end, other) : meet(other, end);
+  }
+}
+
+void Tracer::meet(const End& send, const End& receive) {
+  if (send.elements != receive.elements)
+    refuse(
+        fmt::format("rank {} sends {} elements to rank {}, which awaits {}: these plans do not pair; verify() says "
+                    "more",
+                    send.rank, send.elements, receive.rank, receive.elements));
+  Walker& from = walkers_[static_cast<std::size_t>(send.rank)];
+  Walker& to = walkers_[static_cast<std::size_t>(receive.rank)];
+  Message message{.from = send.rank, .to = receive.rank, .round = std::max(from.round, to.round), .parts = send.parts};
+  for (const Part& part : message.parts) message.payload = std::max(message.payload, part.payload);
+  to.arrived[receive.receive] = message.parts;
+  for (Walker* walker : {&from, &to}) {
+    walker->last = std::max(walker->last, message.round);
+    --walker->open;
+  }
+  messages_.emplace_back(send.order, std::move(message));
+}
+
+void Tracer::finish(Walker& walker, int r) {
+  std::size_t receive = 0;
+  for (const Step& step : walker.steps.steps()) {
+    if (step.kind == Step::Kind::recv) walker.elements.write(step.to, walker.arrived[receive++]);
+  }
+  bool reduces = false;
+  for (const Step& step : walker.steps.steps()) {
+    if (step.kind == Step::Kind::send || step.kind == Step::Kind::recv) continue;
+    std::vector<Part> parts = walker.elements.read(step.left);
+    if (step.kind == Step::Kind::reduce) parts = combined(parts, walker.elements.read(step.right));
+    if (step.kind == Step::Kind::convert) {
+      for (Part& part : parts) part.payload = Payload::finished;
+    }
+    reduces = reduces || step.kind == Step::Kind::reduce;
+    walker.elements.write(step.to, parts);
+  }
+  if (reduces) trace_.reductions.push_back({r, walker.last});
+  walker.round = walker.last + 1;
+  walker.walking = false;
+}
+
+}  // namespace
+
+Trace trace(const PlanProblem& problem, const PlanOfRank& plans) {
+  return Tracer(problem, plans).run();
+}
+
+}  // namespace col::plan::drawing

@@ -1,0 +1,249 @@
+#include "plan/simulation/engine.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace col::plan::simulation {
+namespace {
+
+// Nodes numbered from 0 on, whatever the caller calls them.
+std::vector<int> dense_nodes(const PlanProblem& problem) {
+  std::vector<int> nodes = problem.spec().node_of_rank;
+  nodes.resize(static_cast<std::size_t>(problem.size()), 0);
+  std::map<int, int> numbers;
+  for (int& node : nodes) node = numbers.emplace(node, static_cast<int>(numbers.size())).first->second;
+  return nodes;
+}
+
+}  // namespace
+
+Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
+               std::size_t wide_size)
+    : model_(model),
+      element_size_(element_size),
+      wide_size_(wide_size),
+      reader_(model, element_size),
+      ranks_(static_cast<std::size_t>(problem.size())),
+      // One for every rank, then one for every node, of which there are no more than ranks.
+      ports_(2 * ranks_.size(), messages_) {
+  const std::vector<int> node_of_rank = dense_nodes(problem);
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].plan = plans(static_cast<int>(r));
+    ranks_[r].node = node_of_rank[r];
+  }
+  const int nodes = 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
+  for (int n = 0; n < nodes; ++n) nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
+}
+
+Simulation Engine::run() {
+  for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) begin_rounds(r);
+  serve_ports();
+  std::vector<std::uint32_t> happening;
+  while (!events_.empty()) {
+    now_ = events_.pop(happening);
+    for (const std::uint32_t event : happening) happen(event);
+    serve_ports();
+  }
+  for (const RankState& rank : ranks_) {
+    if (rank.ended_at < 0) refuse_stuck();
+    result_.rank_seconds.push_back(rank.ended_at);
+    result_.seconds = std::max(result_.seconds, rank.ended_at);
+  }
+  return std::move(result_);
+}
+
+void Engine::happen(std::uint32_t event) {
+  const std::uint32_t number = event >> kTagBits;
+  switch (tag_of(event)) {
+    case kMessage:
+    case kWork:
+      return part_done(event);
+    case kMessageCpu:
+      return cpu_spent(number >> 1, static_cast<Side>(number & 1));
+    case kRound:
+      return begin_rounds(static_cast<int>(number));
+    case kMemory:
+      return serve_memory(static_cast<int>(number));
+  }
+}
+
+// ---- Rounds ---------------------------------------------------------------------------------------------------------
+
+// Begins rounds until one takes time.
+void Engine::begin_rounds(int r) {
+  RankState& state = rank(r);
+  do {
+    if (state.next_round == state.plan.rounds) {
+      state.ended_at = now_;
+      return;
+    }
+    std::uint32_t slot = 0;
+    for (const Step& step : reader_.read(state)) {
+      if (step.kind == Step::Kind::send || step.kind == Step::Kind::recv) post(r, slot++, step);
+    }
+    state.in_flight = slot;
+  } while (advance(r));
+}
+
+void Engine::post(int r, std::uint32_t slot, const Step& step) {
+  const Side side = step.kind == Step::Kind::send ? kOut : kIn;
+  if (step.peer < 0 || step.peer >= static_cast<int>(ranks_.size()))
+    refuse(fmt::format("rank {} {} rank {}, and the ranks are 0 to {}", r, side == kOut ? "sends to" : "receives from",
+                       step.peer, ranks_.size() - 1));
+  rank(r).peers.push_back(step.peer);
+  const auto me = static_cast<std::uint32_t>(r);
+  const auto peer = static_cast<std::uint32_t>(step.peer);
+  PairQueue& queue = unpaired_.at(side == kOut ? PairTable::key(me, peer) : PairTable::key(peer, me));
+  const bool pairs = queue.first != kNoMessage && messages_[queue.first].posted != side;
+  const std::uint32_t id = pairs ? queue.first : messages_.make();
+  Message& message = messages_[id];
+  message.rank[side] = r;
+  message.slot[side] = slot;
+  const std::size_t elements = side == kOut ? step.left.count : step.to.count;
+  if (side == kOut) message.bytes = elements * (step.left.buffer == Buffer::wide ? wide_size_ : element_size_);
+  if (pairs) {
+    if (message.elements != elements)
+      refuse(fmt::format("rank {} sends {} elements to rank {}, which awaits {}", message.rank[kOut],
+                         side == kOut ? elements : message.elements, message.rank[kIn],
+                         side == kOut ? message.elements : elements));
+    queue.first = std::exchange(message.next_of_pair, kNoMessage);
+    if (queue.first == kNoMessage) unpaired_.erase(queue);
+    return is_ready(id);
+  }
+  message.posted = side;
+  message.elements = elements;
+  const bool is_first = queue.first == kNoMessage;
+  (is_first ? queue.first : messages_[queue.last].next_of_pair) = id;
+  queue.last = id;
+  if (is_first) unpaired_.added();
+}
+
+// Both ends are posted.
+void Engine::is_ready(std::uint32_t id) {
+  Message& message = messages_[id];
+  message.inter = rank(message.rank[kOut]).node != rank(message.rank[kIn]).node;
+  const bool nic = message.inter && model_.nic_shared;
+  for (const Side side : {kOut, kIn}) {
+    const int r = message.rank[side];
+    message.port[side] = static_cast<std::uint32_t>(nic ? static_cast<int>(ranks_.size()) + rank(r).node : r);
+  }
+  ready_.push_back(id);
+}
+
+// Does the work that can be done. Whether the round is over, now: no message is left, and no work.
+bool Engine::advance(int r) {
+  RankState& state = rank(r);
+  if (state.working) return false;
+  for (; state.next_work < state.work.size(); ++state.next_work) {
+    const Work& work = state.work[state.next_work];
+    for (; state.next_need < work.needs_end; ++state.next_need) {
+      if (state.peers[state.needs[state.next_need]] >= 0) return false;
+    }
+    if (!shares()) {
+      // Nobody can come in between: it need not be an event.
+      state.free_at = std::max(state.free_at, now_) + work.seconds;
+    } else if (work.seconds > 0 || work.bytes > 0) {
+      start_work(r);
+      return false;
+    }
+  }
+  if (state.in_flight > 0) return false;
+  if (state.free_at <= now_) return true;
+  events_.push(state.free_at, tagged(kRound, r));
+  return false;
+}
+
+void Engine::proceed(int r) {
+  if (advance(r)) begin_rounds(r);
+}
+
+// ---- Messages -------------------------------------------------------------------------------------------------------
+
+void Engine::serve_ports() {
+  for (const Side side : {kOut, kIn}) {
+    for (const std::uint32_t port : freed_[side]) {
+      const std::uint32_t id = ports_.take_next(side, port);
+      if (id != kNoMessage) start(id);
+    }
+    freed_[side].clear();
+  }
+  const auto listed_before = [this](std::uint32_t a, std::uint32_t b) {
+    const Message& x = messages_[a];
+    const Message& y = messages_[b];
+    if (x.slot[kOut] != y.slot[kOut]) return x.slot[kOut] < y.slot[kOut];
+    return x.slot[kIn] != y.slot[kIn] ? x.slot[kIn] < y.slot[kIn] : x.rank[kOut] < y.rank[kOut];
+  };
+  std::sort(ready_.begin(), ready_.end(), listed_before);
+  for (const std::uint32_t id : ready_) {
+    messages_[id].order = ready_before_++;
+    if (ports_.take(id))
+      start(id);
+    else
+      ports_.wait(id);
+  }
+  ready_.clear();
+}
+
+// The message has its ports.
+void Engine::start(std::uint32_t id) {
+  if (model_.cores > 0 && model_.cpu_per_message > 0)
+    spend_cpu(id);
+  else
+    travel(id);
+}
+
+void Engine::travel(std::uint32_t id) {
+  Message& message = messages_[id];
+  const CostModel::Link& link = message.inter ? model_.inter : model_.intra;
+  const double spent = model_.cores > 0 ? model_.cpu_per_message : 0;
+  const auto bytes = static_cast<double>(message.bytes);
+  message.parts = 1;
+  if (!message.inter && model_.memory_bandwidth > 0 && message.bytes > 0) {
+    ++message.parts;
+    use_memory(rank(message.rank[kOut]).node, tagged(kMessage, id), bytes);
+  }
+  events_.push(now_ + std::max(0.0, link.alpha - spent) + bytes * link.beta, tagged(kMessage, id));
+}
+
+void Engine::arrive(std::uint32_t id) {
+  const Message& message = messages_[id];
+  ports_.free(message);
+  ++result_.messages;
+  (message.inter ? result_.bytes_inter : result_.bytes_intra) += message.bytes;
+  for (const Side side : {kOut, kIn}) freed_[side].push_back(message.port[side]);
+  const auto ranks = message.rank;
+  const auto slots = message.slot;
+  messages_.release(id);
+  for (const Side side : {kOut, kIn}) arrived_at(ranks[side], slots[side]);
+}
+
+void Engine::arrived_at(int r, std::uint32_t slot) {
+  RankState& state = rank(r);
+  state.peers[slot] = -1;
+  --state.in_flight;
+  const bool awaited = state.next_need < state.needs.size() && state.needs[state.next_need] == slot;
+  if (awaited || state.in_flight == 0) proceed(r);
+}
+
+// ---- Plans that do not pair -----------------------------------------------------------------------------------------
+
+void Engine::refuse(const std::string& what) const {
+  throw Error(ErrorCode::invalid_argument, what + ": these plans do not pair; verify() says more");
+}
+
+void Engine::refuse_stuck() const {
+  std::string who = "the ranks wait for each other, for ever";
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const RankState& state = ranks_[r];
+    const auto waits = std::find_if(state.peers.begin(), state.peers.end(), [](int peer) { return peer >= 0; });
+    if (state.ended_at >= 0 || waits == state.peers.end()) continue;
+    who = fmt::format("rank {} waits in round {} for rank {}, for ever", r, state.next_round - 1, *waits);
+    break;
+  }
+  refuse(who);
+}
+
+}  // namespace col::plan::simulation

@@ -1,0 +1,95 @@
+// The clock, and all that is simulated: simulate.cpp tells how.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <col/plan.hpp>
+
+#include "plan/simulation/event_queue.hpp"
+#include "plan/simulation/node.hpp"
+#include "plan/simulation/pair_table.hpp"
+#include "plan/simulation/ports.hpp"
+#include "plan/simulation/rank_state.hpp"
+
+namespace col::plan::simulation {
+
+class Engine {
+ public:
+  Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
+         std::size_t wide_size);
+  // Requires: called once.
+  Simulation run();
+
+ private:
+  // What an event is about, in its lowest bits; the others are the number of a message, rank or node.
+  enum Tag : std::uint32_t {
+    kMessage,     // a part of a message is over
+    kMessageCpu,  // so is the processor's share of it, at one end: number * 2 + side
+    kRound,       // a rank's work is, with no message left
+    kWork,        // a part of a rank's piece of work is over
+    kMemory,      // the first user of a node's memory may be served
+  };
+  static constexpr std::uint32_t kTagBits = 3;
+  static std::uint32_t tagged(Tag tag, std::uint32_t number) noexcept { return number << kTagBits | tag; }
+  static std::uint32_t tagged(Tag tag, int number) noexcept { return tagged(tag, static_cast<std::uint32_t>(number)); }
+  static Tag tag_of(std::uint32_t event) noexcept { return static_cast<Tag>(event & ((1U << kTagBits) - 1)); }
+
+  struct Node {
+    Cores cores;
+    Memory memory;
+    double memory_event_at = -1;  // those at another time are out of date
+  };
+  RankState& rank(int r) noexcept { return ranks_[static_cast<std::size_t>(r)]; }
+  Node& node(int n) noexcept { return nodes_[static_cast<std::size_t>(n)]; }
+  Node& node_of(int r) noexcept { return node(rank(r).node); }
+
+  void happen(std::uint32_t event);
+
+  void begin_rounds(int r);
+  void post(int r, std::uint32_t slot, const Step& step);
+  void is_ready(std::uint32_t id);
+  bool advance(int r);
+  void proceed(int r);
+
+  void serve_ports();
+  void start(std::uint32_t id);
+  void travel(std::uint32_t id);
+  void arrive(std::uint32_t id);
+  void arrived_at(int r, std::uint32_t slot);
+
+  // Shared resources: shared.cpp.
+  bool shares() const noexcept { return model_.cores > 0 || model_.memory_bandwidth > 0; }
+  void spend_cpu(std::uint32_t id);
+  void cpu_spent(std::uint32_t id, Side side);
+  void start_work(int r);
+  void begin_work(int r);
+  void part_done(std::uint32_t who);
+  void got_core(std::uint32_t who);
+  void give_back_core(int r);
+  void use_memory(int n, std::uint32_t who, double bytes);
+  void watch_memory(int n);
+  void serve_memory(int n);
+
+  [[noreturn]] void refuse(const std::string& what) const;
+  [[noreturn]] void refuse_stuck() const;
+
+  const CostModel& model_;
+  std::size_t element_size_, wide_size_;
+  RoundReader reader_;
+  MessagePool messages_;
+  PairTable unpaired_;  // messages of which one end is posted, by their ranks
+  EventQueue events_;
+  std::vector<RankState> ranks_;
+  std::vector<Node> nodes_;
+  Ports ports_;
+  std::vector<std::uint32_t> freed_[2];  // ports, in this instant
+  std::vector<std::uint32_t> ready_;     // messages, in this instant
+  std::uint64_t ready_before_ = 0;
+  Simulation result_;
+  double now_ = 0;
+};
+
+}  // namespace col::plan::simulation

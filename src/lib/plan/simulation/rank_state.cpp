@@ -1,0 +1,56 @@
+#include "plan/simulation/rank_state.hpp"
+
+#include <algorithm>
+
+namespace col::plan::simulation {
+namespace {
+
+bool overlap(const Slice& a, const Slice& b) noexcept {
+  return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count;
+}
+
+bool is_message(const Step& step) noexcept {
+  return step.kind == Step::Kind::send || step.kind == Step::Kind::recv;
+}
+
+}  // namespace
+
+std::span<const Step> RoundReader::read(RankState& rank) {
+  rank.plan.round(rank.next_round++, round_);
+  rank.peers.clear();
+  rank.work.clear();
+  rank.needs.clear();
+  rank.next_work = rank.next_need = 0;
+  arrivals_.clear();
+  std::uint32_t slot = 0;
+  for (const Step& step : round_.steps()) {
+    if (step.kind == Step::Kind::recv && !step.to.empty()) arrivals_.push_back({step.to, slot});
+    if (is_message(step)) ++slot;
+  }
+  // What arrives does not overlap, so sorted by its beginning it is sorted by its end.
+  std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) {
+    return a.to.buffer != b.to.buffer ? a.to.buffer < b.to.buffer : a.to.offset < b.to.offset;
+  });
+  for (const Step& step : round_.steps()) {
+    if (is_message(step)) continue;
+    note_needs(step.left, rank.needs);
+    note_needs(step.to, rank.needs);
+    const auto bytes = static_cast<double>(step.to.count * element_size_);
+    const bool reduces = step.kind == Step::Kind::reduce;
+    if (reduces) note_needs(step.right, rank.needs);
+    rank.work.push_back({.needs_end = static_cast<std::uint32_t>(rank.needs.size()),
+                         .seconds = bytes * (reduces ? model_.gamma : model_.copy),
+                         .bytes = bytes});
+  }
+  return round_.steps();
+}
+
+void RoundReader::note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) const {
+  auto arrival = std::partition_point(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
+    if (a.to.buffer != slice.buffer) return a.to.buffer < slice.buffer;
+    return a.to.offset + a.to.count <= slice.offset;
+  });
+  for (; arrival != arrivals_.end() && overlap(arrival->to, slice); ++arrival) needs.push_back(arrival->slot);
+}
+
+}  // namespace col::plan::simulation

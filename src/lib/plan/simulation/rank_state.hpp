@@ -1,0 +1,56 @@
+// Where one rank is in its plan, in few bytes: thousands of these exist at once, one Round is enough for all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <col/plan.hpp>
+
+namespace col::plan::simulation {
+
+// A reduce, copy or convert of the present round.
+struct Work {
+  std::uint32_t needs_end = 0;  // in RankState::needs; they begin where those of the one before end
+  double seconds = 0, bytes = 0;
+};
+
+struct RankState {
+  Plan plan = {};
+  std::size_t next_round = 0;
+  std::vector<int> peers = {};            // of this round's messages, by slot; those that have arrived are -1
+  std::vector<Work> work = {};            // in order
+  std::vector<std::uint32_t> needs = {};  // slots of the messages that pieces of work wait for
+  std::size_t next_work = 0, next_need = 0;
+  std::size_t in_flight = 0;  // messages of this round that have not arrived
+  double free_at = 0;         // when the work so far is done
+  double ended_at = -1;       // when the plan was; negative: it is not
+  bool working = false;       // a piece of work is on a shared core or memory
+  std::uint8_t parts = 0;     // of that piece that are not done
+  int node = 0;
+};
+
+// Turns rounds into peers, work and needs.
+class RoundReader {
+ public:
+  RoundReader(const CostModel& model, std::size_t element_size) : model_(model), element_size_(element_size) {}
+
+  // The next round of `rank`, which has work and needs afterwards, but no peers; the steps are good until the next
+  // call.
+  std::span<const Step> read(RankState& rank);
+
+ private:
+  struct Arrival {
+    Slice to;
+    std::uint32_t slot;
+  };
+  void note_needs(const Slice& slice, std::vector<std::uint32_t>& needs) const;
+
+  const CostModel& model_;
+  std::size_t element_size_;
+  Round round_;
+  std::vector<Arrival> arrivals_;
+};
+
+}  // namespace col::plan::simulation

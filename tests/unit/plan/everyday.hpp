@@ -1,0 +1,54 @@
+// One ordinary problem for any algorithm: what the tests of cost, simulator and drawings share.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include <col/plan.hpp>
+
+#include "cases.hpp"
+
+namespace col::test {
+
+// Whether `bytes` of a closed formula is one vector, rather than all blocks together.
+inline bool has_whole_vectors(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::broadcast:
+    case Collective::scan:
+    case Collective::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// `block` elements per rank, one vector or all blocks together having block * size; in v-forms, rank r's block is
+// block + r. Nothing in a barrier.
+inline PlanProblem::Spec everyday_spec(Collective collective, int size, std::size_t block,
+                                       const PlanParameters& parameters = {}) {
+  PlanProblem::Spec spec{.collective = collective, .size = size, .parameters = parameters};
+  const auto p = static_cast<std::size_t>(size);
+  if (is_v_form(collective)) {
+    const std::size_t rows = collective == Collective::alltoallv ? p : 1;
+    for (std::size_t i = 0; i < rows * p; ++i) spec.counts.push_back(block + i % p);
+  } else if (collective != Collective::barrier) {
+    spec.count = has_whole_vectors(collective) ? block * p : block;
+  }
+  return spec;
+}
+
+inline std::size_t everyday_bytes(Collective collective, int size, std::size_t block) {
+  return collective == Collective::barrier ? 0 : block * static_cast<std::size_t>(size) * 4;
+}
+
+// Nothing if the algorithm refuses it.
+inline std::optional<PlanProblem> everyday_problem(const Algorithm& algorithm, int size, std::size_t block,
+                                                   const PlanParameters& parameters = {}) {
+  std::optional<PlanProblem> problem(everyday_spec(algorithm.collective, size, block, parameters));
+  if (algorithm.refuse(problem->request(0))) return std::nullopt;
+  return problem;
+}
+
+}  // namespace col::test
