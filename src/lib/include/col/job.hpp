@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -158,7 +159,12 @@ class COL_EXPORT WaitContext {
   RankRecord* record() const noexcept { return record_; }
 
   // What is waited for, in words, for the message of a timeout: "key 'x'", "data from rank 3".
-  void describe(std::string what) { what_ = std::move(what); }
+  void describe(std::string what) {
+    what_ = std::move(what);
+    ask_what_ = nullptr;
+  }
+  // The same, asked for only when the wait has failed: for waits that must not allocate.
+  void describe(std::function<std::string()> what) { ask_what_ = std::move(what); }
 
   // Throws when the wait must end: the job's abort cause as an Error of that code; what the observer throws; timeout.
   // Cheap when nothing is wrong (a load and a clock read).
@@ -176,6 +182,7 @@ class COL_EXPORT WaitContext {
   Deadline::Clock::time_point next_slow_;
   Duration slow_interval_;
   std::string what_;
+  std::function<std::string()> ask_what_;
 };
 
 }  // namespace col

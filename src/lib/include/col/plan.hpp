@@ -279,7 +279,8 @@ COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& pla
                                std::size_t element_size = 4, std::size_t wide_size = 4);
 
 // The closed formula for an algorithm, where there is one: `bytes` is the whole vector (allreduce, reduce, broadcast,
-// scan) or all blocks together (the others), all ranks on one node. Nothing where there is none.
+// scan) or all blocks together (the others), all ranks on one node; a segment counts
+// elements of four bytes. Nothing where there is none.
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                                      const CostModel& model, const PlanParameters& parameters = {});
 // No algorithm with one port per rank and full duplex can be faster than this.
@@ -287,8 +288,8 @@ COL_EXPORT double lower_bound_seconds(Collective collective, int size, std::size
 
 // ---- Drawing --------------------------------------------------------------------------------------------------------
 
-// For a terminal: one block per round, one line per step that leaves a rank. For small plans: throws invalid_argument
-// above 64 ranks or 256 rounds.
+// For a terminal: a table with a column per rank where 100 columns suffice, otherwise a list of the messages. For small
+// plans: throws invalid_argument above 64 ranks or 256 rounds.
 COL_EXPORT std::string draw_text(const PlanProblem& problem, const PlanOfRank& plans, std::string_view title);
 // Rounds from left to right, ranks as lanes, arrows coloured by what they carry. The same limits.
 COL_EXPORT std::string draw_svg(const PlanProblem& problem, const PlanOfRank& plans, std::string_view title);
@@ -310,8 +311,8 @@ class COL_EXPORT PlanFile {
   const std::string& name() const noexcept;
   Collective collective() const noexcept;
   int ranks() const noexcept;
-  // Into how many chunks it cuts `count`; 0 for a plan in elements. A plan in chunks that verify() finds good at a count
-  // equal to this number is good at every count.
+  // Into how many chunks it cuts `count`; 0 for a plan in elements. A plan in chunks that verify() finds good at a
+  // count equal to this number is good at every count.
   std::size_t chunks() const noexcept;
   // Hash of the content: equal on ranks that read equal files.
   std::uint64_t hash() const noexcept;

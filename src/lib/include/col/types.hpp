@@ -117,8 +117,8 @@ COL_EXPORT ReduceOp reduce_op_from_string(std::string_view name);
 
 // What a reduction does with two elements. Implicit from ReduceOp, so `{.op = col::ReduceOp::max}` works.
 //
-// Integers wrap; integer avg rounds toward zero; min and max propagate NaN; the bitwise operators take integer types
-// only (a floating type is invalid_argument when the collective is called).
+// Integers wrap; integer avg rounds toward zero; min and max propagate NaN, and take -0 for less than +0; the bitwise
+// operators take integer types only (a floating type is invalid_argument when the collective is called).
 class COL_EXPORT Op {
  public:
   enum class Kind : std::uint8_t { builtin, premul_sum, user };
