@@ -13,6 +13,9 @@
 #ifdef COL_HAVE_GLOO
 #include "backend/gloo/factory.hpp"
 #endif
+#ifdef COL_HAVE_SHM
+#include "backend/shm/factory.hpp"
+#endif
 
 namespace col {
 namespace {
@@ -24,6 +27,9 @@ struct Registry {
   Registry() {
 #ifdef COL_HAVE_GLOO
     factories.push_back(gloo_backend::make_factory());
+#endif
+#ifdef COL_HAVE_SHM
+    factories.push_back(shm_backend::make_factory());
 #endif
   }
 

@@ -9,9 +9,9 @@ namespace col::core {
 
 // result[i] = left[i] op right[i]. `result` may be exactly `left`, `right` or both, and overlaps them in no other way;
 // no pointer needs to be aligned. 16-bit floats are computed in float and rounded once; integers wrap; min and max
-// propagate NaN; avg acts as sum here (finish_average divides), and so does premul_sum (premultiply multiplies). A
-// count of zero touches nothing and calls no user function. Requires: is_reducible(op, dtype); throws internal
-// otherwise.
+// propagate NaN, and take -0 for less than +0; avg acts as sum here (finish_average divides), and so does premul_sum
+// (premultiply multiplies). A count of zero touches nothing and calls no user function. Requires: is_reducible(op,
+// dtype); throws internal otherwise.
 void reduce(const Op& op, DType dtype, const void* left, const void* right, void* result, std::size_t count);
 
 // Whether `op` is defined on `dtype` (the bitwise operators are on integers only; a user's function on every type).

@@ -163,7 +163,8 @@ int Executor::peer() const noexcept {
 
 void Executor::end() noexcept {
   channel_ = nullptr;
-  job_.plan.reset();
+  job_ = {};  // a user's function may hold what its owner wants back
+  memory_.forget();
 }
 
 }  // namespace col::exec

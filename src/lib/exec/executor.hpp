@@ -35,7 +35,7 @@ struct Job {
 
 class Executor {
  public:
-  // Requires: nothing is running. Throws resource; posts nothing yet.
+  // Requires: nothing is running. Posts the first messages. Throws resource, and what the channel throws.
   void start(Channel& channel, Job job);
   // Goes as far as it can without waiting; true when the plan has ended. Throws what the channel throws, after which
   // the execution is over.

@@ -29,7 +29,8 @@ void grow(std::unique_ptr<std::byte[]>& memory, std::size_t& has, std::size_t ne
 }  // namespace
 
 bool overlap(const Extent& a, const Extent& b) noexcept {
-  return a.bytes > 0 && b.bytes > 0 && std::less<>{}(a.data, b.data + b.bytes) && std::less<>{}(b.data, a.data + a.bytes);
+  return a.bytes > 0 && b.bytes > 0 && std::less<>{}(a.data, b.data + b.bytes) &&
+         std::less<>{}(b.data, a.data + a.bytes);
 }
 
 void Memory::prepare(const Plan& plan, const Operands& operands) {

@@ -33,6 +33,9 @@ class Memory {
   // Throws resource when there is no memory for the plan's scratch.
   void prepare(const Plan& plan, const Operands& operands);
 
+  // Drops the operands, not the scratch.
+  void forget() noexcept { operands_ = {}; }
+
   Extent extent(const Slice& slice) const noexcept;
   // What is sent or received: `slice` as elements of its type.
   TensorView view(const Slice& slice) const noexcept;

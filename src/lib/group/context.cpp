@@ -116,7 +116,8 @@ Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopte
     group::GroupHost host{.error_file = error_file_,
                           .settings = settings_,
                           .global_rank = spec_.rank,
-                          .make_group = [this](const GroupSpec& child) { return init_group(child); }};
+                          .make_group = [this](const GroupSpec& child) { return init_group(child); },
+                          .has_group = [this](const std::string& child) { return find(child).has_value(); }};
     auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,6 +21,8 @@ using State = RankActivity::State;
 constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
+// Between two looks of COL_CHECK=strict at the board.
+constexpr Duration kComparePause = std::chrono::microseconds(200);
 // How many texts a rank leaves on the board: more than it usually has in flight.
 constexpr std::size_t kKeptTexts = 16;
 // Where the control page cuts a group's name.
@@ -36,6 +39,10 @@ std::optional<std::string> peek(Store& store, const std::string& key) {
   } catch (const std::exception&) {
     return std::nullopt;
   }
+}
+
+std::string comparison_key(std::uint64_t sequence, int rank) {
+  return fmt::format("compare/{}/{}", sequence, rank);
 }
 
 bool is_same_group(const std::string& recorded, const std::string& group) {
@@ -70,10 +77,16 @@ std::optional<RankActivity> Surroundings::activity_of(int member) const {
 
 void clear_board(Surroundings& surroundings) noexcept {
   try {
-    for (const std::string& key : surroundings.own_board_keys) surroundings.scope->erase(key);
+    Store* const scope = surroundings.scope.get();
+    for (const std::string& key : surroundings.own_board_keys) scope->erase(key);
+    surroundings.own_board_keys.clear();
+    const auto ranks = static_cast<std::int64_t>(surroundings.peers.size());
+    const std::uint64_t compared = std::exchange(surroundings.last_compared, 0);
+    if (compared == 0 || scope->add("compare/left", 1) < ranks) return;
+    for (const PeerInfo& peer : surroundings.peers) scope->erase(comparison_key(compared, peer.rank));
+    scope->erase("compare/left");
   } catch (const std::exception&) {  // see peek()
   }
-  surroundings.own_board_keys.clear();
 }
 
 Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
@@ -219,22 +232,30 @@ void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
   }
 }
 
-void Diagnosis::compare_first(WaitContext& wait) {
+void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& meanwhile) {
   describe();
   Store& scope = *surroundings_.scope;
   const Operation& own = operations_.front();
+  const std::uint64_t before = std::exchange(surroundings_.last_compared, own.sequence);
   // Keys of their own: what a slower rank has not read yet must not be taken off by a later wait.
-  const auto key = [&](int rank) { return fmt::format("compare/{}/{}", own.sequence, rank); };
-  scope.set(key(surroundings_.rank), own.encode());
+  scope.set(comparison_key(own.sequence, surroundings_.rank), own.encode());
   std::map<int, std::string> posted;
-  for (const int rank : own.counterparts) posted.emplace(rank, scope.wait(key(rank), wait));
+  while (posted.size() < own.counterparts.size()) {
+    for (const int rank : own.counterparts) {
+      if (posted.count(rank) != 0) continue;
+      if (auto text = scope.get(comparison_key(own.sequence, rank))) posted.emplace(rank, std::move(*text));
+    }
+    if (posted.size() == own.counterparts.size()) break;
+    meanwhile();
+    wait.check();
+    std::this_thread::sleep_for(kComparePause);
+  }
   for (const auto& [rank, text] : posted) {
     if (matches(own, surroundings_.rank, text, rank)) continue;
     if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, true)) throw *error;
   }
   // Every rank has posted this one, so has read all that came before.
-  if (!surroundings_.own_comparison_key.empty()) scope.erase(surroundings_.own_comparison_key);
-  surroundings_.own_comparison_key = key(surroundings_.rank);
+  if (before != 0) scope.erase(comparison_key(before, surroundings_.rank));
 }
 
 // ---- Absence

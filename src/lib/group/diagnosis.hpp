@@ -6,6 +6,7 @@
 // come this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ struct Surroundings {
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
   std::shared_ptr<ControlPage> control;     // null when there is none
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
-  std::string own_comparison_key;           // the same, of the last compare_first()
+  std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
 
   // The rank in the group of the job's rank `global_rank`; -1 when it is no member.
   int rank_of(int global_rank) const;
@@ -38,7 +39,8 @@ struct Surroundings {
   std::optional<RankActivity> activity_of(int rank) const;
 };
 
-// Takes off the board what this rank has left there.
+// Takes off the board what this rank has left there. Of what compare_first() has left, which slower ranks may still
+// have to read, the last rank to come here takes away everybody's.
 void clear_board(Surroundings& surroundings) noexcept;
 
 class Diagnosis final : public WaitObserver {
@@ -56,9 +58,10 @@ class Diagnosis final : public WaitObserver {
   // more to say so.
   Error explain(const Error& symptom);
 
-  // Puts the call on the board at once and waits until every counterpart has done so too. Throws the mismatch, and what
+  // Puts the call on the board at once and waits until every counterpart has done so too, calling `meanwhile` again and
+  // again. Throws the mismatch, and what
   // wait.check() throws. For COL_CHECK=strict.
-  void compare_first(WaitContext& wait);
+  void compare_first(WaitContext& wait, const std::function<void()>& meanwhile);
 
  private:
   enum class Presence { arrived, absent, unknown };

@@ -97,9 +97,9 @@ struct Dispatcher::Case {
   std::size_t bytes;
 };
 
-Dispatcher::Dispatcher(Shape shape, int nodes, std::string backend, std::span<const NativeEntry> natives,
+Dispatcher::Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
                        const CallSettings& settings)
-    : shape_(shape), nodes_(nodes), backend_(std::move(backend)), natives_(natives), settings_(settings) {}
+    : shape_(shape), nodes_(std::move(nodes)), backend_(std::move(backend)), natives_(natives), settings_(settings) {}
 
 Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wishes) const {
   const bool reduction = is_reduction(request.collective);
@@ -159,7 +159,8 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
             .count = key.count,
             .widens = key.widens,
             .wide_input = key.wide_input,
-            .in_place = key.in_place};
+            .in_place = key.in_place,
+            .node_of_rank = nodes_};
   if (!ignored) {
     c.plan.in_counts = owned->in_counts;
     c.plan.in_displacements = owned->in_displacements;
@@ -170,6 +171,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   auto decision = std::make_shared<Decision>();
   decision->algorithm = choice.algorithm.text();
   decision->reason = choice.reason;
+  decision->dtype = key.dtype;
   decision->widens = key.widens;
   decision->wide_input = key.wide_input;
   c.plan.parameters.radix = choice.algorithm.radix;
@@ -209,13 +211,18 @@ Choice Dispatcher::choose_for(const Case& c) const {
   for (const AlgorithmOverride& override_ : settings_.overrides) {
     if (override_.collective == c.key.collective) return named(override_.algorithm, "COL_ALGORITHM");
   }
-  const SelectionQuery query{c.key.collective, shape_.size, nodes_, c.bytes, backend_};
+  const int hosts = 1 + *std::max_element(nodes_.begin(), nodes_.end());
+  const SelectionQuery query{c.key.collective, shape_.size, hosts, c.bytes, backend_};
   const auto objection = [&](const AlgorithmSpec& spec) { return why_not(spec, c, false); };
-  std::string refused;
+  std::string refused, refused_by_own;
   if (settings_.table) {
-    if (auto choice = choose(*settings_.table, query, objection, &refused)) return *choice;
+    if (auto choice = choose(*settings_.table, query, objection, &refused_by_own)) return *choice;
   }
-  if (auto choice = choose(SelectionTable::built_in(), query, objection, &refused)) return *choice;
+  if (auto choice = choose(SelectionTable::built_in(), query, objection, &refused)) {
+    if (!refused_by_own.empty()) choice->reason += fmt::format(" ({})", refused_by_own);
+    return *choice;
+  }
+  if (!refused_by_own.empty()) refused = fmt::format("{}; {}", refused_by_own, refused);
   for (const Algorithm& algorithm : algorithms()) {
     AlgorithmSpec spec;
     spec.name = algorithm.name;
@@ -266,15 +273,22 @@ std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, c
       return std::string("plans from files do not serve collectives with counts per rank");
     const PlanFile& source = file(spec.file);
     if (auto refusal = source.refuse(c.plan)) return refusal;
-    const PlanProblem problem({.collective = c.key.collective,
-                               .size = shape_.size,
-                               .root = c.key.root,
-                               .count = c.key.count,
-                               .widens = c.key.widens,
-                               .wide_input = c.key.wide_input,
-                               .in_place = c.key.in_place});
-    const Verdict verdict = verify(problem, [&](int rank) { return source.build(problem.request(rank)); });
-    if (!verdict.good) return fmt::format("the plan is wrong: {}", verdict.problem);
+    // Both, whatever this rank does: ranks may differ in it, and must decide alike. (Not for a file in elements, which
+    // is for one problem.) A plan in chunks is verified with one element each, whatever the call moves.
+    Verdict verdict;
+    for (const bool in_place : {true, false}) {
+      if (source.chunks() == 0 && in_place != c.key.in_place) continue;
+      if (c.key.wide_input && in_place) continue;  // the scaled input is a copy
+      const PlanProblem problem({.collective = c.key.collective,
+                                 .size = shape_.size,
+                                 .root = c.key.root,
+                                 .count = source.chunks() > 0 ? source.chunks() : c.key.count,
+                                 .widens = c.key.widens,
+                                 .wide_input = c.key.wide_input,
+                                 .in_place = in_place});
+      verdict = verify(problem, [&](int rank) { return source.build(problem.request(rank)); });
+      if (!verdict.good) return fmt::format("the plan is wrong{}: {}", in_place ? " in place" : "", verdict.problem);
+    }
     if (c.key.deterministic && verdict.order != FoldOrder::rank_order)
       return std::string("the plan does not combine elements in rank order, as deterministic calls need");
     if (!c.key.commutative && verdict.order == FoldOrder::any)

@@ -34,13 +34,14 @@ struct Decision {
   std::string reason;                       // which rule, or who asked for it
   std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
   std::string native = {};                  // its name
+  DType dtype = DType::uint8;               // of what is moved
   bool widens = false, wide_input = false;  // as in the plan's request
 };
 
 class Dispatcher {
  public:
-  // `natives` and `settings` must outlive it.
-  Dispatcher(Shape shape, int nodes, std::string backend, std::span<const NativeEntry> natives,
+  // `natives` and `settings` must outlive it. `nodes` has the number of each rank's host.
+  Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
              const CallSettings& settings);
 
   // Requires: check() has passed. The decisions of equal calls are the same object, and found without allocating.
@@ -79,7 +80,7 @@ class Dispatcher {
   std::string names(Collective collective) const;
 
   Shape shape_;
-  int nodes_;
+  std::vector<int> nodes_;
   std::string backend_;
   std::span<const NativeEntry> natives_;
   const CallSettings& settings_;

@@ -248,6 +248,7 @@ GroupParts join(const JoinRequest& request) {
     GroupParts parts;
     parts.surroundings.group = spec.name;
     parts.surroundings.peers.resize(1);
+    parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
     parts.timeout = timeout;
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
     return parts;

@@ -1,5 +1,8 @@
 // Point to point: messages between two ranks of a group, or to oneself.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <map>
 #include <new>
 
 #include <fmt/format.h>
@@ -12,24 +15,14 @@ namespace col {
 
 int Group::State::exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options) {
   const Use use(*this);
-  const PendingPtr pending = begin_messages(name, std::move(legs), options);
-  for (const group::Leg& leg : pending->legs) {
-    if (leg.done || leg.posted || leg.sending) continue;
-    active_.pop_back();
-    pending->ended = true;
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
-                    leg.tag),
-        this->name(), rank());
-  }
+  const PendingPtr pending = begin_messages(name, std::move(legs), options, true);
   await(*pending);
   return pending->source;
 }
 
 Work Group::State::start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options) {
   const Use use(*this);
-  PendingPtr pending = begin_messages(name, std::move(legs), options);
+  PendingPtr pending = begin_messages(name, std::move(legs), options, false);
   progress_all();
   return work_of(std::move(pending));
 }
@@ -40,10 +33,34 @@ void Group::State::check_leg(const group::Leg& leg) const {
   group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape);
 }
 
+// Blocks for ever who waits for a message to oneself that nobody has sent. Looked at before anything is posted, so that
+// the group stays usable.
+void Group::State::require_sent_to_self(const std::vector<group::Leg>& legs) const {
+  const auto receives_own = [this](const group::Leg& leg) {
+    return !leg.sending && !leg.done && (leg.peer == rank() || (leg.peer == kAnyPeer && !parts_.channel));
+  };
+  if (std::none_of(legs.begin(), legs.end(), receives_own)) return;
+  std::map<int, std::ptrdiff_t> left;  // by tag, after those who came before have taken theirs
+  for (const auto& [tag, messages] : to_self_) left[tag] += static_cast<std::ptrdiff_t>(messages.size());
+  for (const PendingPtr& earlier : active_) {
+    for (const group::Leg& leg : earlier->legs) left[leg.tag] -= receives_own(leg) ? 1 : 0;
+  }
+  for (const group::Leg& leg : legs) left[leg.tag] += leg.sending && leg.peer == rank() ? 1 : 0;
+  for (const group::Leg& leg : legs) {
+    if (!receives_own(leg) || --left[leg.tag] >= 0) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
+                    leg.tag),
+        name(), rank());
+  }
+}
+
 Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std::vector<group::Leg> legs,
-                                                      const Options& options) {
+                                                      const Options& options, bool blocking) {
   check_name(options.group);
   for (const group::Leg& leg : legs) check_leg(leg);
+  if (blocking) require_sent_to_self(legs);
   PendingPtr pending = acquire();
   pending->name = name;
   pending->collective = false;
@@ -52,27 +69,29 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   pending->timeout = timeout_of(options);
   pending->legs = std::move(legs);
   pending->fingerprint = 0;
-  active_.push_back(pending);
   try {
-    // Sends to oneself first, so that a receive of the same call finds them; then receives before sends, so that what
-    // arrives has a place.
+    // Sends to oneself first, so that a receive of the same call finds what those from before leave; then receives
+    // before sends, so that what arrives has a place.
+    bool to_self = false;
     for (group::Leg& leg : pending->legs) {
-      if (leg.sending && leg.peer == rank()) send_to_self(leg);
+      if (!leg.sending || leg.peer != rank()) continue;
+      send_to_self(leg);
+      to_self = true;
     }
+    if (to_self) progress_all();
+    active_.push_back(pending);
     for (const bool sending : {false, true}) {
       for (group::Leg& leg : pending->legs) {
         if (leg.sending == sending && !leg.done) post(leg);
         if (leg.done && !leg.sending) pending->source = rank();
       }
     }
-  } catch (const Error& error) {
-    if (broken_) throw;
-    if (error.code() == ErrorCode::resource && pending->legs.size() == 1 && pending->legs.front().peer == rank()) {
-      active_.pop_back();  // nothing has left this rank: the group stays usable
-      pending->ended = true;
-      throw;
-    }
-    fail(diagnose(*pending).explain(error));
+  } catch (...) {
+    pending->ended = true;
+    if (pending->legs.size() == 1 && pending->legs.front().peer == rank() && !broken_)
+      throw;  // nothing has left this rank: the group stays usable
+    group::Diagnosis diagnosis = diagnose(*pending);
+    fail_with_current(diagnosis, *pending);
   }
   if (parts_.record != nullptr) {
     for (const group::Leg& leg : pending->legs) {
@@ -91,7 +110,12 @@ void Group::State::post(group::Leg& leg) {
   }
   if (leg.peer == rank() || !parts_.channel) return;  // progress() looks again
   const std::uint64_t slot = group::message_slot(parts_.token, leg);
-  if (leg.peer != kAnyPeer) leg.number = ++(leg.sending ? sent_ : received_)[{leg.peer, leg.tag}];
+  if (leg.peer == kAnyPeer)
+    ++open_any_[leg.tag];
+  else
+    leg.number = ++(leg.sending ? sent_ : received_)[{leg.peer, leg.tag}];
+  // The one from any rank may take a message of this peer first: which number this one gets, nobody knows.
+  leg.numbered = leg.sending || open_any_[leg.tag] == 0;
   leg.ticket = leg.sending ? parts_.channel->post_send(leg.peer, slot, leg.view)
                            : parts_.channel->post_recv(
                                  leg.peer, slot, {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
@@ -107,11 +131,17 @@ bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
   }
   const std::optional<int> peer = parts_.channel->test(leg.ticket);
   if (!peer) return false;
-  leg.done = true;
-  if (leg.sending) return true;
-  pending.source = *peer;
-  if (leg.peer == kAnyPeer) ++received_[{*peer, leg.tag}];
+  complete(leg, pending, *peer);
   return true;
+}
+
+void Group::State::complete(group::Leg& leg, group::Pending& pending, int peer) {
+  leg.done = true;
+  if (leg.sending) return;
+  pending.source = peer;
+  if (leg.peer != kAnyPeer) return;
+  ++received_[{peer, leg.tag}];
+  --open_any_[leg.tag];
 }
 
 void Group::State::send_to_self(group::Leg& leg) {

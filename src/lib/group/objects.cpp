@@ -1,6 +1,7 @@
 // What the object forms of the collectives are made of: blocks of bytes whose sizes the receivers do not know.
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <numeric>
 #include <vector>
 
@@ -27,6 +28,16 @@ std::size_t total(const std::vector<std::size_t>& counts) {
   return std::reduce(counts.begin(), counts.end(), std::size_t{0});
 }
 
+// Memory for what the others are about to send; without it the group breaks, as they wait for this rank.
+Bytes allocate(std::size_t size, Group::State& state) {
+  try {
+    return Bytes(size);
+  } catch (const std::exception&) {  // bad_alloc or length_error
+    state.give_up(Error(ErrorCode::resource, fmt::format("no memory for objects of {} bytes together", size),
+                        state.name(), state.rank()));
+  }
+}
+
 }  // namespace
 
 void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) {
@@ -40,7 +51,7 @@ void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) 
 Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& options) {
   std::uint64_t size = bytes.size();
   broadcast(TensorView(&size, 1, DType::uint64), options);
-  Bytes result(rank() == options.root ? 0 : size);
+  Bytes result = allocate(rank() == options.root ? 0 : size, state());
   if (rank() == options.root) result.assign(bytes.begin(), bytes.end());
   broadcast(result, options);
   return result;
@@ -50,7 +61,7 @@ std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, cons
   const std::uint64_t own = bytes.size();
   std::vector<std::size_t> counts(static_cast<std::size_t>(size()));
   allgather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
-  Bytes all(total(counts));
+  Bytes all = allocate(total(counts), state());
   allgatherv(bytes, all, counts, options);
   return cut(all, counts);
 }
@@ -60,7 +71,7 @@ std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const O
   const bool is_root = rank() == options.root;
   std::vector<std::size_t> counts(is_root ? static_cast<std::size_t>(size()) : 0);
   gather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
-  Bytes all(total(counts));
+  Bytes all = allocate(total(counts), state());
   gatherv(bytes, all, counts, options);
   return is_root ? cut(all, counts) : std::vector<Bytes>();
 }
@@ -79,7 +90,7 @@ Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks
   }
   std::uint64_t own = 0;
   scatter(ConstTensorView(counts.data(), counts.size(), DType::uint64), TensorView(&own, 1, DType::uint64), options);
-  Bytes result(own);
+  Bytes result = allocate(own, state());
   scatterv(all, counts, result, options);
   return result;
 }
@@ -93,7 +104,7 @@ void Group::send_bytes(std::span<const std::byte> bytes, int destination, const 
 Bytes Group::recv_bytes(int source, const Options& options) {
   std::uint64_t size = 0;
   recv(TensorView(&size, 1, DType::uint64), source, options);
-  Bytes result(size);
+  Bytes result = allocate(size, state());
   recv(result, source, options);
   return result;
 }

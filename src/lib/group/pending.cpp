@@ -26,6 +26,13 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
   }
   const int source = leg.sending ? rank : leg.peer;
   const int destination = leg.sending ? leg.peer : rank;
+  if (leg.peer == rank || !leg.numbered) {
+    // Nothing to compare: nobody else takes part, or knows which message of the two ranks this is.
+    std::vector<int> counterparts;
+    if (leg.peer != rank) counterparts.push_back(leg.peer);
+    return {fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+            fmt::format("a/{}/{}", rank, leg.tag), leg.number, false, std::move(counterparts)};
+  }
   return {fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
           fmt::format("p/{}/{}/{}/{}", source, destination, leg.tag, leg.number),
           leg.number,
@@ -75,8 +82,9 @@ std::vector<Operation> Pending::describe(int rank, int size) const {
   if (collective) return {describe_collective(*this, rank, size)};
   std::vector<Operation> operations;
   for (const Leg& leg : legs) {
-    if (leg.peer != rank) operations.push_back(describe_leg(leg, rank, size));
+    if (!leg.done) operations.push_back(describe_leg(leg, rank, size));
   }
+  if (operations.empty() && !legs.empty()) operations.push_back(describe_leg(legs.front(), rank, size));
   return operations;
 }
 

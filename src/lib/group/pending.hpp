@@ -27,6 +27,7 @@ struct Leg {
   ConstTensorView view = {};    // what is sent, or where it is received
   void* destination = nullptr;  // the same memory, writable, when it is received
   std::uint64_t number = 0;     // of the message between the two, by tag
+  bool numbered = true;         // false: `number` may be wrong
   Ticket ticket = {};
   bool posted = false;  // in the channel; messages to oneself never are
   bool done = false;

@@ -50,13 +50,13 @@ void Group::State::progress_all() {
         ++i;
         continue;
       }
-    } catch (const Error& error) {
-      fail(diagnose(*pending).explain(error));
-    } catch (const std::bad_alloc&) {
-      fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending->name), name(), rank()));
+      finish(*pending);
+    } catch (...) {
+      group::Diagnosis diagnosis = diagnose(*pending);
+      fail_with_current(diagnosis, *pending);
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    finish(*pending);
+    if (parts_.record != nullptr && active_.empty()) parts_.record->end();
   }
 }
 
@@ -76,7 +76,6 @@ void Group::State::finish(group::Pending& pending) {
       trace_.push_back({pending.sequence, pending.request.collective, algorithm, executed.round, executed.step});
     pending.executed.clear();
   }
-  if (parts_.record != nullptr && active_.empty()) parts_.record->end();
 }
 
 // Blocks until `pending` has ended, at most for its timeout.
@@ -87,9 +86,8 @@ void Group::State::await(group::Pending& pending) {
     WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {
       await_until(pending, wait);
-    } catch (const Error& error) {
-      if (broken_) throw;  // by something else in flight, which has been explained
-      fail(diagnosis.explain(error));
+    } catch (...) {
+      fail_with_current(diagnosis, pending);
     }
   }
   if (pending.error) throw *pending.error;
@@ -114,23 +112,20 @@ void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const group::Leg& l) { return l.posted && !l.done; });
   if (plans == 0 && leg != pending.legs.end()) {
     if (parts_.record != nullptr) parts_.record->waiting(-1, leg->peer);
-    const int source = parts_.channel->wait(leg->ticket, wait);
-    leg->done = true;
-    if (!leg->sending) pending.source = source;
-    return;
+    return complete(*leg, pending, parts_.channel->wait(leg->ticket, wait));
   }
   wait.check();
   pause(turn);
 }
 
-// Blocks until every collective in flight has ended.
-void Group::State::await_collectives(WaitContext& wait) {
-  for (int turn = 0;; ++turn) {
+// Blocks until every collective in flight has ended, each for its own timeout.
+void Group::State::await_collectives() {
+  for (;;) {
     progress_all();
     const auto plan = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
     if (plan == active_.end()) return;
     const PendingPtr pending = *plan;
-    block(*pending, wait, turn);
+    await(*pending);
   }
 }
 
@@ -160,6 +155,7 @@ bool Group::State::wait(group::Pending& pending, Duration budget) {
   } else if (!pending.ended) {
     group::Diagnosis diagnosis = diagnose(pending);
     // Its deadline lies beyond the budget, so that the wait ends without breaking anything.
+    budget = std::min(budget, Deadline::kMaxBudget);
     WaitContext wait(Deadline::after(budget + pending.timeout), parts_.surroundings.control.get(), parts_.record,
                      &diagnosis);
     const Deadline until = Deadline::after(budget);
@@ -171,9 +167,8 @@ bool Group::State::wait(group::Pending& pending, Duration budget) {
         wait.check();
         pause(turn);
       }
-    } catch (const Error& error) {
-      if (broken_) throw;
-      fail(diagnosis.explain(error));
+    } catch (...) {
+      fail_with_current(diagnosis, pending);
     }
   }
   if (pending.error) throw *pending.error;
@@ -194,9 +189,14 @@ bool Group::State::progress_in_background() {
   if (destroyed_ || is_forked_child()) return false;
   try {
     progress_all();
-  } catch (const Error&) {  // kept for whoever waits
+  } catch (const std::exception&) {  // kept for whoever waits
   }
   return !active_.empty();
+}
+
+int Group::State::source_of(const group::Pending& pending) {
+  const std::lock_guard lock(mutex_);  // the progress thread may be at it
+  return pending.ended && !pending.error ? pending.source : -1;
 }
 
 }  // namespace col

@@ -1,9 +1,18 @@
 #include "group/progress_thread.hpp"
 
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "core/log.hpp"
 
 namespace col::group {
 namespace {
@@ -14,12 +23,32 @@ constexpr auto kPause = std::chrono::microseconds(50);
 }  // namespace
 
 ProgressThread& ProgressThread::instance() {
-  static auto* const thread = new ProgressThread;
-  return *thread;
+  static std::atomic<ProgressThread*> current{nullptr};
+  // acquire pairs with the release below: whoever sees the object sees it made.
+  ProgressThread* known = current.load(std::memory_order_acquire);
+  while (known == nullptr || known->pid_ != getpid()) {
+    std::unique_ptr<ProgressThread> own(new ProgressThread);
+    if (!current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) continue;
+    known = own.release();
+    known->start();
+  }
+  return *known;
 }
 
-ProgressThread::ProgressThread() {
-  std::thread([this] { loop(); }).detach();
+ProgressThread::ProgressThread() : pid_(getpid()) {}
+
+// Every signal is blocked in it: the program's are never delivered to a thread that it does not know of.
+void ProgressThread::start() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { loop(); }).detach();
+  } catch (const std::system_error& error) {
+    core::log::warn("COL_PROGRESS=thread: no thread can be started ({}); operations move inside calls only",
+                    error.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ProgressThread::watch(std::shared_ptr<Group::State> state) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -12,7 +13,8 @@ namespace col::group {
 
 class ProgressThread {
  public:
-  // Started at the first call. Never ended: at exit it sleeps, or the process takes it along.
+  // Started at the first call in this process; a forked child gets its own. Never ended: at exit it sleeps, or the
+  // process takes it along.
   static ProgressThread& instance();
 
   // Looks after `state` until nothing is in flight in it.
@@ -20,8 +22,10 @@ class ProgressThread {
 
  private:
   ProgressThread();
+  void start();
   [[noreturn]] void loop();
 
+  const std::int64_t pid_;  // whose thread it is
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Group::State>> watched_;  // weak: a group ends when its handles do

@@ -3,7 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <exception>
 #include <new>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -23,10 +26,16 @@ namespace {
 // Operations that are kept for reuse.
 constexpr std::size_t kPooled = 64;
 
-int hosts_of(const std::vector<PeerInfo>& peers) {
-  std::set<std::string> hosts;
-  for (const PeerInfo& peer : peers) hosts.insert(peer.boot_id);
-  return static_cast<int>(hosts.size());
+// For each rank the number of its host, counted in the order of the ranks.
+std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
+  std::vector<std::string> hosts;
+  std::vector<int> nodes;
+  for (const PeerInfo& peer : peers) {
+    const auto found = std::find(hosts.begin(), hosts.end(), peer.boot_id);
+    nodes.push_back(static_cast<int>(found - hosts.begin()));
+    if (found == hosts.end()) hosts.push_back(peer.boot_id);
+  }
+  return nodes;
 }
 
 std::span<const NativeEntry> natives_of(const Channel* channel) {
@@ -39,7 +48,7 @@ Group::State::State(group::GroupParts parts, group::GroupHost host)
     : parts_(std::move(parts)),
       host_(std::move(host)),
       pid_(getpid()),
-      dispatcher_({name(), rank(), size()}, hosts_of(parts_.surroundings.peers), parts_.backend,
+      dispatcher_({name(), rank(), size()}, nodes_of(parts_.surroundings.peers), parts_.backend,
                   natives_of(parts_.channel.get()), *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())) {}
 
@@ -55,15 +64,17 @@ bool Group::State::is_forked_child() const {
 
 void Group::State::destroy() noexcept {
   if (destroyed_.exchange(true)) return;
+  if (is_forked_child()) {  // nobody else is here, whatever in_use_ says of the parent's threads
+    parts_.channel.reset();
+    return;
+  }
   // A call in progress in another thread still uses the channel: it is ended, and the channel goes with the last
   // handle.
   if (in_use_.exchange(true, std::memory_order_acquire)) {
     if (parts_.channel) parts_.channel->abort(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
     return;
   }
-  if (is_forked_child()) {
-    parts_.channel.reset();
-  } else {
+  {
     const std::lock_guard lock(mutex_);
     drain();
     parts_.channel.reset();
@@ -99,7 +110,7 @@ void Group::State::check_name(std::string_view named) const {
 }
 
 Duration Group::State::timeout_of(const Options& options) const {
-  return options.timeout > Duration::zero() ? options.timeout : parts_.timeout;
+  return std::min(options.timeout > Duration::zero() ? options.timeout : parts_.timeout, Deadline::kMaxBudget);
 }
 
 // ---- Collectives
@@ -132,6 +143,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
   check_name(options.group);
   if (size() == 1) return "self: a world of one moves no data";
   if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
+  if (group::is_rooted(collective)) group::check_peer(options.root, "root", {name(), rank(), size()});
   const auto n = static_cast<std::size_t>(size());
   const std::size_t count = size_of(dtype) == 0 ? 0 : bytes / size_of(dtype);
   const std::vector<std::size_t> counts(group::is_v_form(collective) ? n : 0, count / n);
@@ -206,9 +218,10 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
     group::Diagnosis diagnosis = diagnose(*pending);
     WaitContext wait(Deadline::after(pending->timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {
-      diagnosis.compare_first(wait);
-    } catch (const Error& error) {
-      fail(diagnosis.explain(error));
+      // Peers may need what is in flight here before they come to this call.
+      diagnosis.compare_first(wait, [this] { progress_all(); });
+    } catch (...) {
+      fail_with_current(diagnosis, *pending);
     }
   }
   if (pending->decision->plan) launch(pending);
@@ -221,9 +234,7 @@ void Group::State::launch(const PendingPtr& pending) {
   try {
     exec::Operands operands{.input = request.in.data,
                             .output = request.out.data,
-                            .dtype = request.collective == Collective::broadcast || request.in.data == nullptr
-                                         ? request.out.dtype
-                                         : request.in.dtype,
+                            .dtype = decision.dtype,
                             .op = request.op,
                             .ranks = size(),
                             .widens = decision.widens,
@@ -245,27 +256,24 @@ void Group::State::launch(const PendingPtr& pending) {
                                               .fault = fault_,
                                               .operation = pending->sequence,
                                               .trace = tracing_ ? &pending->executed : nullptr});
-  } catch (const Error& error) {
-    fail(diagnose(*pending).explain(error));
-  } catch (const std::bad_alloc&) {
-    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending->name), name(), rank()));
+  } catch (...) {
+    group::Diagnosis diagnosis = diagnose(*pending);
+    fail_with_current(diagnosis, *pending);
   }
 }
 
 // A backend's own collective blocks this rank, so that what was started before must end first: peers may wait for it.
 void Group::State::run_native(group::Pending& pending) {
+  await_collectives();
   group::Diagnosis diagnosis = diagnose(pending);
   WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
   try {
-    await_collectives(wait);
     exec::FaultHook::pass(fault_, pending.sequence, 0);
     parts_.channel->native(pending.request, wait);
-  } catch (const Error& error) {
-    fail(diagnosis.explain(error));
-  } catch (const std::bad_alloc&) {
-    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
+    finish(pending);
+  } catch (...) {
+    fail_with_current(diagnosis, pending);
   }
-  finish(pending);
 }
 
 Group::State::PendingPtr Group::State::acquire() {
@@ -283,6 +291,36 @@ Group::State::PendingPtr Group::State::acquire() {
 void Group::State::fail(const Error& cause) {
   break_with(cause);
   throw *broken_;
+}
+
+void Group::State::fail_with_current(group::Diagnosis& diagnosis, const group::Pending& pending) {
+  if (broken_) throw *broken_;  // by something else in flight, which has been explained
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(diagnosis.explain(error));
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
+  } catch (const std::length_error&) {
+    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
+  } catch (const std::exception& error) {
+    fail(Error(ErrorCode::internal,
+               fmt::format("{} threw '{}'; if that came from a reduction of yours, catch it there", pending.name,
+                           error.what()),
+               name(), rank()));
+  } catch (...) {
+    fail(
+        Error(ErrorCode::internal,
+              fmt::format("{} threw something that is no std::exception; if that came from a reduction of yours, catch "
+                          "it there",
+                          pending.name),
+              name(), rank()));
+  }
+}
+
+void Group::State::give_up(const Error& cause) {
+  const Use use(*this);
+  fail(cause);
 }
 
 // Publishes the cause before the connections close, so that whoever notices the closing finds it.

@@ -42,7 +42,9 @@ struct GroupHost {
   std::string error_file = {};                        // empty: none
   std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context, and outlives it with them
   int global_rank = 0;
-  std::function<Group(const GroupSpec&)> make_group = {};  // not called after the group was destroyed
+  // Not called after the group was destroyed.
+  std::function<Group(const GroupSpec&)> make_group = {};
+  std::function<bool(const std::string&)> has_group = {};
 };
 
 }  // namespace group
@@ -81,9 +83,15 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // ---- Groups made from this one (subgroups.cpp)
   Group subgroup(std::span<const int> ranks, std::string name);
   std::string child_name(std::string_view kind);
+  bool has_group(const std::string& group) const { return host_.has_group && host_.has_group(group); }
 
   void record_trace(bool on);
   std::vector<TraceEntry> trace();
+
+  // Breaks the group: the others wait for something that this rank cannot do.
+  [[noreturn]] void give_up(const Error& cause);
+  // Of a receive that has ended; -1 otherwise.
+  int source_of(const group::Pending& pending);
 
   // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
   void destroy() noexcept;
@@ -108,6 +116,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void run_native(group::Pending& pending);
   PendingPtr acquire();
   [[noreturn]] void fail(const Error& cause);
+  // Called in a catch block: breaks the group with what was thrown, whatever it was.
+  [[noreturn]] void fail_with_current(group::Diagnosis& diagnosis, const group::Pending& pending);
   void break_with(const Error& cause) noexcept;
 
   // progress.cpp
@@ -117,16 +127,18 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void await(group::Pending& pending);
   void await_until(group::Pending& pending, WaitContext& wait);
   void block(group::Pending& pending, WaitContext& wait, int turn);
-  void await_collectives(WaitContext& wait);
+  void await_collectives();
   void drain() noexcept;
   group::Diagnosis diagnose(const group::Pending& pending);
   bool outlived(group::Pending& pending);
 
   // messages.cpp
-  PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
+  PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options, bool blocking);
+  void require_sent_to_self(const std::vector<group::Leg>& legs) const;
   void check_leg(const group::Leg& leg) const;
   void post(group::Leg& leg);
   bool progress(group::Leg& leg, group::Pending& pending);
+  void complete(group::Leg& leg, group::Pending& pending, int peer);
   void send_to_self(group::Leg& leg);
   bool take_from_self(const group::Leg& leg);
 
@@ -143,6 +155,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::uint64_t sequence_ = 0;                                    // collectives so far
   std::uint64_t children_ = 0;                                    // groups made from this one
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
+  std::map<int, int> open_any_;                                   // by tag: receives from any rank under way
   std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
   std::vector<PendingPtr> active_;                                // in flight, in the order of starting
   std::vector<PendingPtr> pool_;                                  // for reuse

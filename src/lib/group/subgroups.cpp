@@ -1,5 +1,6 @@
 // Groups made from the ranks of another.
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,17 @@
 #include "group/use.hpp"
 
 namespace col {
+namespace {
+
+// The first of those that occur most often.
+std::size_t most_common(const std::vector<std::string>& texts) {
+  const auto votes = [&](const std::string& text) { return std::count(texts.begin(), texts.end(), text); };
+  const auto winner =
+      std::max_element(texts.begin(), texts.end(), [&](const auto& a, const auto& b) { return votes(a) < votes(b); });
+  return static_cast<std::size_t>(winner - texts.begin());
+}
+
+}  // namespace
 
 std::string Group::State::child_name(std::string_view kind) {
   const Use use(*this);
@@ -56,15 +68,26 @@ Group Group::split(int color, int key) {
 
 Group Group::subgroup(std::span<const int> ranks, std::string name) {
   // The ranks agree, or learn here that they do not, before those who join begin to wait for one another.
+  // A rank that has the name already cannot join, and the others must not wait for it.
+  const bool joins = std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
+  const std::vector<int> taken = allgather_object(joins && state().has_group(name) ? 1 : 0);
   std::string list = fmt::format("{}: {}", name, fmt::join(ranks, ", "));
   const std::vector<std::string> lists = allgather_object(list);
-  for (int r = 0; r < size(); ++r) {
-    if (lists[static_cast<std::size_t>(r)] == lists.front()) continue;
+  const bool agree = std::all_of(lists.begin(), lists.end(), [&](const auto& other) { return other == list; });
+  const std::string& common = agree ? list : lists[most_common(lists)];
+  for (std::size_t r = 0; r < lists.size(); ++r) {
+    if (lists[r] == common) continue;
     throw Error(ErrorCode::mismatch,
-                fmt::format("subgroup: rank {} asks for '{}', rank 0 for '{}'; all ranks must ask for the same", r,
-                            lists[static_cast<std::size_t>(r)], lists.front()),
-                this->name(), r);
+                fmt::format("subgroup: rank {} asks for '{}', most others for '{}'; all ranks must ask for the same", r,
+                            lists[r], common),
+                this->name(), static_cast<int>(r));
   }
+  const auto holder = std::find(taken.begin(), taken.end(), 1);
+  if (holder != taken.end())
+    throw Error(
+        ErrorCode::already_initialized,
+        fmt::format("subgroup: rank {} is in a group '{}' already; choose another name", holder - taken.begin(), name),
+        this->name(), static_cast<int>(holder - taken.begin()));
   return state().subgroup(ranks, std::move(name));
 }
 

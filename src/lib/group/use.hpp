@@ -18,6 +18,13 @@ class Group::State::Use {
                   "the group is in use by another thread; give each thread a group of its own", state_.name(),
                   state_.rank());
     lock_ = std::unique_lock(state_.mutex_);
+    try {
+      state.require_usable();  // again: another thread may have destroyed it in between
+    } catch (...) {
+      lock_.unlock();
+      state_.in_use_.store(false, std::memory_order_release);
+      throw;
+    }
   }
   ~Use() {
     lock_.unlock();

@@ -21,7 +21,7 @@ bool Work::test() {
 }
 
 int Work::source() const {
-  return handle_ ? handle_->pending->source : -1;
+  return handle_ ? handle_->state->source_of(*handle_->pending) : -1;
 }
 
 }  // namespace col

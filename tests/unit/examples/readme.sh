@@ -3,14 +3,22 @@
 set -euo pipefail
 cd "$1"
 
-# The ten-line program: README.md's block that is marked as this file.
-block=$(awk '/^<!-- src\/examples\/hello\/hello.cpp -->$/ {found = 1; next}
-             found && /^```cpp$/ {inside = 1; next}
-             inside && /^```$/ {exit}
-             inside {print}' README.md)
-[ -n "$block" ] || { echo "README.md has no block marked <!-- src/examples/hello/hello.cpp -->"; exit 1; }
-diff <(printf '%s\n' "$block") src/examples/hello/hello.cpp ||
-  { echo "README.md and src/examples/hello/hello.cpp differ (above: < README, > file)"; exit 1; }
+# block FILE: README.md's block that is marked as this file.
+block() {
+  awk -v mark="<!-- $1 -->" '$0 == mark {found = 1; next}
+       found && /^```cpp$/ {inside = 1; next}
+       inside && /^```$/ {exit}
+       inside {print}' README.md
+}
+
+# compare FILE TEXT: that block is this text of the file.
+compare() {
+  [ -n "$(block "$1")" ] || { echo "README.md has no block marked <!-- $1 -->"; exit 1; }
+  diff <(block "$1") <(printf '%s\n' "$2") || { echo "README.md and $1 differ (above: < README, > file)"; exit 1; }
+}
+
+compare src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
+compare src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
 
 # The data is what its README says it is.
 want=$(grep -oE '[0-9a-f]{64}' src/examples/data/README.md)

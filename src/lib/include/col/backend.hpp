@@ -55,9 +55,9 @@ struct NativeEntry {
 };
 
 // The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is
-// part of. A channel that accepts messages before their receive is posted throws `mismatch` when the oldest message of a
-// stream from the peer (or, for kAnyPeer, from a peer) differs in this half, or in length, from the oldest receive that
-// waits in that stream: they can never pair, and the sender may be long gone.
+// part of. A channel that accepts messages before their receive is posted throws `mismatch` when the oldest message of
+// a stream from the peer (or, for kAnyPeer, from a peer) differs in this half, or in length, from the oldest receive
+// that waits in that stream: they can never pair, and the sender may be long gone.
 inline constexpr std::uint64_t kSlotContent = 0xffff'ffff;
 
 // Stands for "whichever peer sends first" where a receive names its peer.

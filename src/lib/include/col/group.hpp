@@ -142,6 +142,7 @@ class COL_EXPORT Group {
   void reduce(TensorView inout, const Options& options = {});
   Work ireduce(ConstTensorView in, TensorView out, const Options& options = {});
   // out[i] = op over the ranks 0 to this one of in[i]; exscan: 0 to the one before, and rank 0's out is not touched.
+  // avg divides by size().
   void scan(ConstTensorView in, TensorView out, const Options& options = {});
   Work iscan(ConstTensorView in, TensorView out, const Options& options = {});
   void exscan(ConstTensorView in, TensorView out, const Options& options = {});
@@ -192,14 +193,18 @@ class COL_EXPORT Group {
   void barrier(const Options& options = {});
   Work ibarrier(const Options& options = {});
 
-  // Point to point. A send and a recv of unequal count or dtype are a mismatch on both sides, never a truncation.
-  // Messages between two ranks with equal tags arrive in the order in which they were sent. To oneself: a send is kept
-  // until the recv that takes it; a blocking recv of what was not sent before is invalid_argument.
+  // Point to point. A send and a recv of unequal count or dtype are a mismatch, never a truncation: on the receiver,
+  // and on a sender that still waits (a small message may have been accepted already; its sender then learns of it in
+  // its next call that waits). Messages between two ranks with equal tags arrive in the order in which they were sent.
+  // To oneself: a send is kept until the recv that takes it; a blocking recv of what was not sent before is
+  // invalid_argument.
   void send(ConstTensorView data, int destination, const Options& options = {});
   Work isend(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
   Work irecv(TensorView data, int source, const Options& options = {});
-  // Takes a message of this count, dtype and tag from whichever rank sends one first, and returns that rank.
+  // Takes the next message with this tag from whichever rank sends one first, and returns that rank. Every message that
+  // may come with the tag must have this count and dtype: another is a mismatch. One from oneself counts when it was
+  // sent before.
   int recv_any(TensorView data, const Options& options = {});
   Work irecv_any(TensorView data, const Options& options = {});
   // Both at once, without deadlock in a ring.
@@ -243,7 +248,8 @@ class COL_EXPORT Group {
                       const Options& options = {}) const;
   // From here on, what this rank executes is recorded (or no longer). Costs time and memory: for tests and teaching.
   void record_trace(bool on);
-  // What has been recorded since record_trace(true) or the last call, in the order in which it was begun.
+  // What has been recorded since record_trace(true) or the last call: by operation, in the order in which they ended,
+  // and within one, step by step as they were begun. A backend's own collectives leave no trace.
   std::vector<TraceEntry> trace();
 
  private:

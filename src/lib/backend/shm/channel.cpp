@@ -1,0 +1,221 @@
+#include "backend/shm/channel.hpp"
+
+#include <sched.h>
+
+#include <new>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/shm/doorbell.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+// How often a waiting rank looks before it lets others run, and how often it does that before it sleeps. Most messages
+// between running ranks come within the first few microseconds; where ranks share a processor, only a yield lets the
+// sender run; and going to sleep and being woken costs more than either.
+constexpr int kSpins = 50;
+constexpr int kYields = 100;
+
+void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::string what_is_awaited(bool sending, int peer) {
+  if (sending) return fmt::format("rank {} to receive what was sent to it", peer);
+  if (peer == kAnyPeer) return "data from any rank";
+  return fmt::format("data from rank {}", peer);
+}
+
+}  // namespace
+
+ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment)
+    : group_(std::move(group)), rank_(rank), segment_(std::move(segment)), engine_(*segment_, rank) {}
+
+ShmChannel::~ShmChannel() {
+  if (fork_guard_.is_forked_child()) return;
+  // Pairs with who_left(): whoever sees it sees all tails that came before. seq_cst, as the doorbells are read next
+  // (doorbell.hpp).
+  segment_->place(rank_).left.store(1, std::memory_order_seq_cst);
+  for (int other = 0; other < segment_->size(); ++other) Doorbell(segment_->place(other).doorbell).ring();
+}
+
+void ShmChannel::enter(const char* call) const {
+  if (fork_guard_.is_forked_child()) {
+    throw Error(ErrorCode::not_initialized,
+                fmt::format("{}: this process was forked after the group was made; create groups after fork()", call),
+                group_);
+  }
+  if (broken_.load(std::memory_order_acquire)) {  // pairs with abort()
+    const Error first = cause();
+    throw Error(
+        ErrorCode::aborted,
+        fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}",
+                    call, first.what()),
+        group_, first.rank());
+  }
+}
+
+void ShmChannel::check_peer(const char* call, int peer) const {
+  const int size = segment_->size();
+  if (peer >= 0 && peer < size && peer != rank_) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: peer {} is {}; this is rank {} of {}", call, peer,
+                          peer == rank_ ? "this rank itself" : "not in the group", rank_, size),
+              group_, peer);
+}
+
+Operation& ShmChannel::find(Ticket ticket) {
+  if (Operation* const operation = engine_.find(ticket)) return *operation;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("shm: ticket {:#x} is not in use; a ticket ends when test() returns a peer, or wait() returns",
+                  ticket.id),
+      group_);
+}
+
+// Ends the group for everybody: the peers that wait for this rank learn of it at once.
+void ShmChannel::fail(const Error& error) {
+  const Error named(error.code(), error.message(), error.group().empty() ? group_ : error.group(), error.rank());
+  abort(named);
+  throw named;
+}
+
+template <class Body>
+auto ShmChannel::guarded(Body body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource,
+               "shm: out of memory for messages that came before their receive; free some, or receive sooner"));
+  }
+}
+
+Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data) {
+  enter("post_send");
+  check_peer("post_send", peer);
+  return guarded(
+      [&] { return Ticket{engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
+}
+
+Ticket ShmChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
+  enter("post_recv");
+  if (peer != kAnyPeer || segment_->size() == 1) check_peer("post_recv", peer);
+  return guarded(
+      [&] { return Ticket{engine_.receive(peer, slot, static_cast<std::byte*>(data.data), data.bytes()).ticket}; });
+}
+
+std::optional<int> ShmChannel::test(Ticket ticket) {
+  enter("test");
+  Operation& operation = find(ticket);
+  return guarded([&]() -> std::optional<int> {
+    if (!operation.done() && !step(operation)) return std::nullopt;
+    return finish(operation);
+  });
+}
+
+int ShmChannel::wait(Ticket ticket, WaitContext& wait) {
+  enter("wait");
+  Operation& operation = find(ticket);
+  return guarded([&] {
+    wait_until_done(operation, wait);
+    return finish(operation);
+  });
+}
+
+int ShmChannel::finish(Operation& operation) noexcept {
+  const int peer = operation.peer;
+  engine_.remove(operation);
+  return peer;
+}
+
+// The rank for which `operation` waits in vain, since it left; -1 when there is none.
+int ShmChannel::who_left(const Operation& operation) const noexcept {
+  // Pairs with the destructor. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+  const auto left = [&](int rank) { return segment_->place(rank).left.load(std::memory_order_seq_cst) != 0; };
+  if (operation.peer != kAnyPeer) return left(operation.peer) ? operation.peer : -1;
+  int last = -1;
+  for (int rank = 0; rank < segment_->size(); ++rank) {
+    if (rank == rank_) continue;
+    if (!left(rank)) return -1;
+    last = rank;
+  }
+  return last;
+}
+
+void ShmChannel::throw_if_ended() const {
+  // Pairs with abort() in another thread. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+  if (broken_.load(std::memory_order_seq_cst)) throw cause();
+  if (const auto error = segment_->abort_error()) throw *error;
+}
+
+// True when `operation` is done. Throws when it never will be.
+bool ShmChannel::step(Operation& operation) {
+  // Looked at before the rings: what a rank sent before it left is in them.
+  const int gone = who_left(operation);
+  engine_.progress();
+  if (operation.done()) return true;
+  throw_if_ended();
+  if (gone < 0) return false;
+  throw Error(ErrorCode::peer_lost,
+              fmt::format("rank {} left the group while this rank waits for {}; every rank must make the same calls "
+                          "before it destroys the group",
+                          gone, what_is_awaited(operation.sending, operation.peer)),
+              group_, gone);
+}
+
+void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
+  if (operation.done()) return;
+  Doorbell doorbell(segment_->place(rank_).doorbell);
+  bool told = false;
+  for (;;) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (step(operation)) return;
+      pause_briefly();
+    }
+    if (!std::exchange(told, true)) {
+      wait.describe([sending = operation.sending, peer = operation.peer] { return what_is_awaited(sending, peer); });
+      if (wait.record() != nullptr) wait.record()->waiting(-1, operation.peer);
+    }
+    for (int i = 0; i < kYields; ++i) {
+      wait.check();
+      ::sched_yield();
+      if (step(operation)) return;
+    }
+    doorbell.arm();
+    if (step(operation)) return doorbell.disarm();
+    doorbell.sleep(wait.slice());
+    wait.check();
+  }
+}
+
+void ShmChannel::native(const Request& request, WaitContext& /*wait*/) {
+  enter("native");
+  fail(Error(ErrorCode::internal, fmt::format("shm: {} was called, but this backend has no collectives of its own",
+                                              to_string(request.collective))));
+}
+
+Error ShmChannel::cause() const {
+  const std::lock_guard lock(cause_mutex_);
+  return *cause_;
+}
+
+void ShmChannel::abort(const Error& cause) noexcept {
+  if (fork_guard_.is_forked_child()) return;
+  {
+    const std::lock_guard lock(cause_mutex_);
+    if (!cause_) cause_ = cause;
+    // Pairs with enter() and throw_if_ended(). seq_cst, as this rank's own doorbell is rung below (doorbell.hpp).
+    broken_.store(true, std::memory_order_seq_cst);
+  }
+  segment_->abort(rank_, cause);
+}
+
+}  // namespace col::shm_backend

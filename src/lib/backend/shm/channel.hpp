@@ -1,0 +1,63 @@
+// The shared-memory channel: point-to-point messages between ranks of one machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <col/backend.hpp>
+
+#include "backend/shm/engine.hpp"
+#include "backend/shm/fork_guard.hpp"
+#include "backend/shm/segment.hpp"
+
+namespace col::shm_backend {
+
+class ShmChannel final : public Channel {
+ public:
+  ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment);
+  // Tells the peers that this rank has left. What it sent is still theirs to receive. In a process forked after the
+  // channel was made it tells them nothing.
+  ~ShmChannel() override;
+
+  Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
+  Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  std::optional<int> test(Ticket ticket) override;
+  int wait(Ticket ticket, WaitContext& wait) override;
+  std::span<const NativeEntry> native_entries() const override { return {}; }
+  void native(const Request& request, WaitContext& wait) override;
+  void abort(const Error& cause) noexcept override;
+
+ private:
+  void enter(const char* call) const;
+  void check_peer(const char* call, int peer) const;
+  Operation& find(Ticket ticket);
+  [[noreturn]] void fail(const Error& error);
+  template <class Body>
+  auto guarded(Body body);
+
+  bool step(Operation& operation);
+  void wait_until_done(Operation& operation, WaitContext& wait);
+  int finish(Operation& operation) noexcept;
+  int who_left(const Operation& operation) const noexcept;
+  void throw_if_ended() const;
+  Error cause() const;
+
+  const std::string group_;
+  const int rank_;
+  const ForkGuard fork_guard_;
+  const std::shared_ptr<Segment> segment_;  // shared with the other ranks that are threads of this process
+  Engine engine_;
+
+  std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
+  mutable std::mutex cause_mutex_;
+  std::optional<Error> cause_;
+};
+
+}  // namespace col::shm_backend

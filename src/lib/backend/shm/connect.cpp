@@ -1,0 +1,296 @@
+#include "backend/shm/connect.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "backend/shm/shared_file.hpp"
+#include "core/log.hpp"
+#include "core/unique_fd.hpp"
+
+// What goes through the store: rank 0 makes one offer after the other until all ranks have accepted one. Offer k is
+// under offer/k; rank r answers it under answer/k/r; the last offer says "go", or with which error rank 0 gave up.
+
+namespace col::shm_backend {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kReadersKey = "readers";
+
+std::string offer_key(int round) {
+  return fmt::format("offer/{}", round);
+}
+std::string answer_key(int round, int rank) {
+  return fmt::format("answer/{}/{}", round, rank);
+}
+
+std::string encode(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json encode_error(const Error& error) {
+  return {{"error", static_cast<int>(error.code())}, {"rank", error.rank()}, {"message", error.message()}};
+}
+
+std::uint64_t random_id() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+// One rank's part in it.
+class Connecting {
+ public:
+  Connecting(const ConnectRequest& request, WaitContext& wait, LocalSegments& local, const Places& places)
+      : request_(request), store_(*request.store), wait_(wait), local_(local), places_(places) {}
+
+  std::shared_ptr<Segment> run();
+
+ private:
+  void lead();
+  bool lead_memfd();
+  void lead_file();
+  std::optional<std::string> offer(json what);
+  std::optional<std::string> answer_of(int rank);
+
+  void follow();
+  void accept(const json& what);
+  core::UniqueFd open_offered(const json& what) const;
+
+  json read(const std::string& key, int from);
+  void give_up(const Error& error) noexcept;
+  Error with_missing(const Error& error);
+  void forget_keys();
+
+  const ConnectRequest& request_;
+  Store& store_;
+  WaitContext& wait_;
+  LocalSegments& local_;
+  const Places& places_;
+  std::shared_ptr<Segment> segment_;  // of the offer that this rank made or accepted last
+  int round_ = 0;
+  std::string offered_file_;  // a follower's knowledge of it, for the case that rank 0 is killed
+};
+
+// ---- Rank 0
+// ----------------------------------------------------------------------------------------------------------
+
+void Connecting::lead() {
+  if (!places_.use_memfd || !lead_memfd()) lead_file();
+  store_.set(offer_key(round_), encode({{"go", true}}));
+}
+
+// False when not all ranks can open it, or the kernel does not have it.
+bool Connecting::lead_memfd() {
+  const core::UniqueFd fd = make_memfd();
+  if (!fd) return false;
+  segment_ = Segment::create(fd.get(), request_.size, request_.token);
+  seal(fd.get());
+  const auto refusal = offer({{"pid", ::getpid()}, {"fd", fd.get()}});
+  if (refusal) core::log::info("group '{}': {}; trying a file in {}", request_.group, *refusal, places_.files);
+  return !refusal;
+}
+
+void Connecting::lead_file() {
+  const SharedFile file(places_.files);
+  segment_ = Segment::create(file.fd(), request_.size, request_.token);
+  const auto refusal = offer({{"path", file.path()}});
+  if (!refusal) return;
+  throw Error(
+      ErrorCode::io,
+      fmt::format("shm: the ranks cannot share memory, neither through /proc nor through {}: {}; choose another "
+                  "backend, or run them in one container",
+                  places_.files, *refusal),
+      request_.group);
+}
+
+// The first reason not to accept it; nothing when all have mapped it.
+std::optional<std::string> Connecting::offer(json what) {
+  const std::uint64_t id = random_id();
+  local_.add(id, segment_);
+  what["id"] = id;
+  store_.set(offer_key(round_), encode(what));
+  std::optional<std::string> refusal;
+  for (int rank = 1; rank < request_.size; ++rank) {
+    const auto no = answer_of(rank);
+    if (no && !refusal) refusal = fmt::format("rank {} {}", rank, *no);
+  }
+  ++round_;
+  return refusal;
+}
+
+std::optional<std::string> Connecting::answer_of(int rank) {
+  const json answer = read(answer_key(round_, rank), rank);
+  if (answer.contains("no")) return answer["no"].get<std::string>();
+  return std::nullopt;
+}
+
+// ---- The others
+// ------------------------------------------------------------------------------------------------------
+
+void Connecting::follow() {
+  for (;; ++round_) {
+    const json what = read(offer_key(round_), 0);
+    if (what.contains("go")) return;
+    json answer = {{"yes", true}};
+    try {
+      accept(what);
+    } catch (const std::system_error& error) {
+      answer = {{"no", error.what()}};
+    }
+    store_.set(answer_key(round_, request_.rank), encode(answer));
+  }
+}
+
+void Connecting::accept(const json& what) {
+  offered_file_ = what.value("path", "");
+  segment_ = local_.find(what.at("id").get<std::uint64_t>());
+  if (segment_ != nullptr) return;
+  const core::UniqueFd fd = open_offered(what);
+  segment_ = Segment::open(fd.get(), request_.size, request_.token);
+  if (segment_ == nullptr) throw std::system_error(ENOENT, std::generic_category(), "found something else there");
+}
+
+// Throws system_error when it cannot be opened.
+core::UniqueFd Connecting::open_offered(const json& what) const {
+  const std::string path = offered_file_.empty() ? fmt::format("{}/{}/fd/{}", places_.processes,
+                                                               what.at("pid").get<int>(), what.at("fd").get<int>())
+                                                 : offered_file_;
+  core::UniqueFd fd = open_regular_file(path);
+  if (!fd) throw std::system_error(errno, std::generic_category(), fmt::format("cannot open {}", path));
+  return fd;
+}
+
+// ---- All
+// -------------------------------------------------------------------------------------------------------------
+
+// The value of `key`, which rank `from` sets. Throws the error that it gave up with, if it did.
+json Connecting::read(const std::string& key, int from) {
+  json value;
+  try {
+    value = json::parse(store_.wait(key, wait_), nullptr, /*allow_exceptions=*/false);
+  } catch (const Error& error) {
+    throw error.code() == ErrorCode::timeout ? with_missing(error) : error;
+  }
+  if (!value.is_object())
+    throw Error(ErrorCode::internal, fmt::format("shm: unreadable words from rank {} in the store", from),
+                request_.group, from);
+  if (!value.contains("error")) return value;
+  const int rank = value.value("rank", -1);
+  throw Error(static_cast<ErrorCode>(value["error"].get<int>()), value.value("message", ""), request_.group,
+              rank >= 0 ? rank : from);
+}
+
+// A timeout that names those who have not come.
+Error Connecting::with_missing(const Error& error) {
+  std::vector<int> missing;
+  if (!store_.get(offer_key(round_))) {
+    missing.push_back(0);
+  } else {
+    for (int rank = 1; rank < request_.size; ++rank) {
+      if (rank != request_.rank && !store_.get(answer_key(round_, rank))) missing.push_back(rank);
+    }
+  }
+  if (missing.empty()) return error;
+  return Error(error.code(), fmt::format("connecting to {}: {}", ranks_text(missing), error.message()), request_.group,
+               missing.front());
+}
+
+// Tells those who would wait for this rank.
+void Connecting::give_up(const Error& error) noexcept {
+  if (!offered_file_.empty()) ::unlink(offered_file_.c_str());
+  if (segment_ != nullptr) segment_->abort(request_.rank, error);  // some may have begun to use it
+  try {
+    if (request_.rank == 0) {
+      // In the middle of an offer the others wait for the next one, else for this one.
+      if (store_.get(offer_key(round_))) ++round_;
+      store_.set(offer_key(round_), encode(encode_error(error)));
+    } else {
+      store_.set(answer_key(round_, request_.rank), encode(encode_error(error)));
+    }
+  } catch (const std::exception&) {  // the store is what failed: the others' waits end by themselves
+  }
+}
+
+// Nobody looks at them once all have read the last offer.
+void Connecting::forget_keys() {
+  if (store_.add(kReadersKey, 1) < request_.size) return;
+  for (int round = 0; round <= round_; ++round) {
+    store_.erase(offer_key(round));
+    for (int rank = 1; rank < request_.size && round < round_; ++rank) store_.erase(answer_key(round, rank));
+  }
+  store_.erase(kReadersKey);
+}
+
+std::shared_ptr<Segment> Connecting::run() {
+  try {
+    if (request_.rank == 0) {
+      lead();
+    } else {
+      follow();
+    }
+    forget_keys();
+    return segment_;
+  } catch (const Error& error) {
+    give_up(error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some", request_.group);
+    give_up(error);
+    throw error;
+  }
+}
+
+// The rank that shares no memory with this one, in words.
+std::string who_is_elsewhere(const ConnectRequest& request) {
+  const auto own = static_cast<std::size_t>(request.rank);
+  if (own >= request.peers.size()) return "the ranks are on different machines";
+  const PeerInfo& self = request.peers[own];
+  const auto other = std::find_if(request.peers.begin(), request.peers.end(), [&](const PeerInfo& peer) {
+    if (peer.rank == self.rank) return false;
+    return peer.boot_id.empty() || peer.boot_id != self.boot_id || peer.network_namespace != self.network_namespace;
+  });
+  if (other == request.peers.end()) return "the ranks are on different machines";
+  return fmt::format("rank {} is on another machine or in another container (host {}; rank {} is on {})", other->rank,
+                     other->hostname, request.rank, self.hostname);
+}
+
+}  // namespace
+
+void LocalSegments::add(std::uint64_t id, const std::shared_ptr<Segment>& segment) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(segments_, [](const auto& entry) { return entry.second.expired(); });
+  segments_[id] = segment;
+}
+
+std::shared_ptr<Segment> LocalSegments::find(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = segments_.find(id);
+  return found == segments_.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<Segment> connect_segment(const ConnectRequest& request, WaitContext& wait, LocalSegments& local,
+                                         const Places& places) {
+  if (!request.same_host)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("shm: shared memory needs all ranks on one machine, but {}; choose backend gloo",
+                            who_is_elsewhere(request)),
+                request.group);
+  return Connecting(request, wait, local, places).run();
+}
+
+}  // namespace col::shm_backend

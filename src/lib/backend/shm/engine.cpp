@@ -1,0 +1,272 @@
+#include "backend/shm/engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "backend/shm/doorbell.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+using State = Operation::State;
+
+constexpr std::size_t kLargestEager = 8 << 10;
+static_assert(kLargestEager <= UnexpectedPool::kLargest);
+// Small enough for both ends to work on a large message at the same time, out of their caches.
+constexpr std::size_t kLargestPart = 32 << 10;
+// Parts that one call of progress() sends to one peer, so that a fast reader does not keep it from reading.
+constexpr int kPartsAtOnce = 4;
+
+// For so many at a time nothing has to be allocated later.
+std::size_t reserved_messages(int size) {
+  return std::clamp<std::size_t>(4 * static_cast<std::size_t>(size), 16, 64);
+}
+
+// The receive is the next one in the stream of the message: if they differ, nothing will ever pair with either.
+void require_equal(int from, std::uint64_t slot, std::uint64_t bytes, const Operation& receive) {
+  if (slot == receive.slot && bytes == receive.bytes) return;
+  const std::string what = bytes == receive.bytes ? fmt::format("{} bytes of another count or dtype than", bytes)
+                                                  : fmt::format("{} bytes, and {} are in", bytes, receive.bytes);
+  throw Error(ErrorCode::mismatch, fmt::format("rank {} sent {} the receive that is next for it; a send and its recv "
+                                               "must have the same count and dtype",
+                                               from, what));
+}
+
+}  // namespace
+
+Engine::Engine(const Segment& segment, int rank)
+    : segment_(segment),
+      rank_(rank),
+      ring_bytes_(segment.ring_bytes()),
+      eager_bytes_(std::min(kLargestEager, ring_bytes_ / 8)),
+      part_bytes_(std::min(kLargestPart, ring_bytes_ / 4)),
+      operations_(reserved_messages(segment.size())),
+      unexpected_pool_(reserved_messages(segment.size()), eager_bytes_) {
+  for (int other = 0; other < segment.size(); ++other) {
+    if (other == rank) continue;
+    Peer& peer = peers_.emplace_back();
+    peer.rank = other;
+    peer.out = Producer(segment.indices(rank, other), segment.ring(rank, other), ring_bytes_);
+    peer.in = Consumer(segment.indices(other, rank), segment.ring(other, rank), ring_bytes_);
+  }
+}
+
+void Engine::ring(int rank) const noexcept {
+  Doorbell(segment_.place(rank).doorbell).ring();
+}
+
+void Engine::put(Peer& peer, const FrameHeader& header, const void* payload) noexcept {
+  peer.out.put(header, payload);
+  ring(peer.rank);
+}
+
+Operation& Engine::send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) {
+  Operation& operation = operations_.add();
+  operation.sending = true;
+  operation.peer = to;
+  operation.source = data;
+  operation.slot = slot;
+  operation.bytes = bytes;
+  Peer& target = peer(to);
+  target.to_announce.push(operation);
+  push_out(target);
+  return operation;
+}
+
+Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes) {
+  Operation& operation = operations_.add();
+  operation.peer = from;
+  operation.target = data;
+  operation.slot = slot;
+  operation.bytes = bytes;
+  Unexpected* const message = unexpected_.take(
+      slot, [from](const Unexpected& candidate) { return from == kAnyPeer || candidate.peer == from; });
+  if (message == nullptr) {
+    receives_.add(operation);
+    return operation;
+  }
+  require_equal(message->peer, message->slot, message->bytes, operation);
+  if (message->announced) {
+    begin_large(peer(message->peer), operation, message->remote);
+  } else {
+    if (bytes > 0) std::memcpy(data, message->data.get(), bytes);
+    operation.peer = message->peer;
+    operation.state = State::done;
+  }
+  unexpected_pool_.give_back(*message);
+  return operation;
+}
+
+void Engine::progress() {
+  const std::size_t others = peers_.size();
+  if (others == 0) return;
+  first_ = first_ + 1 < others ? first_ + 1 : 0;
+  for (std::size_t i = 0; i < others; ++i) take_in(peers_[(first_ + i) % others]);
+  for (Peer& peer : peers_) push_out(peer);
+}
+
+// ---- Out
+// -------------------------------------------------------------------------------------------------------------
+
+void Engine::push_out(Peer& peer) noexcept {
+  // Answers first, as somebody waits for each of them; then what lets the other side make up its mind.
+  if (clear_some(peer) && announce_some(peer)) stream_some(peer);
+}
+
+bool Engine::clear_some(Peer& peer) noexcept {
+  while (!peer.to_clear.empty()) {
+    if (!peer.out.fits(0)) return false;
+    const Operation& receive = peer.to_clear.front();
+    peer.to_clear.pop();
+    put(peer, {.kind = FrameKind::clear, .slot = receive.ticket, .id = receive.remote});
+  }
+  return true;
+}
+
+bool Engine::announce_some(Peer& peer) noexcept {
+  while (!peer.to_announce.empty()) {
+    Operation& send = peer.to_announce.front();
+    const bool eager = send.bytes <= eager_bytes_;
+    const std::size_t payload = eager ? static_cast<std::size_t>(send.bytes) : 0;
+    if (!peer.out.fits(payload)) return false;
+    peer.to_announce.pop();
+    put(peer,
+        {.kind = eager ? FrameKind::eager : FrameKind::request,
+         .payload_bytes = static_cast<std::uint32_t>(payload),
+         .slot = send.slot,
+         .bytes = send.bytes,
+         .id = send.ticket},
+        send.source);
+    send.state = eager ? State::done : State::announced;
+  }
+  return true;
+}
+
+void Engine::stream_some(Peer& peer) noexcept {
+  for (int i = 0; i < kPartsAtOnce && !peer.to_stream.empty(); ++i) {
+    Operation& send = peer.to_stream.front();
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(send.bytes - send.moved, part_bytes_));
+    if (!peer.out.fits(part)) return;
+    put(peer, {.kind = FrameKind::data, .payload_bytes = static_cast<std::uint32_t>(part), .id = send.remote},
+        send.source + send.moved);
+    send.moved += part;
+    if (send.moved < send.bytes) continue;
+    peer.to_stream.pop();
+    send.state = State::done;
+  }
+}
+
+// ---- In
+// --------------------------------------------------------------------------------------------------------------
+
+void Engine::take_in(Peer& peer) {
+  // What comes meanwhile is for the next call: a peer that never stops sending must not keep the others waiting.
+  std::uint64_t left = peer.in.available();
+  if (left == 0) return;
+  const auto release = [&] {
+    peer.in.release();
+    ring(peer.rank);
+  };
+  while (left > 0) {
+    const FrameHeader header = peer.in.front();
+    take(peer, header);
+    peer.in.pop(header);
+    left -= std::min<std::uint64_t>(left, frame_bytes(header.payload_bytes));
+    // Early enough for the peer to go on writing, not so often that the line moves between the caches for each frame.
+    if (peer.in.unreleased() >= ring_bytes_ / 8) release();
+  }
+  if (peer.in.unreleased() > 0) release();
+}
+
+void Engine::take(Peer& peer, const FrameHeader& header) {
+  switch (header.kind) {
+    case FrameKind::eager:
+      return take_eager(peer, header);
+    case FrameKind::request:
+      return take_request(peer, header);
+    case FrameKind::clear:
+      return take_clear(peer, header);
+    case FrameKind::data:
+      return take_data(peer, header);
+    case FrameKind::none:
+      break;
+  }
+  throw Error(ErrorCode::internal,
+              fmt::format("shm: a frame of unknown kind {} from rank {}: something has overwritten the shared memory",
+                          static_cast<std::uint32_t>(header.kind), peer.rank),
+              {}, peer.rank);
+}
+
+Operation* Engine::take_receive(int from, const FrameHeader& header) {
+  Operation* const receive = receives_.take(
+      header.slot, [from](const Operation& candidate) { return candidate.peer == kAnyPeer || candidate.peer == from; });
+  if (receive != nullptr) require_equal(from, header.slot, header.bytes, *receive);
+  return receive;
+}
+
+void Engine::take_eager(Peer& peer, const FrameHeader& header) {
+  if (Operation* const receive = take_receive(peer.rank, header)) {
+    peer.in.read(receive->target, header.payload_bytes);
+    receive->peer = peer.rank;
+    receive->state = State::done;
+    return;
+  }
+  Unexpected& message = unexpected_pool_.get(header.payload_bytes);
+  message.peer = peer.rank;
+  message.slot = header.slot;
+  message.bytes = header.bytes;
+  message.announced = false;
+  peer.in.read(message.data.get(), header.payload_bytes);
+  unexpected_.add(message);
+}
+
+void Engine::take_request(Peer& peer, const FrameHeader& header) {
+  if (Operation* const receive = take_receive(peer.rank, header)) return begin_large(peer, *receive, header.id);
+  Unexpected& message = unexpected_pool_.get(0);
+  message.peer = peer.rank;
+  message.slot = header.slot;
+  message.bytes = header.bytes;
+  message.announced = true;
+  message.remote = header.id;
+  unexpected_.add(message);
+}
+
+void Engine::begin_large(Peer& peer, Operation& receive, std::uint64_t remote) noexcept {
+  receive.peer = peer.rank;
+  receive.remote = remote;
+  receive.state = State::moving;
+  peer.to_clear.push(receive);
+  push_out(peer);
+}
+
+Operation& Engine::expect(const Peer& peer, const FrameHeader& header, bool sending) {
+  Operation* const operation = operations_.find(header.id);
+  const State state = sending ? State::announced : State::moving;
+  if (operation != nullptr && operation->sending == sending && operation->peer == peer.rank &&
+      operation->state == state && header.payload_bytes <= operation->bytes - operation->moved)
+    return *operation;
+  throw Error(ErrorCode::internal,
+              fmt::format("shm: a frame from rank {} for a message that is not under way: something has overwritten "
+                          "the shared memory",
+                          peer.rank),
+              {}, peer.rank);
+}
+
+void Engine::take_clear(Peer& peer, const FrameHeader& header) {
+  Operation& send = expect(peer, header, true);
+  send.remote = header.slot;
+  send.state = State::moving;
+  peer.to_stream.push(send);
+}
+
+void Engine::take_data(Peer& peer, const FrameHeader& header) {
+  Operation& receive = expect(peer, header, false);
+  peer.in.read(receive.target + receive.moved, header.payload_bytes);
+  receive.moved += header.payload_bytes;
+  if (receive.moved == receive.bytes) receive.state = State::done;
+}
+
+}  // namespace col::shm_backend

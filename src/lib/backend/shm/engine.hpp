@@ -1,0 +1,87 @@
+// The protocol between the ranks of a group: moves messages through the rings.
+//
+// A small message goes through the ring as one frame (eager). Of a large one only its announcement does; the receiver
+// answers when it has a receive for it, and the sender streams the bytes in parts:
+//
+//   sender                          receiver
+//     | -- request(slot, bytes, id) -> |   finds a posted receive, or remembers the announcement
+//     | <- clear(id, receive's id) --- |
+//     | -- data, data, data … -------> |   straight into the receiver's memory
+//
+// So every frame at the head of a ring can be taken at once: into the receiver's memory, or, if it is small and nobody
+// waits for it yet, into a private copy. No message ever stands in another one's way, and no order of posting and
+// waiting can deadlock.
+//
+// Used by one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/shm/matching.hpp"
+#include "backend/shm/operations.hpp"
+#include "backend/shm/ring.hpp"
+#include "backend/shm/segment.hpp"
+#include "backend/shm/unexpected.hpp"
+
+namespace col::shm_backend {
+
+class Engine {
+ public:
+  // Requires: `segment` outlives this object.
+  Engine(const Segment& segment, int rank);
+
+  Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);
+  // `peer` may be kAnyPeer.
+  Operation& receive(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
+  // Moves everything that can be moved without waiting. Throws mismatch, as does receive(), when the next message of a
+  // stream is not what the next receive wants.
+  void progress();
+
+  Operation* find(Ticket ticket) noexcept { return operations_.find(ticket.id); }
+  void remove(Operation& operation) noexcept { operations_.remove(operation); }
+
+ private:
+  struct Peer {
+    int rank = -1;
+    Producer out;
+    Consumer in;
+    OperationQueue to_clear;     // receives whose sender has not been told yet
+    OperationQueue to_announce;  // sends of which nothing is in the ring yet
+    OperationQueue to_stream;    // large sends that were cleared
+  };
+
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank < rank_ ? rank : rank - 1)]; }
+  void ring(int rank) const noexcept;
+  void put(Peer& peer, const FrameHeader& header, const void* payload = nullptr) noexcept;
+
+  void push_out(Peer& peer) noexcept;
+  bool clear_some(Peer& peer) noexcept;
+  bool announce_some(Peer& peer) noexcept;
+  void stream_some(Peer& peer) noexcept;
+
+  void take_in(Peer& peer);
+  void take(Peer& peer, const FrameHeader& header);
+  void take_eager(Peer& peer, const FrameHeader& header);
+  void take_request(Peer& peer, const FrameHeader& header);
+  void take_clear(Peer& peer, const FrameHeader& header);
+  void take_data(Peer& peer, const FrameHeader& header);
+  Operation* take_receive(int peer, const FrameHeader& header);
+  void begin_large(Peer& peer, Operation& receive, std::uint64_t remote) noexcept;
+  Operation& expect(const Peer& peer, const FrameHeader& header, bool sending);
+
+  const Segment& segment_;
+  const int rank_;
+  const std::size_t ring_bytes_;
+  const std::size_t eager_bytes_;  // messages up to this size are sent whole
+  const std::size_t part_bytes_;   // of a large message
+  std::vector<Peer> peers_;        // all but this rank, in rank order
+  std::size_t first_ = 0;          // whose ring is looked at first: everybody's turn
+  Operations operations_;
+  MatchTable<Operation> receives_;
+  UnexpectedPool unexpected_pool_;
+  MatchTable<Unexpected> unexpected_;
+};
+
+}  // namespace col::shm_backend

@@ -1,0 +1,51 @@
+#include "backend/shm/factory.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "backend/shm/channel.hpp"
+#include "backend/shm/connect.hpp"
+#include "backend/shm/shared_file.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+class Factory final : public BackendFactory {
+ public:
+  std::string_view name() const override { return "shm"; }
+
+  std::optional<std::string> unavailable_reason() const override {
+    if (make_memfd()) return std::nullopt;
+    const int error = errno;
+    const Places places;
+    if (::access(places.files.c_str(), W_OK | X_OK) == 0) return std::nullopt;
+    return fmt::format("memfd_create fails ({}), and {} cannot be written ({})", std::generic_category().message(error),
+                       places.files, std::generic_category().message(errno));
+  }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    return std::make_unique<ShmChannel>(std::string(request.group), request.rank,
+                                        connect_segment(request, wait, local_));
+  }
+
+  std::string describe(const ConnectRequest& request) const override {
+    return fmt::format("{} KiB of shared memory, rings of {} KiB", Segment::bytes_for(request.size) >> 10,
+                       Segment::ring_bytes_for(request.size) >> 10);
+  }
+
+ private:
+  LocalSegments local_;
+};
+
+}  // namespace
+
+std::unique_ptr<BackendFactory> make_factory() {
+  return std::make_unique<Factory>();
+}
+
+}  // namespace col::shm_backend

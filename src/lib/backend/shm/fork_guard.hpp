@@ -1,0 +1,25 @@
+// Tells the process that made an object from one forked off it later, without a system call each time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+
+namespace col::shm_backend {
+
+class ForkGuard {
+ public:
+  ForkGuard() noexcept;
+  ~ForkGuard();
+  ForkGuard(const ForkGuard&) = delete;
+  ForkGuard& operator=(const ForkGuard&) = delete;
+
+  bool is_forked_child() const noexcept;
+
+ private:
+  pid_t pid_;
+  // In a page that the kernel zeroes in a forked child; null where it cannot.
+  std::atomic<int>* word_ = nullptr;
+};
+
+}  // namespace col::shm_backend

@@ -1,0 +1,54 @@
+// What the ranks of a group share, in one piece of zeroed memory:
+//
+//   Header | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair
+//
+// Everything in it is an atomic, or is written by one rank and read by others in the order that an atomic gives. There
+// are no locks: a rank may be killed at any instruction and blocks nobody.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace col::shm_backend {
+
+// Two cache lines, since processors fetch them in pairs: what different ranks write lies that far apart.
+inline constexpr std::size_t kLine = 128;
+
+inline constexpr std::uint64_t kMagic = 0x31'30'6d'68'73'6c'6f'63ULL;  // "colshm01" in memory: changes with the layout
+
+// Why the group was ended. The first rank to claim it writes it; it counts once it is `written`, so that a rank killed
+// in between has ended nothing.
+struct AbortRecord {
+  static constexpr std::size_t kMaxMessage = 440;
+  enum State : std::uint32_t { kNone, kWriting, kWritten };
+  std::atomic<std::uint32_t> state;
+  std::int32_t code;
+  std::int32_t aborter;  // the rank that ended it
+  std::int32_t culprit;  // Error::rank() of the cause
+  char message[kMaxMessage + 1];
+};
+
+struct Header {
+  std::atomic<std::uint64_t> magic;  // stored last
+  std::uint64_t token;
+  std::uint64_t size;
+  std::uint64_t ring_bytes;
+  alignas(kLine) AbortRecord abort;
+};
+
+struct alignas(kLine) RankPlace {
+  std::atomic<std::uint32_t> doorbell;  // see doorbell.hpp
+  // Set when the rank closed its channel in good order: nothing more will come from it, or be read by it.
+  alignas(kLine) std::atomic<std::uint32_t> left;
+};
+
+// Bytes ever written to and ever read from a ring.
+struct RingIndices {
+  alignas(kLine) std::atomic<std::uint64_t> tail;  // stored by the producer alone
+  alignas(kLine) std::atomic<std::uint64_t> head;  // stored by the consumer alone
+};
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace col::shm_backend

@@ -1,0 +1,182 @@
+#include "backend/shm/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "backend/shm/doorbell.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+constexpr std::size_t kAllRingsBytes = std::size_t{32} << 20;
+constexpr std::size_t kSmallestRing = 4096;
+constexpr std::size_t kLargestRing = 256 << 10;
+
+std::size_t places_at() noexcept {
+  return sizeof(Header);
+}
+std::size_t indices_at(std::size_t ranks) noexcept {
+  return places_at() + ranks * sizeof(RankPlace);
+}
+std::size_t rings_at(std::size_t ranks) noexcept {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t end = indices_at(ranks) + ranks * (ranks - 1) * sizeof(RingIndices);
+  return (end + kPage - 1) / kPage * kPage;
+}
+
+[[noreturn]] void throw_no_room(std::size_t bytes, int size, const std::string& why) {
+  throw Error(ErrorCode::resource,
+              fmt::format("shm: no room for the {} KiB of shared memory that a group of {} ranks needs ({}); free "
+                          "memory, or raise the limit that is in the way",
+                          bytes >> 10, size, why));
+}
+
+// Every page is taken now: a hole that cannot be filled later would end the process with SIGBUS.
+void reserve(int fd, std::size_t bytes, int size) {
+  rlimit limit{};
+  // Beyond it the kernel would send SIGXFSZ instead of an error.
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    throw_no_room(bytes, size, fmt::format("ulimit -f allows files of {} KiB", limit.rlim_cur >> 10));
+  int error = 0;
+  while ((error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes))) == EINTR) {
+  }
+  if (error != 0) throw_no_room(bytes, size, std::generic_category().message(error));
+}
+
+}  // namespace
+
+std::size_t Segment::ring_bytes_for(int size) noexcept {
+  const auto ranks = static_cast<std::size_t>(size);
+  return std::clamp(std::bit_floor(kAllRingsBytes / (ranks * ranks)), kSmallestRing, kLargestRing);
+}
+
+std::size_t Segment::bytes_for(int size) noexcept {
+  const auto ranks = static_cast<std::size_t>(size);
+  return rings_at(ranks) + ranks * (ranks - 1) * ring_bytes_for(size);
+}
+
+Segment::Segment(void* address, int size) noexcept
+    : base_(static_cast<std::byte*>(address)), size_(size), ring_bytes_(ring_bytes_for(size)) {}
+
+Segment::~Segment() {
+  ::munmap(base_, bytes_for(size_));
+}
+
+std::shared_ptr<Segment> Segment::map(int fd, int size) {
+  const std::size_t bytes = bytes_for(size);
+  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    if (error == ENOMEM) throw_no_room(bytes, size, "this process's address space or number of mappings is used up");
+    throw Error(ErrorCode::io, fmt::format("shm: cannot map shared memory ({}); check the limits and security "
+                                           "settings of this process",
+                                           std::generic_category().message(error)));
+  }
+  // Shared by the channels of this process: ranks may be its threads.
+  return std::shared_ptr<Segment>(new Segment(address, size));
+}
+
+std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) {
+  reserve(fd, bytes_for(size), size);
+  auto segment = map(fd, size);
+  // Begins the lives of the objects in memory that nobody else sees yet.
+  auto* const header = new (segment->base_) Header{};
+  for (int rank = 0; rank < size; ++rank) new (&segment->place(rank)) RankPlace{};
+  for (int from = 0; from < size; ++from) {
+    for (int to = 0; to < size; ++to) {
+      if (from != to) new (&segment->indices(from, to)) RingIndices{};
+    }
+  }
+  header->token = token;
+  header->size = static_cast<std::uint64_t>(size);
+  header->ring_bytes = segment->ring_bytes_;
+  // release pairs with the acquire in open(): whoever reads the magic sees all of the above.
+  header->magic.store(kMagic, std::memory_order_release);
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
+  struct stat status {};
+  // Only a file that is large enough is touched: beyond its end there is SIGBUS.
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<std::size_t>(status.st_size) < bytes_for(size))
+    return nullptr;
+  auto segment = map(fd, size);
+  const Header& header = segment->header();
+  if (header.magic.load(std::memory_order_acquire) != kMagic) return nullptr;  // pairs with create()
+  if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_) return nullptr;
+  if (header.token != token) {
+    throw Error(ErrorCode::mismatch,
+                fmt::format("shm: the shared memory is that of another group (token {:016x}, expected {:016x}); create "
+                            "the group again",
+                            header.token, token));
+  }
+  return segment;
+}
+
+Header& Segment::header() const noexcept {
+  return *std::launder(reinterpret_cast<Header*>(base_));
+}
+
+RankPlace& Segment::place(int rank) const noexcept {
+  return reinterpret_cast<RankPlace*>(base_ + places_at())[rank];
+}
+
+std::size_t Segment::pair(int from, int to) const noexcept {
+  const auto others = static_cast<std::size_t>(size_ - 1);
+  return static_cast<std::size_t>(from) * others + static_cast<std::size_t>(to < from ? to : to - 1);
+}
+
+RingIndices& Segment::indices(int from, int to) const noexcept {
+  return reinterpret_cast<RingIndices*>(base_ + indices_at(static_cast<std::size_t>(size_)))[pair(from, to)];
+}
+
+std::byte* Segment::ring(int from, int to) const noexcept {
+  return base_ + rings_at(static_cast<std::size_t>(size_)) + pair(from, to) * ring_bytes_;
+}
+
+void Segment::abort(int rank, const Error& cause) noexcept {
+  AbortRecord& record = header().abort;
+  std::uint32_t none = AbortRecord::kNone;
+  // relaxed: the winner alone writes the record, nobody reads it before it is `written`.
+  if (record.state.compare_exchange_strong(none, AbortRecord::kWriting, std::memory_order_relaxed)) {
+    record.code = static_cast<std::int32_t>(cause.code());
+    record.aborter = rank;
+    record.culprit = cause.rank();
+    const std::size_t length = std::min(cause.message().size(), AbortRecord::kMaxMessage);
+    std::memcpy(record.message, cause.message().data(), length);
+    record.message[length] = '\0';
+    // Pairs with aborted(): whoever sees it sees the record. seq_cst, as the doorbells are read next (doorbell.hpp).
+    record.state.store(AbortRecord::kWritten, std::memory_order_seq_cst);
+  }
+  for (int other = 0; other < size_; ++other) Doorbell(place(other).doorbell).ring();
+}
+
+bool Segment::aborted() const noexcept {
+  // Pairs with abort(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+  return header().abort.state.load(std::memory_order_seq_cst) == AbortRecord::kWritten;
+}
+
+std::optional<Error> Segment::abort_error() const {
+  if (!aborted()) return std::nullopt;
+  const AbortRecord& record = header().abort;
+  const auto code = static_cast<ErrorCode>(record.code);
+  const std::string text = fmt::format("rank {} ended the group ({}: {}); destroy it and create it anew",
+                                       record.aborter, to_string(code), record.message);
+  return Error(code == ErrorCode::peer_lost ? ErrorCode::peer_lost : ErrorCode::aborted, text, {},
+               record.culprit >= 0 ? record.culprit : record.aborter);
+}
+
+}  // namespace col::shm_backend

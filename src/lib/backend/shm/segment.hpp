@@ -1,0 +1,55 @@
+// The shared memory of one group, mapped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <col/error.hpp>
+
+#include "backend/shm/layout.hpp"
+
+namespace col::shm_backend {
+
+class Segment {
+ public:
+  // A power of two, less for more ranks: small groups stream well, large ones do not eat the machine's memory.
+  static std::size_t ring_bytes_for(int size) noexcept;
+  static std::size_t bytes_for(int size) noexcept;
+
+  // Reserves, maps and fills a new segment in the empty file `fd`. Throws resource when there is no room.
+  static std::shared_ptr<Segment> create(int fd, int size, std::uint64_t token);
+  // Maps the segment that another rank made in `fd`. Null when there is none of this size; throws mismatch when it is
+  // another group's, resource or io when it cannot be mapped.
+  static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
+
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  int size() const noexcept { return size_; }
+  std::size_t ring_bytes() const noexcept { return ring_bytes_; }
+  RankPlace& place(int rank) const noexcept;
+  // Requires: from != to.
+  RingIndices& indices(int from, int to) const noexcept;
+  std::byte* ring(int from, int to) const noexcept;
+
+  // Ends the group for all ranks, unless it has ended before.
+  void abort(int rank, const Error& cause) noexcept;
+  bool aborted() const noexcept;
+  // What a rank throws that finds the group ended; nothing while aborted() is false.
+  std::optional<Error> abort_error() const;
+
+ private:
+  Segment(void* address, int size) noexcept;
+  static std::shared_ptr<Segment> map(int fd, int size);
+  Header& header() const noexcept;
+  std::size_t pair(int from, int to) const noexcept;
+
+  std::byte* const base_;
+  const int size_;
+  const std::size_t ring_bytes_;
+};
+
+}  // namespace col::shm_backend

@@ -1,0 +1,156 @@
+// Calls that are legal but unusual, and user code that misbehaves: none may hang, crash or pass for a success.
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/col.hpp>
+
+#include "conformance/group/backends.hpp"
+#include "support/catch.hpp"
+#include "support/ranks.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using col::test::expect;
+using col::test::Outcome;
+using col::test::run_threads;
+using col::test::usable_backends;
+
+col::ErrorCode code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const col::Error& error) {
+    return error.code();
+  }
+  throw std::runtime_error("nothing was thrown");
+}
+
+col::Group join(col::Context& context, int rank, int size, const std::string& backend) {
+  return context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = backend});
+}
+
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Setting() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+void check_good(const std::vector<Outcome>& outcomes) {
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+}
+
+}  // namespace
+
+TEST_CASE("COL_CHECK=strict: what is in flight moves on while calls are compared", "[group]") {
+  const Setting strict("COL_CHECK", "strict");
+  for (const auto& backend : usable_backends()) {
+    check_good(run_threads(2, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, 2, backend);
+      std::vector<float> big(1 << 20, 1.0F), other(1 << 20);
+      if (rank == 0) {  // the peer comes to the barrier only after it has received
+        col::Work sent = group.isend(big, 1);
+        group.barrier();
+        sent.wait();
+      } else {
+        group.recv(other, 0);
+        group.barrier();
+      }
+      std::vector<float> a(1000, 1.0F), b(1000, 1.0F), sum_a(1000), sum_b(1000);
+      if (rank == 0) {
+        col::Work first = group.iallreduce(a, sum_a, {.algorithm = "ring"});
+        col::Work second = group.iallreduce(b, sum_b, {.algorithm = "ring"});
+        second.wait();
+        first.wait();
+      } else {
+        group.iallreduce(a, sum_a, {.algorithm = "ring"}).wait();
+        group.iallreduce(b, sum_b, {.algorithm = "ring"}).wait();
+      }
+      expect(sum_a.back() == 2 && sum_b.back() == 2);
+    }));
+  }
+}
+
+TEST_CASE("irecv from oneself that nothing is sent for ends at its deadline", "[group]") {
+  for (const int size : {1, 2}) {
+    check_good(run_threads(size, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = size});
+      if (rank > 0) return;
+      std::vector<float> data(4);
+      col::Work work = group.irecv(data, 0, {.timeout = 300ms});
+      expect(!work.wait_for(150ms));
+      expect(code_of([&] { work.wait(); }) == col::ErrorCode::timeout);
+    }));
+  }
+}
+
+TEST_CASE("scatter: what a non-root passes as input is not looked at, nor its type", "[group]") {
+  for (const auto& backend : usable_backends()) {
+    check_good(run_threads(3, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, 3, backend);
+      const std::vector<float> all{1, 2, 3, 4, 5, 6};
+      const std::vector<double> ignored(6, 9.0);
+      std::vector<float> mine(2);
+      if (rank == 0)
+        group.scatter(all, mine);
+      else
+        group.scatter(ignored, mine);
+      expect(mine[1] == static_cast<float>(2 * rank + 2));
+    }));
+  }
+}
+
+TEST_CASE("a user's reduction that throws breaks the group, whoever runs it", "[group]") {
+  for (const bool thread : {false, true}) {
+    const Setting progress("COL_PROGRESS", thread ? "thread" : "calls");
+    for (const auto& backend : usable_backends()) {
+      const auto outcomes = run_threads(2, [&](int rank, col::Context& context) {
+        col::Group group = join(context, rank, 2, backend);
+        const col::Op op = col::Op::user(
+            [](const void*, const void*, void*, std::size_t, col::DType) { throw std::runtime_error("no such sum"); },
+            true);
+        std::vector<float> data(8, 1.0F), out(8);
+        col::Work work = group.iallreduce(data, out, {.op = op});
+        // The peer may have failed first and published its error: the words are those of the first.
+        for (int i = 0; i < 2; ++i) expect(code_of([&] { work.wait(); }) == col::ErrorCode::internal);
+        expect(code_of([&] { group.barrier(); }) == col::ErrorCode::aborted);
+      });
+      INFO(backend << (thread ? ", thread" : ""));
+      check_good(outcomes);
+    }
+  }
+}
+
+TEST_CASE("the longest of durations is a long time, not the past", "[group]") {
+  for (const auto& backend : usable_backends()) {
+    check_good(run_threads(2, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, 2, backend);
+      std::vector<float> data(8, 1.0F), out(8);
+      col::Work work = group.iallreduce(data, out, {.timeout = col::Duration::max()});
+      expect(work.wait_for(col::Duration::max()));
+      group.allreduce(data, {.timeout = col::Duration::max()});
+      expect(data[0] == 2 && out[0] == 2);
+    }));
+  }
+}
+
+TEST_CASE("subgroup: a name that one rank has taken already is refused on all at once", "[group]") {
+  for (const auto& backend : usable_backends()) {
+    check_good(run_threads(3, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, 3, backend);
+      if (rank == 2) context.init_group({.name = "pair", .rank = 0, .world_size = 1});
+      const std::vector<int> members{1, 2};
+      expect(code_of([&] { group.subgroup(members, "pair"); }) == col::ErrorCode::already_initialized);
+      group.barrier();
+    }));
+  }
+}

@@ -1,0 +1,36 @@
+// A backend for ranks that are threads of one process: the obvious implementation, under one mutex, that others are
+// compared with. It can be made unpleasant: late, out of order, with a peer that closes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <col/backend.hpp>
+
+namespace col::test {
+
+struct MemoryOptions {
+  std::string name = "memory";
+  // Every message arrives up to that much later than it was sent, each by its own random time: so messages of different
+  // pairs of ranks or streams overtake one another. Those that must keep their order do.
+  Duration longest_delay = Duration::zero();
+  std::uint64_t seed = 1;  // of the delays; in describe() and in the text of every error
+  // A send ends only when it has been received, as large messages do everywhere. Otherwise as soon as it is posted.
+  bool rendezvous = true;
+  // That rank's channel closes, as if its process had died, at its post number `at_post` (from 1): there it throws io,
+  // and whoever waits for it peer_lost.
+  struct Closing {
+    int rank = 0;
+    int at_post = 1;
+  };
+  std::optional<Closing> closing = std::nullopt;
+};
+
+std::unique_ptr<BackendFactory> make_memory_backend(MemoryOptions options = {});
+
+// Registers it under options.name, once per process and name.
+void register_memory_backend(const MemoryOptions& options = {});
+
+}  // namespace col::test

@@ -1,0 +1,280 @@
+// How ranks come to share memory: without a name, by a file where that cannot be, and with a clean error otherwise.
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/shm/factory.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/shm/shm_ranks.hpp"
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+using shm_backend::Places;
+using shm_backend::Segment;
+
+namespace {
+
+// Every rank hears from every other one.
+void meet(ShmChannel& channel, int rank, int size) {
+  std::vector<std::int32_t> in(static_cast<std::size_t>(size), -1);
+  const std::vector<std::int32_t> out = {rank};
+  std::vector<Ticket> tickets;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    tickets.push_back(channel.post_recv(peer, 1, TensorView(&in[static_cast<std::size_t>(peer)], 1, DType::int32)));
+    tickets.push_back(channel.post_send(peer, 1, out));
+  }
+  for (const Ticket ticket : tickets) wait_for(channel, ticket);
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer != rank) expect(in[static_cast<std::size_t>(peer)] == peer, "a word of every peer");
+  }
+}
+
+// One process per rank, each with its own idea of where memory comes from.
+void check_processes(const std::vector<Places>& places, const std::string& wanted) {
+  const TempDir dir;
+  const int size = static_cast<int>(places.size());
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const std::size_t before = open_descriptors();
+      const auto channel = connect({.rank = rank,
+                                    .size = size,
+                                    .store = make_file_store(dir.path()),
+                                    .places = places[static_cast<std::size_t>(rank)]});
+      expect(open_descriptors() == before, "no descriptor stays open");
+      meet(*channel, rank, size);
+    });
+  }
+  for (auto& rank : ranks) {
+    const std::string words = rank.wait();
+    INFO(words);
+    if (wanted.empty()) CHECK(words == "");
+    CHECK(words.find(wanted) != std::string::npos);
+  }
+}
+
+ConnectRequest request_of(int rank, int size, const std::shared_ptr<Store>& store) {
+  return {.group = "g",
+          .rank = rank,
+          .size = size,
+          .store = store,
+          .peers = {},
+          .same_host = true,
+          .token = kToken,
+          .socket_ifname = {}};
+}
+
+}  // namespace
+
+TEST_CASE("shm connect: processes share memory that has no name", "[shm]") {
+  const auto before = leftovers();
+  for (const int size : {1, 2, 5, 16}) check_processes(std::vector<Places>(static_cast<std::size_t>(size)), "");
+  CHECK(leftovers() == before);
+}
+
+TEST_CASE("shm connect: threads of one process share one mapping", "[shm]") {
+  const auto endings = run_ranks(4, [](int rank, ShmChannel& channel) { meet(channel, rank, 4); });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("shm connect: where one rank cannot see the others' descriptors, all use a file, which is gone afterwards",
+          "[shm]") {
+  const TempDir shared;
+  Places sees = {.files = shared.path()};
+  Places blind = {.processes = shared / "nothing", .files = shared.path()};
+  check_processes({sees, sees, blind}, "");
+  CHECK(leftovers(shared.path()).empty());
+  check_processes({Places{.use_memfd = false, .files = shared.path()}, sees}, "");
+  CHECK(leftovers(shared.path()).empty());
+}
+
+TEST_CASE("shm connect: a descriptor that leads to something else is not taken for the group's memory", "[shm]") {
+  const TempDir shared;
+  Places sees = {.files = shared.path()};
+  Places misled = {.processes = shared / "proc", .files = shared.path()};
+  // As in another pid namespace, where the number means another process: its file is large enough, and no memory of
+  // ours.
+  const std::string big(Segment::bytes_for(2), 'x');
+  const TempDir dir;
+  RankProcess leader([&] {
+    const auto channel = connect({.rank = 0, .size = 2, .store = make_file_store(dir.path()), .places = sees});
+    meet(*channel, 0, 2);
+  });
+  RankProcess follower([&] {
+    const auto store = make_file_store(dir.path());
+    const std::string offer = store->wait_for("offer/0", 20s);
+    const auto number = [&](const std::string& key) {
+      const std::size_t at = offer.find("\"" + key + "\":") + key.size() + 3;
+      return std::to_string(std::stoi(offer.substr(at)));
+    };
+    const std::string folder = misled.processes + "/" + number("pid") + "/fd";
+    expect(std::system(("mkdir -p " + folder).c_str()) == 0, "mkdir");
+    std::ofstream(folder + "/" + number("fd")) << big;
+    const auto channel = connect({.rank = 1, .size = 2, .store = store, .places = misled});
+    meet(*channel, 1, 2);
+  });
+  CHECK(leader.wait() == "");
+  CHECK(follower.wait() == "");
+  CHECK(leftovers(shared.path()).empty());
+}
+
+TEST_CASE("shm connect: when there is no way to share, every rank says so and nothing is left", "[shm]") {
+  const TempDir shared;
+  Places sees = {.files = shared.path()};
+  const Places blind = {.processes = shared / "nothing", .files = shared.path()};
+  std::vector<Ending> endings(2);
+  {
+    const auto store = make_memory_store();
+    std::jthread leader(
+        [&] { endings[0] = ending_of([&] { connect({.rank = 0, .size = 2, .store = store, .places = blind}); }); });
+    std::jthread follower([&] {
+      endings[1] = ending_of([&] {
+        WaitContext wait(Deadline::after(20s));
+        // Refuses both offers, as a rank in another mount namespace does.
+        for (int round = 0; round < 2; ++round) {
+          store->wait("offer/" + std::to_string(round), wait);
+          store->set("answer/" + std::to_string(round) + "/1", R"({"no":"cannot open it"})");
+        }
+        const std::string last = store->wait("offer/2", wait);
+        expect(last.find("cannot open it") != std::string::npos, last);
+      });
+    });
+  }
+  INFO(show(endings));
+  CHECK(endings[0].code == ErrorCode::io);
+  CHECK(endings[0].text.find("rank 1 cannot open it") != std::string::npos);
+  CHECK_FALSE(endings[1].code);
+  CHECK(leftovers(shared.path()).empty());
+  // Rank 0 cannot make the file; the other one is told.
+  const std::string nowhere = shared / "missing";
+  check_processes({Places{.use_memfd = false, .files = nowhere}, sees}, "cannot create a file to share in " + nowhere);
+}
+
+TEST_CASE("shm connect: ranks of two groups never share memory", "[shm]") {
+  const auto store = make_memory_store();
+  std::vector<Ending> endings(2);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        endings[static_cast<std::size_t>(rank)] = ending_of([&] {
+          connect({.rank = rank, .size = 2, .store = store, .token = kToken + static_cast<std::uint64_t>(rank)});
+        });
+      });
+    }
+  }
+  INFO(show(endings));
+  CHECK(endings[0].code == ErrorCode::mismatch);
+  CHECK(endings[1].code == ErrorCode::mismatch);
+}
+
+TEST_CASE("shm connect: a rank that does not come is named, and no key stays when all came", "[shm]") {
+  const auto store = make_memory_store();
+  const Ending alone = ending_of([&] { connect({.rank = 0, .size = 3, .store = store}, 200ms); });
+  CHECK(alone.code == ErrorCode::timeout);
+  CHECK(alone.text.find("ranks 1, 2") != std::string::npos);
+  const Ending late = ending_of([&] { connect({.rank = 1, .size = 3, .store = store}, 20s); });
+  INFO(late.text);
+  CHECK(late.code == ErrorCode::timeout);  // rank 0's, at once
+  CHECK(late.seconds < 5);
+  const auto other = make_memory_store();
+  const Ending follower = ending_of([&] { connect({.rank = 1, .size = 2, .store = other}, 200ms); });
+  CHECK(follower.code == ErrorCode::timeout);
+  CHECK(follower.rank == 0);
+
+  const auto good = make_memory_store();
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] { connect({.rank = rank, .size = 3, .store = good}); });
+  }
+  CHECK(good->num_keys() == 0);
+}
+
+TEST_CASE("shm connect: a limit on file sizes is a resource error for all, not a signal", "[shm]") {
+  const TempDir dir;
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const auto store = make_file_store(dir.path());
+      const rlimit limit{64 << 10, 64 << 10};
+      if (rank == 0) setrlimit(RLIMIT_FSIZE, &limit);
+      const Ending ending = ending_of([&] { connect({.rank = rank, .size = 2, .store = store}); });
+      expect(ending.code == ErrorCode::resource, ending.text);
+      expect(ending.text.find("ulimit -f") != std::string::npos, ending.text);
+    });
+  }
+  for (auto& rank : ranks) CHECK(rank.wait() == "");
+}
+
+TEST_CASE("shm connect: a full file system is a resource error, not a signal", "[shm]") {
+  const TempDir dir, mount_point;
+  RankProcess rank([&] {
+    const std::string ids = std::to_string(::geteuid()) + " " + std::to_string(::geteuid()) + " 1";
+    if (::unshare(CLONE_NEWNS) != 0) {
+      if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) throw std::runtime_error("skipped");
+      std::ofstream("/proc/self/uid_map") << ids;
+    }
+    ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+    if (::mount("tmpfs", mount_point.path().c_str(), "tmpfs", 0, "size=256k") != 0) throw std::runtime_error("skipped");
+    const Ending ending = ending_of([&] {
+      connect({.rank = 0,
+               .size = 2,
+               .store = make_memory_store(),
+               .places = {.use_memfd = false, .files = mount_point.path()}});
+    });
+    expect(ending.code == ErrorCode::resource, ending.text);
+    expect(leftovers(mount_point.path()).empty(), "the file is gone");
+  });
+  const std::string words = rank.wait();
+  if (words.find("skipped") != std::string::npos) {
+    WARN("no mount namespace here: nothing tested");
+  } else {
+    CHECK(words == "");
+  }
+}
+
+TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[shm]") {
+  const auto factory = shm_backend::make_factory();
+  CHECK(factory->name() == "shm");
+  CHECK_FALSE(factory->unavailable_reason().has_value());
+  ConnectRequest request = request_of(1, 2, make_memory_store());
+  CHECK(factory->describe(request).find("rings of 256 KiB") != std::string::npos);
+  const std::vector<PeerInfo> peers = {
+      {.rank = 0, .global_rank = 0, .pid = 1, .hostname = "far", .boot_id = "a", .network_namespace = "n"},
+      {.rank = 1, .global_rank = 1, .pid = 1, .hostname = "near", .boot_id = "b", .network_namespace = "n"}};
+  request.peers = peers;
+  request.same_host = false;
+  const Ending ending = ending_of([&] {
+    WaitContext wait(Deadline::after(1s));
+    factory->connect(request, wait);
+  });
+  CHECK(ending.code == ErrorCode::unavailable);
+  CHECK(ending.text.find("rank 0") != std::string::npos);
+  CHECK(ending.text.find("far") != std::string::npos);
+}
+
+TEST_CASE("shm segment: rings are powers of two, and all of them fit into a bounded piece of memory", "[shm]") {
+  std::size_t before = SIZE_MAX;
+  for (int size = 1; size <= 300; ++size) {
+    const std::size_t ring = Segment::ring_bytes_for(size);
+    REQUIRE((ring & (ring - 1)) == 0);
+    REQUIRE(ring >= 4096);
+    REQUIRE(ring <= before);
+    before = ring;
+    const auto pairs = static_cast<std::size_t>(size) * static_cast<std::size_t>(size - 1);
+    REQUIRE(Segment::bytes_for(size) <= (std::size_t{33} << 20) + pairs * (4096 + sizeof(shm_backend::RingIndices)));
+  }
+}

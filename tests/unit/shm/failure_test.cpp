@@ -1,0 +1,231 @@
+// What goes wrong while a group works: every wait ends, on time, with an error that says who.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+#include "unit/shm/shm_ranks.hpp"
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+using Data = std::vector<std::int32_t>;
+
+TEST_CASE("shm: a rank that does not send is a timeout that names it, on time; then all calls say so", "[shm]") {
+  const auto endings = run_ranks(2, [](int rank, ShmChannel& channel) {
+    Data data(10);
+    if (rank == 1) {  // is told that rank 0 gave up, and stays until then
+      const Ending ending = ending_of([&] { recv(channel, 0, 1, data); });
+      expect(ending.code == ErrorCode::aborted && ending.rank == 0, ending.text);
+      expect(ending.text.find("timed out") != std::string::npos, "why it was ended: " + ending.text);
+      expect(ending.seconds < 1.5, "at once");
+      return;
+    }
+    const Ending ending = ending_of([&] { wait_for(channel, channel.post_recv(1, 2, data), 300ms); });
+    expect(ending.code == ErrorCode::timeout, ending.text);
+    expect(ending.text.find("rank 1") != std::string::npos, ending.text);
+    expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+    const Ending later = ending_of([&] { send(channel, 1, 3, data); });
+    expect(later.code == ErrorCode::aborted && later.seconds < 0.1, later.text);
+    expect(later.text.find("timed out") != std::string::npos, "names the first cause: " + later.text);
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("shm: abort from another thread wakes the waiter, and the peers, with the first cause", "[shm]") {
+  const auto page = ControlPage::in_memory(1);
+  page->record(0).join(0);
+  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+    Data data(1);
+    const Ticket ticket = channel.post_recv((rank + 1) % 3, 1, data);
+    if (rank != 0) {
+      const Ending ending = ending_of([&] { wait_for(channel, ticket); });
+      expect(ending.code == ErrorCode::aborted && ending.rank == 0, ending.text);
+      expect(ending.text.find("rank 0") != std::string::npos && ending.text.find("says stop") != std::string::npos,
+             ending.text);
+      return;
+    }
+    std::chrono::steady_clock::time_point aborted_at;
+    std::thread other([&] {
+      const Deadline deadline = Deadline::after(10s);
+      while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired())
+        std::this_thread::yield();
+      aborted_at = std::chrono::steady_clock::now();
+      channel.abort(Error(ErrorCode::aborted, "the test says stop"));
+      channel.abort(Error(ErrorCode::internal, "a second cause, which must not win"));
+    });
+    WaitContext wait(Deadline::after(20s), page.get(), &page->record(0));
+    const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - aborted_at).count();
+    other.join();
+    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
+           ending.text);
+    expect(seconds < 1.0, fmt::format("{} s", seconds));
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("shm: a lost peer stays a lost peer on all ranks, and is named", "[shm]") {
+  const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
+    if (rank == 0) return channel.abort(Error(ErrorCode::peer_lost, "rank 2 fell over", "g", 2));
+    Data data(1);
+    const Ending ending = ending_of([&] { recv(channel, 3 - rank, 1, data); });
+    expect(ending.code == ErrorCode::peer_lost && ending.rank == 2, ending.text);
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("shm: the job's abort cause ends a wait and is what it throws", "[shm]") {
+  const auto page = ControlPage::in_memory(2);
+  page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
+  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+    Data data(1);
+    WaitContext wait(Deadline::after(20s), page.get());
+    const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
+    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
+           ending.text);
+    expect(ending.seconds < 1.0, "promptly");
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("shm: whoever waits for a rank that has left is told at once", "[shm]") {
+  for (const bool sending : {false, true}) {
+    const auto endings = run_ranks(3, [sending](int rank, ShmChannel& channel) {
+      if (rank == 1) return;
+      Data data(100'000);
+      if (rank == 2) {  // from anybody: rank 0 tells the reason, when both have gone
+        const Ending ending = ending_of([&] { recv(channel, kAnyPeer, 1, data); });
+        expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
+        return;
+      }
+      const Ending ending = ending_of([&] {
+        if (sending) {
+          send(channel, 1, 1, data);
+        } else {
+          recv(channel, 1, 1, data);
+        }
+      });
+      expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
+      expect(ending.seconds < 1.0, "promptly");
+    });
+    INFO(show(endings));
+    REQUIRE(all_well(endings));
+  }
+}
+
+TEST_CASE("shm: a message that is not the next receive's is a mismatch at once, though its sender has left", "[shm]") {
+  constexpr std::uint64_t kStream = 7ULL << 32;
+  for (const std::size_t count : {std::size_t{10}, std::size_t{11}, std::size_t{50'000}}) {
+    for (const bool receive_first : {false, true}) {
+      const auto store = make_memory_store();
+      const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+        Data data(rank == 0 ? count : 10, rank), nothing;
+        const std::uint64_t slot = kStream | static_cast<std::uint64_t>(rank);
+        if (rank == 0) {
+          if (receive_first) store->wait_for("posted", 20s);
+          const Ticket ticket = channel.post_send(1, slot, data);
+          store->set("sent", "yes");
+          // A small one has been sent, and this rank leaves; of a large one it learns what became of it.
+          const Ending ending = ending_of([&] { wait_for(channel, ticket); });
+          expect(ending.code == (count > 1000 ? std::optional(ErrorCode::aborted) : std::nullopt), ending.text);
+          return;
+        }
+        const Ending ending = ending_of([&] {
+          if (!receive_first) store->wait_for("sent", 20s);
+          const Ticket ticket = channel.post_recv(receive_first ? 0 : kAnyPeer, slot, data);
+          store->set("posted", "yes");
+          wait_for(channel, ticket);
+        });
+        expect(ending.code == ErrorCode::mismatch && ending.seconds < 5, ending.text);
+        expect(ending.text.find("rank 0") != std::string::npos, ending.text);
+        expect(data == Data(10, 1), "nothing was written");
+      });
+      INFO(show(endings));
+      REQUIRE(all_well(endings));
+    }
+  }
+}
+
+TEST_CASE("shm: a process that was forked off is no member, and ends without a word to the others", "[shm]") {
+  const TempDir dir;
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto channel = connect({.rank = rank, .size = 2, .store = make_file_store(dir.path())});
+      Data data = {rank};
+      const pid_t child = fork();
+      if (child == 0) {
+        const Ending ending = ending_of([&] { channel->post_send(1 - rank, 1, data); });
+        channel->abort(Error(ErrorCode::aborted, "a child's"));
+        channel.reset();
+        std::_Exit(ending.code == ErrorCode::not_initialized ? 0 : 1);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      expect(status == 0, "the child was refused");
+      const Ticket ticket = channel->post_send(1 - rank, 2, data);
+      Data in(1, -1);
+      recv(*channel, 1 - rank, 2, in);
+      wait_for(*channel, ticket);
+      expect(in[0] == 1 - rank, "content");
+    });
+  }
+  for (auto& rank : ranks) CHECK(rank.wait() == "");
+}
+
+TEST_CASE("shm: killed processes leave nothing behind, and waits for them end as the WaitContext says", "[shm]") {
+  const auto before = leftovers();
+  const TempDir dir;
+  const auto store = make_file_store(dir.path());
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const auto own_store = make_file_store(dir.path());
+      const auto channel = connect({.rank = rank, .size = 3, .store = make_prefix_store(own_store, "connect")});
+      Data out(50'000, rank), in(50'000);
+      const Ending ending = ending_of([&] {
+        for (std::uint64_t round = 0;; ++round) {
+          const Ticket ticket = channel->post_send((rank + 1) % 3, round, out);
+          wait_for(*channel, channel->post_recv((rank + 2) % 3, round, in), 2s);
+          wait_for(*channel, ticket, 2s);
+          if (round == 10) own_store->set(fmt::format("looping/{}", rank), "yes");
+        }
+      });
+      expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::aborted, ending.text);
+    });
+  }
+  for (int rank = 0; rank < 3; ++rank) store->wait_for(fmt::format("looping/{}", rank), 20s);
+  ranks[0].kill();  // it made the memory
+  CHECK(leftovers() == before);
+  CHECK(ranks[0].wait() == "signal 9");
+  CHECK(ranks[1].wait() == "");
+  CHECK(ranks[2].wait() == "");
+  CHECK(leftovers() == before);
+}
+
+TEST_CASE("shm: a collective is refused, as it has none of its own", "[shm]") {
+  const auto endings = run_ranks(1, [](int, ShmChannel& channel) {
+    expect(channel.native_entries().empty(), "none");
+    WaitContext wait(Deadline::after(1s));
+    Request request;
+    request.collective = Collective::barrier;
+    const Ending ending = ending_of([&] { channel.native(request, wait); });
+    expect(ending.code == ErrorCode::internal, ending.text);
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
