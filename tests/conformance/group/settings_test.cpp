@@ -173,7 +173,7 @@ TEST_CASE("settings: a wrong plan from a file is refused in the verifier's words
     std::vector<int> data(10, 1);
     const col::Error error = error_of([&] { group.allreduce(data); });
     expect(error.code() == ErrorCode::invalid_argument, error.what());
-    expect(contains(error.message(), "the plan is wrong: " + problem), error.what());
+    expect(contains(error.message(), "the plan is wrong") && contains(error.message(), problem), error.what());
     expect(data == std::vector<int>(10, 1));
     group.barrier();
   });

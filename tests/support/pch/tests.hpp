@@ -9,6 +9,4 @@
 
 #include <fmt/format.h>
 
-#include <col/col.hpp>
-
 #include "support/catch.hpp"

@@ -53,7 +53,7 @@ class Producer {
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);
     std::memcpy(ring_ + offset, &header, sizeof header);
-    if (header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
+    if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
     tail_ += frame_bytes(header.payload_bytes);
     // Pairs with Consumer::available(): whoever sees the new tail sees the frame. seq_cst, as the consumer's doorbell
     // is read next (doorbell.hpp).
