@@ -18,7 +18,11 @@ int agree(col::Group& world, const Problem& mine) {
   world.allreduce(vote, {.op = col::ReduceOp::min});
   if (vote[0] == kNobody) return 0;
   if (vote[0] == my_vote) print_problem(mine.message);
-  world.barrier();  // a launcher may end the others as soon as one exits: not before the message is out
+  try {
+    world.barrier();  // a launcher may end the others as soon as one exits: not before the message is out
+  } catch (const col::Error&) {
+    // It has ended them already, as a quicker rank has exited: all have entered the barrier, so the message is out.
+  }
   return static_cast<int>(vote[0] % kCodes);
 }
 
