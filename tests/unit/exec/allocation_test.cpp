@@ -27,6 +27,14 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
   return counted(size);
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(size);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
