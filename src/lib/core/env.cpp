@@ -15,9 +15,10 @@ namespace col::core::env {
 namespace {
 
 constexpr std::array kTable = {
-    Variable{"COL_RANK", "integer, 0 to COL_WORLD_SIZE - 1", "a world of one", "This process's number in the job.",
-             true},
-    Variable{"COL_WORLD_SIZE", "integer >= 1", "a world of one", "How many processes (ranks) the job has.", true},
+    Variable{"COL_RANK", "integer, 0 to COL_WORLD_SIZE - 1", "another launcher's word, else a world of one",
+             "This process's number in the job.", true},
+    Variable{"COL_WORLD_SIZE", "integer >= 1", "another launcher's word, else a world of one",
+             "How many processes (ranks) the job has.", true},
     Variable{"COL_LOCAL_RANK", "integer, 0 to COL_LOCAL_WORLD_SIZE - 1", "COL_RANK",
              "This process's number among those on its host: which GPU and which cores it takes.", true},
     Variable{"COL_LOCAL_WORLD_SIZE", "integer >= 1", "COL_WORLD_SIZE", "How many ranks run on this host.", true},
@@ -27,7 +28,7 @@ constexpr std::array kTable = {
              "The job's name, equal on all ranks and different for every job: ranks of another job are refused.", true},
     Variable{"COL_RESTART_COUNT", "integer >= 0", "0",
              "How often the job has been restarted. Keys in the store from before a restart are never seen.", true},
-    Variable{"COL_STORE", "URL: file:///directory", "none (enough for a world of one)",
+    Variable{"COL_STORE", "URL: file:///directory", "a directory of the job's own, when all ranks share a host",
              "Where the ranks find one another. The directory must be reachable for all of them.", true},
     Variable{"COL_CONTROL", "path", "a rank that dies is noticed later",
              "The host's control page: why the job was aborted, and what each local rank is doing.", true},
@@ -56,10 +57,11 @@ constexpr std::array kTable = {
     Variable{"COL_PROGRESS", "calls | thread", "calls",
              "When asynchronous operations move on: inside calls on their group, or in a thread of their own too.",
              false},
-    Variable{
-        "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N", "none",
-        "For drills: what happens to one rank at one step of one collective, for example `kill:rank=2,op=17,step=3`.",
-        false},
+    Variable{"COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
+             "For drills: what happens to one rank at one step of one collective, for example "
+             "`kill:rank=2,op=17,step=3`; or the number at which groups begin to count their collectives, "
+             "`start:op=4294967290` on all ranks.",
+             false},
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
              "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
     Variable{"COL_GROUP_NAME", "text", "no group is adopted",
@@ -73,12 +75,60 @@ constexpr std::array kTable = {
     Variable{"COL_GROUP_BACKEND", "automatic | shm | gloo | nccl", "automatic", "The backend of that group.", false},
 };
 
+// What other launchers set for each process, and TMPDIR. group/adopt/launchers.cpp says which of them make a whole.
+constexpr std::array kLauncherVariables = {
+    LauncherVariable{"RANK", "torchrun", "As `COL_RANK`. Believed only together with the next two."},
+    LauncherVariable{"WORLD_SIZE", "torchrun", "As `COL_WORLD_SIZE`. Also that of a Kubernetes Indexed Job."},
+    LauncherVariable{"LOCAL_RANK", "torchrun",
+                     "As `COL_LOCAL_RANK`. Operators that set the first two for a pod do not set this one."},
+    LauncherVariable{"LOCAL_WORLD_SIZE", "torchrun", "As `COL_LOCAL_WORLD_SIZE`."},
+    LauncherVariable{"GROUP_RANK", "torchrun", "As `COL_NODE_RANK`."},
+    LauncherVariable{"GROUP_WORLD_SIZE", "torchrun", "As `COL_NNODES`."},
+    LauncherVariable{"MASTER_ADDR", "torchrun", "With the next two it names the job. libcol never connects there."},
+    LauncherVariable{"MASTER_PORT", "torchrun", "See MASTER_ADDR. libcol never uses the port."},
+    LauncherVariable{"TORCHELASTIC_RUN_ID", "torchrun", "See MASTER_ADDR."},
+    LauncherVariable{"TORCHELASTIC_RESTART_COUNT", "torchrun", "As `COL_RESTART_COUNT`."},
+    LauncherVariable{"SLURM_PROCID", "Slurm",
+                     "The rank in the step of `srun`. Believed only together with SLURM_STEP_ID and "
+                     "SLURM_STEP_NUM_TASKS, and never in a rank of an mpirun that runs inside of the step."},
+    LauncherVariable{"SLURM_STEP_ID", "Slurm", "With SLURM_JOB_ID it names the job."},
+    LauncherVariable{"SLURM_STEP_NUM_TASKS", "Slurm", "The number of ranks."},
+    LauncherVariable{"SLURM_JOB_ID", "Slurm", "See SLURM_STEP_ID."},
+    LauncherVariable{"SLURM_LOCALID", "Slurm", "The rank among those on this host."},
+    LauncherVariable{"SLURM_NODEID", "Slurm", "The number of this host in the step."},
+    LauncherVariable{"SLURM_STEP_NUM_NODES", "Slurm", "The number of hosts."},
+    LauncherVariable{"SLURM_STEP_TASKS_PER_NODE", "Slurm", "How many ranks each host has: `2(x3),1`."},
+    LauncherVariable{"SLURM_RESTART_COUNT", "Slurm", "As `COL_RESTART_COUNT`."},
+    LauncherVariable{"OMPI_COMM_WORLD_RANK", "Open MPI", "The rank. Believed only together with the next three."},
+    LauncherVariable{"OMPI_COMM_WORLD_SIZE", "Open MPI", "The number of ranks."},
+    LauncherVariable{"OMPI_COMM_WORLD_LOCAL_RANK", "Open MPI", "The rank among those on this host."},
+    LauncherVariable{"OMPI_COMM_WORLD_LOCAL_SIZE", "Open MPI", "The number of ranks on this host."},
+    LauncherVariable{"PMIX_NAMESPACE", "Open MPI", "It names the job."},
+    LauncherVariable{"PMIX_SERVER_TMPDIR", "Open MPI", "The launcher's own directory, which names the job as well."},
+    LauncherVariable{"PMIX_HOSTNAME", "Open MPI", "Which host this is."},
+    LauncherVariable{"PMIX_RANK", "PMIx", "Not enough by itself: nothing says how many ranks there are."},
+    LauncherVariable{"PMI_RANK", "MPICH",
+                     "The rank. Believed only together with PMI_SIZE and PMI_FD (or `COL_STORE`)."},
+    LauncherVariable{"PMI_SIZE", "MPICH", "The number of ranks."},
+    LauncherVariable{"PMI_FD", "MPICH",
+                     "The open socket to the launcher. libcol asks there for the job's name, once, and closes the "
+                     "conversation: MPI cannot be initialised in the same process afterwards."},
+    LauncherVariable{"MPI_LOCALRANKID", "MPICH", "The rank among those on this host."},
+    LauncherVariable{"MPI_LOCALNRANKS", "MPICH", "The number of ranks on this host."},
+    LauncherVariable{"JOB_COMPLETION_INDEX", "Kubernetes",
+                     "The rank in an Indexed Job. Believed only together with `COL_WORLD_SIZE` or WORLD_SIZE; more "
+                     "than one rank needs `COL_STORE`."},
+    LauncherVariable{"TMPDIR", "any",
+                     "The ranks of such a job meet in a directory of theirs in `$TMPDIR/col-<user id>`, else in "
+                     "`/tmp/col-<user id>`. The last rank removes it."},
+};
+
 struct ForeignVariable {
   std::string_view names;
   std::string_view meaning;
 };
 
-// What colrun itself reads; libcol does not.
+// What colrun itself reads.
 constexpr std::array kLauncherTable = {
     ForeignVariable{"`TMPDIR`", "colrun makes the job's directory there, else in `/tmp`, and removes it at the end."},
 };
@@ -130,20 +180,32 @@ std::string markdown() {
   std::string page =
       "# Environment variables\n"
       "\n"
-      "libcol reads the variables of the first table and no others. An empty value counts as unset. A value that\n"
+      "libcol reads the variables of the first two tables and no others. An empty value counts as unset. A value that\n"
       "is not valid is an error of code `invalid_argument` that names the variable, what it holds and what it may\n"
       "hold, with two exceptions. `COL_LOG` and `COL_LOG_FILE` only warn: a log must not end a job.\n"
       "`COL_SOCKET_IFNAME` is looked at only when the ranks are on several hosts; one that names no interface that\n"
       "is up is `unavailable`.\n"
       "\n"
       "`colrun` sets those marked *colrun* for every rank, and overwrites what was there. A program that is started\n"
-      "in another way may set them itself; without any, `col::init()` makes a world of one.\n"
+      "in another way may set them itself. Without `COL_RANK`, the variables of other launchers are looked at.\n"
       "\n"
       "| variable | values | when unset | meaning | set by |\n"
       "|---|---|---|---|---|\n";
   for (const Variable& variable : kTable) {
     page += fmt::format("| `{}` | {} | {} | {} | {} |\n", variable.name, cell(variable.values), cell(variable.fallback),
                         cell(variable.meaning), variable.set_by_colrun ? "colrun" : "you");
+  }
+  page +=
+      "\n"
+      "## Read when another launcher has started the program\n"
+      "\n"
+      "When `COL_RANK` is not set, `col::init()` believes the first complete set of these, in this order, and is a\n"
+      "world of one when there is none. A set that lacks a part is skipped.\n"
+      "\n"
+      "| variable | launcher | meaning |\n"
+      "|---|---|---|\n";
+  for (const LauncherVariable& variable : kLauncherVariables) {
+    page += fmt::format("| `{}` | {} | {} |\n", variable.name, variable.launcher, cell(variable.meaning));
   }
   page +=
       "\n"
@@ -169,9 +231,14 @@ std::string markdown() {
   return page;
 }
 
+std::span<const LauncherVariable> launcher_table() noexcept {
+  return kLauncherVariables;
+}
+
 std::optional<std::string> get(std::string_view name) {
-  const auto known = [&](const Variable& variable) { return variable.name == name; };
-  if (std::none_of(kTable.begin(), kTable.end(), known)) {
+  const auto named = [&](const auto& variable) { return variable.name == name; };
+  if (std::none_of(kTable.begin(), kTable.end(), named) &&
+      std::none_of(kLauncherVariables.begin(), kLauncherVariables.end(), named)) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} is read but not in the table of env.cpp; please report this as a bug in col", name));
   }
@@ -180,16 +247,20 @@ std::optional<std::string> get(std::string_view name) {
   return value;
 }
 
-std::optional<std::int64_t> get_int(std::string_view name, std::int64_t least, std::int64_t most) {
-  const auto text = get(name);
-  if (!text) return std::nullopt;
+std::int64_t parse_int(std::string_view name, std::string_view text, std::int64_t least, std::int64_t most) {
   std::int64_t value = 0;
-  const char* const end = text->data() + text->size();
-  const auto [parsed_end, error] = std::from_chars(text->data(), end, value);
+  const char* const end = text.data() + text.size();
+  const auto [parsed_end, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc() && parsed_end == end && least <= value && value <= most) return value;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("{}='{}' is not a whole number from {} to {}; correct it, or unset it", name, *text, least, most));
+      fmt::format("{}='{}' is not a whole number from {} to {}; correct it, or unset it", name, text, least, most));
+}
+
+std::optional<std::int64_t> get_int(std::string_view name, std::int64_t least, std::int64_t most) {
+  const auto text = get(name);
+  if (!text) return std::nullopt;
+  return parse_int(name, *text, least, most);
 }
 
 std::optional<Duration> get_duration(std::string_view name) {

@@ -1,4 +1,5 @@
-// Every COL_* variable that the library reads, in one table, and the only getenv in it.
+// Every variable that the library reads, in two tables (its own, and those of other launchers), and the only getenv in
+// it.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,24 @@ struct Variable {
 // In the order of docs/environment.md.
 std::span<const Variable> table() noexcept;
 
+// One that another launcher sets for each process, or that its users may set.
+struct LauncherVariable {
+  std::string_view name;
+  std::string_view launcher;
+  std::string_view meaning;
+};
+std::span<const LauncherVariable> launcher_table() noexcept;
+
 // The text of docs/environment.md. A test keeps the file equal to it.
 std::string markdown();
 
-// The value; nothing when unset or empty. Requires: `name` is in the table (an Error of code internal otherwise).
+// The value; nothing when unset or empty. Requires: `name` is in a table (an Error of code internal otherwise).
 std::optional<std::string> get(std::string_view name);
 // The same as a whole number in [least, most]; anything else is invalid_argument naming the variable, its value and the
 // range.
 std::optional<std::int64_t> get_int(std::string_view name, std::int64_t least, std::int64_t most);
+// What get_int makes of a value that was read before.
+std::int64_t parse_int(std::string_view name, std::string_view text, std::int64_t least, std::int64_t most);
 // "30s", "500ms", "5m", "2h", or plain seconds ("30", "0.5"); must be above zero. invalid_argument otherwise.
 std::optional<Duration> get_duration(std::string_view name);
 

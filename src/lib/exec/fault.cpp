@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include <charconv>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,14 +17,15 @@ namespace {
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("COL_FAULT={}: {}; the form is kill|stop|exit|delay:rank=R[,op=N][,step=N][,group=NAME]"
-                          "[,ms=N][,code=N], for example kill:rank=2,op=17,step=3",
+                          "[,ms=N][,code=N], for example kill:rank=2,op=17,step=3, or start:op=N[,group=NAME]",
                           text, why));
 }
 
-std::int64_t number(std::string_view text, std::string_view key, std::string_view value) {
+std::int64_t number(std::string_view text, std::string_view key, std::string_view value,
+                    std::int64_t most = 1'000'000'000) {
   std::int64_t result = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (error != std::errc() || end != value.data() + value.size() || result < 0 || result > 1'000'000'000)
+  if (error != std::errc() || end != value.data() + value.size() || result < 0 || result > most)
     refuse(text, fmt::format("{} must be a whole number, not '{}'", key, value));
   return result;
 }
@@ -33,6 +35,7 @@ Fault::Kind kind_of(std::string_view text, std::string_view name) {
   if (name == "stop") return Fault::Kind::stop;
   if (name == "exit") return Fault::Kind::exit;
   if (name == "delay") return Fault::Kind::delay;
+  if (name == "start") return Fault::Kind::start;
   refuse(text, fmt::format("there is no fault '{}'", name));
 }
 
@@ -42,7 +45,7 @@ Fault Fault::parse(std::string_view text) {
   const std::size_t colon = text.find(':');
   Fault fault;
   fault.kind = kind_of(text, text.substr(0, colon));
-  bool has_rank = false;
+  bool aimed = false;
   std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
@@ -54,9 +57,15 @@ Fault Fault::parse(std::string_view text) {
     const std::string_view value = item.substr(equals + 1);
     if (key == "group") {
       fault.group = value;
+    } else if (key == "op" && fault.kind == Kind::start) {
+      fault.op = static_cast<std::uint64_t>(number(text, key, value, std::numeric_limits<std::int64_t>::max()));
+      if (fault.op == 0) refuse(text, "collectives are counted from 1");
+      aimed = true;
+    } else if (fault.kind == Kind::start) {
+      refuse(text, fmt::format("'{}' means nothing here", key));
     } else if (key == "rank") {
       fault.rank = static_cast<int>(number(text, key, value));
-      has_rank = true;
+      aimed = true;
     } else if (key == "op") {
       fault.op = static_cast<std::uint64_t>(number(text, key, value));
     } else if (key == "step") {
@@ -69,13 +78,14 @@ Fault Fault::parse(std::string_view text) {
       refuse(text, fmt::format("'{}' means nothing here", key));
     }
   }
-  if (!has_rank) refuse(text, "it does not say which rank");
+  if (!aimed) refuse(text, fault.kind == Kind::start ? "it does not say op=N" : "it does not say which rank");
   if (fault.kind == Kind::delay && fault.delay == Duration::zero()) refuse(text, "a delay needs ms=N");
   return fault;
 }
 
 const Fault* FaultHook::meant(const std::optional<Fault>& fault, int rank, std::string_view group) noexcept {
-  const bool ours = fault && fault->rank == rank && (fault->group.empty() || fault->group == group);
+  const bool everybody = fault && fault->kind == Fault::Kind::start;
+  const bool ours = fault && (everybody || fault->rank == rank) && (fault->group.empty() || fault->group == group);
   return ours ? &*fault : nullptr;
 }
 
@@ -92,6 +102,8 @@ void FaultHook::strike(const Fault& fault) {
     case Fault::Kind::delay:
       std::this_thread::sleep_for(fault.delay);
       break;
+    case Fault::Kind::start:
+      break;  // has had its effect when the group was made
   }
 }
 

@@ -10,19 +10,19 @@
 
 namespace col::exec {
 
-// What is to happen to one rank, once.
+// What is to happen to one rank, once; or, for `start`, to all.
 struct Fault {
-  enum class Kind { kill, stop, exit, delay };
+  enum class Kind { kill, stop, exit, delay, start };
   Kind kind = Kind::kill;
   int rank = 0;            // the job's
-  std::uint64_t op = 1;    // the how-manieth collective of the group, from 1
+  std::uint64_t op = 1;    // the how-manieth collective of the group, from 1; Kind::start: the number of the first one
   int step = 0;            // the how-manieth step of its plan on that rank, from 0
   std::string group = {};  // empty: any
   Duration delay = {};     // of Kind::delay
   int exit_code = 1;       // of Kind::exit
 
-  // "kill:rank=2,op=17,step=3", "delay:rank=1,ms=200", "exit:rank=0,code=7", each with group=NAME if wanted. Throws
-  // invalid_argument that says what is wrong and what the form is.
+  // "kill:rank=2,op=17,step=3", "delay:rank=1,ms=200", "exit:rank=0,code=7", "start:op=4294967290", each with
+  // group=NAME if wanted. Throws invalid_argument that says what is wrong and what the form is.
   static Fault parse(std::string_view text);
 };
 
@@ -31,6 +31,11 @@ class FaultHook {
  public:
   // Null when `fault` is not meant for this rank and group.
   static const Fault* meant(const std::optional<Fault>& fault, int rank, std::string_view group) noexcept;
+
+  // How many collectives a group counts before its first one: none, unless it is to start higher.
+  static std::uint64_t counted_before(const Fault* fault) noexcept {
+    return fault != nullptr && fault->kind == Fault::Kind::start ? fault->op - 1 : 0;
+  }
 
   // Called before step number `step` of collective number `op`.
   static void pass(const Fault* fault, std::uint64_t op, int step) {

@@ -31,16 +31,14 @@ group::Leg leg_of(const Message& message) {
 
 std::vector<group::Leg> legs_of(std::span<const Message> messages) {
   std::vector<group::Leg> legs;
-  for (const Message& message : messages) {
-    if (message.peer < 0) throw Error(ErrorCode::invalid_argument, "a message of a batch names no rank as its peer");
-    legs.push_back(leg_of(message));
-  }
+  for (const Message& message : messages) legs.push_back(leg_of(message));
   return legs;
 }
 
 group::Leg leg_from_any(TensorView data, int tag) {
   group::Leg leg = leg_of(Message::recv(data, 0, tag));
   leg.peer = kAnyPeer;
+  leg.from_any = true;
   return leg;
 }
 
@@ -233,6 +231,9 @@ Work Group::ibatch(std::span<const Message> messages, const Options& options) {
 
 std::string Group::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) const {
   return state().explain(collective, bytes, dtype, options);
+}
+std::vector<std::string> Group::algorithms(Collective collective) const {
+  return state().algorithm_names(collective);
 }
 void Group::record_trace(bool on) {
   state().record_trace(on);

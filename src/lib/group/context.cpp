@@ -10,6 +10,7 @@
 
 #include "core/env.hpp"
 #include "core/log.hpp"
+#include "group/adopt/local_job.hpp"
 #include "group/error_file.hpp"
 #include "group/join.hpp"
 #include "group/member.hpp"
@@ -121,9 +122,10 @@ Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopte
     auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
-  } catch (const Error& error) {
+  } catch (const Error& cause) {
+    const Error error = group::adopt::with_place(cause, spec_);
     group::write_error_file(error_file_, error);
-    throw;
+    throw error;
   }
 }
 
@@ -209,7 +211,9 @@ void Context::Impl::finalize() {
   }
   for (const auto& state : states) state->destroy();
   // A forked child's end is not the rank's.
-  if (RankRecord* own = record(); own != nullptr && !is_forked_child()) own->finish();
+  if (is_forked_child()) return;
+  if (RankRecord* own = record()) own->finish();
+  group::adopt::leave_local_job(spec_);
 }
 
 // ---- Context

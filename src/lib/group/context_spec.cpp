@@ -1,5 +1,6 @@
-// Where a process stands in its job, from COL_* (docs/environment.md).
+// Where a process stands in its job, from COL_* or what another launcher says (docs/environment.md).
 #include <climits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -7,6 +8,9 @@
 
 #include "core/env.hpp"
 #include "core/hash.hpp"
+#include "core/log.hpp"
+#include "group/adopt/launchers.hpp"
+#include "group/adopt/local_job.hpp"
 #include "group/host.hpp"
 
 namespace col {
@@ -27,7 +31,8 @@ void require_together(std::string_view present, std::string_view absent) {
 }
 
 // Without colrun nobody made a control page: the first local rank does, beside the keys of a file store that all share.
-std::string control_path(const ContextSpec& spec, std::string_view store_url) {
+// `node` is the launcher's name for this host, as it may take one host for several.
+std::string control_path(const ContextSpec& spec, std::string_view store_url, std::string_view node) {
   constexpr std::string_view kScheme = "file://";
   if (!store_url.starts_with(kScheme)) return {};
   const auto id = core::Hash()
@@ -35,21 +40,51 @@ std::string control_path(const ContextSpec& spec, std::string_view store_url) {
                       .add(spec.restart_count)
                       .add(group::this_host().boot_id)
                       .add(group::this_host().pid_namespace)
+                      .add(node)
                       .value();
   return fmt::format("{}/.control.{:016x}", store_url.substr(kScheme.size()), id);
 }
 
-void attach_control(ContextSpec& spec, std::string_view store_url) {
+// Where nobody said which ranks share this host, one record for each rank of the job fits every case.
+void count_all_as_local(ContextSpec& spec) {
+  spec.local_rank = spec.rank;
+  spec.local_world_size = spec.world_size;
+}
+
+// `place` is null when COL_* were believed.
+void attach_control(ContextSpec& spec, std::string_view store_url, const group::adopt::Place* place) {
   if (const auto path = env::get("COL_CONTROL")) {
     spec.control = ControlPage::open(*path, spec.job_id);
     return;
   }
-  const std::string path = control_path(spec, store_url);
+  const std::string path = control_path(spec, store_url, place == nullptr ? "" : place->node);
   if (path.empty()) return;
-  // Nobody said which ranks share this node: one record for each rank of the job fits every case.
-  spec.local_rank = spec.rank;
-  spec.local_world_size = spec.world_size;
-  spec.control = ControlPage::open_or_create(path, spec.world_size, spec.job_id);
+  if (place == nullptr) count_all_as_local(spec);
+  spec.control = ControlPage::open_or_create(path, spec.local_world_size, spec.job_id);
+}
+
+ContextSpec adopt(ContextSpec spec, const group::adopt::Place& place) {
+  spec.launcher = place.launcher;
+  spec.rank = place.rank;
+  spec.world_size = place.world_size;
+  spec.local_rank = place.local_rank;
+  spec.local_world_size = place.local_world_size;
+  if (spec.local_world_size == 0) count_all_as_local(spec);
+  spec.restart_count = place.restart_count;
+  if (const auto url = env::get("COL_STORE")) {
+    spec.job_id = env::get("COL_JOB_ID").value_or(group::adopt::job_name(place));
+    spec.store = open_store(*url);
+    if (spec.world_size > 1) attach_control(spec, *url, &place);
+  } else if (spec.world_size > 1) {
+    group::adopt::join_local_job(place, spec);
+  }
+  return spec;
+}
+
+ContextSpec adopt_if_told(ContextSpec spec) {
+  if (const auto place = group::adopt::find_place(env::get)) return adopt(std::move(spec), *place);
+  if (const std::string why = group::adopt::why_alone(env::get); !why.empty()) core::log::warn("{}", why);
+  return spec;
 }
 
 }  // namespace
@@ -59,13 +94,15 @@ ContextSpec ContextSpec::from_environment() {
   spec.timeout = env::get_duration("COL_TIMEOUT").value_or(Duration::zero());
   const auto rank = env::get_int("COL_RANK", 0, kMaxRanks);
   const auto world = env::get_int("COL_WORLD_SIZE", 1, kMaxRanks);
-  if (!rank && !world) return spec;
+  // The pods of an Indexed Job are given their number, but have to be told by hand how many there are.
+  if (!rank && (!world || env::get("JOB_COMPLETION_INDEX"))) return adopt_if_told(std::move(spec));
   if (!rank) require_together("COL_WORLD_SIZE", "COL_RANK");
   if (!world) require_together("COL_RANK", "COL_WORLD_SIZE");
   if (*rank >= *world)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("COL_RANK={} is not below COL_WORLD_SIZE={}; ranks count from 0 to {}", *rank, *world, *world - 1));
+  spec.launcher = "colrun";
   spec.rank = static_cast<int>(*rank);
   spec.world_size = static_cast<int>(*world);
   spec.local_world_size = get_int("COL_LOCAL_WORLD_SIZE", 1, kMaxRanks, spec.world_size);
@@ -80,7 +117,7 @@ ContextSpec ContextSpec::from_environment() {
                     "or start the program with colrun",
                     spec.world_size));
   if (url) spec.store = open_store(*url);
-  if (spec.world_size > 1) attach_control(spec, *url);
+  if (spec.world_size > 1) attach_control(spec, *url, nullptr);
   return spec;
 }
 

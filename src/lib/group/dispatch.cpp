@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/reduce.hpp"
 #include "group/collective_kind.hpp"
@@ -239,7 +240,8 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
   if (const NativeEntry* entry = native(c.key.collective, spec.name)) return why_not_native(*entry, c, by_name);
   const Algorithm* algorithm = find_algorithm(c.key.collective, spec.name);
   if (algorithm == nullptr)
-    return fmt::format("there is no such algorithm on backend {}; choose from {}", backend_, names(c.key.collective));
+    return fmt::format("there is no such algorithm on backend {}; choose from '{}'", backend_,
+                       fmt::join(names(c.key.collective), "', '"));
   if (spec.radix != 0 && algorithm->parameters.find("radix") == std::string_view::npos)
     return fmt::format("{} has no parameter 'radix'", spec.name);
   if (spec.segment_bytes != 0 && algorithm->parameters.find("segment") == std::string_view::npos)
@@ -311,14 +313,13 @@ const PlanFile& Dispatcher::file(const std::string& path) const {
   return known != files_.end() ? known->second : files_.emplace(path, PlanFile::load(path)).first->second;
 }
 
-std::string Dispatcher::names(Collective collective) const {
-  std::string all;
-  const auto add = [&all](std::string_view name) { all += fmt::format("{}'{}'", all.empty() ? "" : ", ", name); };
+std::vector<std::string> Dispatcher::names(Collective collective) const {
+  std::vector<std::string> all;
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective) add(algorithm.name);
+    if (algorithm.collective == collective) all.emplace_back(algorithm.name);
   }
   for (const NativeEntry& entry : natives_) {
-    if (entry.collective == collective) add(entry.name);
+    if (entry.collective == collective) all.emplace_back(entry.name);
   }
   return all;
 }

@@ -51,6 +51,9 @@ class Dispatcher {
   // The decision in a sentence, for Group::explain().
   std::string explain(const Request& request, const CallWishes& wishes);
 
+  // What CallWishes::algorithm may name: the built-in ones, then the backend's own.
+  std::vector<std::string> names(Collective collective) const;
+
  private:
   // What a decision depends on.
   struct Key {
@@ -77,7 +80,6 @@ class Dispatcher {
   std::optional<std::string> why_not_file(const AlgorithmSpec& spec, const Case& c) const;
   const NativeEntry* native(Collective collective, std::string_view name) const;
   const PlanFile& file(const std::string& path) const;
-  std::string names(Collective collective) const;
 
   Shape shape_;
   std::vector<int> nodes_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
 
@@ -29,8 +30,31 @@ Work Group::State::start_messages(std::string_view name, std::vector<group::Leg>
 
 void Group::State::check_leg(const group::Leg& leg) const {
   const group::Shape shape{name(), rank(), size()};
-  if (leg.peer != kAnyPeer) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape);
+  if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape);
   group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape);
+}
+
+// What is received into may be no part of another buffer of the same call.
+void Group::State::check_apart(const std::vector<group::Leg>& legs) const {
+  if (legs.size() < 2) return;
+  std::vector<const group::Leg*> by_address;
+  for (const group::Leg& leg : legs) {
+    if (!leg.view.empty()) by_address.push_back(&leg);
+  }
+  const auto begin = [](const group::Leg* leg) { return static_cast<const std::byte*>(leg->view.data); };
+  std::sort(by_address.begin(), by_address.end(),
+            [&](const group::Leg* a, const group::Leg* b) { return std::less<>{}(begin(a), begin(b)); });
+  const std::byte* end = nullptr;           // of those so far
+  const std::byte* end_received = nullptr;  // of those so far that are received into
+  for (const group::Leg* leg : by_address) {
+    if (std::less<>{}(begin(leg), leg->sending ? end_received : end))
+      throw Error(ErrorCode::invalid_argument,
+                  "a buffer to receive into overlaps another buffer of the same call; use separate buffers", name(),
+                  rank());
+    const std::byte* const own_end = begin(leg) + leg->view.bytes();
+    end = std::max(end, own_end, std::less<>{});
+    if (!leg->sending) end_received = std::max(end_received, own_end, std::less<>{});
+  }
 }
 
 // Blocks for ever who waits for a message to oneself that nobody has sent. Looked at before anything is posted, so that
@@ -60,6 +84,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
                                                       const Options& options, bool blocking) {
   check_name(options.group);
   for (const group::Leg& leg : legs) check_leg(leg);
+  check_apart(legs);
   if (blocking) require_sent_to_self(legs);
   PendingPtr pending = acquire();
   pending->name = name;

@@ -22,7 +22,8 @@ namespace col::group {
 // One message of a point-to-point operation.
 struct Leg {
   bool sending = false;
-  int peer = 0;  // kAnyPeer: from whoever comes first
+  int peer = 0;           // kAnyPeer: from whoever comes first
+  bool from_any = false;  // that is meant, and not a user's wrong number
   int tag = 0;
   ConstTensorView view = {};    // what is sent, or where it is received
   void* destination = nullptr;  // the same memory, writable, when it is received

@@ -50,7 +50,8 @@ Group::State::State(group::GroupParts parts, group::GroupHost host)
       pid_(getpid()),
       dispatcher_({name(), rank(), size()}, nodes_of(parts_.surroundings.peers), parts_.backend,
                   natives_of(parts_.channel.get()), *host_.settings),
-      fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())) {}
+      fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
+      sequence_(exec::FaultHook::counted_before(fault_)) {}
 
 Group::State::~State() {
   destroy();

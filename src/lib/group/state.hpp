@@ -67,6 +67,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void run(Request request, const Options& options);
   Work start(Request request, const Options& options);
   std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
+  std::vector<std::string> algorithm_names(Collective collective) const { return dispatcher_.names(collective); }
 
   // ---- Messages (messages.cpp)
   // Blocks until all have been exchanged; returns the rank that the last receive came from.
@@ -136,6 +137,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options, bool blocking);
   void require_sent_to_self(const std::vector<group::Leg>& legs) const;
   void check_leg(const group::Leg& leg) const;
+  void check_apart(const std::vector<group::Leg>& legs) const;
   void post(group::Leg& leg);
   bool progress(group::Leg& leg, group::Pending& pending);
   void complete(group::Leg& leg, group::Pending& pending, int peer);

@@ -158,3 +158,37 @@ TEST_CASE("subgroup: a name that one rank has taken already is refused on all at
     }));
   }
 }
+
+TEST_CASE("messages: wrong peers and overlapping buffers are refused, and the group goes on", "[group]") {
+  for (const auto& backend : usable_backends()) {
+    check_good(run_threads(2, [&](int rank, col::Context& context) {
+      using col::Message;
+      col::Group group = join(context, rank, 2, backend);
+      std::vector<int> data(8, rank);
+      const col::TensorView all(data);
+      const col::TensorView low = all.slice(0, 5), high = all.slice(4, 4), apart = all.slice(5, 3);
+      const int peer = 1 - rank;
+      const auto refused = [&](auto call) { expect(code_of(call) == col::ErrorCode::invalid_argument); };
+      // -1 is what the backends call "any"; to a user it is no rank.
+      for (const int wrong : {-1, -2, 2}) {
+        refused([&] { group.send(low, wrong); });
+        refused([&] { group.isend(low, wrong); });
+        refused([&] { group.recv(low, wrong); });
+        refused([&] { group.irecv(low, wrong); });
+        refused([&] { group.sendrecv(low, wrong, apart, peer); });
+        refused([&] { group.sendrecv(low, peer, apart, wrong); });
+        refused([&] { group.batch(std::vector{Message::send(low, wrong)}); });
+        refused([&] { group.batch(std::vector{Message::recv(low, wrong)}); });
+      }
+      refused([&] { group.sendrecv(low, peer, high, peer); });
+      refused([&] { group.batch(std::vector{Message::recv(low, peer), Message::recv(high, peer)}); });
+      refused([&] { group.ibatch(std::vector{Message::send(high, peer), Message::recv(low, peer)}); });
+      // Two that are sent may be the same, and what is empty is nowhere.
+      const col::TensorView two = all.slice(0, 2), others = all.slice(6, 2);
+      group.batch(std::vector{Message::send(two, peer), Message::send(two, peer), Message::recv(others, peer),
+                              Message::recv(all.slice(4, 2), peer), Message::recv(all.slice(1, 0), peer),
+                              Message::send(all.slice(7, 0), peer)});
+      expect(data == std::vector{rank, rank, rank, rank, peer, peer, peer, peer});
+    }));
+  }
+}

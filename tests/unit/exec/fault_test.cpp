@@ -54,11 +54,16 @@ TEST_CASE("COL_FAULT: the text says who, when and what", "[exec]") {
   CHECK(delay.group == "default");
   CHECK(Fault::parse("exit:rank=1,code=7").exit_code == 7);
   CHECK(Fault::parse("stop:rank=1").kind == Kind::stop);
+  const Fault start = Fault::parse("start:op=9223372036854775807,group=dp");
+  CHECK(start.kind == Kind::start);
+  CHECK(start.op == 9223372036854775807U);
+  CHECK(start.group == "dp");
 }
 
 TEST_CASE("COL_FAULT: a slip is refused and the form is shown", "[exec]") {
   for (const char* text : {"", "explode:rank=1", "kill", "kill:op=1", "kill:rank=x", "kill:rank=-1", "kill:rank",
-                           "delay:rank=1", "kill:rank=1,ms=5", "kill:rank=99999999999999999999"}) {
+                           "delay:rank=1", "kill:rank=1,ms=5", "kill:rank=99999999999999999999", "start", "start:op=0",
+                           "start:rank=1,op=5", "start:op=9223372036854775808"}) {
     INFO(text);
     CHECK(refusal(text).find("kill:rank=2,op=17,step=3") != std::string::npos);
   }
@@ -88,4 +93,28 @@ TEST_CASE("COL_FAULT: a rank killed at any step of a plan is named by all surviv
       }
     }
   }
+}
+
+TEST_CASE("COL_FAULT: a group that is to start high counts from there, on all ranks", "[exec]") {
+  const std::optional<Fault> start = Fault::parse("start:op=4294967290,group=dp");
+  CHECK(col::exec::FaultHook::meant(start, 7, "tp") == nullptr);
+  CHECK(col::exec::FaultHook::counted_before(col::exec::FaultHook::meant(start, 7, "dp")) == 4294967289U);
+  CHECK(col::exec::FaultHook::counted_before(nullptr) == 0);
+  const Fault kill = Fault::parse("kill:rank=2,op=17");
+  CHECK(col::exec::FaultHook::counted_before(&kill) == 0);
+
+  ::setenv("COL_FAULT", "start:op=4294967295", 1);
+  const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3});
+    group.record_trace(true);
+    for (int i = 0; i < 3; ++i) group.barrier();
+    std::vector<std::uint64_t> numbers;
+    for (const col::TraceEntry& entry : group.trace()) {
+      if (numbers.empty() || numbers.back() != entry.operation) numbers.push_back(entry.operation);
+    }
+    col::test::expect(numbers == std::vector<std::uint64_t>{4294967295U, 4294967296U, 4294967297U});
+  });
+  ::unsetenv("COL_FAULT");
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
 }

@@ -207,9 +207,10 @@ class COL_EXPORT Group {
   // sent before.
   int recv_any(TensorView data, const Options& options = {});
   Work irecv_any(TensorView data, const Options& options = {});
-  // Both at once, without deadlock in a ring.
+  // Both at once, without deadlock in a ring. Requires: the two buffers do not overlap.
   void sendrecv(ConstTensorView send, int destination, TensorView recv, int source, const Options& options = {});
-  // All at once, without deadlock whatever their order; ends when all have. `options.tag` is not looked at.
+  // All at once, without deadlock whatever their order; ends when all have. `options.tag` is not looked at. Requires: a
+  // buffer to receive into overlaps no other buffer of the batch.
   void batch(std::span<const Message> messages, const Options& options = {});
   Work ibatch(std::span<const Message> messages, const Options& options = {});
 
@@ -246,6 +247,9 @@ class COL_EXPORT Group {
   // the whole vector, or all blocks together. Not collective.
   std::string explain(Collective collective, std::size_t bytes, DType dtype = DType::float32,
                       const Options& options = {}) const;
+  // What Options::algorithm may name for a collective in this group: the built-in ones, whether or not they can serve a
+  // given call, then the backend's own. Not collective.
+  std::vector<std::string> algorithms(Collective collective) const;
   // From here on, what this rank executes is recorded (or no longer). Costs time and memory: for tests and teaching.
   void record_trace(bool on);
   // What has been recorded since record_trace(true) or the last call: by operation, in the order in which they ended,
@@ -277,7 +281,8 @@ struct COL_EXPORT GroupSpec {
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's
 };
 
-// Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*.
+// Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*, or
+// from the variables of another launcher.
 struct COL_EXPORT ContextSpec {
   int rank = 0;
   int world_size = 1;
@@ -288,8 +293,17 @@ struct COL_EXPORT ContextSpec {
   std::shared_ptr<Store> store = {};          // needed for worlds above one
   std::shared_ptr<ControlPage> control = {};  // may be null: then the death of a local rank is noticed later
   Duration timeout = {};                      // zero: 5 minutes
+  // Who has said so: "colrun" (COL_*), "torchrun", "slurm", "openmpi", "mpich", "pmi" (another launcher that speaks
+  // PMI), "kubernetes"; empty in a world of one that nobody has told anything.
+  std::string launcher = {};
 
-  // Throws invalid_argument naming the variable and what it should be. Does not wait.
+  // Takes COL_* when they are set, else the first complete set of another launcher's variables (docs/environment.md),
+  // else a world of one. Throws invalid_argument naming the variable and what it should be.
+  //
+  // Does not wait for other ranks. Under another launcher and without COL_STORE it makes, or joins, a directory of the
+  // job's own, and may wait for COL_TIMEOUT (else 5 minutes) at most: for other processes of this user that are just
+  // doing so, and, under MPICH, for the launcher to name the job. Errors then: timeout; unavailable, when the ranks are
+  // on several hosts, or the launcher does not answer; io or resource, when the directory cannot be used.
   static ContextSpec from_environment();
 };
 
@@ -342,8 +356,8 @@ class COL_EXPORT Context {
 
 // ---- Over the current context, with the names of ray.util.collective
 
-// Joins group "default": with the ranks that the environment tells of (colrun), else as a world of one. Called again,
-// it returns the same group.
+// Joins group "default": with the ranks that the environment tells of (colrun, or another launcher; see
+// ContextSpec::from_environment), else as a world of one. Called again, it returns the same group.
 COL_EXPORT Group init();
 // Context::finalize() of the current context. Call it when a rank is done: peers then know it did not crash.
 COL_EXPORT void finalize();

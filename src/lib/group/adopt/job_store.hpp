@@ -1,0 +1,46 @@
+// The store of a job whose ranks meet in a directory of their own: a FileStore in it, for as long as this rank stays.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <col/store.hpp>
+
+#include "group/adopt/job_directory.hpp"
+
+namespace col::group::adopt {
+
+// A rank that has left and uses the store again enters again, so that col::init() after col::finalize() works: in the
+// same directory when a rank is in it still, else in a new one. Any call can so fail with the errors of
+// JobDirectory::enter(). Only erase() does not bring a rank back, as it is what late tidying up consists of: it does
+// nothing then.
+class JobStore final : public Store {
+ public:
+  // Does not enter yet. `timeout` is for entering.
+  JobStore(JobKey key, std::string parent, Duration timeout);
+
+  // Enters the job's directory when this rank is not in it, and returns its path.
+  std::string enter();
+  // JobDirectory::leave().
+  void leave() noexcept;
+
+  void set(std::string_view key, std::string_view value) override;
+  std::optional<std::string> get(std::string_view key) override;
+  std::string wait(std::string_view key, WaitContext& wait) override;
+  std::int64_t add(std::string_view key, std::int64_t delta) override;
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override;
+  bool erase(std::string_view key) override;
+  std::size_t num_keys(std::string_view prefix = {}) override;
+
+ private:
+  std::shared_ptr<Store> files();
+
+  const Duration timeout_;
+  std::mutex mutex_;  // guards the two below
+  JobDirectory directory_;
+  std::shared_ptr<Store> files_;  // null while this rank is not in the directory; shared with the calls under way
+};
+
+}  // namespace col::group::adopt

@@ -1,0 +1,233 @@
+#include "group/adopt/launchers.hpp"
+
+#include <charconv>
+#include <climits>
+#include <initializer_list>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "core/env.hpp"
+
+namespace col::group::adopt {
+namespace {
+
+constexpr int kMaxRanks = 1 << 24;
+
+// One launcher's variables; remembers the numbers that were read.
+class Variables {
+ public:
+  explicit Variables(const Lookup& lookup) : lookup_(lookup) {}
+
+  bool has_all(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (!lookup_(name)) return false;
+    }
+    return true;
+  }
+  std::string text(std::string_view name) const { return lookup_(name).value_or(""); }
+  std::optional<int> number(std::string_view name, int least, int most) {
+    const auto value = lookup_(name);
+    if (!value) return std::nullopt;
+    const auto parsed = static_cast<int>(core::env::parse_int(name, *value, least, most));
+    believed_ += fmt::format("{}{}={}", believed_.empty() ? "" : ", ", name, parsed);
+    return parsed;
+  }
+  std::optional<int> size(std::string_view name) { return number(name, 1, kMaxRanks); }
+  // A number that counts from 0 and must be below `size`, which came from `size_name`.
+  std::optional<int> index(std::string_view name, int size, std::string_view size_name) {
+    const auto value = number(name, 0, kMaxRanks);
+    if (value && *value >= size)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}={} is not below {}={}; correct what sets them, or unset them", name, *value,
+                              size_name, size));
+    return value;
+  }
+  const std::string& believed() const { return believed_; }
+
+ private:
+  const Lookup& lookup_;
+  std::string believed_;
+};
+
+std::string say(std::string_view name, int value) {
+  return fmt::format("{}={}", name, value);
+}
+
+// Checks a number of local ranks against the world's, and says so when it means several hosts.
+void set_local_size(Place& place, int local_size, std::string_view local_name, std::string_view world_name) {
+  if (local_size > place.world_size)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is above {}={}; correct what sets them, or unset them",
+                                                         local_name, local_size, world_name, place.world_size));
+  place.local_world_size = local_size;
+  if (local_size < place.world_size && place.several_hosts.empty())
+    place.several_hosts = fmt::format("{} of {}", say(local_name, local_size), say(world_name, place.world_size));
+}
+
+// mpirun of either family runs its daemons as a step of Slurm's, and its ranks inherit what Slurm told the daemon.
+bool is_below_mpirun(const Variables& variables) {
+  return variables.has_all({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}) ||
+         variables.has_all({"PMI_RANK", "MPI_LOCALNRANKS"});
+}
+
+}  // namespace
+
+std::optional<Place> from_torchrun(const Lookup& lookup) {
+  Variables variables(lookup);
+  if (!variables.has_all({"RANK", "WORLD_SIZE", "LOCAL_RANK"})) return std::nullopt;
+  Place place;
+  place.launcher = "torchrun";
+  place.world_size = *variables.size("WORLD_SIZE");
+  place.rank = *variables.index("RANK", place.world_size, "WORLD_SIZE");
+  const auto local_size = variables.size("LOCAL_WORLD_SIZE");
+  place.local_rank = *variables.index("LOCAL_RANK", local_size.value_or(place.world_size),
+                                      local_size ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE");
+  if (const auto groups = variables.size("GROUP_WORLD_SIZE"); groups > 1)
+    place.several_hosts = say("GROUP_WORLD_SIZE", *groups);
+  if (local_size) {
+    set_local_size(place, *local_size, "LOCAL_WORLD_SIZE", "WORLD_SIZE");
+  } else if (place.local_rank != place.rank) {
+    if (place.several_hosts.empty())
+      place.several_hosts = fmt::format("{} with {}", say("LOCAL_RANK", place.local_rank), say("RANK", place.rank));
+  } else if (place.several_hosts.empty()) {
+    place.local_world_size = place.world_size;
+  }
+  place.node = variables.text("GROUP_RANK");
+  place.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, INT_MAX).value_or(0);
+  if (variables.has_all({"MASTER_PORT"}) || variables.has_all({"TORCHELASTIC_RUN_ID"}))
+    place.job = fmt::format("{} {} {}", variables.text("TORCHELASTIC_RUN_ID"), variables.text("MASTER_ADDR"),
+                            variables.text("MASTER_PORT"));
+  place.believed = variables.believed();
+  return place;
+}
+
+std::optional<Place> from_slurm(const Lookup& lookup) {
+  Variables variables(lookup);
+  if (!variables.has_all({"SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"})) return std::nullopt;
+  if (is_below_mpirun(variables)) return std::nullopt;
+  Place place;
+  place.launcher = "slurm";
+  place.world_size = *variables.size("SLURM_STEP_NUM_TASKS");
+  place.rank = *variables.index("SLURM_PROCID", place.world_size, "SLURM_STEP_NUM_TASKS");
+  const auto local_rank = variables.index("SLURM_LOCALID", place.world_size, "SLURM_STEP_NUM_TASKS");
+  if (const auto nodes = variables.size("SLURM_STEP_NUM_NODES"); nodes > 1)
+    place.several_hosts = say("SLURM_STEP_NUM_NODES", *nodes);
+  const int node = variables.number("SLURM_NODEID", 0, kMaxRanks).value_or(0);
+  const std::string tasks = variables.text("SLURM_STEP_TASKS_PER_NODE");
+  const bool alone = place.several_hosts.empty() && tasks.empty();
+  const auto local_size = alone ? place.world_size : tasks_on_node(tasks, node);
+  if (local_rank && local_size && *local_rank < *local_size)
+    set_local_size(place, *local_size, "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS");
+  place.local_rank = local_rank.value_or(place.rank);
+  place.node = variables.text("SLURM_NODEID");
+  place.job = fmt::format("{}.{}", variables.text("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID"));
+  place.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX).value_or(0);
+  place.believed = variables.believed();
+  return place;
+}
+
+std::optional<Place> from_open_mpi(const Lookup& lookup) {
+  Variables variables(lookup);
+  if (!variables.has_all(
+          {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}))
+    return std::nullopt;
+  Place place;
+  place.launcher = "openmpi";
+  place.world_size = *variables.size("OMPI_COMM_WORLD_SIZE");
+  place.rank = *variables.index("OMPI_COMM_WORLD_RANK", place.world_size, "OMPI_COMM_WORLD_SIZE");
+  const int local_size = *variables.size("OMPI_COMM_WORLD_LOCAL_SIZE");
+  place.local_rank = *variables.index("OMPI_COMM_WORLD_LOCAL_RANK", local_size, "OMPI_COMM_WORLD_LOCAL_SIZE");
+  set_local_size(place, local_size, "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE");
+  place.node = variables.text("PMIX_HOSTNAME");
+  place.job = variables.text("PMIX_NAMESPACE");
+  // Namespaces have 16 bits for the launcher; its directory tells jobs of one host apart for certain.
+  if (!place.job.empty() && place.several_hosts.empty()) place.job += " " + variables.text("PMIX_SERVER_TMPDIR");
+  place.believed = variables.believed();
+  return place;
+}
+
+std::optional<Place> from_pmi(const Lookup& lookup) {
+  Variables variables(lookup);
+  if (!variables.has_all({"PMI_RANK", "PMI_SIZE"})) return std::nullopt;
+  if (!variables.has_all({"PMI_FD"}) && !variables.has_all({"COL_STORE"})) return std::nullopt;
+  Place place;
+  place.world_size = *variables.size("PMI_SIZE");
+  place.rank = *variables.index("PMI_RANK", place.world_size, "PMI_SIZE");
+  place.local_rank = place.rank;
+  place.launcher = "pmi";
+  if (const auto local_size = variables.size("MPI_LOCALNRANKS")) {
+    place.launcher = "mpich";
+    set_local_size(place, *local_size, "MPI_LOCALNRANKS", "PMI_SIZE");
+    if (const auto local_rank = variables.index("MPI_LOCALRANKID", *local_size, "MPI_LOCALNRANKS"))
+      place.local_rank = *local_rank;
+    else
+      place.local_world_size = 0;
+  }
+  place.pmi_fd = variables.number("PMI_FD", 0, INT_MAX);
+  place.believed = variables.believed();
+  return place;
+}
+
+std::optional<Place> from_kubernetes(const Lookup& lookup) {
+  Variables variables(lookup);
+  const std::string_view size_name = variables.has_all({"COL_WORLD_SIZE"}) ? "COL_WORLD_SIZE" : "WORLD_SIZE";
+  if (!variables.has_all({"JOB_COMPLETION_INDEX", size_name})) return std::nullopt;
+  Place place;
+  place.launcher = "kubernetes";
+  place.world_size = *variables.size(size_name);
+  place.rank = *variables.index("JOB_COMPLETION_INDEX", place.world_size, size_name);
+  // A pod is a host of its own.
+  place.local_world_size = 1;
+  place.node = variables.text("JOB_COMPLETION_INDEX");
+  if (place.world_size > 1) place.several_hosts = say("JOB_COMPLETION_INDEX", place.rank);
+  place.believed = variables.believed();
+  return place;
+}
+
+std::optional<Place> find_place(const Lookup& lookup) {
+  for (const auto& from : {from_torchrun, from_slurm, from_open_mpi, from_pmi, from_kubernetes}) {
+    if (auto place = from(lookup)) return place;
+  }
+  return std::nullopt;
+}
+
+std::string why_alone(const Lookup& lookup) {
+  const Variables variables(lookup);
+  std::string why;
+  if (variables.has_all({"RANK", "WORLD_SIZE"}) && variables.text("WORLD_SIZE") != "1") {
+    why = "RANK and WORLD_SIZE are set but LOCAL_RANK is not, so they may count hosts";
+  } else if (variables.has_all({"PMI_RANK", "PMI_SIZE"}) && variables.text("PMI_SIZE") != "1") {
+    why = "PMI_RANK and PMI_SIZE are set, but neither PMI_FD nor COL_STORE, so the ranks cannot find one another";
+  } else if (variables.has_all({"PMIX_RANK"})) {
+    why = "PMIX_RANK is set, but nothing says how many ranks there are";
+  } else {
+    return "";
+  }
+  return why + "; this process is a world of one. Start it with colrun, or set COL_RANK, COL_WORLD_SIZE and COL_STORE";
+}
+
+std::optional<int> tasks_on_node(std::string_view text, int node) {
+  // Groups of "tasks" or "tasks(xnodes)", separated by commas.
+  while (!text.empty()) {
+    const std::string_view group = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(group.size() + 1, text.size()));
+    const char* const end = group.data() + group.size();
+    int tasks = 0, nodes = 1;
+    const auto [after_tasks, tasks_error] = std::from_chars(group.data(), end, tasks);
+    if (tasks_error != std::errc() || tasks < 1) return std::nullopt;
+    std::string_view rest(after_tasks, static_cast<std::size_t>(end - after_tasks));
+    if (!rest.empty()) {
+      if (!rest.starts_with("(x") || !rest.ends_with(")")) return std::nullopt;
+      rest = rest.substr(2, rest.size() - 3);
+      const auto [after_nodes, nodes_error] = std::from_chars(rest.data(), rest.data() + rest.size(), nodes);
+      if (nodes_error != std::errc() || after_nodes != rest.data() + rest.size() || nodes < 1) return std::nullopt;
+    }
+    if (node < nodes) return tasks;
+    node -= nodes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace col::group::adopt

@@ -1,0 +1,147 @@
+#include "group/adopt/pmi.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+#include <col/job.hpp>
+
+#include "core/duration.hpp"
+
+namespace col::group::adopt {
+namespace {
+
+constexpr std::size_t kLongestLine = 4096;
+constexpr std::string_view kAdvice =
+    "start the program with colrun, or set COL_STORE=file:///a/directory/all/ranks/share";
+
+[[noreturn]] void refuse(int fd, const std::string& what) {
+  throw Error(ErrorCode::unavailable, fmt::format("PMI_FD={}: {}; {}", fd, what, kAdvice));
+}
+
+// One line without its end, for a message.
+std::string printable(std::string_view line) {
+  std::string text;
+  for (const char c : line.substr(0, 80)) text += c >= ' ' && c <= '~' ? c : '?';
+  return text;
+}
+
+// The value of `key` in "key=value key=value"; empty when it is not there.
+std::string_view value_of(std::string_view line, std::string_view key) {
+  while (!line.empty()) {
+    const std::string_view pair = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(pair.size() + 1, line.size()));
+    if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=')
+      return pair.substr(key.size() + 1);
+  }
+  return {};
+}
+
+class Conversation {
+ public:
+  Conversation(int fd, Duration timeout) : fd_(fd), deadline_(Deadline::after(timeout)) {
+    // What has that number may be a file of the program's own by now: nothing is written into it.
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (::getsockopt(fd_, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM)
+      refuse(fd_, "is not the launcher's socket; something between mpiexec and this program has closed it");
+  }
+
+  // Sends "cmd=<command>" and returns the answer, which must be "cmd=<expected> …" without a code of failure.
+  std::string ask(std::string_view command, std::string_view expected) {
+    command_ = command.substr(0, command.find(' '));
+    send(fmt::format("cmd={}\n", command));
+    const std::string line = receive();
+    const std::string_view code = value_of(line, "rc");
+    if (value_of(line, "cmd") != expected || (!code.empty() && code != "0"))
+      refuse(fd_, fmt::format("the launcher answers '{}' to cmd={}", printable(line), command_));
+    return line;
+  }
+
+ private:
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent > 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(sent));
+      } else if (errno == EAGAIN) {
+        wait_for(POLLOUT);
+      } else if (errno == EPIPE || errno == ECONNRESET) {
+        refuse_closed();
+      } else if (errno != EINTR) {
+        fail("write to");
+      }
+    }
+  }
+
+  std::string receive() {
+    std::string line;
+    for (;;) {
+      std::array<char, 512> buffer;
+      const ssize_t received = ::recv(fd_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (received == 0 || (received < 0 && errno == ECONNRESET)) refuse_closed();
+      if (received < 0) {
+        if (errno == EAGAIN)
+          wait_for(POLLIN);
+        else if (errno != EINTR)
+          fail("read from");
+        continue;
+      }
+      line.append(buffer.data(), static_cast<std::size_t>(received));
+      // The launcher speaks only when asked, so nothing comes behind the end of the line.
+      if (const auto end = line.find('\n'); end != std::string::npos) return line.substr(0, end);
+      if (line.size() > kLongestLine)
+        refuse(fd_, fmt::format("the launcher answers '{}…' without an end to cmd={}", printable(line), command_));
+    }
+  }
+
+  void wait_for(short events) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_.remaining()).count();
+    pollfd entry{fd_, events, 0};
+    if (left > 0 && ::poll(&entry, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000))) < 0 && errno != EINTR)
+      fail("wait for");
+    if (deadline_.expired())
+      throw Error(
+          ErrorCode::timeout,
+          fmt::format("the launcher has not answered cmd={} on PMI_FD={} for {}; see whether mpiexec still runs, "
+                      "or allow more time (COL_TIMEOUT)",
+                      command_, fd_, core::format_duration(deadline_.budget())));
+  }
+
+  [[noreturn]] void refuse_closed() const {
+    refuse(fd_,
+           "the launcher has closed it; it has ended, or another program of this rank, or MPI in this process, has "
+           "used it before");
+  }
+  [[noreturn]] void fail(std::string_view action) const {
+    throw Error(ErrorCode::io, fmt::format("cannot {} the launcher's socket PMI_FD={} ({}); {}", action, fd_,
+                                           std::generic_category().message(errno), kAdvice));
+  }
+
+  int fd_;
+  Deadline deadline_;
+  std::string command_;
+};
+
+}  // namespace
+
+std::string ask_pmi_for_job(int fd, Duration timeout) {
+  Conversation launcher(fd, timeout);
+  launcher.ask("init pmi_version=1 pmi_subversion=1", "response_to_init");
+  const std::string answer = launcher.ask("get_my_kvsname", "my_kvsname");
+  const std::string job(value_of(answer, "kvsname"));
+  if (job.empty()) refuse(fd, fmt::format("the launcher answers '{}' without a name", printable(answer)));
+  launcher.ask("finalize", "finalize_ack");
+  return job;
+}
+
+}  // namespace col::group::adopt

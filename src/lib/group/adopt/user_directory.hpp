@@ -1,0 +1,40 @@
+// The directory in which the jobs of one user that were not started by colrun keep theirs, on one host.
+#pragma once
+
+#include <string>
+
+#include <col/job.hpp>
+
+#include "core/unique_fd.hpp"
+
+namespace col::group::adopt {
+
+// $TMPDIR, else /tmp; absolute.
+std::string temporary_directory();
+
+// Holds the lock of <parent>/col-<user id> for as long as it lives, and so everything in it still. Made with mode 0700
+// when it is not there, and removed at the end when nothing is in it.
+class UserDirectory {
+ public:
+  // Blocks while another process holds the lock, until `deadline`: then timeout. Errors: io when the directory cannot
+  // be made or locked, or when it is not a directory of this user alone; resource.
+  UserDirectory(const std::string& parent, const Deadline& deadline);
+  ~UserDirectory();
+  UserDirectory(const UserDirectory&) = delete;
+  UserDirectory& operator=(const UserDirectory&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  bool open();
+  void lock(const Deadline& deadline);
+  bool still_there() const;
+
+  std::string path_;
+  core::UniqueFd directory_;
+};
+
+// Throws "cannot <action> '<path>' (<errno text>); <what to do>": resource when space or descriptors ran out, else io.
+[[noreturn]] void throw_directory_error(int error, const std::string& action, const std::string& path);
+
+}  // namespace col::group::adopt

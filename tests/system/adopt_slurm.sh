@@ -1,0 +1,69 @@
+#!/bin/bash
+# Ranks that srun starts are one world: in a Slurm of three nodes that this test runs for itself on this host.
+. "$(dirname "$0")/adopt_lib.sh"
+for program in munged slurmctld slurmd srun salloc; do need $program "slurm-wlm munge"; done
+[ "$(id -u)" -eq 0 ] || { echo "skipped: slurmd needs root"; exit 77; }
+
+in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+for ((attempt = 0; attempt < 50; ++attempt)); do
+  port=$((20000 + RANDOM % 10000))
+  in_use $port || in_use $((port + 1)) || in_use $((port + 2)) || in_use $((port + 3)) || break
+done
+
+slurm=$work/slurm
+mkdir -p "$slurm/state"
+export SLURM_CONF=$slurm/slurm.conf
+cat >"$SLURM_CONF" <<CONF
+ClusterName=coltest
+SlurmctldHost=$(uname -n)(127.0.0.1)
+SlurmctldPort=$port
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$slurm/munge.sock
+CredType=cred/munge
+StateSaveLocation=$slurm/state
+SlurmdSpoolDir=$slurm/spool.%n
+SlurmctldPidFile=$slurm/slurmctld.pid
+SlurmdPidFile=$slurm/slurmd.%n.pid
+SlurmctldLogFile=$slurm/slurmctld.log
+SlurmdLogFile=$slurm/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+SchedulerType=sched/builtin
+NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000
+PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+CONF
+(umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")
+# Its daemons carry the test's tag, so they end with the test.
+munged --force --key-file="$slurm/munge.key" --socket="$slurm/munge.sock" --pid-file="$slurm/munged.pid" \
+  --log-file="$slurm/munged.log" --seed-file="$slurm/munged.seed" || fail "munged does not start"
+slurmctld || fail "slurmctld does not start"
+for node in n1 n2 n3; do slurmd -N $node || fail "slurmd of $node does not start"; done
+idle() { [ "$(timeout 5 sinfo --noheader --states=idle --format=%D 2>/dev/null)" = 3 ]; }
+wait_until 20 "three idle nodes" idle
+
+one_world 4 srun --nodes=1 --ntasks=4 "$HELLO"
+one_world 3 srun --nodes=1 --ntasks=3 --mpi=pmi2 "$HELLO"
+
+# On several nodes, a directory that all share has to be named. That these are one host in truth is not Slurm's word.
+timeout -k 1 30 srun --nodes=2 --ntasks=3 "$HELLO" >"$out" 2>"$err" && fail "two nodes without COL_STORE"
+expect_in "$err" 'unavailable: .*SLURM_STEP_NUM_NODES=2.*COL_STORE=file:///'
+COL_STORE=file://$work/store expect_exit 0 srun --nodes=2 --ntasks=3 "$HELLO"
+expect_in "$out" 'rank 2 of 3: the sum is 6'
+
+# mpirun of either family, in an allocation, runs as a step of one task: that is not the ranks' world.
+if command -v mpirun.mpich >/dev/null; then
+  one_world 4 salloc --quiet --nodes=1 --ntasks=4 mpirun.mpich -n 4 "$HELLO"
+fi
+if command -v mpirun.openmpi >/dev/null; then
+  one_world 4 salloc --quiet --nodes=1 --ntasks=4 mpirun.openmpi --allow-run-as-root --oversubscribe -n 4 "$HELLO"
+fi
