@@ -4,7 +4,15 @@
 namespace col::tools::exit_code {
 
 inline constexpr int kSuccess = 0;
-inline constexpr int kUsage = 2;            // the command line is wrong; nothing was started
+inline constexpr int kUsage = 2;  // the command line is wrong; nothing was started
+
+// colbench and colcheck.
+inline constexpr int kWrongData = 1;
+inline constexpr int kRankTimeout = 3;  // a rank does not answer
+inline constexpr int kRankDied = 5;
+inline constexpr int kSkipped = 77;  // nothing could be done here; the reason was said
+
+// colrun.
 inline constexpr int kTimeout = 124;        // reserved for a time limit of the job
 inline constexpr int kLauncher = 125;       // the launcher itself failed
 inline constexpr int kNotExecutable = 126;  // the program was found but cannot be executed

@@ -6,12 +6,14 @@
 #include <col/col.hpp>
 #include <col/select.hpp>
 
+#include "colcheck/engine/special_inputs.hpp"
 #include "conformance/group/backends.hpp"
 #include "support/catch.hpp"
-#include "support/numerics_inputs.hpp"
+#include "support/reductions.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 using col::NativeEntry;
 using col::Op;
@@ -110,7 +112,7 @@ void check_halves(const std::string& backend, int size) {
   check(backend, with_ops(calls, {{ReduceOp::product}}), random_inputs<T>(size, elements(size), kSeed, 0.5, 2), false);
   // Rounding at any hop would show.
   check(backend, with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}}),
-        halves_beside_a_large_number<T>(size, elements(size)), true);
+        beside_a_large_number<T>(size, elements(size), 0.5F), true);
 }
 
 template <class T>
@@ -181,7 +183,7 @@ TEST_CASE("numerics: two runs with the same inputs give the same bits, on every 
 
 TEST_CASE("numerics: compressed 16-bit floats are the same on all ranks, and rounded on the way", "[group]") {
   for (const std::string& backend : usable_backends()) {
-    const auto inputs = halves_beside_a_large_number<col::bfloat16>(8, elements(8));
+    const auto inputs = beside_a_large_number<col::bfloat16>(8, elements(8), 0.5F);
     std::vector<Reduction> calls = every_default(8);
     for (Reduction& call : calls) call.compress = true;
     const auto outputs = run_all<col::bfloat16>(backend, calls, inputs);
@@ -224,7 +226,7 @@ TEST_CASE("deterministic: no collective of a backend's own, and no algorithm in 
       for (Reduction call : calls) {
         call.deterministic = true;
         try {
-          run(group, call, input);
+          output_of(group, call, input);
           expect(false, call.text() + " was not refused");
         } catch (const col::Error& error) {
           expect(error.code() == col::ErrorCode::invalid_argument, error.what());
@@ -236,7 +238,7 @@ TEST_CASE("deterministic: no collective of a backend's own, and no algorithm in 
         const auto spec = col::AlgorithmSpec::parse(std::string_view(text).substr(0, text.find(": ")));
         const col::Algorithm* chosen = col::find_algorithm(call.collective, spec.name);
         expect(chosen != nullptr && chosen->order == col::FoldOrder::rank_order, text);
-        run(group, call, input);
+        output_of(group, call, input);
       }
     });
     INFO(backend << "\n" << show(outcomes));

@@ -11,13 +11,14 @@
 
 #include <col/col.hpp>
 
+#include "colcheck/engine/call.hpp"
 #include "conformance/group/backends.hpp"
-#include "conformance/table/call.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 
 constexpr int kRanks = 3;
@@ -54,7 +55,7 @@ bool try_cell(col::Group& group, Case c, std::uint64_t& number, Findings& findin
         c.count = count_of(static_cast<int>(mix(c.seed, 5) % kCountClasses), kRanks, c.seed);
       try {
         if (std::string problem = run_case(group, c); !problem.empty()) {
-          findings.wrong.push_back(std::move(problem));
+          findings.wrong.push_back(describe(c) + ": " + problem);
           right = false;
         }
       } catch (const col::Error& error) {

@@ -3,12 +3,14 @@
 
 #include <col/col.hpp>
 
+#include "colcheck/engine/number_inputs.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
-#include "support/numerics_inputs.hpp"
+#include "support/reductions.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 using col::Op;
 using col::ReduceOp;

@@ -7,13 +7,15 @@
 
 #include <col/col.hpp>
 
+#include "colcheck/engine/special_inputs.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
-#include "support/numerics_inputs.hpp"
+#include "support/reductions.hpp"
 #include "support/temp_dir.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 using col::NativeEntry;
 using col::ReduceOp;

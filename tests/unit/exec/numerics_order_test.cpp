@@ -5,12 +5,14 @@
 #include <col/col.hpp>
 #include <col/select.hpp>
 
+#include "colcheck/engine/number_inputs.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
-#include "support/numerics_inputs.hpp"
+#include "support/reductions.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 using col::Op;
 using col::ReduceOp;
@@ -109,7 +111,7 @@ TEST_CASE("deterministic: an algorithm in another order is refused by name, and 
       if (call.order == col::FoldOrder::rank_order) continue;
       call.deterministic = true;
       try {
-        run(group, call, input);
+        output_of(group, call, input);
         expect(false, call.text() + " was not refused");
       } catch (const col::Error& error) {
         expect(error.code() == col::ErrorCode::invalid_argument, error.what());
@@ -118,7 +120,7 @@ TEST_CASE("deterministic: an algorithm in another order is refused by name, and 
       }
     }
     expect(refused >= 10);
-    expect(run(group, Reduction{}, input) == std::vector<float>(8, 4.0F));
+    expect(output_of(group, Reduction{}, input) == std::vector<float>(8, 4.0F));
   });
   INFO(show(outcomes));
   CHECK(all_good(outcomes));

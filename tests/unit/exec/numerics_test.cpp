@@ -3,12 +3,14 @@
 
 #include <col/col.hpp>
 
+#include "colcheck/engine/number_inputs.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
-#include "support/numerics_inputs.hpp"
+#include "support/reductions.hpp"
 
 namespace {
 
+using namespace col::colcheck;
 using namespace col::test;
 using col::Op;
 using col::ReduceOp;
@@ -70,7 +72,7 @@ std::size_t reference_lost(const Reduction& call, const PerRank<T>& inputs) {
 
 template <class T>
 void check_halves(int size) {
-  const auto inputs = halves_beside_a_large_number<T>(size, elements(size));
+  const auto inputs = beside_a_large_number<T>(size, elements(size), 0.5F);
   const auto calls = with_ops(every_algorithm(size), {{ReduceOp::sum}, {ReduceOp::avg}});
   auto compressed = calls;
   for (Reduction& call : compressed) call.compress = true;
@@ -113,7 +115,7 @@ TEST_CASE("numerics: what rounding at every hop would lose is kept, and is lost 
 
 TEST_CASE("numerics: 256 and seven halves are 260 in bfloat16, by every allreduce", "[numerics]") {
   register_memory_backend();
-  const auto inputs = halves_beside_a_large_number<col::bfloat16>(8, 8);
+  const auto inputs = beside_a_large_number<col::bfloat16>(8, 8, 0.5F);
   const auto calls = every_algorithm(8);
   const auto outputs = run_all<col::bfloat16>("memory", calls, inputs);
   for (std::size_t i = 0; i < calls.size(); ++i) {

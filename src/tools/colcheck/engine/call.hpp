@@ -1,0 +1,70 @@
+// One rank's side of a case: makes the buffers, calls, waits, and looks at every byte afterwards.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "colcheck/engine/case.hpp"
+#include "colcheck/engine/memory.hpp"
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/engine/reference.hpp"
+
+namespace col::colcheck {
+
+class Call {
+ public:
+  Call(Group group, Case c);
+  ~Call();  // what has not ended is given a moment to: the memory is still its own
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  // Blocking calls have ended when it returns. Throws col::Error.
+  void start();
+  // Waits in one of the ways there are. Does nothing for blocking calls. Throws col::Error.
+  void wait();
+  // What start() has left in flight, to be looked at before wait(); nothing for blocking calls.
+  std::span<Work> works() { return works_; }
+  // Instead of wait(): lets go of them, so that they end by themselves. The memory must not be looked at, nor given up,
+  // before the group has been destroyed. Requires: no receive from any rank.
+  void drop() { works_.clear(); }
+  // What is wrong with the memory after that; empty when nothing is.
+  std::string problem() const;
+
+ private:
+  void lay_out();
+  void lay_out_in_place();
+  std::size_t elements(const Bytes& bytes) const { return bytes.size() / size_of(case_.dtype); }
+  void assign(Memory& memory, const Bytes& content);
+  // A yes or no that the seed decides; equal on all ranks unless `salt` differs.
+  bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
+  void keep(Work work) { works_.push_back(std::move(work)); }
+
+  void start_reduction(const Options& options);
+  void start_movement(const Options& options);
+  void start_messages(const Options& options);
+  void rotate(const Options& options);
+  void collect(const Options& options);
+  void exchange(const Options& options);
+  void wait_for(Work& work, std::uint64_t way);
+  void sort_collected();
+
+  Group group_;
+  const Case case_;
+  const Part part_;
+  Memory first_, second_;  // input and output; in place, the first is both
+  ConstTensorView in_;
+  TensorView out_;
+  Bytes collected_;                // recv_any: blocks in the order of their receives
+  std::vector<int> sources_ = {};  // of these
+  bool good_sources_ = true;       // one message from each rank
+  std::vector<Work> works_;
+};
+
+// A whole case on one rank; what is wrong with it, empty when nothing is. Throws col::Error.
+std::string run_case(Group& group, const Case& c);
+
+}  // namespace col::colcheck

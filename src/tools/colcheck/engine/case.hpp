@@ -1,0 +1,64 @@
+// One thing to check: a property of the library, and the circumstances it is checked in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/group.hpp>
+#include <col/plan.hpp>
+
+#include "colcheck/engine/memory.hpp"
+#include "colcheck/engine/primitive.hpp"
+
+namespace col::colcheck {
+
+struct Case {
+  std::string property = "exact";
+  std::string backend = {};  // by name; empty: the property needs none
+  int ranks = 1;
+  Primitive primitive = Primitive::barrier;
+  std::string algorithm = {};  // empty: the default
+  DType dtype = DType::uint8;
+  Operator op = Operator::sum;
+  std::size_t count = 0;  // of the vector, or of a block; v-forms: of an average block
+  int root = 0;
+  bool in_place = false;
+  bool asynchronous = false;
+  int tag = 0;  // messages; see tag_of()
+  Placement placement = Placement::margins;
+  std::uint64_t variant = 0;  // what the property makes of it
+  std::uint64_t seed = 0;     // of the inputs, the counts of v-forms, and whatever else may be so or otherwise
+  bool operator==(const Case&) const = default;
+};
+
+// "allreduce of 17 float16, sum, in place, by ring": for a reader.
+std::string describe(const Case& c);
+// "exact,backend=shm,np=5,coll=allreduce,algo=ring,…": parse_token(token_of(c)) == c. What has its default is left out.
+std::string token_of(const Case& c);
+// Throws std::invalid_argument that says what is wrong with the token. Does not look whether there is such a property,
+// backend or algorithm.
+Case parse_token(std::string_view token);
+
+// The tag for case `number` of a group: few, so that order within a tag matters; recv_any has one to itself, as it must
+// not meet what a faster rank sends in the next case.
+int tag_of(Primitive primitive, std::size_t number);
+
+// Elements from rank `from` to rank `to` (the own rank where there is one direction only).
+std::size_t block_count(const Case& c, int from, int to);
+
+// Whom a rank sends to, and receives from, in send_recv and sendrecv: a rotation.
+int shift_of(const Case& c, int size);
+int destination_of(const Case& c, int rank, int size);
+int source_of(const Case& c, int rank, int size);
+
+// 0, 1, p-1, p, p+1, a prime that `seed` chooses.
+inline constexpr int kCountClasses = 6;
+std::size_t count_of(int count_class, int ranks, std::uint64_t seed);
+
+// Registered algorithms that can serve the case on that many ranks.
+std::vector<const Algorithm*> candidates(const Case& c, int ranks);
+
+}  // namespace col::colcheck

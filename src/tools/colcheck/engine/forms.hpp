@@ -1,0 +1,31 @@
+// The ways in which a primitive can be asked for: by default, by each built-in algorithm, by each of a backend's own.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+struct Form {
+  Primitive primitive = Primitive::barrier;
+  std::string algorithm = {};           // as an option; empty: the default
+  const Algorithm* built_in = nullptr;  // null for the default, and for a backend's own
+  std::string backend = {};             // of a backend's own algorithm; empty: any
+  bool is_native() const { return !backend.empty(); }
+};
+
+// The algorithms of the group's backend itself, by collective.
+std::map<Collective, std::vector<std::string>> native_algorithms(const Group& group);
+
+// Those that `selection` lets through. Algorithms with a radix or segments come also with other ones than the default.
+std::vector<Form> forms_of(const Selection& selection);
+
+// Whether the form can serve that many ranks.
+bool serves(const Form& form, int ranks);
+// Whether it can serve a case with that operator.
+bool takes(const Form& form, Operator op);
+
+}  // namespace col::colcheck

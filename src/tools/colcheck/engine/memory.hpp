@@ -1,0 +1,57 @@
+// Memory for a call to work on, and what must be in it afterwards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace col::colcheck {
+
+using Bytes = std::vector<std::byte>;
+
+// Where a buffer lies, and what is beside it.
+enum class Placement : std::uint8_t {
+  margins,       // aligned to 64 bytes, with a pattern on both sides that must not change
+  guard_after,   // its last byte is the last of a page, and the next page must not be touched, not even read
+  guard_before,  // its first byte is the first of a page, and the page before must not be touched
+  odd_element,   // margins, one element off a boundary of 64 bytes
+  odd_byte,      // margins, one byte off
+};
+inline constexpr int kPlacementCount = 5;
+
+std::string_view to_string(Placement placement);
+std::optional<Placement> placement_from_string(std::string_view name);
+
+// A buffer and the expectation. The memory stays where it is until the next assign().
+class Memory {
+ public:
+  Memory();
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // Makes the buffer with this content, which it must also have in the end until expect() says otherwise. Throws
+  // std::bad_alloc, std::system_error.
+  void assign(const Bytes& content, Placement placement, std::size_t element_size);
+  // From `offset` on, these bytes are expected.
+  void expect(std::size_t offset, const Bytes& content);
+  std::byte* at(std::size_t offset) noexcept { return data_ + offset; }
+  std::size_t size() const noexcept { return size_; }
+  // The first thing that is wrong: "byte 12 of 40 (element 3) is 0x0, not 0x7", "…the page after it was touched".
+  // Empty when nothing is.
+  std::string problem(std::size_t element_size) const;
+
+ private:
+  class Pages;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  Bytes held_;                    // the buffer and its margins
+  std::unique_ptr<Pages> pages_;  // or this, for the guarded ones
+  Bytes expected_;                // as held_, or the buffer alone
+};
+
+}  // namespace col::colcheck

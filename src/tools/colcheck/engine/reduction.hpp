@@ -1,0 +1,154 @@
+// Reductions as checks of their numerics see them: the call that all ranks make, and which part of the whole result the
+// output of a rank is. Headers only, so that tests use it without the tools.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/group.hpp>
+#include <col/plan.hpp>
+
+namespace col::colcheck {
+
+// The elements of rank r at [r]. Inputs: the same number on every rank, a multiple of the number of ranks for a
+// reduce_scatter(v).
+template <class T>
+using PerRank = std::vector<std::vector<T>>;
+
+template <class T>
+constexpr bool is_half_v = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+template <class T>
+auto bits_of(T value) {
+  if constexpr (sizeof(T) == 1)
+    return std::bit_cast<std::uint8_t>(value);
+  else if constexpr (sizeof(T) == 2)
+    return std::bit_cast<std::uint16_t>(value);
+  else if constexpr (sizeof(T) == 4)
+    return std::bit_cast<std::uint32_t>(value);
+  else
+    return std::bit_cast<std::uint64_t>(value);
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (bits_of(a[i]) != bits_of(b[i])) return false;
+  }
+  return true;
+}
+
+// One call that all ranks make.
+struct Reduction {
+  Collective collective = Collective::allreduce;
+  std::string algorithm = {};             // empty: chosen
+  FoldOrder order = FoldOrder::any;       // what it promises
+  std::vector<Op> ops = {ReduceOp::sum};  // by rank, or one for all
+  int root = 0;
+  bool in_place = false;  // allreduce, reduce and scans
+  bool asynchronous = false;
+  bool deterministic = false;
+  bool compress = false;
+
+  const Op& op(int rank) const { return ops.size() == 1 ? ops.front() : ops[static_cast<std::size_t>(rank)]; }
+  Options options(int rank) const {
+    Options options;
+    options.op = op(rank);
+    options.root = root;
+    options.algorithm = algorithm;
+    options.deterministic = deterministic;
+    options.compress = compress;
+    return options;
+  }
+  std::string text() const {
+    return fmt::format("{} of {} by {}, root {}{}{}{}{}", to_string(collective), op(0).name(),
+                       algorithm.empty() ? "what is chosen" : algorithm, root, in_place ? ", in place" : "",
+                       asynchronous ? ", asynchronous" : "", deterministic ? ", deterministic" : "",
+                       compress ? ", compressed" : "");
+  }
+};
+
+// Output of a rank: `count` elements of the vector from `begin`, each folded over the ranks [0, ranks).
+struct Covered {
+  std::size_t begin = 0, count = 0;
+  int ranks = 0;
+};
+
+// Of a reduce_scatterv: nothing for rank 0, two blocks for the last rank, one for each of the others.
+inline std::vector<std::size_t> uneven_counts(int size, std::size_t total) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(size), total / static_cast<std::size_t>(size));
+  if (size == 1) return counts;
+  counts.back() += counts.front();
+  counts.front() = 0;
+  return counts;
+}
+
+inline Covered covered(const Reduction& reduction, int rank, int size, std::size_t total) {
+  const std::size_t block = total / static_cast<std::size_t>(size);
+  const auto r = static_cast<std::size_t>(rank);
+  switch (reduction.collective) {
+    case Collective::reduce:
+      return rank == reduction.root ? Covered{0, total, size} : Covered{};
+    case Collective::scan:
+      return {0, total, rank + 1};
+    case Collective::exscan:
+      return rank > 0 ? Covered{0, total, rank} : Covered{};
+    case Collective::reduce_scatter:
+      return {r * block, block, size};
+    case Collective::reduce_scatterv:
+      return {r == 0 ? 0 : (r - 1) * block, uneven_counts(size, total)[r], size};
+    default:
+      return {0, total, size};
+  }
+}
+
+// Makes the call and waits for its end. Throws col::Error.
+inline void make_call(Group& group, const Reduction& reduction, ConstTensorView in, TensorView out) {
+  const Options options = reduction.options(group.rank());
+  const bool async = reduction.asynchronous;
+  const auto counts = uneven_counts(group.size(), in.count);
+  switch (reduction.collective) {
+    case Collective::reduce:
+      return async ? group.ireduce(in, out, options).wait() : group.reduce(in, out, options);
+    case Collective::scan:
+      return async ? group.iscan(in, out, options).wait() : group.scan(in, out, options);
+    case Collective::exscan:
+      return async ? group.iexscan(in, out, options).wait() : group.exscan(in, out, options);
+    case Collective::reduce_scatter:
+      return async ? group.ireduce_scatter(in, out, options).wait() : group.reduce_scatter(in, out, options);
+    case Collective::reduce_scatterv:
+      return async ? group.ireduce_scatterv(in, out, counts, options).wait()
+                   : group.reduce_scatterv(in, out, counts, options);
+    default:
+      return async ? group.iallreduce(in, out, options).wait() : group.allreduce(in, out, options);
+  }
+}
+
+// This rank's output; empty where it has none. Both buffers begin `offset` elements after what was allocated for them.
+// Throws col::Error, and std::runtime_error when the call has changed an input that is not the output.
+template <class T>
+std::vector<T> output_of(Group& group, const Reduction& reduction, const std::vector<T>& input,
+                         std::size_t offset = 0) {
+  const Covered mine = covered(reduction, group.rank(), group.size(), input.size());
+  const bool whole = reduction.collective == Collective::exscan;  // rank 0 has an output, which nobody writes
+  const std::size_t out_count = reduction.in_place || whole ? input.size() : mine.count;
+  std::vector<T> in(offset + input.size()), out(offset + out_count);
+  const auto start = static_cast<std::ptrdiff_t>(offset);
+  std::copy(input.begin(), input.end(), (reduction.in_place ? out : in).begin() + start);
+  const TensorView result(out.data() + offset, out_count, dtype_of<T>());
+  make_call(group, reduction, reduction.in_place ? result : TensorView(in.data() + offset, input.size(), dtype_of<T>()),
+            result);
+  in.erase(in.begin(), in.begin() + start);
+  if (!reduction.in_place && !same_bits(in, input)) throw std::runtime_error(reduction.text() + " changed its input");
+  return {out.begin() + start, out.begin() + start + static_cast<std::ptrdiff_t>(mine.count)};
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,47 @@
+// What the ranks of a sacrificial job are told to do: the text after `--fault-rank`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "colcheck/engine/case.hpp"
+
+namespace col::colcheck {
+
+// Every rank joins group "default", makes `calls` calls, then a barrier, leaves in good order and reports. One rank, or
+// all, may do otherwise.
+struct Drill {
+  enum class Oddity : std::uint8_t {
+    none,
+    calls_other,  // its last call is `other`
+    stays_away,   // does not make the last call, but waits to be told to end
+    never_joins,  // waits to be told to end instead of joining
+    walks_out,    // is gone before the last call, without col::finalize()
+    leaves        // is gone before the last call, after col::finalize()
+  };
+  Case c = {};  // what is called, each time with other inputs
+  int calls = 1;
+  int odd = -1;  // the rank that is odd; -1: none
+  Oddity oddity = Oddity::none;
+  std::optional<Case> other = {};
+  bool asks_to_join = false;      // every rank says "ready" when it has its store, and waits to be told to join …
+  bool asks_to_call = false;      // … and before the last call
+  int descriptors = -1;           // the odd rank may have so many open beyond those it has at first; -1: no limit
+  bool descriptors_late = false;  // … beyond those it has before the last call
+  std::int64_t file_bytes = -1;   // no file of any rank may become longer; -1: no limit
+  bool regroups = false;          // those who have lost a rank make a group without it, and make the call there
+  int more_groups = 0;            // instead of the last call: duplicates of the group that are made and kept
+};
+
+// The call of that number, from 1: the last one is numbered(c, calls).
+Case numbered(Case c, int number);
+
+// "TOKEN;calls=2;odd=1;oddity=stays_away": decode_drill(encode(d)) is d.
+std::string encode(const Drill& drill);
+// Throws std::invalid_argument that says what is wrong with the text.
+Drill decode_drill(std::string_view text);
+
+}  // namespace col::colcheck

@@ -1,0 +1,305 @@
+#include "colcheck/faults/job.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "colcheck/faults/leftovers.hpp"
+
+namespace col::colcheck {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kLongestNap = milliseconds(500);
+// The kernel wakes nobody up when a child stops.
+constexpr Duration kStopPoll = milliseconds(2);
+constexpr std::size_t kKeptOutput = 2000;
+
+// What is passed on of the caller's environment: nothing that any launcher sets, and nothing that changes what col does
+// but where its parts are.
+constexpr std::array<std::string_view, 6> kKept = {
+    "PATH", "HOME", "LANG", "TZ", "COL_PLUGIN_PATH", "LLVM_PROFILE_FILE"};
+constexpr std::array<std::string_view, 4> kKeptPrefixes = {"LC_", "LD_", "GCOV_", "MALLOC_"};
+
+bool is_kept(std::string_view name) {
+  if (std::find(kKept.begin(), kKept.end(), name) != kKept.end() || name.ends_with("SAN_OPTIONS")) return true;
+  return std::any_of(kKeptPrefixes.begin(), kKeptPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::vector<std::string> kept_environment() {
+  std::vector<std::string> kept;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (is_kept(text.substr(0, text.find('=')))) kept.emplace_back(text);
+  }
+  return kept;
+}
+
+std::string make_id() {
+  std::random_device device;
+  return fmt::format("fault-{}-{:08x}{:08x}", ::getpid(), device(), device());
+}
+
+// Children of a process that ignores SIGCHLD leave no status behind.
+void keep_children() {
+  struct sigaction now {};
+  ::sigaction(SIGCHLD, nullptr, &now);
+  if (now.sa_handler != SIG_IGN && (now.sa_flags & SA_NOCLDWAIT) == 0) return;
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &usual, nullptr);
+}
+
+[[noreturn]] void throw_errno(const std::string& what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+void set_nonblocking(int fd) {
+  if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) < 0) throw_errno("fcntl");
+}
+
+// All that is there now; closes `fd` at its end.
+void read_into(tools::UniqueFd& fd, std::string& text) {
+  std::array<char, 4096> buffer;
+  while (fd) {
+    const ssize_t length = ::read(fd.get(), buffer.data(), buffer.size());
+    if (length > 0)
+      text.append(buffer.data(), static_cast<std::size_t>(length));
+    else if (length == 0 || (errno != EINTR && errno != EAGAIN))
+      fd.reset();
+    else if (errno == EAGAIN)
+      return;
+  }
+}
+
+}  // namespace
+
+struct Job::RankSide {
+  tools::UniqueFd talk, output;
+  std::string heard = {};  // the beginning of a line
+  std::vector<std::string> points = {};
+  RankEnd end = {};
+  std::unique_ptr<Child> child = {};
+};
+
+Job::Job(JobSpec spec)
+    : spec_(std::move(spec)), started_ns_(monotonic_ns()), started_(std::chrono::system_clock::now()), id_(make_id()) {
+  keep_children();
+  try {
+    make_directory();
+    for (int rank = 0; rank < spec_.ranks; ++rank) start(rank);
+  } catch (...) {
+    clean_up();
+    throw;
+  }
+}
+
+Job::~Job() {
+  clean_up();
+}
+
+void Job::make_directory() {
+  std::error_code error;
+  std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  // A /dev/shm of the job's own hides what lies in the machine's.
+  const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
+  if (error || hidden) parent = "/tmp";
+  directory_ = parent / ("col-" + id_);
+  for (const std::string& path : {directory_, store_directory(), directory_ + "/tmp"}) {
+    if (::mkdir(path.c_str(), 0700) != 0) throw_errno("cannot make the directory " + path);
+  }
+}
+
+std::vector<std::string> Job::environment_of(int rank) const {
+  std::vector<std::string> all = kept_environment();
+  const auto set = [&all](std::string_view name, const auto& value) {
+    all.push_back(fmt::format("{}={}", name, value));
+  };
+  set("TMPDIR", directory_ + "/tmp");
+  set("COL_RANK", rank);
+  set("COL_WORLD_SIZE", spec_.ranks);
+  set("COL_LOCAL_RANK", rank);
+  set("COL_LOCAL_WORLD_SIZE", spec_.ranks);
+  set("COL_JOB_ID", id_);
+  set("COL_STORE", spec_.store.empty() ? "file://" + store_directory() : spec_.store);
+  set("COL_TIMEOUT", fmt::format("{}ms", std::chrono::duration_cast<milliseconds>(spec_.timeout).count()));
+  if (!spec_.fault.empty()) set("COL_FAULT", spec_.fault);
+  all.insert(all.end(), spec_.environment.begin(), spec_.environment.end());
+  return all;
+}
+
+void Job::start(int rank) {
+  int talk[2], output[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) != 0) throw_errno("socketpair");
+  auto side = std::make_unique<RankSide>();
+  side->talk.reset(talk[0]);
+  const tools::UniqueFd its_talk(talk[1]);
+  if (::pipe2(output, O_CLOEXEC) != 0) throw_errno("pipe");
+  side->output.reset(output[0]);
+  const tools::UniqueFd its_output(output[1]);
+  set_nonblocking(side->talk.get());
+  set_nonblocking(side->output.get());
+  ChildSpec child;
+  child.program = spec_.program;
+  child.arguments = spec_.arguments;
+  child.environment = environment_of(rank);
+  child.talk_fd = its_talk.get();
+  child.output_fd = its_output.get();
+  child.without_memfd = spec_.without_memfd;
+  if (spec_.shm != nullptr) {
+    child.user_namespace = spec_.shm->user_namespace();
+    child.mount_namespace = spec_.shm->mount_namespace();
+  }
+  side->child = std::make_unique<Child>(child);
+  sides_.push_back(std::move(side));
+}
+
+double Job::now() const {
+  return static_cast<double>(monotonic_ns() - started_ns_) * 1e-9;
+}
+
+// ---- What happens
+
+void Job::read_talk(RankSide& side) {
+  read_into(side.talk, side.heard);
+  for (std::size_t end = side.heard.find('\n'); end != std::string::npos; end = side.heard.find('\n')) {
+    const std::string line = side.heard.substr(0, end);
+    side.heard.erase(0, end + 1);
+    constexpr std::string_view kAt = "at ";
+    if (line.starts_with(kAt)) {
+      side.points.push_back(line.substr(kAt.size()));
+    } else if (auto report = decode_report(line)) {
+      side.end.reported_at = static_cast<double>(report->at_ns - started_ns_) * 1e-9;
+      side.end.report = std::move(*report);
+    }
+  }
+}
+
+void Job::note_end(RankSide& side) {
+  if (!side.child->running()) return;
+  const double at = now();
+  const auto ending = side.child->try_end();
+  if (!ending) return;
+  side.end.ending = *ending;
+  side.end.ended_at = at;
+}
+
+bool Job::all_ended() const {
+  return std::none_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->child->running(); });
+}
+
+void Job::wait_for_events(Duration at_most) {
+  std::vector<pollfd> watched;
+  for (const auto& side : sides_) {
+    if (side->child->running()) watched.push_back({side->child->pidfd(), POLLIN, 0});
+    if (side->talk) watched.push_back({side->talk.get(), POLLIN, 0});
+    if (side->output) watched.push_back({side->output.get(), POLLIN, 0});
+  }
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(at_most).count();
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const timespec longest{static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  ::ppoll(watched.data(), watched.size(), &longest, nullptr);
+  for (const auto& side : sides_) note_end(*side);  // first: the time counts
+  for (const auto& side : sides_) {
+    read_talk(*side);
+    read_into(side->output, side->end.output);
+    if (side->end.output.size() > kKeptOutput) side->end.output.erase(0, side->end.output.size() - kKeptOutput);
+  }
+}
+
+bool Job::pump(const std::function<bool()>& done, Duration longest_nap, double until) {
+  until = std::min(until, std::chrono::duration<double>(spec_.limit).count());
+  for (;;) {
+    if (done()) return true;
+    const double left = until - now();
+    if (all_ended() || left <= 0) return false;
+    wait_for_events(std::min(longest_nap, std::chrono::duration_cast<Duration>(std::chrono::duration<double>(left))));
+  }
+}
+
+// ---- What the caller does
+
+bool Job::await_point(int rank, std::string_view point) {
+  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
+  const auto there = [&] { return std::find(side.points.begin(), side.points.end(), point) != side.points.end(); };
+  pump([&] { return there() || !side.child->running(); }, kLongestNap);
+  return there();
+}
+
+bool Job::await_stopped(int rank) {
+  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
+  pump([&] { return side.child->stopped() || !side.child->running(); }, kStopPoll);
+  return side.child->stopped();
+}
+
+bool Job::await_end(int rank) {
+  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
+  pump([&] { return !side.child->running(); }, kLongestNap);
+  return !side.child->running();
+}
+
+bool Job::await_report(int rank) {
+  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
+  pump([&] { return side.end.report || !side.child->running(); }, kLongestNap);
+  return side.end.report.has_value();
+}
+
+void Job::pause(Duration length) {
+  pump([] { return false; }, length, now() + std::chrono::duration<double>(length).count());
+}
+
+void Job::go_on(int rank) {
+  // A rank that has ended cannot be told; its end says enough.
+  (void)::send(sides_[static_cast<std::size_t>(rank)]->talk.get(), "g", 1, MSG_NOSIGNAL);
+}
+
+void Job::signal(int rank, int number) {
+  sides_[static_cast<std::size_t>(rank)]->child->signal(number);
+}
+
+JobEnd Job::finish() {
+  pump([this] { return all_ended(); }, kLongestNap);
+  for (const auto& side : sides_) {
+    side->end.overdue = side->child->running();
+    side->child->signal(SIGKILL);
+  }
+  // As long as they are: the kernel may take a moment for each.
+  constexpr double kKillSeconds = 10;
+  for (const double until = now() + kKillSeconds; !all_ended() && now() < until;) wait_for_events(kLongestNap);
+  wait_for_events(Duration::zero());  // what they said last
+
+  JobEnd end;
+  end.left_behind = leftover({.job_id = id_,
+                              .job_directory = directory_,
+                              .scratch_directory = directory_ + "/tmp",
+                              .shm_directory = spec_.shm != nullptr ? spec_.shm->path() : "/dev/shm",
+                              .started = started_});
+  for (const auto& side : sides_) end.ranks.push_back(std::move(side->end));
+  clean_up();
+  if (end.left_behind.empty() && std::filesystem::exists(directory_)) end.left_behind = directory_;
+  return end;
+}
+
+void Job::clean_up() noexcept {
+  sides_.clear();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+}  // namespace col::colcheck

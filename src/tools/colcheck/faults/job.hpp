@@ -1,0 +1,107 @@
+// A job of rank processes that are harmed on purpose, and what becomes of them.
+//
+//   Job job({.ranks = 4, .arguments = {"--fault-rank", encode(drill)}, .fault = "kill:rank=2,op=2,step=1"});
+//   const JobEnd end = job.finish();
+//
+// Whatever launcher started the calling process, the job does not see it: its processes get an environment of their
+// own.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/types.hpp>
+
+#include "colcheck/faults/child.hpp"
+#include "colcheck/faults/private_shm.hpp"
+#include "colcheck/faults/report.hpp"
+
+namespace col::colcheck {
+
+struct JobSpec {
+  int ranks = 2;
+  std::string program = "/proc/self/exe";
+  std::vector<std::string> arguments = {};     // after the program's name
+  Duration timeout = std::chrono::seconds(5);  // COL_TIMEOUT
+  std::string fault = {};                      // COL_FAULT; empty: none
+  std::vector<std::string> environment = {};   // more of it: "NAME=value"
+  std::string store = {};                      // COL_STORE; empty: a directory that the job makes
+  bool without_memfd = false;                  // see ChildSpec
+  const PrivateShm* shm = nullptr;             // outlives the job; null: the machine's
+  Duration limit = std::chrono::seconds(15);   // what has not ended then is killed
+};
+
+// How a rank ended. Times are seconds since the job's start.
+struct RankEnd {
+  Ending ending = {};
+  double ended_at = 0;
+  bool overdue = false;  // it was there still at the limit, and was killed
+  std::optional<Report> report = {};
+  double reported_at = 0;   // the moment that the report is about
+  std::string output = {};  // the end of what it printed
+};
+
+struct JobEnd {
+  std::vector<RankEnd> ranks;
+  std::string left_behind = {};  // the first that was found when all had ended (leftovers.hpp)
+};
+
+// Not thread safe; a program may have several, in one thread each. All that blocks ends at the limit. Where the calling
+// process ignores SIGCHLD, it has its default action from then on, as nobody could wait for children otherwise.
+// Requires: nobody else waits for children of this process.
+class Job {
+ public:
+  // Starts the ranks. Throws std::system_error when there cannot be so many; none is left then.
+  explicit Job(JobSpec spec);
+  // Kills and reaps what is left, and removes the job's directory.
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // Blocks until the rank has said "at POINT"; false when it ended before that, or the limit came.
+  bool await_point(int rank, std::string_view point);
+  bool await_stopped(int rank);
+  bool await_end(int rank);
+  bool await_report(int rank);
+  // Lets time pass.
+  void pause(Duration length);
+  // Lets a rank that waits at a point go on.
+  void go_on(int rank);
+  void signal(int rank, int number);
+  double now() const;
+
+  // The job's directory of keys, for harming it.
+  std::string store_directory() const { return directory_ + "/store"; }
+
+  // Blocks until all have ended, the limit at the longest; removes the job's directory. Once.
+  JobEnd finish();
+
+ private:
+  struct RankSide;
+  void make_directory();
+  void start(int rank);
+  std::vector<std::string> environment_of(int rank) const;
+  // Handles what happens until `done`; false when that moment, the limit, or the end of all ranks came first.
+  bool pump(const std::function<bool()>& done, Duration longest_nap,
+            double until = std::numeric_limits<double>::infinity());
+  void wait_for_events(Duration at_most);
+  void read_talk(RankSide& side);
+  void note_end(RankSide& side);
+  bool all_ended() const;
+  void clean_up() noexcept;
+
+  const JobSpec spec_;
+  const std::uint64_t started_ns_;
+  const std::chrono::system_clock::time_point started_;
+  std::string id_, directory_;
+  std::vector<std::unique_ptr<RankSide>> sides_;
+};
+
+}  // namespace col::colcheck

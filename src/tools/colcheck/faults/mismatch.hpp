@@ -1,0 +1,24 @@
+// What the properties about mismatched calls share: one rank calls something else than the others, and every rank,
+// itself included, must get `mismatch` that names it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+struct Mismatch {
+  std::string_view property;
+  // What is called, by all but the odd rank; only primitive, dtype, op and count are looked at.
+  std::vector<Case> calls;
+  // What the odd rank calls instead, in a case made of one of these. Decided by the case alone.
+  Case (*other)(const Case& c);
+};
+
+// Each call on each backend, by COL_CHECK=lazy and strict (Case::variant 0 and 1); in --quick, one of the two.
+void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::vector<Case>& cases);
+Finding run_mismatch(const Mismatch& mismatch, const Case& c);
+
+}  // namespace col::colcheck

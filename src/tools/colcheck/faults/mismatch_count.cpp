@@ -1,0 +1,46 @@
+// One rank calls with another count than the others.
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/faults/mismatch.hpp"
+#include "colcheck/properties/list.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// One more, one less, twice as many (as 1 x 2560 against 2 x 2560), far more than fits any buffer, none.
+Case other(const Case& c) {
+  Case odd = c;
+  const std::size_t counts[] = {c.count + 1, c.count - 1, 2 * c.count, 100'000, 0};
+  odd.count = counts[mix(c.seed, 3) % 5];
+  return odd;
+}
+
+const Mismatch& mismatch() {
+  static const Mismatch kMismatch{"mismatch_count",
+                                  {{.primitive = Primitive::allreduce, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::broadcast, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::reduce, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::allgather, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::allgatherv, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::reduce_scatter, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::gather, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::scatter, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::alltoall, .dtype = DType::float32, .count = 24},
+                                   {.primitive = Primitive::scan, .dtype = DType::float32, .count = 24}},
+                                  &other};
+  return kMismatch;
+}
+
+void cases(const Selection& selection, std::vector<Case>& all) {
+  add_mismatches(mismatch(), selection, all);
+}
+
+Finding run(Rank& /*rank*/, const Case& c) {
+  return run_mismatch(mismatch(), c);
+}
+
+}  // namespace
+
+const Property kFaultMismatchCount{"mismatch_count", "one rank that calls with another count is named on all ranks",
+                                   Property::Kind::fault, &cases, &run};
+
+}  // namespace col::colcheck

@@ -1,0 +1,44 @@
+// One rank calls with another dtype than the others.
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/faults/mismatch.hpp"
+#include "colcheck/properties/list.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// Of the same size, a larger, a smaller one.
+Case other(const Case& c) {
+  Case odd = c;
+  const DType types[] = {DType::float32, DType::float64, DType::int8, DType::float16};
+  odd.dtype = types[mix(c.seed, 3) % 4];
+  return odd;
+}
+
+const Mismatch& mismatch() {
+  static const Mismatch kMismatch{"mismatch_dtype",
+                                  {{.primitive = Primitive::allreduce, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::broadcast, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::reduce, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::allgather, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::reduce_scatterv, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::scatter, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::alltoall, .dtype = DType::int32, .count = 24},
+                                   {.primitive = Primitive::scan, .dtype = DType::int32, .count = 24}},
+                                  &other};
+  return kMismatch;
+}
+
+void cases(const Selection& selection, std::vector<Case>& all) {
+  add_mismatches(mismatch(), selection, all);
+}
+
+Finding run(Rank& /*rank*/, const Case& c) {
+  return run_mismatch(mismatch(), c);
+}
+
+}  // namespace
+
+const Property kFaultMismatchDType{"mismatch_dtype", "one rank that calls with another dtype is named on all ranks",
+                                   Property::Kind::fault, &cases, &run};
+
+}  // namespace col::colcheck

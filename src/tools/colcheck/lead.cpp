@@ -1,0 +1,132 @@
+#include "colcheck/lead.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// A library in which calls hang costs a timeout for each: after so many, the rest will not be any different.
+constexpr int kMostBrokenGroups = 25;
+
+// Findings of several ranks about one case become one result. The lowest rank with the worst verdict has the word.
+class Merger {
+ public:
+  explicit Merger(std::span<const Case> cases) : digests_(cases.size()) {
+    for (const Case& c : cases) results_.push_back({.c = c});
+  }
+
+  void add(int rank, const Answer::Entry& entry) {
+    CaseResult& result = results_.at(entry.index);
+    const Finding& finding = entry.finding;
+    if (finding.verdict > result.verdict) {
+      result.verdict = finding.verdict;
+      result.text = finding.text;
+      result.rank = rank;
+    }
+    auto& digest = digests_.at(entry.index);
+    if (!finding.digest || result.verdict != Finding::Verdict::pass) return;
+    if (!digest) digest = {rank, *finding.digest};
+    if (digest->value == *finding.digest) return;
+    result.verdict = Finding::Verdict::fail;
+    result.rank = rank;
+    result.text = fmt::format("its result is not, bit by bit, that of rank {}", digest->rank);
+  }
+
+  std::vector<CaseResult>& results() { return results_; }
+
+ private:
+  struct Digest {
+    int rank;
+    std::uint64_t value;
+  };
+  std::vector<CaseResult> results_;
+  std::vector<std::optional<Digest>> digests_;
+};
+
+}  // namespace
+
+std::vector<Answer> Lead::give(const Order& order) {
+  if (broken_groups_ >= kMostBrokenGroups)
+    throw RunEnded{tools::exit_code::kWrongData,
+                   fmt::format("gave up after {} cases that broke their group", kMostBrokenGroups)};
+  const int world = context_.spec().world_size;
+  std::vector<Answer> answers(static_cast<std::size_t>(world));
+  const std::uint64_t number = mailbox_.post_order(encode(order));
+  answers[0] = carry_out(context_, order, number, options_);
+  // By now every rank has had as much time as this one needed; what it may still be in is a call or two.
+  const Duration limit = 3 * options_.timeout + std::chrono::seconds(30);
+  try {
+    for (int rank = 1; rank < world; ++rank)
+      answers[static_cast<std::size_t>(rank)] = decode_answer(mailbox_.wait_for_answer(number, rank, limit));
+  } catch (const Error& error) {
+    const bool died = error.code() != ErrorCode::timeout;
+    Merger merger(order.cases);
+    for (const Answer::Entry& entry : answers[0].entries) merger.add(0, entry);
+    merger.results().resize(answers[0].done);
+    throw RunEnded{died ? tools::exit_code::kRankDied : tools::exit_code::kRankTimeout, error.what(),
+                   std::move(merger.results())};
+  }
+  mailbox_.forget(number);
+  return answers;
+}
+
+std::optional<std::map<Collective, std::vector<std::string>>> Lead::probe(const std::string& backend,
+                                                                          std::string& why) {
+  std::vector<Answer> answers =
+      give({.kind = Order::Kind::probe, .backend = backend, .ranks = context_.spec().world_size});
+  for (const Answer& answer : answers) {
+    if (answer.trouble.empty()) continue;
+    why = answer.trouble;
+    return std::nullopt;
+  }
+  return std::move(answers[0].natives);
+}
+
+std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
+  std::vector<CaseResult> all;
+  while (!cases.empty()) {
+    const Order order{.kind = Order::Kind::run,
+                      .backend = cases[0].backend,
+                      .ranks = cases[0].ranks,
+                      .cases = {cases.begin(), cases.end()}};
+    const std::vector<Answer> answers = give(order);
+    Merger merger(cases);
+    std::size_t done = cases.size();  // up to the case that broke the group
+    for (int rank = 0; rank < order.ranks; ++rank) {
+      const Answer& answer = answers[static_cast<std::size_t>(rank)];
+      if (!answer.trouble.empty()) {
+        // Without a group none of them can be told from the others.
+        for (std::size_t i = 0; i < cases.size(); ++i)
+          merger.add(rank, {i, Finding::fail("no group: " + answer.trouble)});
+      } else {
+        done = std::min(done, answer.done);
+        for (const Answer::Entry& entry : answer.entries) merger.add(rank, entry);
+      }
+    }
+    for (std::size_t i = 0; i < done; ++i) all.push_back(std::move(merger.results()[i]));
+    cases = cases.subspan(done);
+    if (!cases.empty() && ++broken_groups_ == kMostBrokenGroups) break;
+  }
+  return all;
+}
+
+std::vector<CaseResult> Lead::share(std::span<const Case> cases) {
+  const std::vector<Answer> answers = give({.kind = Order::Kind::share, .cases = {cases.begin(), cases.end()}});
+  Merger merger(cases);
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    for (const Answer::Entry& entry : answers[rank].entries) merger.add(static_cast<int>(rank), entry);
+  }
+  return std::move(merger.results());
+}
+
+std::vector<CaseResult> Lead::by_itself(std::span<const Case> cases) {
+  Merger merger(cases);
+  for (const Answer::Entry& entry : carry_out_alone(context_, cases, options_).entries) merger.add(0, entry);
+  return std::move(merger.results());
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,53 @@
+// The lead's side: gives orders to all ranks, takes part itself, and puts together what they found.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "colcheck/mailbox.hpp"
+#include "colcheck/obey.hpp"
+#include "colcheck/results.hpp"
+
+namespace col::colcheck {
+
+// Thrown when the run cannot go on: a rank is gone or does not answer.
+struct RunEnded {
+  int exit_code;
+  std::string why;
+  // What the lead itself had found in the portion that was running; its last case is the one in which it ended.
+  std::vector<CaseResult> own = {};
+};
+
+class Lead {
+ public:
+  Lead(Context& context, Mailbox& mailbox, ObeyOptions options)
+      : context_(context), mailbox_(mailbox), options_(std::move(options)) {}
+
+  // What `backend` offers besides the built-in algorithms; nothing, and the reason in `why`, when the ranks cannot make
+  // a group over it. Throws RunEnded, as all of these.
+  std::optional<std::map<Collective, std::vector<std::string>>> probe(const std::string& backend, std::string& why);
+  // Runs cases, all of one backend and number of ranks. A case that breaks its group ends it; the rest go on in a new
+  // one. Results are in the order of `cases`.
+  std::vector<CaseResult> run(std::span<const Case> cases);
+  // Runs cases that need no group, spread over the ranks.
+  std::vector<CaseResult> share(std::span<const Case> cases);
+  // Runs cases on this rank alone, while the others wait.
+  std::vector<CaseResult> by_itself(std::span<const Case> cases);
+
+ private:
+  // Gives the order, and returns the answers of all ranks in rank order. Throws RunEnded.
+  std::vector<Answer> give(const Order& order);
+
+  Context& context_;
+  Mailbox& mailbox_;
+  ObeyOptions options_;
+  int broken_groups_ = 0;
+};
+
+}  // namespace col::colcheck

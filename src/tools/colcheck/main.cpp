@@ -1,0 +1,82 @@
+// colcheck: is every primitive right, here, on this machine?
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/group.hpp>
+
+#include "colcheck/driver.hpp"
+#include "colcheck/faults/rank_main.hpp"
+#include "colcheck/options.hpp"
+#include "colcheck/world.hpp"
+#include "common/exit_codes.hpp"
+
+namespace {
+
+using namespace col::colcheck;
+namespace exit_code = col::tools::exit_code;
+
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return exit_code::kSuccess;
+  std::fprintf(stderr, "colcheck: cannot write to stdout: %s\n", std::strerror(errno));
+  return exit_code::kOutputClosed;
+}
+
+// Whether the process that started this one gets the exit code by other means than the launcher's.
+bool leave_verdict(const Screen& screen, int rank, int code) {
+  const auto byte = static_cast<unsigned char>(code);
+  return screen.verdict_fd >= 0 && rank == 0 && ::write(screen.verdict_fd, &byte, 1) == 1;
+}
+
+int run(const std::vector<std::string>& arguments, std::span<char> title) {
+  if (arguments.size() == 2 && arguments[0] == "--fault-rank") return fault_rank_main(arguments[1]);
+  const Request request = parse_command_line(arguments);
+  if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
+  const Options& options = std::get<Options>(request);
+  if (options.device == Options::Device::cuda && !col::nccl_available()) {
+    std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n",
+                 col::nccl_unavailable_reason().c_str());
+    return exit_code::kSkipped;
+  }
+  // A rank of a job, whoever started it, or nobody's.
+  const bool spawned = !options.spawned.empty();
+  if (!spawned) {
+    check_report_paths(options);
+    check_requirements(options);
+  }
+  col::Context& context = col::Context::current();
+  if (!spawned && context.spec().launcher.empty()) return drive(options, arguments, title);
+  const Screen screen = spawned ? Screen::parse(options.spawned) : Screen::own();
+  int code = exit_code::kUsage;
+  try {
+    code = run_world(context, options, screen, fmt::format("colcheck {}", fmt::join(arguments, " ")));
+  } catch (const UsageError& error) {  // what could only be known in the world
+    std::fprintf(stderr, "colcheck: %s; see colcheck --help\n", error.what());
+  }
+  const int rank = context.spec().rank;
+  col::finalize();
+  return leave_verdict(screen, rank, code) ? exit_code::kSuccess : code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 1) return exit_code::kUsage;
+  try {
+    return run({argv + 1, argv + argc}, {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1});
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "colcheck: %s; see colcheck --help\n", error.what());
+    return exit_code::kUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "colcheck: %s\n", error.what());
+    return exit_code::kRankDied;
+  }
+}

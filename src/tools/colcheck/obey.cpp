@@ -1,0 +1,115 @@
+#include "colcheck/obey.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "colcheck/crash_note.hpp"
+#include "colcheck/engine/forms.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// A rank waits for its next order while the lead does something long by itself.
+constexpr Duration kPatience = std::chrono::hours(24);
+
+// What one rank finds in the cases of an order.
+class Round {
+ public:
+  Round(Rank rank, const ObeyOptions& options) : rank_(std::move(rank)), options_(options) {}
+
+  // False when the group cannot be used any more.
+  bool run(std::size_t index, const Case& c) {
+    if (options_.on_case) options_.on_case(c);
+    note_case(token_of(c));
+    bool usable = true;
+    Finding finding = find_out(c, usable);
+    rank_.drop_all();
+    if (finding.verdict != Finding::Verdict::pass || finding.digest)
+      answer_.entries.push_back({index, std::move(finding)});
+    answer_.done = index + 1;
+    return usable;
+  }
+
+  Answer& answer() { return answer_; }
+
+ private:
+  Finding find_out(const Case& c, bool& usable) {
+    const Property* property = find_property(c.property);
+    if (property == nullptr) return Finding::fail(fmt::format("there is no property '{}'", c.property));
+    try {
+      return property->run(rank_, c);
+    } catch (const Error& error) {
+      // These leave a group as it was.
+      usable = error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable;
+      return Finding::fail(error.what());
+    } catch (const std::exception& error) {
+      usable = false;
+      return Finding::fail(error.what());
+    }
+  }
+
+  Rank rank_;
+  const ObeyOptions& options_;
+  Answer answer_;
+};
+
+Answer run_in_group(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
+  if (context.spec().rank >= order.ranks) return {};
+  Answer answer;
+  Group group;
+  try {
+    group = context.init_group({.name = fmt::format("colcheck/{}", number),
+                                .rank = context.spec().rank,
+                                .world_size = order.ranks,
+                                .backend_name = order.backend,
+                                .timeout = options.timeout});
+    if (order.kind == Order::Kind::probe) {
+      group.barrier();
+      answer.natives = native_algorithms(group);
+    }
+  } catch (const std::exception& error) {
+    answer.trouble = error.what();
+    return answer;
+  }
+  Round round(Rank(context, group, order.backend, options.timeout), options);
+  for (std::size_t i = 0; i < order.cases.size(); ++i) {
+    if (!round.run(i, order.cases[i])) break;
+  }
+  context.destroy_group(group.name());
+  round.answer().natives = std::move(answer.natives);
+  return std::move(round.answer());
+}
+
+Answer run_share(Context& context, const Order& order, const ObeyOptions& options) {
+  Round round(Rank(context, {}, order.backend, options.timeout), options);
+  const auto world = static_cast<std::size_t>(context.spec().world_size);
+  for (auto i = static_cast<std::size_t>(context.spec().rank); i < order.cases.size(); i += world)
+    round.run(i, order.cases[i]);
+  round.answer().done = order.cases.size();
+  return std::move(round.answer());
+}
+
+}  // namespace
+
+Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
+  if (order.kind == Order::Kind::share) return run_share(context, order, options);
+  return run_in_group(context, order, number, options);
+}
+
+Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options) {
+  Round round(Rank(context, {}, {}, options.timeout), options);
+  for (std::size_t i = 0; i < cases.size(); ++i) round.run(i, cases[i]);
+  return std::move(round.answer());
+}
+
+void obey(Context& context, Mailbox& mailbox, const ObeyOptions& options) {
+  for (std::uint64_t number = 0;; ++number) {
+    const std::optional<std::string> order = mailbox.wait_for_order(number, kPatience);
+    if (!order) return;
+    mailbox.post_answer(number, encode(carry_out(context, decode_order(*order), number, options)));
+  }
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,32 @@
+// A rank's side of a run: carries out what the lead orders.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include <col/group.hpp>
+
+#include "colcheck/mailbox.hpp"
+#include "colcheck/order.hpp"
+
+namespace col::colcheck {
+
+struct ObeyOptions {
+  Duration timeout = std::chrono::seconds(20);  // of one call
+  // Called before each case, on this rank.
+  std::function<void(const Case&)> on_case = {};
+};
+
+// This rank's part in `order`, the run's number `number`. Blocks until it is done. Does not throw for what cases find,
+// nor for a group that cannot be made.
+Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options);
+
+// Runs cases that need no group, in this process.
+Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options);
+
+// Waits for orders and carries them out, until there are no more. Throws col::Error when the lead is lost.
+void obey(Context& context, Mailbox& mailbox, const ObeyOptions& options);
+
+}  // namespace col::colcheck

@@ -1,0 +1,28 @@
+// What stands behind the options of colcheck: lists, ranges, durations, seeds. All of it pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/types.hpp>
+
+namespace col::colcheck {
+
+inline constexpr int kMaxRanks = 64;
+
+// The parts between commas, repeated ones once; nothing when a part is empty.
+std::optional<std::vector<std::string>> parse_list(std::string_view text);
+
+// "1-9,16": numbers and ranges in [1, kMaxRanks]. Ascending, no two equal; nothing when it is anything else.
+std::optional<std::vector<int>> parse_ranks(std::string_view text);
+
+// "500ms", "90s", "10m", "1h": a whole number and its unit, from 1ms to 720h; nothing when it is anything else.
+std::optional<Duration> parse_duration(std::string_view text);
+
+// "42", "0x2a"; nothing when it is anything else, or needs more than 64 bits.
+std::optional<std::uint64_t> parse_seed(std::string_view text);
+
+}  // namespace col::colcheck

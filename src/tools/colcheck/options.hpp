@@ -1,0 +1,70 @@
+// The command line of colcheck.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <col/types.hpp>
+
+#include "colcheck/engine/case.hpp"
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+struct Options {
+  enum class Device : std::uint8_t { all, cpu, cuda };
+
+  Effort effort = Effort::quick;
+  Duration soak = {};                      // --soak: for how long; zero: the cases once
+  std::vector<std::string> backends = {};  // empty: all
+  std::vector<std::string> require = {};   // backends and devices
+  Device device = Device::all;
+  std::optional<std::vector<int>> ranks = {};     // ascending; not given: default_ranks(effort)
+  std::vector<std::string> only = {}, skip = {};  // names of properties
+  std::vector<std::string> algorithms = {};       // of the right form, but see unknown_algorithms()
+  std::optional<std::uint64_t> seed = {};         // not given: a new one
+  std::optional<Case> repro = {};
+  std::string junit = {}, json = {}, html = {};  // paths; empty: no such report
+  bool faults = false;
+  bool self_test = false;
+  Duration timeout = std::chrono::seconds(20);  // of one call
+  bool verbose = false;
+  bool progress = true;
+  std::string spawned = {};  // what colcheck tells the ranks that it starts itself
+};
+
+// The command line cannot be used; what() is one line: what is wrong and what to write instead.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// What there is to do: check, or print a text (--help, --version, --list) and end.
+using Request = std::variant<Options, std::string>;
+
+// Throws UsageError. Looks at nothing but its arguments. `known` are the properties there are.
+Request parse_command_line(const std::vector<std::string>& arguments,
+                           std::span<const Property* const> known = properties());
+
+// Those that --only, --skip and --faults leave, in the order of `known`.
+std::vector<const Property*> chosen_properties(const Options& options,
+                                               std::span<const Property* const> known = properties());
+
+// 1 to 9; full: and 16.
+std::vector<int> default_ranks(Effort effort);
+
+// What of --algo is neither a built-in algorithm nor one of the natives (as in Selection), in any collective.
+std::vector<std::string> unknown_algorithms(const Options& options, const decltype(Selection::natives)& natives);
+// Throws UsageError that names the first of them, and what to write instead.
+void check_algorithms(const Options& options, const decltype(Selection::natives)& natives);
+
+// Throws UsageError when a report could not be written where it is wanted. Leaves what is there as it is. For a FIFO or
+// a device it only looks whether it may be written to.
+void check_report_paths(const Options& options);
+
+}  // namespace col::colcheck

@@ -1,0 +1,65 @@
+// The line that tells, while colcheck runs, how far it has come.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "colcheck/engine/case.hpp"
+#include "colcheck/results.hpp"
+
+namespace col::colcheck {
+
+struct Advance {
+  std::size_t done = 0;
+  std::size_t total = 0;  // 0: not known
+  std::size_t failed = 0;
+  std::string activity = {};  // activity_of() the case that is running
+  std::chrono::seconds elapsed{0};
+};
+
+// "np 5 over gloo: exact allreduce".
+std::string activity_of(const Case& c);
+
+// "colcheck: 1,204/2,412  np 5 over gloo: exact allreduce …  0 failed  7 s" in at most `width` columns: the activity is
+// shortened first.
+std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
+
+// Draws the line, and draws it anew in place, at most ten times a second. Not thread safe. Never blocks: when the
+// terminal takes nothing, or has gone, the line is not drawn.
+class Progress {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kInterval{100};
+
+  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
+  Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
+      : fd_(fd), width_(width), utf8_(utf8), now_(now), started_(now()) {}
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // There are so many cases altogether.
+  void plan(std::size_t total) { advance_.total = total; }
+  // Results may come later and many at once: until they do, cases that have begun are counted.
+  void begin(const Case& c);
+  void end(const CaseResult& result);
+  // Leaves the cursor at the start of an empty line, so that something else can be printed. The line comes again.
+  void clear();
+
+ private:
+  void draw();
+  bool write(const std::string& text);
+
+  int fd_;
+  int width_;
+  bool utf8_;
+  Clock::time_point (*now_)();
+  Clock::time_point started_;
+  Clock::time_point drawn_ = {};
+  std::size_t begun_ = 0, ended_ = 0;
+  Advance advance_;
+  std::size_t shown_ = 0;  // columns that are on the terminal
+};
+
+}  // namespace col::colcheck

@@ -1,0 +1,113 @@
+// Counts around which libraries change course: few elements, one more or less than there are ranks, primes, and one
+// element less, as many, and one more than the pieces in which messages travel.
+#include <array>
+#include <random>
+
+#include "colcheck/engine/call.hpp"
+#include "colcheck/engine/covering.hpp"
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
+#include "colcheck/properties/list.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// In shared memory: the largest message that is sent whole, a part of a larger one, a ring; by default, a segment of a
+// pipelined algorithm with float32. The first is for counts of the other kinds.
+constexpr std::array<std::size_t, 5> kPieceBytes = {0, 8 << 10, 32 << 10, 64 << 10, 256 << 10};
+// A segment of the algorithms that are told to use short ones: forms_of().
+constexpr std::size_t kShortSegmentBytes = 64;
+constexpr std::array kDTypes = {DType::uint8, DType::bfloat16, DType::int32, DType::float64};
+// What a case may move if every rank sends to every rank: the reference costs more than the call.
+constexpr std::size_t kMostQuickBytes = std::size_t{2} << 20, kMostBytes = std::size_t{6} << 20;
+
+enum Parameter : std::size_t { kForm, kRanks, kBackend, kPiece, kStep, kType };
+
+// Whether algorithms cut the vector into one piece per rank.
+bool is_cut(Primitive primitive) {
+  return primitive == Primitive::allreduce || primitive == Primitive::reduce || primitive == Primitive::broadcast;
+}
+
+class Table {
+ public:
+  explicit Table(const Selection& selection)
+      : selection_(selection), draw_(selection, "counts"), forms_(draw_.forms()), ranks_(draw_.ranks()) {
+    std::erase_if(forms_, [this](const Form& form) { return skips(form); });
+  }
+
+  void add_cases(std::vector<Case>& all) {
+    if (forms_.empty()) return;
+    const auto number = [](const auto& list) { return static_cast<int>(list.size()); };
+    const Parameters parameters{
+        {number(forms_), number(ranks_), number(selection_.backends), number(kPieceBytes), 3, number(kDTypes)},
+        [this](Choice a, Choice b) { return compatible(a, b); }};
+    std::mt19937_64 random(selection_.seed);
+    for (const Row& row : cover(parameters, random)) all.push_back(case_of(row));
+  }
+
+ private:
+  // A quick run takes algorithms as they are chosen, and those of backends; `exact` has small counts with all others.
+  bool skips(const Form& form) const {
+    if (form.primitive == Primitive::barrier) return true;
+    return draw_.quick() && form.built_in != nullptr && selection_.algorithms.empty() && !is_segmented(form);
+  }
+  static bool is_segmented(const Form& form) { return form.algorithm.find("segment") != std::string::npos; }
+
+  bool compatible(Choice a, Choice b) const {
+    if (a.parameter == kForm) return form_allows(forms_[static_cast<std::size_t>(a.value)], b);
+    if (a.parameter == kRanks && b.parameter == kPiece)
+      return is_affordable(ranks_[static_cast<std::size_t>(a.value)], kPieceBytes[static_cast<std::size_t>(b.value)]);
+    return true;
+  }
+  bool form_allows(const Form& form, Choice other) const {
+    if (other.parameter == kRanks) return serves(form, ranks_[static_cast<std::size_t>(other.value)]);
+    if (other.parameter == kBackend)
+      return !form.is_native() || form.backend == selection_.backends[static_cast<std::size_t>(other.value)];
+    // Thousands of segments take long, and are no more than a few.
+    return other.parameter != kPiece || other.value == 0 || !is_segmented(form);
+  }
+  bool is_affordable(int ranks, std::size_t bytes) const {
+    const auto p = static_cast<std::size_t>(ranks);
+    return p * p * bytes <= (draw_.quick() ? kMostQuickBytes : kMostBytes);
+  }
+
+  Case case_of(const Row& row) {
+    const Form& form = forms_[static_cast<std::size_t>(row[kForm])];
+    Case c = draw_.next(form, ranks_[static_cast<std::size_t>(row[kRanks])]);
+    c.backend = selection_.backends[static_cast<std::size_t>(row[kBackend])];
+    set_dtype(c, kDTypes[static_cast<std::size_t>(row[kType])]);
+    c.count = count_of_piece(c, form, kPieceBytes[static_cast<std::size_t>(row[kPiece])], row[kStep]);
+    return c;
+  }
+
+  std::size_t count_of_piece(const Case& c, const Form& form, std::size_t piece_bytes, int step) const {
+    const std::uint64_t drawn = mix(c.seed, 1);
+    if (piece_bytes == 0 && !is_segmented(form))
+      return count_of(static_cast<int>(drawn % kCountClasses), c.ranks, drawn);
+    if (piece_bytes == 0) piece_bytes = kShortSegmentBytes * (1 + drawn % 3);
+    const auto p = static_cast<std::size_t>(c.ranks);
+    std::size_t count = piece_bytes / size_of(c.dtype);
+    if (is_cut(c.primitive) && drawn % 2 == 0 && is_affordable(c.ranks, p * piece_bytes)) count *= p;
+    return count + static_cast<std::size_t>(step) - 1;
+  }
+
+  const Selection& selection_;
+  Draw draw_;
+  std::vector<Form> forms_;
+  std::vector<int> ranks_;
+};
+
+void cases(const Selection& selection, std::vector<Case>& all) {
+  Table(selection).add_cases(all);
+}
+
+Finding run(Rank& rank, const Case& c) {
+  return Finding::of(run_case(rank.group(), c));
+}
+
+}  // namespace
+
+const Property kCounts{"counts", "no count is special: none, primes, one beside the sizes of segments and of messages",
+                       Property::Kind::group, &cases, &run};
+
+}  // namespace col::colcheck

@@ -1,0 +1,59 @@
+// Cases for properties that are about one circumstance: all others are taken in turn, or drawn.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "colcheck/engine/forms.hpp"
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+// Deterministic in its arguments and in the order of the calls.
+class Draw {
+ public:
+  Draw(const Selection& selection, std::string_view property);
+
+  bool quick() const noexcept { return selection_.effort == Effort::quick; }
+  // Those of the selection, less the algorithms of backends that are not in it.
+  const std::vector<Form>& forms() const noexcept { return forms_; }
+  std::vector<Form> forms_of(Primitive primitive) const;
+  // How many cases in a row take every backend: of messages, which have one form; one of collectives, which have many.
+  int times(const Form& form) const;
+  // Numbers of ranks of the selection: in a quick run those up to five, and at least one above one if there is any.
+  const std::vector<int>& ranks() const noexcept { return ranks_; }
+
+  // A case of `form`: the next backend and the next number of ranks in turn for its primitive; its type, operator,
+  // root, seed and count (not zero, unless there is one rank) drawn. Blocking, out of place, with margins. Nothing when
+  // the form serves none of the numbers of ranks.
+  std::optional<Case> next(const Form& form);
+  // With that number of ranks, which the form must serve.
+  Case next(const Form& form, int ranks);
+
+ private:
+  std::vector<int> served(const Form& form) const;
+  Case draw(const Form& form, int ranks, const std::string& backend);
+  std::vector<std::string> backends_of(const Form& form) const;
+
+  const Selection& selection_;
+  std::string property_;
+  std::vector<Form> forms_;
+  std::vector<int> ranks_;
+  std::uint64_t seed_;
+  std::uint64_t number_ = 0;                               // of cases drawn
+  std::array<std::uint64_t, kPrimitiveCount> turns_ = {};  // of each primitive
+};
+
+// So many bytes in elements of the case's type; fewer where its algorithm is told to use short segments, of which it
+// takes long to send many.
+std::size_t count_of_bytes(const Case& c, std::size_t bytes);
+
+// Gives a reduction another type, and an operator that goes with it if its own does not.
+void set_dtype(Case& c, DType dtype);
+
+}  // namespace col::colcheck

@@ -1,0 +1,61 @@
+// Every property there is, each defined in the file of its name, here or in faults/.
+#pragma once
+
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+extern const Property kExact;
+extern const Property kRoots;
+extern const Property kCounts;
+extern const Property kInPlace;
+extern const Property kUntouched;
+extern const Property kGuardPages;
+extern const Property kUnaligned;
+extern const Property kRefill;
+extern const Property kVForms;
+extern const Property kHuge;
+extern const Property kRounding;
+extern const Property kSameBits;
+extern const Property kRepeatable;
+extern const Property kRankOrder;
+extern const Property kSpecialValues;
+extern const Property kWrap;
+extern const Property kHalfSums;
+extern const Property kPrograms;
+extern const Property kAsync;
+extern const Property kMessages;
+extern const Property kOverlappingGroups;
+extern const Property kThreads;
+extern const Property kOneGroupTwoThreads;
+extern const Property kBarrier;
+extern const Property kManyRanks;
+extern const Property kSignals;
+extern const Property kSlowRank;
+extern const Property kStickyError;
+extern const Property kChurn;
+extern const Property kCounterWrap;
+extern const Property kAliasing;
+extern const Property kWrongArguments;
+extern const Property kPlans;
+extern const Property kSimulator;
+
+// Drills.
+extern const Property kFaultMismatchOp;
+extern const Property kFaultMismatchCount;
+extern const Property kFaultMismatchDType;
+extern const Property kFaultMismatchRoot;
+extern const Property kFaultMismatchReduceOp;
+extern const Property kFaultAbsent;
+extern const Property kFaultKilled;
+extern const Property kFaultKilledJoining;
+extern const Property kFaultExitsEarly;
+extern const Property kFaultSurvivors;
+extern const Property kFaultStopped;
+extern const Property kFaultLate;
+extern const Property kFaultShmFull;
+extern const Property kFaultDescriptorLimit;
+extern const Property kFaultTakenPort;
+extern const Property kFaultNoStore;
+
+}  // namespace col::colcheck

@@ -1,0 +1,210 @@
+#include "colcheck/properties/number_cases.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// Elements of a vector that goes in segments of 64 bytes: some segments, the last one short, and not hundreds of them.
+constexpr std::size_t kMostSegmented = 97;
+
+// All of a list in a random order, again and again.
+template <class Value>
+class Deck {
+ public:
+  Deck(std::vector<Value> all, std::uint64_t seed) : cards_(std::move(all)), next_(cards_.size()), random_(seed) {}
+
+  std::size_t size() const { return cards_.size(); }
+  const Value& draw() {
+    if (next_ == cards_.size()) {
+      std::shuffle(cards_.begin(), cards_.end(), random_);
+      next_ = 0;
+    }
+    return cards_[next_++];
+  }
+
+ private:
+  std::vector<Value> cards_;
+  std::size_t next_;
+  std::mt19937_64 random_;
+};
+
+struct Numbers {
+  DType dtype;
+  Operator op;
+  std::uint64_t variant;
+};
+
+std::vector<Numbers> all_numbers(const NumberCases& wanted) {
+  std::vector<Numbers> all;
+  for (const DType dtype : wanted.dtypes) {
+    for (const Operator op : wanted.operators) {
+      for (const std::uint64_t variant : wanted.variants) {
+        if (is_defined(op, dtype)) all.push_back({dtype, op, variant});
+      }
+    }
+  }
+  return all;
+}
+
+// Types that the same mistakes are made with: signed and unsigned integers, 16-bit floats and others.
+int kind_of(DType dtype) {
+  if (!is_integer(dtype)) return is_half(dtype) ? 0 : 1;
+  return dtype == DType::int8 || dtype == DType::int32 || dtype == DType::int64 ? 2 : 3;
+}
+
+bool is_alike(const Form& form, const Numbers& a, const Numbers& b) {
+  return (a.op == b.op || !is_reduction(form.primitive)) && kind_of(a.dtype) == kind_of(b.dtype);
+}
+
+bool takes_part(const NumberCases& wanted, const Form& form) {
+  return wanted.takes ? wanted.takes(form) : is_reduction(form.primitive);
+}
+
+class Dealer {
+ public:
+  Dealer(const Selection& selection, const NumberCases& wanted)
+      : wanted_(wanted),
+        draw_(selection, wanted.property),
+        seed_(selection.seed),
+        numbers_(all_numbers(wanted), mix(seed_)) {
+    rows_ = draw_.quick() ? wanted.quick_rows : wanted.full_rows * static_cast<int>(selection.backends.size());
+    for (const Form& form : draw_.forms()) {
+      if (takes_part(wanted, form)) forms_.push_back(form);
+    }
+    for (const int ranks : draw_.ranks()) {
+      if (ranks >= wanted.fewest_ranks) ranks_.push_back(ranks);
+    }
+  }
+
+  void deal(std::vector<Case>& cases) {
+    for (const Form& form : forms_) {
+      const std::vector<int> served = ranks_for(form);
+      if (served.empty()) continue;
+      Deck<int> ranks(served, mix(seed_, ++dealt_));
+      const std::vector<Numbers> numbers = numbers_for(form);
+      for (const Numbers& chosen : numbers) cases.push_back(case_of(form, ranks.draw(), chosen));
+    }
+  }
+
+ private:
+  // A world of one runs no algorithm: where there are others, it is for the default alone.
+  std::vector<int> ranks_for(const Form& form) const {
+    std::vector<int> served;
+    std::copy_if(ranks_.begin(), ranks_.end(), std::back_inserter(served),
+                 [&](int ranks) { return serves(form, ranks); });
+    if (served.size() > 1 && served.front() == 1 && !form.algorithm.empty()) served.erase(served.begin());
+    return served;
+  }
+
+  bool allowed(const Form& form, const Numbers& numbers) const {
+    if (!wanted_.allows) return true;
+    Case c;
+    c.primitive = form.primitive;
+    c.dtype = numbers.dtype;
+    c.op = numbers.op;
+    c.variant = numbers.variant;
+    return wanted_.allows(form, c);
+  }
+
+  std::vector<Numbers> numbers_for(const Form& form) {
+    std::vector<Numbers> chosen;
+    for (std::size_t tries = 0; chosen.size() < static_cast<std::size_t>(rows_); ++tries) {
+      if (chosen.empty() && tries > numbers_.size() * 2) break;  // nothing is allowed
+      const Numbers& next = numbers_.draw();
+      if (allowed(form, next)) chosen.push_back(next);
+    }
+    if (form.is_native()) complete(form, chosen);
+    return chosen;
+  }
+
+  // Adds what `chosen` does not have yet.
+  void complete(const Form& form, std::vector<Numbers>& chosen) const {
+    const auto known = [&chosen](auto same) { return std::any_of(chosen.begin(), chosen.end(), same); };
+    for (const Numbers& numbers : all_numbers(wanted_)) {
+      if (!allowed(form, numbers)) continue;
+      if (known([&](const Numbers& other) { return is_alike(form, numbers, other); }) &&
+          known([&](const Numbers& other) { return other.dtype == numbers.dtype; }) &&
+          known([&](const Numbers& other) { return other.variant == numbers.variant; }))
+        continue;
+      chosen.push_back(numbers);
+    }
+  }
+
+  Case case_of(const Form& form, int ranks, const Numbers& numbers) {
+    Case c = draw_.next(form, ranks);
+    c.dtype = numbers.dtype;
+    c.op = is_reduction(form.primitive) ? numbers.op : Operator::sum;
+    c.variant = numbers.variant;
+    if (c.count < wanted_.shortest) c.count += wanted_.shortest;
+    if (wanted_.longest > 0 && draw_.quick()) c.count = std::min(c.count, wanted_.longest);
+    if (has_short_segments(c)) c.count = std::min(c.count, kMostSegmented);
+    const bool whole = form.primitive <= Primitive::exscan;  // input and output can be the same memory
+    c.in_place = whole && mix(c.seed, 11) % 3 == 0;
+    c.asynchronous = !form.is_native() && mix(c.seed, 12) % 3 == 0;
+    return c;
+  }
+
+  const NumberCases& wanted_;
+  Draw draw_;
+  std::uint64_t seed_;
+  Deck<Numbers> numbers_;
+  int rows_ = 0;
+  std::uint64_t dealt_ = 0;  // forms
+  std::vector<Form> forms_;
+  std::vector<int> ranks_;
+};
+
+}  // namespace
+
+bool has_short_segments(const Case& c) {
+  return c.algorithm.find(":segment=") != std::string::npos;
+}
+
+void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases) {
+  Dealer(selection, wanted).deal(cases);
+}
+
+bool is_by_gloo(const Form& form) {
+  return form.is_native() && form.backend == "gloo";
+}
+
+Reduction reduction_of(const Case& c, double (*scale)(int rank)) {
+  Reduction call;
+  call.collective = *collective_of(c.primitive);
+  call.algorithm = c.algorithm;
+  call.root = c.root;
+  call.in_place = c.in_place;
+  call.asynchronous = c.asynchronous;
+  if (c.op != Operator::premul_sum) {
+    call.ops = {static_cast<ReduceOp>(c.op)};
+    return call;
+  }
+  call.ops.clear();
+  for (int rank = 0; rank < c.ranks; ++rank) call.ops.push_back(Op::premul_sum(scale(rank)));
+  return call;
+}
+
+bool takes_blocks(Primitive primitive) {
+  return primitive == Primitive::reduce_scatter || primitive == Primitive::reduce_scatterv;
+}
+
+std::size_t input_count(const Case& c) {
+  return takes_blocks(c.primitive) ? c.count * static_cast<std::size_t>(c.ranks) : c.count;
+}
+
+double broken_scale(int rank) {
+  return (rank % 2 == 0 ? 1 : -1) * (0.3 + 0.7 * (rank % 8));
+}
+
+double whole_scale(int rank) {
+  constexpr std::array<double, 6> kScales = {3, -7, 0, 1e9 + 7, -1, 0x1p40};
+  return kScales[static_cast<std::size_t>(rank) % kScales.size()];
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,97 @@
+// Cases for properties about numbers: reductions in every form, with types and operators in turn.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "colcheck/engine/element.hpp"
+#include "colcheck/engine/forms.hpp"
+#include "colcheck/engine/reduction.hpp"
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+inline constexpr DType kFloats[] = {DType::float32, DType::bfloat16, DType::float64, DType::float16};
+inline constexpr DType kHalves[] = {DType::float16, DType::bfloat16};
+inline constexpr DType kIntegers[] = {DType::int32, DType::uint8,  DType::int64,
+                                      DType::int8,  DType::uint64, DType::uint32};
+inline constexpr std::uint64_t kUsual[] = {0};
+
+struct NumberCases {
+  std::string_view property;
+  std::span<const DType> dtypes;
+  std::span<const Operator> operators;
+  std::span<const std::uint64_t> variants = kUsual;
+  int quick_rows = 3;         // of every form, each with another number of ranks where there are enough
+  int full_rows = 12;         // for every backend
+  int fewest_ranks = 1;       // no smaller number of ranks shows anything
+  std::size_t shortest = 16;  // of a vector or block: fewer numbers show little
+  std::size_t longest = {};   // in a quick run; 0: as it comes
+  // Whether the form is one of the property's. Empty: all reductions.
+  std::function<bool(const Form& form)> takes = {};
+  // Whether the form can be asked for that. Empty: always.
+  std::function<bool(const Form& form, const Case& c)> allows = {};
+};
+
+// Appends them. A backend's own algorithm comes with each of the types and variants, and with each of the operators for
+// each kind of type (signed, unsigned, 16-bit float, other float) that are allowed for it, whatever the number of rows;
+// the others with pairs of type and operator in a random order, all equally often. Deterministic.
+void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
+
+// Whether Gloo does it in its own way. A backend may declare its own algorithms less careful with 16-bit sums and NaN
+// than our plans, and colcheck does not see what it declares: so Gloo's are left out of cases about these. Other
+// backends claim nothing, and are let off nothing.
+bool is_by_gloo(const Form& form);
+
+// Whether the algorithm is told to send in segments that are much shorter than one would choose.
+bool has_short_segments(const Case& c);
+
+// The call of a case, with `scale` of each rank for premul_sum.
+Reduction reduction_of(const Case& c, double (*scale)(int rank));
+// Whether Case::count is of a block, of which a rank gives one to each.
+bool takes_blocks(Primitive primitive);
+// Elements of every rank's input to a reduction.
+std::size_t input_count(const Case& c);
+
+// Calls body(T{}) for the C++ type of a floating-point, or of an integer, DType. Throws std::invalid_argument for
+// others, which only a token written by hand has.
+template <class Body>
+Finding with_float(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::float16:
+      return body(float16{});
+    case DType::bfloat16:
+      return body(bfloat16{});
+    case DType::float32:
+      return body(float{});
+    case DType::float64:
+      return body(double{});
+    default:
+      throw std::invalid_argument(fmt::format("the property is about floats, and {} is none", to_string(dtype)));
+  }
+}
+
+template <class Body>
+Finding with_integer(DType dtype, Body body) {
+  if (!is_integer(dtype))
+    throw std::invalid_argument(fmt::format("the property is about integers, and {} is none", to_string(dtype)));
+  return with_element(dtype, [&](auto element) {
+    if constexpr (std::is_integral_v<decltype(element)>)
+      return body(element);
+    else
+      return Finding{};
+  });
+}
+
+// By what a rank multiplies: fractions that no 16-bit float has; whole numbers, large and small.
+double broken_scale(int rank);
+double whole_scale(int rank);
+
+}  // namespace col::colcheck

@@ -1,0 +1,52 @@
+#include "colcheck/properties/refusal.hpp"
+
+#include <stdexcept>
+
+#include "colcheck/engine/call.hpp"
+
+namespace col::colcheck {
+
+std::string refusal_problem(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument)
+      return std::string("the call had to be refused as invalid_argument, but: ") + error.what();
+    return error.message().empty() ? "the call was refused without a message" : "";
+  }
+  return "the call had to be refused as invalid_argument, but was not";
+}
+
+std::string problem_or_next(std::string problem, Group& group, const Case& c) {
+  try {
+    const std::string next = run_case(group, c);
+    return problem.empty() && !next.empty() ? "after a refused call, " + next : problem;
+  } catch (const Error& error) {
+    throw std::runtime_error(problem.empty() ? std::string("after a refused call, ") + error.what() : problem);
+  }
+}
+
+Sides sides_of(const Case& c, int size) {
+  const std::size_t whole = c.count * static_cast<std::size_t>(size);
+  switch (c.primitive) {
+    case Primitive::reduce_scatter:
+    case Primitive::reduce_scatterv:
+    case Primitive::scatter:
+    case Primitive::scatterv:
+      return {whole, c.count};
+    case Primitive::allgather:
+    case Primitive::allgatherv:
+    case Primitive::gather:
+    case Primitive::gatherv:
+    case Primitive::recv_any:
+      return {c.count, whole};
+    case Primitive::alltoall:
+    case Primitive::alltoallv:
+    case Primitive::batch:
+      return {whole, whole};
+    default:
+      return {c.count, c.count};
+  }
+}
+
+}  // namespace col::colcheck

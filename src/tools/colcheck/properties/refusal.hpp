@@ -1,0 +1,31 @@
+// Calls that must be refused, and the group after that.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include <col/group.hpp>
+
+#include "colcheck/engine/case.hpp"
+
+namespace col::colcheck {
+
+// Calls; empty when that throws invalid_argument with a message, else what happened instead.
+std::string refusal_problem(const std::function<void()>& call);
+
+// For calls that must be refused: if they are not, and nobody else makes them, they end soon.
+inline constexpr Duration kRefusedTimeout = std::chrono::seconds(2);
+
+// Runs the case, which is legal, after calls were refused in its group, whether or not they were as they should:
+// `problem` says so, and is the answer unless empty; else the answer is what is wrong now. Throws std::runtime_error
+// with the answer when the group cannot be used any more.
+std::string problem_or_next(std::string problem, Group& group, const Case& c);
+
+// How many elements input and output have on a rank that has both, when all blocks have c.count.
+struct Sides {
+  std::size_t in = 0, out = 0;
+};
+Sides sides_of(const Case& c, int size);
+
+}  // namespace col::colcheck

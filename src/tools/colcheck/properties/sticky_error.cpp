@@ -1,0 +1,143 @@
+// After an error a group is broken, and says so: every later call ends at once and names the first cause, the inputs
+// are as they were, and a group of the same name can be made anew and works.
+#include <array>
+#include <functional>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/list.hpp"
+#include "colcheck/properties/program.hpp"
+
+namespace col::colcheck {
+namespace {
+
+constexpr std::size_t kCount = 1000;
+// What a mismatch is made of: calls that no rank can end without hearing of all others.
+constexpr std::array kBreakers = {Primitive::allreduce, Primitive::allgather, Primitive::alltoall,
+                                  Primitive::reduce_scatter};
+
+using Data = std::vector<std::int32_t>;
+
+void cases(const Selection& selection, std::vector<Case>& all) {
+  const bool quick = selection.effort == Effort::quick;
+  const auto ranks = ranks_for_sequences(selection, 2);
+  if (ranks.empty() || !selection.wants_algorithm("")) return;
+  std::size_t number = 0;
+  for (const std::string& backend : selection.backends) {
+    // Each takes as long as a diagnosis does.
+    const std::size_t wanted = quick ? 1 : kBreakers.size();
+    for (std::size_t i = 0; i < wanted; ++i) {
+      Case c;
+      c.property = "sticky_error";
+      c.backend = backend;
+      // Where most agree, the diagnosis takes less time than between two.
+      c.ranks = quick ? ranks.back() : in_turn(ranks, number);
+      c.primitive = kBreakers[number % kBreakers.size()];
+      c.count = kCount;
+      c.dtype = DType::int32;
+      c.seed = mix(selection.seed, 59, ++number);
+      all.push_back(std::move(c));
+    }
+  }
+}
+
+// One call of the primitive, of `count` elements per rank or block.
+void call(Group& group, Primitive primitive, const Data& in, Data& out, std::size_t count) {
+  const auto n = static_cast<std::size_t>(group.size());
+  const ConstTensorView input(in.data(), count, DType::int32), whole_input(in.data(), n * count, DType::int32);
+  const TensorView output(out.data(), count, DType::int32), whole_output(out.data(), n * count, DType::int32);
+  switch (primitive) {
+    case Primitive::allreduce:
+      return group.allreduce(input, output);
+    case Primitive::reduce_scatter:
+      return group.reduce_scatter(whole_input, output);
+    case Primitive::allgather:
+      return group.allgather(input, whole_output);
+    case Primitive::alltoall:
+      return group.alltoall(whole_input, whole_output);
+    default:
+      throw std::invalid_argument(fmt::format("no mismatch is made of {} here", to_string(primitive)));
+  }
+}
+
+// What a later call does wrong; empty when it throws what it should.
+std::string not_sticky(const char* name, const Error& first, const std::function<void()>& later) {
+  try {
+    later();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::aborted)
+      return fmt::format("{} in the broken group throws {}, not aborted", name, to_string(error.code()));
+    if (error.message().find(to_string(first.code())) == std::string::npos ||
+        error.message().find(first.message()) == std::string::npos)
+      return fmt::format("{} in the broken group does not name the first cause, but says: {}", name, error.message());
+    return {};
+  }
+  return fmt::format("{} in the broken group returns as if all were well", name);
+}
+
+std::string all_sticky(Group& group, const Error& first, Work& open) {
+  Data data(kCount, 1);
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"allreduce", [&] { group.allreduce(data); }},
+      {"ibroadcast", [&] { group.ibroadcast(data); }},
+      {"barrier", [&] { group.barrier(); }},
+      {"send", [&] { group.send(data, (group.rank() + 1) % group.size()); }},
+      {"irecv", [&] { group.irecv(data, (group.rank() + 1) % group.size()); }}};
+  for (const auto& [name, later] : calls) {
+    std::string problem = not_sticky(name, first, later);
+    if (!problem.empty()) return problem;
+  }
+  // What was in flight has ended with the cause itself.
+  try {
+    open.wait();
+  } catch (const Error& error) {
+    return error.code() == first.code() ? "" : fmt::format("what was in flight ended with {}", error.what());
+  }
+  return "what was in flight when the group broke has ended well";
+}
+
+Finding run(Rank& rank, const Case& c) {
+  if (rank.size() < 2) return Finding::skip("it takes two ranks");
+  const GroupSpec spec{.name = fmt::format("{}/sticky", rank.group().name()),
+                       .rank = rank.rank(),
+                       .world_size = rank.size(),
+                       .backend_name = c.backend,
+                       .timeout = rank.timeout()};
+  Context& context = rank.context();
+  Data in(static_cast<std::size_t>(rank.size()) * (c.count + 1)), out(in.size()), never(1);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    in[i] = static_cast<std::int32_t>(mix(c.seed, static_cast<std::uint64_t>(rank.rank()), i));
+  const Data before = in;
+  std::string problem;
+  {
+    Group group = context.init_group(spec);
+    Work open = group.irecv(never, (rank.rank() + 1) % rank.size(), {.tag = 1});
+    try {
+      call(group, c.primitive, in, out, c.count + (rank.rank() == rank.size() - 1 ? 1 : 0));
+      problem = "a call with another count than the others' returned";
+    } catch (const Error& error) {
+      problem = error.code() == ErrorCode::mismatch
+                    ? all_sticky(group, error, open)
+                    : fmt::format("{}, where the last rank's count differs", error.what());
+    }
+  }
+  context.destroy_group(spec.name);
+  if (problem.empty() && in != before) problem = "the input of the call that failed has changed";
+  // Without waiting for the others, who may still be in the broken group.
+  Group anew = context.init_group(spec);
+  std::vector<std::int64_t> sum{rank.rank() + 1};
+  anew.allreduce(sum);
+  const std::int64_t n = rank.size();
+  if (problem.empty() && sum[0] != n * (n + 1) / 2) problem = fmt::format("the group made anew adds up to {}", sum[0]);
+  context.destroy_group(spec.name);
+  return Finding::of(std::move(problem));
+}
+
+}  // namespace
+
+const Property kStickyError{"sticky_error", "a broken group names the first cause at every call, and can be made anew",
+                            Property::Kind::group, &cases, &run};
+
+}  // namespace col::colcheck

@@ -1,0 +1,246 @@
+// Blocks of very different counts: none, all with one rank, skewed, at random. With an oracle of its own; batches of
+// messages stand in for blocks in an order that is not that of the ranks, which the v-forms do not have.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "colcheck/engine/element.hpp"
+#include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
+#include "colcheck/properties/list.hpp"
+#include "colcheck/properties/plain_call.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// Case::variant. What rank `from` has for rank `to`; with one number per rank, both are that rank.
+enum class Shape : std::uint64_t { every_other, nothing, one_gives_all, one_takes_all, skewed, random, own_only };
+constexpr std::uint64_t kShapeCount = 7;
+
+using Counts = std::vector<std::size_t>;
+
+std::size_t total_of(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+std::size_t count_from_to(const Case& c, int from, int to) {
+  // In place, a rank gets as much from each as it gives to it.
+  if (c.primitive == Primitive::alltoallv && c.in_place && from > to) std::swap(from, to);
+  const auto i = static_cast<std::uint64_t>(from), j = static_cast<std::uint64_t>(to);
+  const auto size = static_cast<std::uint64_t>(c.ranks);
+  const std::uint64_t chosen = mix(c.seed, 1) % size;
+  const std::uint64_t drawn = mix(c.seed, 100 + i, j);
+  switch (static_cast<Shape>(c.variant % kShapeCount)) {
+    case Shape::every_other:
+      return (i + j / 2) % 2 == 0 ? 0 : c.count;
+    case Shape::nothing:
+      return 0;
+    case Shape::one_gives_all:
+      return i == chosen ? c.count : 0;
+    case Shape::one_takes_all:
+      return j == size - 1 - chosen ? 3 * c.count : 0;
+    case Shape::skewed:
+      return (4 * c.count) >> std::min<std::uint64_t>((i + j + chosen) % size, 20);
+    case Shape::random:
+      return drawn % 4 == 0 ? 0 : (drawn >> 8) % (2 * c.count + 1);
+    default:
+      return i == j ? c.count + i : 0;
+  }
+}
+
+Counts per_rank(const Case& c) {
+  Counts counts;
+  for (int r = 0; r < c.ranks; ++r) counts.push_back(count_from_to(c, r, r));
+  return counts;
+}
+
+// ---- Values, so small that sums of them are exact in every type that is used here
+
+template <class T>
+T value_of(const Case& c, int rank, int block, std::size_t index) {
+  const std::uint64_t drawn =
+      mix(mix(c.seed, 50 + static_cast<std::uint64_t>(rank)), static_cast<std::uint64_t>(block), index);
+  return static_cast<T>(static_cast<float>(drawn % 7));
+}
+
+void append_block(Bytes& bytes, const Case& c, int rank, int block, std::size_t count) {
+  with_element(c.dtype, [&](auto element) {
+    using T = decltype(element);
+    for (std::size_t i = 0; i < count; ++i) {
+      const T value = value_of<T>(c, rank, block, i);
+      const auto* const data = reinterpret_cast<const std::byte*>(&value);
+      bytes.insert(bytes.end(), data, data + sizeof value);
+    }
+  });
+}
+
+Bytes summed_block(const Case& c, int block, std::size_t count) {
+  return with_element(c.dtype, [&](auto element) {
+    using T = decltype(element);
+    Bytes bytes(count * sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (int r = 0; r < c.ranks; ++r) sum += static_cast<float>(value_of<T>(c, r, block, i));
+      const auto value = static_cast<T>(sum);
+      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    }
+    return bytes;
+  });
+}
+
+// ---- What a rank brings and gets
+
+Part part_for(const Case& c, int me) {
+  Part part;
+  const Counts counts = per_rank(c);
+  const auto own = static_cast<std::size_t>(me);
+  const auto offset = std::accumulate(counts.begin(), counts.begin() + me, std::size_t{0}) * size_of(c.dtype);
+  switch (c.primitive) {
+    case Primitive::allgatherv:
+    case Primitive::gatherv:
+      append_block(part.input, c, me, 0, counts[own]);
+      for (int r = 0; r < c.ranks; ++r) append_block(part.output, c, r, 0, counts[static_cast<std::size_t>(r)]);
+      part.writes = c.primitive == Primitive::allgatherv || me == c.root;
+      if (part.writes) part.out_counts = counts;
+      part.own_offset = offset;
+      break;
+    case Primitive::scatterv:
+    case Primitive::reduce_scatterv: {
+      const bool scatters = c.primitive == Primitive::scatterv;
+      for (int r = 0; r < c.ranks; ++r)
+        append_block(part.input, c, scatters ? c.root : me, r, counts[static_cast<std::size_t>(r)]);
+      if (scatters)
+        append_block(part.output, c, c.root, me, counts[own]);
+      else
+        part.output = summed_block(c, me, counts[own]);
+      part.reads = !scatters || me == c.root;
+      if (part.reads) part.in_counts = counts;
+      part.own_offset = offset;
+      break;
+    }
+    default:  // alltoallv and batch
+      for (int r = 0; r < c.ranks; ++r) {
+        part.in_counts.push_back(count_from_to(c, me, r));
+        part.out_counts.push_back(count_from_to(c, r, me));
+        append_block(part.input, c, me, r, part.in_counts.back());
+        append_block(part.output, c, r, me, part.out_counts.back());
+      }
+  }
+  return part;
+}
+
+// ---- The call
+
+void call_v_form(Group& group, const Case& c, const Part& part, Memory& first, Memory& second) {
+  const std::size_t size = size_of(c.dtype);
+  const bool in_place = c.in_place && (!is_rooted(c.primitive) || group.rank() == c.root);
+  const bool input_is_longer = part.input.size() >= part.output.size();
+  const std::size_t in_at = in_place && !input_is_longer ? part.own_offset : 0;
+  const std::size_t out_at = in_place && input_is_longer ? part.own_offset : 0;
+  if (in_place) {
+    Bytes whole(std::max(part.input.size(), part.output.size()));
+    std::copy(part.input.begin(), part.input.end(), whole.begin() + static_cast<std::ptrdiff_t>(in_at));
+    first.assign(whole, c.placement, size);
+  } else {
+    first.assign(part.input, c.placement, size);
+    second.assign(Bytes(part.output.size()), c.placement, size);
+  }
+  Memory& output = in_place ? first : second;
+  const Views views{.in = {first.at(in_at), part.input.size() / size, c.dtype},
+                    .out = {output.at(out_at), part.output.size() / size, c.dtype},
+                    .in_counts = part.in_counts,
+                    .out_counts = part.out_counts};
+  call_plainly(group, c, views, options_of(c, group.rank()));
+  if (part.writes) output.expect(out_at, part.output);
+}
+
+Counts shuffled_ranks(const Case& c, std::uint64_t salt) {
+  Counts order(static_cast<std::size_t>(c.ranks));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937_64 random(mix(c.seed, 7, salt));
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
+}
+
+// For each rank's block, where it lies when they stand in `order` with a gap of one element between them.
+Counts displacements(const Counts& counts, const Counts& order) {
+  Counts places(counts.size());
+  std::size_t next = 0;
+  for (const std::size_t r : order) {
+    places[r] = next;
+    next += counts[r] + 1;
+  }
+  return places;
+}
+
+// Puts the blocks of `packed` where they belong.
+Bytes spread(const Bytes& packed, const Counts& counts, const Counts& places, std::size_t element_size) {
+  Bytes all((total_of(counts) + counts.size()) * element_size, std::byte{0x3c});
+  const std::byte* from = packed.data();
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    const std::size_t bytes = counts[r] * element_size;
+    if (bytes > 0) std::memcpy(all.data() + places[r] * element_size, from, bytes);
+    from += bytes;
+  }
+  return all;
+}
+
+void call_batch(Group& group, const Case& c, const Part& part, Memory& first, Memory& second) {
+  const std::size_t size = size_of(c.dtype);
+  const auto me = static_cast<std::uint64_t>(group.rank());
+  const Counts in_places = displacements(part.in_counts, shuffled_ranks(c, 2 * me));
+  const Counts out_places = displacements(part.out_counts, shuffled_ranks(c, 2 * me + 1));
+  const Bytes wanted = spread(part.output, part.out_counts, out_places, size);
+  first.assign(spread(part.input, part.in_counts, in_places, size), c.placement, size);
+  second.assign(Bytes(wanted.size(), std::byte{0x3c}), c.placement, size);
+  std::vector<Message> messages;
+  for (std::size_t r = 0; r < part.in_counts.size(); ++r) {
+    const ConstTensorView sent(first.at(in_places[r] * size), part.in_counts[r], c.dtype);
+    const TensorView received(second.at(out_places[r] * size), part.out_counts[r], c.dtype);
+    messages.push_back(Message::send(sent, static_cast<int>(r), c.tag));
+    messages.push_back(Message::recv(received, static_cast<int>(r), c.tag));
+  }
+  group.batch(messages);
+  second.expect(0, wanted);
+}
+
+// ---- The property
+
+void cases(const Selection& selection, std::vector<Case>& all) {
+  constexpr DType kDTypes[] = {DType::uint8, DType::int32, DType::float16, DType::float32, DType::float64};
+  Draw draw(selection, "v_forms");
+  std::uint64_t turn = selection.seed % kShapeCount;
+  for (const Form& form : draw.forms()) {
+    if (!is_v_form(form.primitive) && form.primitive != Primitive::batch) continue;
+    const bool few = draw.quick() && form.built_in != nullptr && selection.algorithms.empty();
+    const std::uint64_t shapes = few ? 3 : draw.quick() ? kShapeCount : 3 * kShapeCount;
+    for (std::uint64_t i = 0; i < shapes; ++i) {
+      auto c = draw.next(form);
+      if (!c) continue;
+      c->variant = turn++ % kShapeCount;
+      c->dtype = kDTypes[mix(c->seed, 2) % std::size(kDTypes)];
+      c->op = Operator::sum;
+      c->count = mix(c->seed, 3) % 5 == 0 ? count_of_bytes(*c, 6 << 10) : 1 + mix(c->seed, 4) % 90;
+      c->in_place = has_in_place(form.primitive) && mix(c->seed, 5) % 3 == 0;
+      all.push_back(*std::move(c));
+    }
+  }
+}
+
+Finding run(Rank& rank, const Case& c) {
+  const Part part = part_for(c, rank.rank());
+  Memory first, second;
+  if (c.primitive == Primitive::batch)
+    call_batch(rank.group(), c, part, first, second);
+  else
+    call_v_form(rank.group(), c, part, first, second);
+  const std::string problem = first.problem(size_of(c.dtype));
+  return Finding::of(problem.empty() ? second.problem(size_of(c.dtype)) : problem);
+}
+
+}  // namespace
+
+const Property kVForms{"v_forms", "blocks may have any counts: none, all with one rank, skewed, in any place",
+                       Property::Kind::group, &cases, &run};
+
+}  // namespace col::colcheck

@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <array>
+
+#include "colcheck/properties/list.hpp"
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+namespace {
+
+// In the order of reports.
+constexpr std::array kProperties = {&kExact,
+                                    &kRoots,
+                                    &kCounts,
+                                    &kInPlace,
+                                    &kUntouched,
+                                    &kGuardPages,
+                                    &kUnaligned,
+                                    &kRefill,
+                                    &kVForms,
+                                    &kHuge,
+                                    &kRounding,
+                                    &kSameBits,
+                                    &kRepeatable,
+                                    &kRankOrder,
+                                    &kSpecialValues,
+                                    &kWrap,
+                                    &kHalfSums,
+                                    &kPrograms,
+                                    &kAsync,
+                                    &kMessages,
+                                    &kOverlappingGroups,
+                                    &kThreads,
+                                    &kOneGroupTwoThreads,
+                                    &kBarrier,
+                                    &kManyRanks,
+                                    &kSignals,
+                                    &kSlowRank,
+                                    &kStickyError,
+                                    &kChurn,
+                                    &kCounterWrap,
+                                    &kAliasing,
+                                    &kWrongArguments,
+                                    &kPlans,
+                                    &kSimulator,
+                                    &kFaultMismatchOp,
+                                    &kFaultMismatchCount,
+                                    &kFaultMismatchDType,
+                                    &kFaultMismatchRoot,
+                                    &kFaultMismatchReduceOp,
+                                    &kFaultAbsent,
+                                    &kFaultKilled,
+                                    &kFaultKilledJoining,
+                                    &kFaultExitsEarly,
+                                    &kFaultSurvivors,
+                                    &kFaultStopped,
+                                    &kFaultLate,
+                                    &kFaultShmFull,
+                                    &kFaultDescriptorLimit,
+                                    &kFaultTakenPort,
+                                    &kFaultNoStore};
+
+}  // namespace
+
+std::span<const Property* const> properties() {
+  return kProperties;
+}
+
+const Property* find_property(std::string_view name) {
+  const auto found =
+      std::find_if(kProperties.begin(), kProperties.end(), [&](const Property* p) { return p->name == name; });
+  return found == kProperties.end() ? nullptr : *found;
+}
+
+bool Selection::wants_algorithm(std::string_view algorithm) const {
+  if (algorithms.empty()) return true;
+  return std::any_of(algorithms.begin(), algorithms.end(), [&](const std::string& wanted) {
+    return algorithm == wanted || algorithm.substr(0, algorithm.find(':')) == wanted;
+  });
+}
+
+}  // namespace col::colcheck

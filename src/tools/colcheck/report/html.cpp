@@ -1,0 +1,207 @@
+#include "colcheck/report/html.hpp"
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "colcheck/report/facts.hpp"
+#include "colcheck/report/tally.hpp"
+#include "colcheck/report/text.hpp"
+
+namespace col::colcheck {
+namespace {
+
+constexpr std::size_t kMostFailures = 500;
+
+// Every colour of a text has a contrast of at least 4.5 to what is behind it. Symbols and words say what colours say.
+constexpr std::string_view kStyle = R"(
+:root { color-scheme: light dark; --text: #1b1f24; --faint: #59616b; --page: #ffffff; --panel: #f5f7f9;
+  --line: #d8dde3; --good: #0f5c2e; --good-back: #e3f5e9; --bad: #9c1414; --bad-back: #fde7e7;
+  --odd: #6d4600; --odd-back: #fff3d6; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e4e8ec; --faint: #a3adb8; --page: #14171a; --panel: #1d2226; --line: #363d45;
+    --good: #7edc9c; --good-back: #15321f; --bad: #ff9f9a; --bad-back: #45191a; --odd: #f0c56b; --odd-back: #3a2e10; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 68rem; background: var(--page); color: var(--text);
+  font: 1rem/1.5 system-ui, sans-serif; }
+h1 { margin: 0 0 1rem; font-size: 1.6rem; }
+h2 { margin: 2.5rem 0 .75rem; font-size: 1.2rem; }
+code { font-family: ui-monospace, monospace; font-size: .875em; overflow-wrap: anywhere; }
+.verdict { padding: .75rem 1rem; border-left: .4rem solid; border-radius: .25rem; font-weight: 600; }
+.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: 1.5rem 0 0; }
+.facts dt { color: var(--faint); }
+.facts dd { margin: 0; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+caption { padding: 0 0 .5rem; text-align: left; color: var(--faint); }
+th, td { padding: .3rem .75rem; border: 1px solid var(--line); text-align: left; white-space: nowrap; }
+td.words { white-space: normal; min-width: 18rem; }
+thead th { background: var(--panel); }
+tbody th { font-weight: 500; }
+.passed { background: var(--good-back); color: var(--good); }
+.failed { background: var(--bad-back); color: var(--bad); }
+.skipped, .none { background: var(--odd-back); color: var(--odd); }
+.unavailable { color: var(--faint); }
+.note { color: var(--faint); }
+.failures { padding: 0; list-style: none; }
+.failures li { margin: 0 0 .75rem; padding: .6rem .9rem; background: var(--panel); border-left: .25rem solid var(--bad);
+  border-radius: .25rem; }
+.failures p { margin: .15rem 0; }
+)";
+
+std::string count_words(const Count& count) {
+  std::string words = fmt::format("{} passed", grouped(count.passed));
+  if (count.failed > 0) words += fmt::format(", {} failed", grouped(count.failed));
+  if (count.skipped > 0) words += fmt::format(", {} skipped", grouped(count.skipped));
+  return words;
+}
+
+std::string matrix_cell(const Tally& tally, std::size_t primitive, std::size_t column) {
+  const Count& count = tally.primitives[primitive][column];
+  const State state = tally.state(primitive, column);
+  std::string_view symbol = "–";
+  std::string words = count_words(count);
+  switch (state) {
+    case State::passed:
+      symbol = "✔";
+      break;
+    case State::failed:
+      symbol = "✘";
+      words = fmt::format("{} of {} failed", grouped(count.failed), grouped(count.run()));
+      if (count.skipped > 0) words += fmt::format(", {} skipped", grouped(count.skipped));
+      break;
+    case State::skipped:
+      words = fmt::format("all {} skipped", grouped(count.skipped));
+      break;
+    case State::none:
+      symbol = "·";
+      words = "none: a hole";
+      break;
+    case State::unavailable:
+      words = "not available";
+      break;
+  }
+  return fmt::format("<td class=\"{}\"><span aria-hidden=\"true\">{}</span> {}</td>", to_string(state), symbol, words);
+}
+
+std::string matrix_section(const Tally& tally) {
+  std::string text =
+      "<h2>Support matrix</h2>\n<div class=\"wide\"><table>\n<caption>Cases by primitive and backend. "
+      "A cell is good only if something ran and nothing failed.</caption>\n"
+      "<thead><tr><th scope=\"col\">Primitive</th>";
+  for (const Column& column : tally.columns) text += fmt::format("<th scope=\"col\">{}</th>", markup(column.label()));
+  text += "</tr></thead>\n<tbody>\n";
+  for (std::size_t primitive = 0; primitive < tally.primitives.size(); ++primitive) {
+    text += fmt::format("<tr><th scope=\"row\">{}</th>", to_string(static_cast<Primitive>(primitive)));
+    for (std::size_t column = 0; column < tally.columns.size(); ++column) text += matrix_cell(tally, primitive, column);
+    text += "</tr>\n";
+  }
+  text += "</tbody>\n</table></div>\n";
+  for (const Column& column : tally.columns) {
+    if (column.used) continue;
+    text += fmt::format("<p class=\"note\">{} was not used: {}</p>\n", markup(column.label()),
+                        markup(one_line(column.why_not)));
+  }
+  if (tally.holes() > 0) {
+    text += fmt::format("<p class=\"note\">{}: nothing is known about them.</p>\n", counted(tally.holes(), "hole"));
+  }
+  return text;
+}
+
+std::string property_row(const PropertyCount& property) {
+  const Count& total = property.total;
+  const State state = total.failed > 0 ? State::failed : total.passed > 0 ? State::passed : State::skipped;
+  const std::string_view verdict = state == State::failed   ? "✘ fails"
+                                   : state == State::passed ? "✔ holds"
+                                                            : "– not checked";
+  return fmt::format(
+      "<tr><th scope=\"row\">{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td class=\"words\">{}</td></tr>\n",
+      markup(property.name), to_string(state), verdict, grouped(total.passed), grouped(total.failed),
+      grouped(total.skipped), markup(property.summary));
+}
+
+std::string property_section(const Tally& tally) {
+  if (tally.properties.empty()) return {};
+  std::string text =
+      "<h2>Properties</h2>\n<div class=\"wide\"><table>\n<caption>Cases by property, over all backends.</caption>\n"
+      "<thead><tr>";
+  for (const char* head : {"Property", "Verdict", "Passed", "Failed", "Skipped", "What holds when it passes"}) {
+    text += fmt::format("<th scope=\"col\">{}</th>", head);
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (const PropertyCount& property : tally.properties) text += property_row(property);
+  return text + "</tbody>\n</table></div>\n";
+}
+
+std::string failure_item(const CaseResult& result) {
+  const std::string token = token_of(result.c);
+  const bool smaller = !result.smallest_token.empty();
+  std::string text =
+      fmt::format("<li><p><code>{}</code></p>\n<p>{}</p>\n", markup(token), markup(one_line(found_by(result))));
+  if (smaller) {
+    text += fmt::format("<p>Smallest that fails too: <code>{}</code> {}</p>\n", markup(result.smallest_token),
+                        markup(one_line(result.smallest_text)));
+  }
+  return text + fmt::format("<p>Run it: <code>colcheck --repro {}</code></p></li>\n",
+                            markup(shell_quoted(smaller ? result.smallest_token : token)));
+}
+
+std::string failure_section(const Results& results, std::size_t failures) {
+  if (failures == 0) return {};
+  std::string text = "<h2>Failures</h2>\n<ul class=\"failures\">\n";
+  std::size_t shown = 0;
+  for (const CaseResult& result : results.cases) {
+    if (result.verdict == Finding::Verdict::fail && ++shown <= kMostFailures) text += failure_item(result);
+  }
+  text += "</ul>\n";
+  if (failures > kMostFailures) {
+    text += fmt::format("<p>… and {} more (see --json).</p>\n", grouped(failures - kMostFailures));
+  }
+  return text;
+}
+
+std::string skip_section(const Tally& tally) {
+  if (tally.skips.empty()) return {};
+  std::string text = "<h2>Skipped</h2>\n<ul>\n";
+  for (const SkipReason& skip : tally.skips) {
+    text += fmt::format("<li>{}: {}</li>\n", counted(skip.count, "case"), markup(one_line(skip.text)));
+  }
+  return text + "</ul>\n";
+}
+
+// The class and the words of the line that says it all.
+std::pair<State, std::string> verdict_of(const Results& results, const Count& total) {
+  const std::string counts = fmt::format("{} passed, {} failed, {} skipped (a skip is not a pass)",
+                                         counted(total.passed, "case"), grouped(total.failed), grouped(total.skipped));
+  if (!results.ended_early.empty()) {
+    return {State::failed, fmt::format("✘ Ended before all was tried: {}. {}", one_line(results.ended_early), counts)};
+  }
+  if (total.failed > 0) return {State::failed, "✘ " + counts};
+  return total.passed > 0 ? std::pair(State::passed, "✔ " + counts) : std::pair(State::skipped, "– " + counts);
+}
+
+}  // namespace
+
+std::string html_report(const Results& results) {
+  const Tally counts = tally(results);
+  const auto [state, verdict] = verdict_of(results, counts.total);
+  std::string text = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+      "<title>colcheck: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>colcheck</h1>\n"
+      "<p class=\"verdict {}\">{}</p>\n<dl class=\"facts\">\n",
+      markup(verdict), kStyle, to_string(state), markup(verdict));
+  for (const auto& [name, value] : facts_of(results)) {
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup(name), markup(value));
+  }
+  text += "</dl>\n" + matrix_section(counts) + failure_section(results, counts.total.failed) +
+          property_section(counts) + skip_section(counts);
+  return text + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace col::colcheck

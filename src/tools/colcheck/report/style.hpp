@@ -1,0 +1,26 @@
+// How a report may look on the terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace col::colcheck {
+
+struct Style {
+  bool utf8 = false;  // else plain ASCII
+  bool colour = false;
+
+  std::string_view pass() const { return utf8 ? "✔" : "ok"; }
+  std::string_view fail() const { return utf8 ? "✘" : "FAIL"; }
+  std::string_view not_run() const { return utf8 ? "–" : "-"; }
+  std::string_view hole() const { return utf8 ? "·" : "."; }
+  std::string_view ellipsis() const { return utf8 ? "…" : "..."; }
+  std::string_view rule() const { return utf8 ? "─" : "-"; }
+};
+
+enum class Tone { plain, good, bad, attention, faint };
+
+// `text` in that colour, if there may be colour.
+std::string toned(std::string_view text, Tone tone, Style style);
+
+}  // namespace col::colcheck

@@ -1,0 +1,136 @@
+#include "colcheck/report/tally.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace col::colcheck {
+namespace {
+
+Column* find_column(std::vector<Column>& columns, std::string_view backend) {
+  const auto found =
+      std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.backend == backend; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+Column& column_of(std::vector<Column>& columns, const std::string& backend) {
+  if (Column* column = find_column(columns, backend)) return *column;
+  return columns.emplace_back(Column{backend, device_of(backend)});
+}
+
+std::vector<Column> columns_of(const Results& results) {
+  std::vector<Column> columns;
+  for (const std::string& backend : results.backends) column_of(columns, backend).used = true;
+  for (const CaseResult& result : results.cases) {
+    if (!result.c.backend.empty()) column_of(columns, result.c.backend).used = true;
+  }
+  for (const auto& [name, why] : results.unavailable) {
+    // Without the device there is no backend on it.
+    Column& column = column_of(columns, name == "cuda" ? "nccl" : name);
+    if (!column.used) column.why_not += (column.why_not.empty() ? "" : "; ") + name + ": " + why;
+  }
+  return columns;
+}
+
+PropertyCount& property_of(std::vector<PropertyCount>& list, const std::string& name, std::size_t columns) {
+  const auto found = std::find_if(list.begin(), list.end(), [&](const PropertyCount& p) { return p.name == name; });
+  if (found != list.end()) return *found;
+  const Property* property = find_property(name);
+  return list.emplace_back(PropertyCount{
+      name, std::string(property == nullptr ? "" : property->summary), std::vector<Count>(columns), {}, {}});
+}
+
+std::size_t place_of(const PropertyCount& counted) {
+  const auto all = properties();
+  return static_cast<std::size_t>(
+      std::find_if(all.begin(), all.end(), [&](const Property* p) { return p->name == counted.name; }) - all.begin());
+}
+
+void add_skip(std::vector<SkipReason>& skips, const std::string& text) {
+  const auto found = std::find_if(skips.begin(), skips.end(), [&](const SkipReason& s) { return s.text == text; });
+  if (found == skips.end()) {
+    skips.push_back({text, 1});
+  } else {
+    ++found->count;
+  }
+}
+
+}  // namespace
+
+void Count::add(Finding::Verdict verdict) {
+  switch (verdict) {
+    case Finding::Verdict::pass:
+      ++passed;
+      break;
+    case Finding::Verdict::skip:
+      ++skipped;
+      break;
+    case Finding::Verdict::fail:
+      ++failed;
+      break;
+  }
+}
+
+Count& Count::operator+=(const Count& other) {
+  passed += other.passed;
+  failed += other.failed;
+  skipped += other.skipped;
+  return *this;
+}
+
+std::string_view to_string(State state) {
+  constexpr std::array<std::string_view, 5> kNames = {"passed", "failed", "skipped", "none", "unavailable"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string device_of(std::string_view backend) {
+  return backend == "nccl" ? "cuda" : "cpu";
+}
+
+State Tally::state(std::size_t primitive, std::size_t column) const {
+  const Count& count = primitives[primitive][column];
+  if (count.failed > 0) return State::failed;
+  if (count.passed > 0) return State::passed;
+  if (count.skipped > 0) return State::skipped;
+  return columns[column].used ? State::none : State::unavailable;
+}
+
+std::size_t Tally::holes() const {
+  std::size_t holes = 0;
+  for (std::size_t primitive = 0; primitive < primitives.size(); ++primitive) {
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      holes += state(primitive, column) == State::none ? 1 : 0;
+    }
+  }
+  return holes;
+}
+
+bool Tally::has_alone() const {
+  return std::any_of(properties.begin(), properties.end(), [](const PropertyCount& p) { return p.alone.all() > 0; });
+}
+
+Tally tally(const Results& results) {
+  Tally tally;
+  tally.columns = columns_of(results);
+  tally.primitives.fill(std::vector<Count>(tally.columns.size()));
+  for (const CaseResult& result : results.cases) {
+    PropertyCount& property = property_of(tally.properties, result.c.property, tally.columns.size());
+    property.total.add(result.verdict);
+    tally.total.add(result.verdict);
+    if (result.verdict == Finding::Verdict::skip) add_skip(tally.skips, result.text);
+    if (result.c.backend.empty()) {
+      property.alone.add(result.verdict);
+      continue;
+    }
+    const auto column = static_cast<std::size_t>(find_column(tally.columns, result.c.backend) - tally.columns.data());
+    property.columns[column].add(result.verdict);
+    tally.primitives[static_cast<std::size_t>(result.c.primitive)][column].add(result.verdict);
+  }
+  std::stable_sort(tally.properties.begin(), tally.properties.end(),
+                   [](const PropertyCount& a, const PropertyCount& b) { return place_of(a) < place_of(b); });
+  std::stable_sort(tally.skips.begin(), tally.skips.end(),
+                   [](const SkipReason& a, const SkipReason& b) { return a.count > b.count; });
+  return tally;
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,74 @@
+// The cases of a run, counted: by primitive and backend, by property and backend, by reason of skipping.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "colcheck/engine/primitive.hpp"
+#include "colcheck/results.hpp"
+
+namespace col::colcheck {
+
+struct Count {
+  std::size_t passed = 0, failed = 0, skipped = 0;
+  std::size_t run() const { return passed + failed; }
+  std::size_t all() const { return run() + skipped; }
+  void add(Finding::Verdict verdict);
+  Count& operator+=(const Count& other);
+  bool operator==(const Count&) const = default;
+};
+
+// A backend on its device.
+struct Column {
+  std::string backend;  // "shm"
+  std::string device;   // "cpu"
+  bool used = false;
+  std::string why_not = {};  // when it was not used: "nccl: there is no libnccl.so.2"
+  std::string label() const { return backend + " (" + device + ")"; }
+};
+
+// What a cell of the support matrix says.
+enum class State {
+  passed,       // something ran, and nothing failed
+  failed,       // something failed
+  skipped,      // there were cases, and all were skipped
+  none,         // a hole: the backend was used, but not for this
+  unavailable,  // the backend was not used
+};
+std::string_view to_string(State state);
+
+struct PropertyCount {
+  std::string name;
+  std::string summary;         // empty when there is no such property
+  std::vector<Count> columns;  // as Tally::columns
+  Count alone;                 // cases that need no backend
+  Count total;
+};
+
+struct SkipReason {
+  std::string text;
+  std::size_t count = 0;
+};
+
+struct Tally {
+  std::vector<Column> columns;  // those used, in the order of Results, then the rest
+  std::array<std::vector<Count>, kPrimitiveCount> primitives =
+      {};                                 // of each, per column; cases without backend left out
+  std::vector<PropertyCount> properties;  // those with a case, in the order of properties()
+  std::vector<SkipReason> skips;          // most frequent first
+  Count total;
+
+  State state(std::size_t primitive, std::size_t column) const;
+  std::size_t holes() const;
+  bool has_alone() const;  // whether any case needed no backend
+};
+
+Tally tally(const Results& results);
+
+// "cpu"; "cuda" for nccl.
+std::string device_of(std::string_view backend);
+
+}  // namespace col::colcheck

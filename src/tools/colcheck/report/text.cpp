@@ -1,0 +1,125 @@
+#include "colcheck/report/text.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace col::colcheck {
+namespace {
+
+// Bytes of the UTF-8 character that `text` begins with; 0 when there is none, or none that may be shown: control
+// characters and the two that XML does not know.
+std::size_t shown_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+  const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || length > text.size()) return 0;
+  std::uint32_t code = byte(0) & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  const bool shown = code >= 0xa0 && code <= 0x10ffff && code != 0xfffe && code != 0xffff;
+  return code < kLeast[length] || surrogate || !shown ? 0 : length;
+}
+
+}  // namespace
+
+std::string clean(std::string_view text, bool ascii) {
+  std::string shown;
+  while (!text.empty()) {
+    std::size_t length = text[0] == '\n' || text[0] == '\t' ? 1 : shown_length(text);
+    if (length == 0 || (ascii && length > 1)) {
+      length = 1;
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
+    } else {
+      shown += text.substr(0, length);
+    }
+    text.remove_prefix(length);
+  }
+  return shown;
+}
+
+std::string one_line(std::string_view text, bool ascii) {
+  std::string line;
+  for (const char letter : clean(text, ascii)) {
+    const bool space = letter == ' ' || letter == '\n' || letter == '\t';
+    if (!space) line += letter;
+    if (space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  if (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (const char letter : text) columns += (letter & 0xc0) != 0x80 ? 1 : 0;
+  return columns;
+}
+
+std::string_view cut(std::string_view text, std::size_t columns) {
+  for (std::size_t end = 0; end < text.size(); ++end) {
+    const bool starts_character = (text[end] & 0xc0) != 0x80;
+    if (starts_character && columns-- == 0) return text.substr(0, end);
+  }
+  return text;
+}
+
+std::string grouped(std::size_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t left = digits.size(); left > 3; left -= 3) digits.insert(left - 3, ",");
+  return digits;
+}
+
+std::string counted(std::size_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : "s");
+}
+
+std::string in_words(double seconds) {
+  if (seconds < 99.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::size_t>(std::llround(seconds));
+  return fmt::format("{} min {} s", grouped(whole / 60), whole % 60);
+}
+
+std::string shell_quoted(std::string_view word) {
+  std::string quoted = "'";
+  for (const char letter : word) letter == '\'' ? quoted += "'\\''" : quoted += letter;
+  return quoted + "'";
+}
+
+std::string markup(std::string_view text) {
+  std::string escaped;
+  for (const char letter : clean(text)) {
+    switch (letter) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      case '\n':
+        escaped += "&#10;";
+        break;
+      case '\t':
+        escaped += "&#9;";
+        break;
+      default:
+        escaped += letter;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace col::colcheck

@@ -1,0 +1,49 @@
+// What came out of a run of colcheck: all that the reports are made of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "colcheck/engine/case.hpp"
+#include "colcheck/property.hpp"
+
+namespace col::colcheck {
+
+struct CaseResult {
+  Case c;
+  Finding::Verdict verdict = Finding::Verdict::pass;
+  int rank = -1;          // the lowest that found something wrong; -1 when none did, or no single one
+  std::string text = {};  // of that finding
+  // For some failures: the smallest case that was found to fail too, and what is wrong in it.
+  std::string smallest_token = {}, smallest_text = {};
+};
+
+// A backend or device that was asked for, or that one would expect here, and that cannot be used.
+struct Unavailable {
+  std::string name;  // "nccl", "cuda"
+  std::string why;
+};
+
+struct Results {
+  std::string version;   // of colcheck
+  std::string command;   // as it was called
+  std::string launcher;  // "colcheck" when it started its ranks itself, else "openmpi" …
+  int world_size = 1;
+  std::string host;
+  int cpus = 1;
+  std::string effort;  // "quick", "full", "soak", "repro"
+  std::uint64_t seed = 0;
+  std::string started;  // ISO 8601, UTC
+  double seconds = 0;
+  std::vector<std::string> backends;  // those used, all on the device "cpu"
+  std::vector<Unavailable> unavailable;
+  std::vector<int> ranks;  // numbers of ranks that groups had
+  std::vector<CaseResult> cases;
+  // Why the run ended before all was tried: a rank died, a wait timed out; empty when it did not.
+  std::string ended_early;
+
+  std::size_t count(Finding::Verdict verdict) const;
+};
+
+}  // namespace col::colcheck

@@ -1,0 +1,46 @@
+// The lead's program: from options to results.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "colcheck/lead.hpp"
+#include "colcheck/options.hpp"
+#include "colcheck/results.hpp"
+#include "colcheck/schedule.hpp"
+
+namespace col::colcheck {
+
+// What is told while it goes on.
+struct RunListener {
+  std::function<void(std::size_t total)> on_planned = {};
+  std::function<void(const CaseResult&)> on_result = {};
+};
+
+class Run {
+ public:
+  // All must outlive it.
+  Run(Lead& lead, const Options& options, const ContextSpec& spec, RunListener listener);
+
+  // Fills `results`, whose facts about the world are filled already. Returns the exit code. Throws nothing that ranks
+  // or cases cause; usage errors (a number of ranks that this world does not have) as UsageError, before any case.
+  int run(Results& results);
+
+ private:
+  void find_backends(Results& results, Selection& selection);
+  void run_portions(const std::vector<Portion>& portions, Results& results);
+  void run_until(Deadline deadline, Selection selection, Results& results);
+  void run_token(Results& results);
+  void find_smallest(Results& results);
+  std::vector<int> numbers_of_ranks() const;
+  std::vector<CaseResult> run_portion(const Portion& portion);
+
+  Lead& lead_;
+  const Options& options_;
+  const ContextSpec& spec_;
+  RunListener listener_;
+};
+
+}  // namespace col::colcheck

@@ -1,0 +1,57 @@
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "colcheck/world.hpp"
+
+namespace col::colcheck {
+namespace {
+
+int columns_of(int fd) {
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// Terminals that say they are dumb get neither colour nor a line that is written over.
+bool is_clever_terminal(int fd) {
+  const char* term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
+
+}  // namespace
+
+Screen Screen::own() {
+  Screen screen;
+  std::setlocale(LC_CTYPE, "");
+  screen.utf8 = std::string_view(::nl_langinfo(CODESET)) == "UTF-8";
+  screen.colour = is_clever_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+  if (is_clever_terminal(STDERR_FILENO)) {
+    screen.progress_fd = STDERR_FILENO;
+    screen.columns = columns_of(STDERR_FILENO);
+  }
+  return screen;
+}
+
+std::string Screen::text() const {
+  return fmt::format("{}:{}:{}:{}:{}", progress_fd, columns, colour ? 1 : 0, utf8 ? 1 : 0, verdict_fd);
+}
+
+Screen Screen::parse(const std::string& text) {
+  Screen screen;
+  int is_coloured = 0, is_utf8 = 1;
+  if (std::sscanf(text.c_str(), "%d:%d:%d:%d:%d", &screen.progress_fd, &screen.columns, &is_coloured, &is_utf8,
+                  &screen.verdict_fd) != 5)
+    return Screen::own();
+  screen.colour = is_coloured != 0;
+  screen.utf8 = is_utf8 != 0;
+  return screen;
+}
+
+}  // namespace col::colcheck

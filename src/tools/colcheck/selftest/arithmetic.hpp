@@ -1,0 +1,47 @@
+// The reductions of the planted backends, element by element: plain, slow, and right but for the bug that is asked for.
+#pragma once
+
+#include <cstddef>
+
+#include <col/types.hpp>
+
+#include "colcheck/engine/memory.hpp"
+#include "colcheck/selftest/bug.hpp"
+
+namespace col::colcheck {
+
+// What one reduction does with elements of `dtype`. 16-bit floats become float32 on the rank that has them, travel so,
+// and are rounded once, in result(). `op` must outlive it.
+class Arithmetic {
+ public:
+  Arithmetic(Bug bug, const Op& op, DType dtype, int ranks) : bug_(bug), op_(op), dtype_(dtype), ranks_(ranks) {}
+
+  // The type of contributions and partial results: a user's function is given its own.
+  DType working_type() const;
+  // What a rank with this input brings along, scaled where the operator says so. `in` need not be aligned.
+  Bytes contribution(ConstTensorView in) const;
+  // left[i] = left[i] op right[i] for i in [0, count).
+  void combine(Bytes& left, const Bytes& right, std::size_t count) const;
+  // The partial result over all ranks as elements of `dtype`: averaged where the operator says so, and rounded.
+  Bytes result(const Bytes& folded) const;
+
+ private:
+  bool has(Bug bug) const { return bug_ == bug; }
+  template <class T>
+  T scaled(T value) const;
+  template <class T>
+  T combined(T left, T right) const;
+  template <class T>
+  T summed(T left, T right) const;
+  template <class T>
+  T averaged(T total) const;
+  template <class T>
+  T rounded(T partial) const;
+
+  Bug bug_;
+  const Op& op_;
+  DType dtype_;
+  int ranks_;
+};
+
+}  // namespace col::colcheck

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Everything that is wrong with a command line is said in one line, before any rank starts.
+. "$(dirname "$0")/lib.sh"
+
+refused() {  # refused TEXT ARGUMENT…
+  local text=$1
+  shift
+  expect 2 "$COLCHECK" "$@"
+  complains "$text"
+  [ "$(wc -l <"$err")" = 1 ] || fail "more than a line for '$*'"
+  [ ! -s "$out" ] || fail "something was started for '$*'"
+}
+
+refused "exact" --only exakt
+refused "np" --np 0
+refused "np" --np 1-9-3
+refused "np" --np 1000
+refused "cannot write" --json /nowhere/report.json
+refused "cannot write" --junit /
+refused "required" --require nccl --backend shm
+refused "--nonsense" --nonsense
+refused "leave out" --np 3 --repro exact,np=3
+# Only the ranks know what algorithms a backend brings.
+expect 2 "$COLCHECK" --np 2 --algo rign
+complains "did you mean 'ring'"
+[ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+expect 77 "$COLCHECK" --device cuda
+complains "skipped"
+expect 77 "$COLCHECK" --backend nccl
+nothing_left

@@ -1,0 +1,252 @@
+// The engine under colcheck --faults: what it says of processes that end in every way there is.
+#include "colcheck/faults/job.hpp"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "colcheck/faults/drill.hpp"
+#include "support/catch.hpp"
+
+using namespace col::colcheck;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Ranks that run `script`; descriptor 3 is the socket to the engine.
+JobSpec shell(const std::string& script, int ranks = 1) {
+  return {.ranks = ranks, .program = "/bin/sh", .arguments = {"-c", script}};
+}
+
+RankEnd run_one(const JobSpec& spec) {
+  Job job(spec);
+  const JobEnd end = job.finish();
+  CHECK(end.left_behind.empty());
+  return end.ranks.at(0);
+}
+
+bool has_children() {
+  return ::waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD;
+}
+
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Setting() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+TEST_CASE("fault job: exit codes and signals are told apart, and nothing is left", "[colcheck]") {
+  Job job(shell("[ $COL_RANK = 0 ] && exit 7; [ $COL_RANK = 1 ] && kill -SEGV $$; exit 0", 3));
+  const std::string directory = std::filesystem::path(job.store_directory()).parent_path();
+  CHECK(std::filesystem::exists(directory));
+  const JobEnd end = job.finish();
+  CHECK(end.ranks[0].ending.exit_code == 7);
+  CHECK(end.ranks[1].ending.signal == SIGSEGV);
+  CHECK(end.ranks[2].ending.exit_code == 0);
+  for (const RankEnd& rank : end.ranks) {
+    CHECK_FALSE(rank.overdue);
+    CHECK_FALSE(rank.report);
+    CHECK(rank.ended_at > 0);
+  }
+  CHECK(end.left_behind.empty());
+  CHECK_FALSE(std::filesystem::exists(directory));
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("fault job: a rank that hangs is killed at the limit", "[colcheck]") {
+  JobSpec spec = shell("trap '' TERM HUP INT; exec sleep 1000");
+  spec.limit = 200ms;
+  const RankEnd end = run_one(spec);
+  CHECK(end.overdue);
+  CHECK(end.ending.signal == SIGKILL);
+  CHECK(end.ended_at >= 0.2);
+  CHECK(end.ended_at < 10);
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("fault job: a job that is given up leaves neither process nor directory", "[colcheck]") {
+  std::string directory;
+  {
+    Job job(shell("echo at sleep >&3; exec sleep 1000", 2));
+    directory = job.store_directory();
+    CHECK(job.await_point(0, "sleep"));
+    CHECK(job.await_point(1, "sleep"));
+  }
+  CHECK_FALSE(std::filesystem::exists(directory));
+  CHECK_FALSE(has_children());
+}
+
+TEST_CASE("fault job: a rank that has come to a point is let go on, or killed there", "[colcheck]") {
+  Job job(shell("echo at here >&3; head -c 1 <&3; exit 5", 2));
+  REQUIRE(job.await_point(0, "here"));
+  REQUIRE(job.await_point(1, "here"));
+  const double killed_at = job.now();
+  job.signal(1, SIGKILL);
+  CHECK(job.await_end(1));
+  job.go_on(0);
+  const JobEnd end = job.finish();
+  CHECK(end.ranks[0].ending.exit_code == 5);
+  CHECK(end.ranks[0].output == "g");
+  CHECK(end.ranks[1].ending.signal == SIGKILL);
+  CHECK(end.ranks[1].ended_at >= killed_at);
+  CHECK_FALSE(end.ranks[1].overdue);
+}
+
+TEST_CASE("fault job: a point that a rank never comes to is not waited for beyond its end", "[colcheck]") {
+  Job job(shell("exit 0"));
+  CHECK_FALSE(job.await_point(0, "nowhere"));
+  CHECK_FALSE(job.await_report(0));
+  CHECK_FALSE(job.await_stopped(0));
+  CHECK(job.await_end(0));
+  CHECK(job.finish().ranks[0].ending.exit_code == 0);
+}
+
+TEST_CASE("fault job: a rank that stops itself is seen, and continued", "[colcheck]") {
+  Job job(shell("kill -STOP $$; exit 3"));
+  REQUIRE(job.await_stopped(0));
+  const double stopped_at = job.now();
+  job.pause(50ms);
+  CHECK(job.now() - stopped_at >= 0.05);
+  job.signal(0, SIGCONT);
+  const JobEnd end = job.finish();
+  CHECK(end.ranks[0].ending.exit_code == 3);
+  CHECK(end.ranks[0].ended_at > stopped_at);
+}
+
+TEST_CASE("fault job: what a rank reports arrives as it was", "[colcheck]") {
+  Report report;
+  report.code = "peer_lost";
+  report.error_rank = 2;
+  report.message = "rank 2 was killed, it says \"no\"";
+  report.doing = "call 2";
+  report.seconds = 0.25;
+  report.later = "aborted";
+  report.at_ns = monotonic_ns() + 1'000'000'000;
+  const RankEnd end = run_one(shell(fmt::format("echo words; cat >&3 <<'END'\n{}\nEND\nexit 1", encode(report))));
+  REQUIRE(end.report);
+  CHECK(encode(*end.report) == encode(report));
+  CHECK(end.reported_at > 0.5);
+  CHECK(end.reported_at < 10);
+  CHECK(end.ending.exit_code == 1);
+  CHECK(end.output == "words\n");
+}
+
+TEST_CASE("fault job: half a report is none", "[colcheck]") {
+  CHECK_FALSE(run_one(shell("printf '{\"code\":\"peer_' >&3")).report);
+  CHECK_FALSE(run_one(shell("echo '{\"code\":\"peer_lost\"}' >&3")).report);
+}
+
+TEST_CASE("fault job: ranks see an environment of their own, whatever launcher started the caller", "[colcheck]") {
+  const Setting settings[] = {{"OMPI_COMM_WORLD_RANK", "3"},
+                              {"PMI_FD", "9"},
+                              {"SLURM_PROCID", "1"},
+                              {"COL_CONTROL", "/nowhere"},
+                              {"COL_RANK", "77"},
+                              {"COL_ERROR_FILE", "/nowhere"},
+                              {"RANK", "1"},
+                              {"LC_ALL", "C"}};
+  JobSpec spec = shell("env; ls /proc/self/fd | tr '\\n' ' '; ulimit -c", 2);
+  spec.fault = "kill:rank=5";
+  spec.environment = {"COL_CHECK=strict"};
+  spec.timeout = 1500ms;
+  Job job(spec);
+  const std::string store = "COL_STORE=file://" + job.store_directory() + "\n";
+  const JobEnd end = job.finish();
+  for (const char* foreign : {"OMPI_", "PMI_", "SLURM_", "COL_CONTROL", "COL_ERROR_FILE", "\nRANK=", "=77"}) {
+    INFO(foreign << "\n" << end.ranks[1].output);
+    CHECK(end.ranks[1].output.find(foreign) == std::string::npos);
+  }
+  for (const std::string& own :
+       {std::string("COL_RANK=1\n"), std::string("COL_WORLD_SIZE=2\n"), store, std::string("COL_FAULT=kill:rank=5\n"),
+        std::string("COL_CHECK=strict\n"), std::string("COL_TIMEOUT=1500ms\n"), std::string("LC_ALL=C\n")}) {
+    INFO(own << end.ranks[1].output);
+    CHECK(end.ranks[1].output.find(own) != std::string::npos);
+  }
+  // 0 to 3, and the one that ls reads the directory by; no core is written.
+  CHECK(end.ranks[1].output.find("0 1 2 3 4 0\n") != std::string::npos);
+}
+
+TEST_CASE("fault job: it works for a caller that ignores SIGCHLD", "[colcheck]") {
+  struct sigaction before {};
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  ::sigaction(SIGCHLD, &ignored, &before);
+  const RankEnd end = run_one(shell("exit 7"));
+  ::sigaction(SIGCHLD, &before, nullptr);
+  CHECK(end.ending.exit_code == 7);
+}
+
+TEST_CASE("fault job: a program that is not there is a rank that says so", "[colcheck]") {
+  const RankEnd end = run_one({.program = "/nowhere/colcheck"});
+  CHECK(end.ending.exit_code == 127);
+  CHECK(end.output.find("cannot execute the program: No such file or directory") != std::string::npos);
+}
+
+TEST_CASE("fault job: what is left behind is found", "[colcheck]") {
+  // A process that outlives its rank by longer than one is given to go.
+  const auto left = [](const std::string& script) { return Job(shell(script)).finish().left_behind; };
+  CHECK(left("sleep 2.5 & exit 0").starts_with("process "));
+  CHECK(left("touch $TMPDIR/forgotten") == "$TMPDIR/forgotten");
+  CHECK(left("touch ${TMPDIR%/*}x").find("/col-fault-") != std::string::npos);
+  const std::string name = "col-left-" + std::to_string(::getpid());
+  CHECK(left("touch /dev/shm/" + name) == "/dev/shm/" + name);
+  std::filesystem::remove("/dev/shm/" + name);
+  CHECK(left("exit 0").empty());
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
+    const std::string file = entry.path().filename();
+    if (file.starts_with(fmt::format("col-fault-{}-", ::getpid())) && file.ends_with("x"))
+      std::filesystem::remove(entry.path());
+  }
+}
+
+TEST_CASE("fault job: a /dev/shm of its own is as small as it was asked to be, and seen from outside", "[colcheck]") {
+  std::unique_ptr<PrivateShm> shm;
+  try {
+    shm = std::make_unique<PrivateShm>(64 << 10);
+  } catch (const std::system_error& error) {
+    WARN("not checked: " << error.what());
+    return;
+  }
+  JobSpec spec = shell("df -k /dev/shm | tail -n 1; head -c 100000 /dev/zero >/dev/shm/col-big; touch /dev/shm/col-x");
+  spec.shm = shm.get();
+  Job job(spec);
+  const JobEnd end = job.finish();
+  INFO(end.ranks[0].output);
+  CHECK(end.ranks[0].output.find("No space left on device") != std::string::npos);
+  CHECK(end.left_behind.starts_with("/dev/shm/col-"));
+  CHECK_FALSE(std::filesystem::exists("/dev/shm/col-big"));
+}
+
+TEST_CASE("fault drill: it says the same after its way through the command line", "[colcheck]") {
+  Drill drill{.c = parse_token("killed,backend=shm,np=4,coll=allreduce,algo=ring,dtype=int32,count=7,seed=0x1f")};
+  CHECK(encode(drill) == token_of(drill.c));
+  drill.calls = 3;
+  drill.odd = 2;
+  drill.oddity = Drill::Oddity::calls_other;
+  drill.other = parse_token("killed,np=4,coll=barrier");
+  drill.asks_to_join = drill.asks_to_call = drill.descriptors_late = drill.regroups = true;
+  drill.descriptors = 4;
+  drill.file_bytes = 100;
+  drill.more_groups = 2;
+  const Drill again = decode_drill(encode(drill));
+  CHECK(encode(again) == encode(drill));
+  CHECK(again.c == drill.c);
+  CHECK(again.other == drill.other);
+  CHECK(again.odd == 2);
+  CHECK(again.descriptors_late);
+  for (const char* text : {"", "x;calls=", "x;calls=0", "x;odd=1", "x;oddity=mad", "x;oddity=calls_other", "x;what"}) {
+    INFO(text);
+    CHECK_THROWS_AS(decode_drill(text), std::invalid_argument);
+  }
+}

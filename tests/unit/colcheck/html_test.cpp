@@ -1,0 +1,126 @@
+#include "colcheck/report/html.hpp"
+
+#include <regex>
+#include <string>
+
+#include "markup.hpp"
+#include "results.hpp"
+#include "support/catch.hpp"
+
+using namespace col::colcheck;
+
+namespace {
+
+// The page as XML: elements without an end tag get one.
+Element parse_html(const std::string& page) {
+  return parse_xml(std::regex_replace(page, std::regex("(<meta [^>]*)>"), "$1/>"));
+}
+
+// Neither a reference to elsewhere nor a script.
+void check_attributes(const Element& element) {
+  for (const auto& [name, value] : element.attributes) {
+    CAPTURE(element.name, name, value);
+    CHECK((name != "src" && name != "href" && name != "style" && !name.starts_with("on")));
+  }
+  for (const Element& child : element.children) check_attributes(child);
+}
+
+const Element* cell(const Element& page, const std::string& primitive, std::size_t column) {
+  for (const Element* row : page.all("tr")) {
+    if (row->children[0].text == primitive) return &row->children.at(column + 1);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("html: refers to nothing outside itself", "[colcheck]") {
+  Results results = good_run();
+  results.cases.push_back(failed("gloo", Primitive::scan, 2, "see https://example.com/x.css", 7));
+  const std::string page = html_report(results);
+  CHECK(page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">"));
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
+  for (const char* word : {"url(", "@import", "<script", "<link", "<img", "<base", "<iframe"}) {
+    CHECK(page.find(word) == std::string::npos);
+  }
+  check_attributes(parse_html(page));
+}
+
+TEST_CASE("html: every cell says in words what its colour says", "[colcheck]") {
+  Results results = good_run();
+  results.cases.push_back(failed("gloo", Primitive::scan, 2, "wrong", 7));
+  std::erase_if(results.cases, [](const CaseResult& result) {
+    return result.c.primitive == Primitive::alltoall && result.c.backend == "gloo";
+  });
+  for (CaseResult& result : results.cases) {
+    if (result.c.primitive == Primitive::gather) result.verdict = Finding::Verdict::skip;
+  }
+  const Element page = parse_html(html_report(results));
+  const auto check = [&](const char* primitive, std::size_t column, const char* state, const char* words) {
+    CAPTURE(primitive, column);
+    const Element* found = cell(page, primitive, column);
+    REQUIRE(found != nullptr);
+    CHECK(found->attributes.at("class") == state);
+    CHECK(found->text == std::string(" ") + words);
+    CHECK(found->children.at(0).attributes.at("aria-hidden") == "true");
+  };
+  check("scan", 0, "passed", "1 passed");
+  check("scan", 1, "failed", "1 of 2 failed");
+  check("scan", 2, "unavailable", "not available");
+  check("alltoall", 1, "none", "none: a hole");
+  check("gather", 0, "skipped", "all 1 skipped");
+  for (const Element* table : page.all("table")) {
+    CHECK(table->all("caption").size() == 1);
+    for (const Element* head : table->all("th")) CHECK(head->attributes.count("scope") == 1);
+  }
+}
+
+TEST_CASE("html: facts, failures with their tokens, skips", "[colcheck]") {
+  Results results = good_run();
+  results.cases.push_back(failed("gloo", Primitive::scan, 2, "byte 3 is wrong", 7));
+  results.cases.back().smallest_token = "exact,backend=gloo,np=2,coll=scan";
+  results.cases.push_back(skipped("shm", Primitive::scan, "needs 4 GiB", 8));
+  const Element page = parse_html(html_report(results));
+  const auto items = page.all("li");
+  REQUIRE(items.size() == 2);
+  const auto codes = items[0]->all("code");
+  REQUIRE(codes.size() == 3);
+  CHECK(codes[0]->text == "exact,backend=gloo,np=3,coll=scan,seed=0x7");
+  CHECK(codes[2]->text == "colcheck --repro 'exact,backend=gloo,np=2,coll=scan'");
+  CHECK(items[0]->all("p")[1]->text == "rank 2: byte 3 is wrong");
+  CHECK(items[1]->text == "1 case: needs 4 GiB");
+  CHECK(page.all("dt").size() == page.all("dd").size());
+  CHECK(page.all("title")[0]->text == "colcheck: ✘ 40 cases passed, 1 failed, 1 skipped (a skip is not a pass)");
+}
+
+TEST_CASE("html: the verdict is good only when something passed, nothing failed, and the run came to its end",
+          "[colcheck]") {
+  const auto verdict = [](const Results& results) {
+    const Element page = parse_html(html_report(results));
+    return page.all("p")[0]->attributes.at("class");
+  };
+  CHECK(verdict(good_run()) == "verdict passed");
+  CHECK(verdict(empty_run()) == "verdict skipped");
+  Results results = good_run();
+  results.ended_early = "rank 3 died";
+  CHECK(verdict(results) == "verdict failed");
+}
+
+TEST_CASE("html: well formed whatever the results hold, and not without end", "[colcheck]") {
+  Results results = empty_run();
+  results.command = results.host = results.ended_early = kNasty;
+  results.unavailable[0] = {kNasty, kNasty};
+  for (std::uint64_t seed = 0; seed < 502; ++seed) {
+    results.cases.push_back(failed(kNasty, Primitive::scan, 1, kNasty, seed));
+    results.cases.back().smallest_token = results.cases.back().smallest_text = kNasty;
+  }
+  results.cases.push_back(skipped("shm", Primitive::scan, kNasty));
+  results.cases.push_back(passed("shm"));
+  results.cases.back().c.property = kNasty;
+  const std::string text = html_report(results);
+  const Element page = parse_html(text);
+  CHECK(text.find("<b a") == std::string::npos);
+  CHECK(page.all("li").size() == 501);
+  CHECK(text.find("… and 2 more (see --json)") != std::string::npos);
+}

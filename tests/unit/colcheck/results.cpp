@@ -1,0 +1,71 @@
+#include "results.hpp"
+
+namespace col::colcheck {
+namespace {
+
+CaseResult result_of(const std::string& backend, Primitive primitive, std::uint64_t seed) {
+  CaseResult result;
+  result.c.backend = backend;
+  result.c.ranks = 3;
+  result.c.primitive = primitive;
+  result.c.seed = seed;
+  return result;
+}
+
+}  // namespace
+
+CaseResult passed(const std::string& backend, Primitive primitive, std::uint64_t seed) {
+  return result_of(backend, primitive, seed);
+}
+
+CaseResult skipped(const std::string& backend, Primitive primitive, const std::string& why, std::uint64_t seed) {
+  CaseResult result = result_of(backend, primitive, seed);
+  result.verdict = Finding::Verdict::skip;
+  result.text = why;
+  return result;
+}
+
+CaseResult failed(const std::string& backend, Primitive primitive, int rank, const std::string& what,
+                  std::uint64_t seed) {
+  CaseResult result = result_of(backend, primitive, seed);
+  result.verdict = Finding::Verdict::fail;
+  result.rank = rank;
+  result.text = what;
+  return result;
+}
+
+Results empty_run() {
+  Results results;
+  results.version = "0.1.0";
+  results.command = "colcheck --quick";
+  results.launcher = "colcheck";
+  results.world_size = 9;
+  results.host = "node1";
+  results.cpus = 2;
+  results.effort = "quick";
+  results.seed = 0x1f;
+  results.started = "2025-03-04T05:06:07Z";
+  results.seconds = 14.23;
+  results.backends = {"shm", "gloo"};
+  results.unavailable = {{"nccl", "there is no libnccl.so.2"}};
+  results.ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+  return results;
+}
+
+Results good_run() {
+  Results results = empty_run();
+  for (int i = 0; i < kPrimitiveCount; ++i) {
+    for (const std::string& backend : results.backends) {
+      results.cases.push_back(passed(backend, static_cast<Primitive>(i)));
+    }
+  }
+  return results;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+}  // namespace col::colcheck
