@@ -35,7 +35,7 @@ class JoinObserver final : public WaitObserver {
       if (!control->record(i).lost()) continue;
       const RankActivity activity = control->record(i).read();
       if (!belongs(activity.rank)) continue;
-      const int rank = group_rank(activity.rank);
+      const int rank = peers_ != nullptr ? group_rank(activity.rank) : presumed_rank(activity.rank);
       throw Error(ErrorCode::peer_lost,
                   fmt::format("rank {} (pid {}) died before the group was made; its own output says why",
                               rank >= 0 ? rank : activity.rank, activity.pid),
@@ -59,6 +59,9 @@ class JoinObserver final : public WaitObserver {
     if (peers_ == nullptr) return request_.spec.world_size == request_.context.world_size;
     return group_rank(global_rank) >= 0;
   }
+
+  // A group of the whole job whose ranks are, as far as this one can tell, numbered as the job's.
+  int presumed_rank(int global_rank) const { return request_.spec.rank == request_.context.rank ? global_rank : -1; }
 
   const JoinRequest& request_;
   const std::vector<PeerInfo>* peers_ = nullptr;

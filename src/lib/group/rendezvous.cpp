@@ -56,6 +56,9 @@ class Attempt {
   Roster run();
   void withdraw() noexcept;
 
+  // Ranks that have not come, as far as is known here.
+  std::vector<int> missing() const;
+
  private:
   void require_abandoned(std::string_view announcement) const;
   void announce();
@@ -66,7 +69,6 @@ class Attempt {
   [[noreturn]] void refuse();
   void doze(const std::string& key);
   Roster welcome(std::string_view answer);
-  std::vector<int> missing() const;
   void look_around();
   void describe_missing();
 
@@ -254,6 +256,12 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
   Attempt attempt(group, self, scope, wait);
   try {
     return attempt.run();
+  } catch (const Error& error) {
+    const std::vector<int> absent = attempt.missing();
+    attempt.withdraw();
+    // A single one that has not come is whom the error is about.
+    if (error.code() != ErrorCode::timeout || absent.size() != 1) throw;
+    throw Error(error.code(), error.message(), group, absent.front());
   } catch (...) {
     attempt.withdraw();
     throw;

@@ -44,7 +44,10 @@ std::string why_unavailable(const std::string& name) {
 }
 
 int ranks_needed(const Options& options) {
-  if (options.repro) return options.repro->ranks;
+  if (options.repro) {
+    const Property* property = find_property(options.repro->property);
+    return property != nullptr && property->kind == Property::Kind::group ? options.repro->ranks : 1;
+  }
   if (options.self_test) return kSelfTestRanks;
   // Drills start ranks of their own, and what needs no group is quicker with a few.
   const auto chosen = chosen_properties(options);

@@ -47,6 +47,13 @@ std::vector<int> Run::numbers_of_ranks() const {
   return numbers;
 }
 
+Run::Chosen Run::chosen() const {
+  Chosen chosen;
+  for (const Property* property : chosen_properties(options_))
+    (property->kind == Property::Kind::fault ? chosen.drills : chosen.usual).push_back(property);
+  return chosen;
+}
+
 void Run::find_backends(Results& results, Selection& selection) {
   const std::vector<std::string> all = {"shm", "gloo", "nccl"};
   for (const std::string& name : options_.backends.empty() ? all : options_.backends) {
@@ -99,7 +106,7 @@ void Run::run_portions(const std::vector<Portion>& portions, Results& results) {
 
 // The same again and again with other seeds.
 void Run::run_until(Deadline deadline, Selection selection, Results& results) {
-  std::vector<const Property*> grouped = chosen_properties(options_);
+  std::vector<const Property*> grouped = chosen().usual;
   std::erase_if(grouped, [](const Property* property) { return property->kind != Property::Kind::group; });
   for (std::uint64_t round = 1; !deadline.expired(); ++round) {
     selection.seed = mix(results.seed, round);
@@ -114,7 +121,7 @@ void Run::run_token(Results& results) {
   const Case& c = *options_.repro;
   const Property* property = find_property(c.property);
   if (property == nullptr) throw UsageError(fmt::format("the token's property '{}' does not exist", c.property));
-  if (c.ranks > spec_.world_size)
+  if (property->kind == Property::Kind::group && c.ranks > spec_.world_size)
     throw UsageError(
         fmt::format("the token needs {} ranks, and this world has {}; start more", c.ranks, spec_.world_size));
   if (!c.backend.empty()) results.backends = {c.backend};
@@ -145,16 +152,19 @@ int Run::run(Results& results) {
     if (options_.repro) {
       run_token(results);
     } else {
-      Selection selection{.effort = options_.effort,
-                          .seed = results.seed,
-                          .ranks = numbers_of_ranks(),
-                          .algorithms = options_.algorithms};
-      results.ranks = selection.ranks;
+      Selection selection{.effort = options_.effort, .seed = results.seed, .algorithms = options_.algorithms};
+      const auto [usual, drills] = chosen();
+      if (!usual.empty()) selection.ranks = results.ranks = numbers_of_ranks();
       const Deadline deadline = Deadline::after(options_.soak);
       find_backends(results, selection);
       check_algorithms(options_, selection.natives);
       if (selection.backends.empty()) return kSkipped;
-      run_portions(schedule(chosen_properties(options_), selection), results);
+      std::vector<Portion> portions = schedule(usual, selection);
+      // Drills start ranks of their own, as many as they want.
+      Selection of_drills = selection;
+      of_drills.ranks = options_.ranks.value_or(default_ranks(options_.effort));
+      for (Portion& portion : schedule(drills, of_drills)) portions.push_back(std::move(portion));
+      run_portions(portions, results);
       if (options_.soak > Duration::zero()) run_until(deadline, selection, results);
       find_smallest(results);
     }

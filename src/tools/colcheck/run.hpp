@@ -34,6 +34,10 @@ class Run {
   void run_until(Deadline deadline, Selection selection, Results& results);
   void run_token(Results& results);
   void find_smallest(Results& results);
+  struct Chosen {
+    std::vector<const Property*> usual, drills;
+  };
+  Chosen chosen() const;
   std::vector<int> numbers_of_ranks() const;
   std::vector<CaseResult> run_portion(const Portion& portion);
 

@@ -49,8 +49,13 @@ void reserve(int fd, std::size_t bytes, int size) {
   // Beyond it the kernel would send SIGXFSZ instead of an error.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     throw_no_room(bytes, size, fmt::format("ulimit -f allows files of {} KiB", limit.rlim_cur >> 10));
+  // In parts: on older kernels a signal undoes all that one call has reserved, and a timer could do so for ever.
+  constexpr std::size_t kPart = std::size_t{256} << 10;
   int error = 0;
-  while ((error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes))) == EINTR) {
+  for (std::size_t done = 0; error == 0 && done < bytes; done += kPart) {
+    const std::size_t part = std::min(kPart, bytes - done);
+    while ((error = ::posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(part))) == EINTR) {
+    }
   }
   if (error != 0) throw_no_room(bytes, size, std::generic_category().message(error));
 }

@@ -50,17 +50,20 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   ::signal(signal, SIG_DFL);  // the instruction faults again, and ends the process
 }
 
+// Each time, as others may have installed theirs meanwhile: a test framework does for every test.
 void install_handler() {
-  static const bool installed = [] {
-    struct sigaction action {};
-    action.sa_sigaction = &on_fault;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    ::sigemptyset(&action.sa_mask);
-    if (::sigaction(SIGSEGV, &action, &previous) != 0)
-      throw std::system_error(errno, std::generic_category(), "cannot handle SIGSEGV");
-    return true;
-  }();
-  static_cast<void>(installed);
+  const std::lock_guard lock(filling);
+  struct sigaction current {};
+  if (::sigaction(SIGSEGV, nullptr, &current) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot ask how SIGSEGV is handled");
+  if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) return;
+  previous = current;
+  struct sigaction action {};
+  action.sa_sigaction = &on_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  ::sigemptyset(&action.sa_mask);
+  if (::sigaction(SIGSEGV, &action, nullptr) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot handle SIGSEGV");
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::string left_shm(const Traces& traces) {
   for (const std::string& name : names_in(traces.shm_directory)) {
     struct stat status {};
     const std::string path = traces.shm_directory + "/" + name;
-    if (!name.starts_with(kShmPrefix) || ::lstat(path.c_str(), &status) != 0) continue;
+    if (!name.starts_with(kShmPrefix) || ::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     if (status.st_uid == ::geteuid() && status.st_mtim.tv_sec >= since) return fmt::format("/dev/shm/{}", name);
   }
   return {};

@@ -1,10 +1,12 @@
 #include "colcheck/selftest/arithmetic.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/primitive.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 namespace col::colcheck {
@@ -209,8 +210,8 @@ void PlantedChannel::harm_buffers(const Request& request, int root) const {
   if (has(Bug::one_ulp) && is_copy && is_floating(request.out.dtype) && is_there(request.out))
     *at(request.out, 0) ^= std::byte{1};  // the lowest bit, in little-endian order
   const bool is_elsewhere = gathers(request.collective) && rank_ != root;
-  if (has(Bug::non_root_output_touched) && is_elsewhere && is_there(request.out))
-    std::memcpy(request.out.data, request.in.data, std::min(request.in.bytes(), request.out.bytes()));
+  if (has(Bug::non_root_output_touched) && is_elsewhere && is_there(request.in) && is_there(request.out))
+    std::memmove(request.out.data, request.in.data, std::min(request.in.bytes(), request.out.bytes()));
   const bool writes_own = is_reduction(request.collective) && !is_elsewhere;
   if (has(Bug::input_overwritten) && writes_own && is_there(request.in) && is_there(request.out))
     std::memmove(const_cast<void*>(request.in.data), request.out.data,

@@ -1,6 +1,7 @@
 #include "colcheck/selftest/self_test.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
