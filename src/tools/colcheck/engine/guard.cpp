@@ -47,6 +47,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   }
   if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr)
     return previous.sa_sigaction(signal, info, context);
+  if ((previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+    return previous.sa_handler(signal);
   ::signal(signal, SIG_DFL);  // the instruction faults again, and ends the process
 }
 

@@ -21,6 +21,15 @@ int odd_rank(const Case& c) {
 
 }  // namespace
 
+std::vector<Case> calls_of(DType dtype, std::initializer_list<Primitive> primitives) {
+  std::vector<Case> calls;
+  for (const Primitive primitive : primitives) {
+    const bool moves = primitive != Primitive::barrier;
+    calls.push_back({.primitive = primitive, .dtype = moves ? dtype : DType::uint8, .count = moves ? 24U : 0U});
+  }
+  return calls;
+}
+
 void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::vector<Case>& cases) {
   // Of two that differ, neither is the odd one.
   const std::vector<int> sizes = drill_ranks(selection, 3);

@@ -2,6 +2,7 @@
 // itself included, must get `mismatch` that names it.
 #pragma once
 
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct Mismatch {
   // What the odd rank calls instead, in a case made of one of these. Decided by the case alone.
   Case (*other)(const Case& c);
 };
+
+// Short calls of these with elements of that type, for Mismatch::calls.
+std::vector<Case> calls_of(DType dtype, std::initializer_list<Primitive> primitives);
 
 // Each call on each backend, by COL_CHECK=lazy and strict (Case::variant 0 and 1); in --quick, one of the two.
 void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::vector<Case>& cases);

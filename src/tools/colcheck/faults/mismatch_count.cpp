@@ -15,18 +15,12 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{"mismatch_count",
-                                  {{.primitive = Primitive::allreduce, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::broadcast, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::reduce, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::allgather, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::allgatherv, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::reduce_scatter, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::gather, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::scatter, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::alltoall, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::scan, .dtype = DType::float32, .count = 24}},
-                                  &other};
+  static const Mismatch kMismatch{
+      "mismatch_count",
+      calls_of(DType::float32, {Primitive::allreduce, Primitive::broadcast, Primitive::reduce, Primitive::allgather,
+                                Primitive::allgatherv, Primitive::reduce_scatter, Primitive::gather, Primitive::scatter,
+                                Primitive::alltoall, Primitive::scan}),
+      &other};
   return kMismatch;
 }
 

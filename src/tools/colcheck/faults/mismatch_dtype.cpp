@@ -15,16 +15,11 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{"mismatch_dtype",
-                                  {{.primitive = Primitive::allreduce, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::broadcast, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::reduce, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::allgather, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::reduce_scatterv, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::scatter, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::alltoall, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::scan, .dtype = DType::int32, .count = 24}},
-                                  &other};
+  static const Mismatch kMismatch{
+      "mismatch_dtype",
+      calls_of(DType::int32, {Primitive::allreduce, Primitive::broadcast, Primitive::reduce, Primitive::allgather,
+                              Primitive::reduce_scatterv, Primitive::scatter, Primitive::alltoall, Primitive::scan}),
+      &other};
   return kMismatch;
 }
 

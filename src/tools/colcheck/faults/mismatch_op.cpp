@@ -40,16 +40,11 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{"mismatch_op",
-                                  {{.primitive = Primitive::allreduce, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::broadcast, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::allgather, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::gather, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::alltoall, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::exscan, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::reduce, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::barrier}},
-                                  &other};
+  static const Mismatch kMismatch{
+      "mismatch_op",
+      calls_of(DType::float32, {Primitive::allreduce, Primitive::broadcast, Primitive::allgather, Primitive::gather,
+                                Primitive::alltoall, Primitive::exscan, Primitive::reduce, Primitive::barrier}),
+      &other};
   return kMismatch;
 }
 

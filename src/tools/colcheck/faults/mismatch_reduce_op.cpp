@@ -14,14 +14,11 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{"mismatch_reduce_op",
-                                  {{.primitive = Primitive::allreduce, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::reduce, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::reduce_scatter, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::reduce_scatterv, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::scan, .dtype = DType::int32, .count = 24},
-                                   {.primitive = Primitive::exscan, .dtype = DType::int32, .count = 24}},
-                                  &other};
+  static const Mismatch kMismatch{
+      "mismatch_reduce_op",
+      calls_of(DType::int32, {Primitive::allreduce, Primitive::reduce, Primitive::reduce_scatter,
+                              Primitive::reduce_scatterv, Primitive::scan, Primitive::exscan}),
+      &other};
   return kMismatch;
 }
 

@@ -14,14 +14,11 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{"mismatch_root",
-                                  {{.primitive = Primitive::broadcast, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::reduce, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::gather, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::gatherv, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::scatter, .dtype = DType::float32, .count = 24},
-                                   {.primitive = Primitive::scatterv, .dtype = DType::float32, .count = 24}},
-                                  &other};
+  static const Mismatch kMismatch{
+      "mismatch_root",
+      calls_of(DType::float32, {Primitive::broadcast, Primitive::reduce, Primitive::gather, Primitive::gatherv,
+                                Primitive::scatter, Primitive::scatterv}),
+      &other};
   return kMismatch;
 }
 
