@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.hpp"
+#include "core/job/process.hpp"
 #include "group/failure.hpp"
 
 namespace col::group {
@@ -278,6 +279,29 @@ std::string Diagnosis::last_seen(int rank) const {
                      activity->group);
 }
 
+// Of those who are missing, the one that is furthest behind: the others may be waiting for it. The first where that
+// cannot be told.
+int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
+  std::vector<std::pair<std::uint64_t, int>> by_progress;
+  for (const int rank : ranks) {
+    const auto activity = surroundings_.activity_of(rank);
+    const bool here = activity && is_same_group(activity->group, surroundings_.group);
+    by_progress.emplace_back(here ? activity->sequence : 0, rank);
+  }
+  return std::min_element(by_progress.begin(), by_progress.end())->second;
+}
+
+// One of those that are waited for, if it is on this host and has been stopped.
+std::optional<RankActivity> Diagnosis::stopped_peer() const {
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const auto activity = surroundings_.activity_of(rank);
+      if (activity && core::ProcessId(activity->pid, activity->pid_start).stopped()) return activity;
+    }
+  }
+  return std::nullopt;
+}
+
 void Diagnosis::on_timeout(Duration budget) {
   post();
   look_for_failure();
@@ -292,8 +316,15 @@ void Diagnosis::on_timeout(Duration budget) {
     }
   }
   std::string who;
-  if (!absent.empty()) {
-    who = fmt::format("{} did not enter it{}", ranks_text(absent), absent.size() == 1 ? last_seen(absent.front()) : "");
+  int culprit = -1;
+  if (const auto stopped = stopped_peer()) {
+    culprit = surroundings_.rank_of(stopped->rank);
+    who = fmt::format("rank {} (pid {}) stands still: a signal (SIGSTOP, ^Z) or a debugger has stopped it", culprit,
+                      stopped->pid);
+  } else if (!absent.empty()) {
+    culprit = furthest_behind(absent);
+    const std::string behind = absent.size() > 1 ? fmt::format("; rank {} is furthest behind", culprit) : "";
+    who = fmt::format("{} did not enter it{}{}", ranks_text(absent), behind, last_seen(culprit));
   } else if (!unknown.empty()) {
     who = fmt::format("{} may not have entered it{}", ranks_text(unknown),
                       unknown.size() == 1 ? last_seen(unknown.front()) : "");
@@ -301,7 +332,7 @@ void Diagnosis::on_timeout(Duration budget) {
     who = "all ranks have entered it, but the data did not arrive in time";
   }
   const Operation& first = operations_.front();
-  const int culprit = !absent.empty() ? absent.front() : unknown.size() == 1 ? unknown.front() : -1;
+  if (culprit < 0 && unknown.size() == 1) culprit = unknown.front();
   throw Error(ErrorCode::timeout,
               fmt::format("{} (operation {}) timed out after {}: {}; look at what the missing do, or raise COL_TIMEOUT",
                           first.text, first.sequence, core::format_duration(budget), who),

@@ -76,6 +76,8 @@ class Diagnosis final : public WaitObserver {
   bool is_needed(const RankActivity& gone) const;
   Presence presence(const Operation& operation, int rank) const;
   std::string last_seen(int rank) const;
+  int furthest_behind(const std::vector<int>& ranks) const;
+  std::optional<RankActivity> stopped_peer() const;
   Error with_group(const Error& error) const;
   std::optional<Error> left_in_good_order(int rank) const;
 

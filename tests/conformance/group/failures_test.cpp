@@ -147,6 +147,67 @@ TEST_CASE("failures: a rank stopped for less than the timeout is waited for", "[
   }
 }
 
+TEST_CASE("failures: a rank stopped for longer than the timeout is named, and that it was stopped", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, backend);
+      std::vector<float> data(10, 1.0f);
+      if (rank == 1) {
+        // A process of its own continues this one when the others have given up.
+        const pid_t self = getpid();
+        if (fork() == 0) {
+          try {
+            context.spec().store->wait_for("the others gave up", 20s);
+          } catch (const col::Error&) {
+          }
+          kill(self, SIGCONT);
+          _exit(0);
+        }
+        kill(self, SIGSTOP);
+        return;
+      }
+      try {
+        group.allreduce(data, {.timeout = 700ms});
+      } catch (const col::Error& error) {
+        if (context.spec().store->add("gave up", 1) == kRanks - 1) context.spec().store->set("the others gave up", "");
+        col::test::expect(error.message().find("SIGSTOP") != std::string::npos, error.what());
+        throw;
+      }
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    check_survivors(outcomes, 1, ErrorCode::timeout, 5);
+  }
+}
+
+TEST_CASE("failures: of two that stay away, the one furthest behind is named", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, backend);
+      std::vector<float> data(10);
+      group.allreduce(data);
+      if (rank == 2) {
+        context.spec().store->wait_for("the others gave up", 20s);
+        return;
+      }
+      try {
+        // Rank 0 waits for rank 2 in the call before; ranks 1 and 3 have sent it their part of that one.
+        std::vector<float> all(data.size() * kRanks);
+        if (rank == 0)
+          group.gather(data, all, {.algorithm = "linear", .timeout = 1200ms});
+        else
+          group.gather(data, {}, {.algorithm = "linear"});
+        group.allreduce(data, {.timeout = 700ms});
+      } catch (const col::Error&) {
+        if (context.spec().store->add("gave up", 1) == kRanks - 1) context.spec().store->set("the others gave up", "");
+        throw;
+      }
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(outcomes[2].good);
+    check_survivors(outcomes, 2, ErrorCode::timeout, 5);
+  }
+}
+
 TEST_CASE("failures: leaving right after the last collective takes nothing from slower ranks", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     for (int round = 0; round < 10; ++round) {

@@ -66,4 +66,10 @@ bool ProcessId::alive() const {
   return start() == 0 || (stat->start & kStartMask) == start();
 }
 
+bool ProcessId::stopped() const {
+  const auto stat = nobody() ? std::nullopt : read_stat(pid());
+  if (!stat || (stat->state != 'T' && stat->state != 't')) return false;
+  return start() == 0 || (stat->start & kStartMask) == start();
+}
+
 }  // namespace col::core

@@ -28,6 +28,8 @@ class ProcessId {
 
   // Whether that very process still runs. A zombie does not: nobody may reap it for a while.
   bool alive() const;
+  // Whether it is alive and stands still: SIGSTOP, ^Z, a debugger.
+  bool stopped() const;
 
  private:
   static constexpr int kStartBits = 42;
