@@ -148,7 +148,7 @@ TEST_CASE("every algorithm is right in groups of up to 16 ranks", "[plan]") {
   CHECK(cases >= 16 * algorithms().size());
 }
 
-TEST_CASE("every algorithm is right in groups of 17 to 64 ranks", "[plan]") {
+TEST_CASE("every algorithm is right in groups of 17 to 64 ranks", "[plan][large]") {
   const std::uint32_t seed = test::random_seed();
   INFO("seed " << seed);
   std::mt19937 random(seed);
