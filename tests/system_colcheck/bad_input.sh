@@ -20,6 +20,7 @@ refused "cannot write" --junit /
 refused "required" --require nccl --backend shm
 refused "--nonsense" --nonsense
 refused "leave out" --np 3 --repro exact,np=3
+COL_RANK=9 COL_WORLD_SIZE=4 refused "COL_RANK=9" --quick
 # Only the ranks know what algorithms a backend brings.
 expect 2 "$COLCHECK" --np 2 --algo rign
 complains "did you mean 'ring'"

@@ -53,7 +53,7 @@ int ranks_needed(const Options& options) {
   const auto chosen = chosen_properties(options);
   const bool grouped =
       std::any_of(chosen.begin(), chosen.end(), [](const Property* p) { return p->kind == Property::Kind::group; });
-  if (!grouped) return options.faults ? 1 : 2;
+  if (!grouped && !options.ranks) return options.faults ? 1 : 2;
   return options.ranks.value_or(default_ranks(options.effort)).back();
 }
 

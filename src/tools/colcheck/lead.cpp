@@ -50,9 +50,6 @@ class Merger {
 }  // namespace
 
 std::vector<Answer> Lead::give(const Order& order) {
-  if (broken_groups_ >= kMostBrokenGroups)
-    throw RunEnded{tools::exit_code::kWrongData,
-                   fmt::format("gave up after {} cases that broke their group", kMostBrokenGroups)};
   const int world = context_.spec().world_size;
   std::vector<Answer> answers(static_cast<std::size_t>(world));
   const std::uint64_t number = mailbox_.post_order(encode(order));
@@ -109,7 +106,9 @@ std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
     }
     for (std::size_t i = 0; i < done; ++i) all.push_back(std::move(merger.results()[i]));
     cases = cases.subspan(done);
-    if (!cases.empty() && ++broken_groups_ == kMostBrokenGroups) break;
+    if (!cases.empty() && ++broken_groups_ == kMostBrokenGroups)
+      throw RunEnded{tools::exit_code::kWrongData,
+                     fmt::format("gave up after {} cases that broke their group", kMostBrokenGroups), std::move(all)};
   }
   return all;
 }

@@ -20,7 +20,8 @@ namespace col::colcheck {
 struct RunEnded {
   int exit_code;
   std::string why;
-  // What the lead itself had found in the portion that was running; its last case is the one in which it ended.
+  // What had been found in the portion that was running. When a rank is gone, by the lead itself: the last case is the
+  // one in which it ended.
   std::vector<CaseResult> own = {};
 };
 

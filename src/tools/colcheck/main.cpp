@@ -75,6 +75,11 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     std::fprintf(stderr, "colcheck: %s; see colcheck --help\n", error.what());
     return exit_code::kUsage;
+  } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
+    std::fprintf(stderr, "colcheck: %s\n", error.what());
+    return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage
+           : error.code() == col::ErrorCode::timeout        ? exit_code::kRankTimeout
+                                                            : exit_code::kRankDied;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "colcheck: %s\n", error.what());
     return exit_code::kRankDied;

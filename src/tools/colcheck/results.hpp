@@ -40,6 +40,8 @@ struct Results {
   std::vector<Unavailable> unavailable;
   std::vector<int> ranks;  // numbers of ranks that groups had
   std::vector<CaseResult> cases;
+  // Cases of --soak that passed after the first round: counted and not kept, as they may go on for days.
+  std::size_t passed_while_soaking = 0;
   // Why the run ended before all was tried: a rank died, a wait timed out; empty when it did not.
   std::string ended_early;
 

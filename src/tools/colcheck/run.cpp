@@ -23,6 +23,8 @@ using tools::exit_code::kWrongData;
 // Failures that get a smallest case, and what may be tried for each.
 constexpr int kMostShrunken = 3;
 constexpr int kMostTries = 60;
+// For all of them together. One try may take a timeout longer.
+constexpr Duration kShrinkingTime = std::chrono::seconds(30);
 
 // A case that cannot be asked for proves nothing about one that can.
 bool is_refusal(const CaseResult& result) {
@@ -104,15 +106,20 @@ void Run::run_portions(const std::vector<Portion>& portions, Results& results) {
   }
 }
 
-// The same again and again with other seeds.
+// The same again and again with other seeds, until something fails: more of the same would hide it.
 void Run::run_until(Deadline deadline, Selection selection, Results& results) {
   std::vector<const Property*> grouped = chosen().usual;
   std::erase_if(grouped, [](const Property* property) { return property->kind != Property::Kind::group; });
   for (std::uint64_t round = 1; !deadline.expired(); ++round) {
     selection.seed = mix(results.seed, round);
     for (const Portion& portion : schedule(grouped, selection)) {
-      if (deadline.expired()) return;
+      if (deadline.expired() || results.count(Finding::Verdict::fail) > 0) return;
+      const auto before = static_cast<std::ptrdiff_t>(results.cases.size());
       run_portions({portion}, results);
+      const auto passed = std::remove_if(results.cases.begin() + before, results.cases.end(),
+                                         [](const CaseResult& r) { return r.verdict == Finding::Verdict::pass; });
+      results.passed_while_soaking += static_cast<std::size_t>(results.cases.end() - passed);
+      results.cases.erase(passed, results.cases.end());
     }
   }
 }
@@ -130,13 +137,15 @@ void Run::run_token(Results& results) {
 }
 
 void Run::find_smallest(Results& results) {
+  const Deadline deadline = Deadline::after(kShrinkingTime);
   std::set<std::tuple<std::string, std::string, Primitive, std::string>> seen;
   for (CaseResult& result : results.cases) {
-    if (static_cast<int>(seen.size()) == kMostShrunken) return;
+    if (static_cast<int>(seen.size()) == kMostShrunken || deadline.expired()) return;
     const Property* property = find_property(result.c.property);
     if (result.verdict != Finding::Verdict::fail || property->kind != Property::Kind::group) continue;
     if (!seen.insert({result.c.property, result.c.backend, result.c.primitive, result.c.algorithm}).second) continue;
     const auto smallest = shrink(result.c, kMostTries, [&](const Case& c) -> std::optional<CaseResult> {
+      if (deadline.expired()) return std::nullopt;
       std::vector<CaseResult> found = lead_.run({&c, 1});
       if (found.empty() || found[0].verdict != Finding::Verdict::fail || is_refusal(found[0])) return std::nullopt;
       return std::move(found[0]);

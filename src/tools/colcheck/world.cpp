@@ -63,11 +63,23 @@ void say(const std::string& text) {
   std::fflush(stdout);
 }
 
-void write_reports(const Options& options, const Results& results) {
+// False, and said, when one cannot be written.
+bool write_reports(const Options& options, const Results& results) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader of a FIFO may leave; that is an error with a text
-  if (!options.junit.empty()) write_file(options.junit, junit_report(results));
-  if (!options.json.empty()) write_file(options.json, json_report(results));
-  if (!options.html.empty()) write_file(options.html, html_report(results));
+  bool good = true;
+  const auto write = [&good](const std::string& path, std::string (*report)(const Results&), const Results& of) {
+    if (path.empty()) return;
+    try {
+      write_file(path, report(of));
+    } catch (const WriteError& error) {
+      fmt::print(stderr, "colcheck: {}\n", error.what());
+      good = false;
+    }
+  };
+  write(options.junit, &junit_report, results);
+  write(options.json, &json_report, results);
+  write(options.html, &html_report, results);
+  return good;
 }
 
 int lead_world(Context& context, Mailbox& mailbox, const Options& options, const Screen& screen,
@@ -92,8 +104,8 @@ int lead_world(Context& context, Mailbox& mailbox, const Options& options, const
   results.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   progress.clear();
   say(terminal_report(results, {.utf8 = screen.utf8, .colour = screen.colour}));
-  write_reports(options, results);
-  return code;
+  const bool written = write_reports(options, results);
+  return written || code != tools::exit_code::kSuccess ? code : tools::exit_code::kUsage;
 }
 
 // Tells the ranks to go, however the lead's own work ends.

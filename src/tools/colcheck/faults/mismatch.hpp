@@ -25,4 +25,12 @@ std::vector<Case> calls_of(DType dtype, std::initializer_list<Primitive> primiti
 void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::vector<Case>& cases);
 Finding run_mismatch(const Mismatch& mismatch, const Case& c);
 
+// The property that is made of a Mismatch.
+template <const Mismatch& (*kMismatch)()>
+constexpr Property mismatch_property(std::string_view name, std::string_view summary) {
+  return {name, summary, Property::Kind::fault,
+          [](const Selection& selection, std::vector<Case>& all) { add_mismatches(kMismatch(), selection, all); },
+          [](Rank&, const Case& c) { return run_mismatch(kMismatch(), c); }};
+}
+
 }  // namespace col::colcheck

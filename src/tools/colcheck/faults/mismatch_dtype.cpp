@@ -23,17 +23,9 @@ const Mismatch& mismatch() {
   return kMismatch;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  add_mismatches(mismatch(), selection, all);
-}
-
-Finding run(Rank& /*rank*/, const Case& c) {
-  return run_mismatch(mismatch(), c);
-}
-
 }  // namespace
 
-const Property kFaultMismatchDType{"mismatch_dtype", "one rank that calls with another dtype is named on all ranks",
-                                   Property::Kind::fault, &cases, &run};
+const Property kFaultMismatchDType =
+    mismatch_property<&mismatch>("mismatch_dtype", "one rank that calls with another dtype is named on all ranks");
 
 }  // namespace col::colcheck

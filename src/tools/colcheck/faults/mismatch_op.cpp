@@ -48,17 +48,9 @@ const Mismatch& mismatch() {
   return kMismatch;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  add_mismatches(mismatch(), selection, all);
-}
-
-Finding run(Rank& /*rank*/, const Case& c) {
-  return run_mismatch(mismatch(), c);
-}
-
 }  // namespace
 
-const Property kFaultMismatchOp{"mismatch_op", "one rank that calls another primitive is named on all ranks",
-                                Property::Kind::fault, &cases, &run};
+const Property kFaultMismatchOp =
+    mismatch_property<&mismatch>("mismatch_op", "one rank that calls another primitive is named on all ranks");
 
 }  // namespace col::colcheck

@@ -22,18 +22,9 @@ const Mismatch& mismatch() {
   return kMismatch;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  add_mismatches(mismatch(), selection, all);
-}
-
-Finding run(Rank& /*rank*/, const Case& c) {
-  return run_mismatch(mismatch(), c);
-}
-
 }  // namespace
 
-const Property kFaultMismatchReduceOp{"mismatch_reduce_op",
-                                      "one rank that reduces by another operator is named on all ranks",
-                                      Property::Kind::fault, &cases, &run};
+const Property kFaultMismatchReduceOp = mismatch_property<&mismatch>(
+    "mismatch_reduce_op", "one rank that reduces by another operator is named on all ranks");
 
 }  // namespace col::colcheck

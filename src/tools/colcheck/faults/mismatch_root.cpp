@@ -22,17 +22,9 @@ const Mismatch& mismatch() {
   return kMismatch;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  add_mismatches(mismatch(), selection, all);
-}
-
-Finding run(Rank& /*rank*/, const Case& c) {
-  return run_mismatch(mismatch(), c);
-}
-
 }  // namespace
 
-const Property kFaultMismatchRoot{"mismatch_root", "one rank that calls with another root is named on all ranks",
-                                  Property::Kind::fault, &cases, &run};
+const Property kFaultMismatchRoot =
+    mismatch_property<&mismatch>("mismatch_root", "one rank that calls with another root is named on all ranks");
 
 }  // namespace col::colcheck

@@ -121,6 +121,7 @@ Json case_of(const CaseResult& result) {
 std::string json_report(const Results& results) {
   const Tally counts = tally(results);
   Json totals = counts_of(counts.total);
+  totals["passed_while_soaking"] = results.passed_while_soaking;
   totals["holes"] = counts.holes();
   Json cases = Json::array();
   for (const CaseResult& result : results.cases) cases.push_back(case_of(result));

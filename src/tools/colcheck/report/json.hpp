@@ -13,7 +13,7 @@ inline constexpr int kJsonVersion = 1;
 // {"schema": "colcheck", "schema_version": 1,
 //  "run":    {"version", "command", "launcher", "world_size", "host", "cpus", "effort", "seed", "started", "seconds",
 //             "backends", "unavailable": [{"name", "why"}], "ranks", "ended_early"},
-//  "totals": {"passed", "failed", "skipped", "holes"},
+//  "totals": {"passed", "failed", "skipped", "passed_while_soaking", "holes"},
 //  "matrix": {"columns": [{"backend", "device", "used", "why_not"}],
 //             "rows": [{"primitive", "cells": [{"state", "passed", "failed", "skipped"}]}]},
 //  "properties": [{"name", "summary", "passed", "failed", "skipped", "backends": {NAME: counts}}],
