@@ -1,6 +1,4 @@
 // colcheck: is every primitive right, here, on this machine?
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +16,7 @@
 #include "colcheck/options.hpp"
 #include "colcheck/world.hpp"
 #include "common/exit_codes.hpp"
+#include "launch/own_ranks.hpp"
 
 namespace {
 
@@ -28,12 +27,6 @@ int print(const std::string& text) {
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return exit_code::kSuccess;
   std::fprintf(stderr, "colcheck: cannot write to stdout: %s\n", std::strerror(errno));
   return exit_code::kOutputClosed;
-}
-
-// Whether the process that started this one gets the exit code by other means than the launcher's.
-bool leave_verdict(const Screen& screen, int rank, int code) {
-  const auto byte = static_cast<unsigned char>(code);
-  return screen.verdict_fd >= 0 && rank == 0 && ::write(screen.verdict_fd, &byte, 1) == 1;
 }
 
 int run(const std::vector<std::string>& arguments, std::span<char> title) {
@@ -54,7 +47,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   }
   col::Context& context = col::Context::current();
   if (!spawned && context.spec().launcher.empty()) return drive(options, arguments, title);
-  const Screen screen = spawned ? Screen::parse(options.spawned) : Screen::own();
+  const col::tools::Screen screen = spawned ? col::tools::Screen::parse(options.spawned) : col::tools::Screen::own();
   int code = exit_code::kUsage;
   try {
     code = run_world(context, options, screen, fmt::format("colcheck {}", fmt::join(arguments, " ")));
@@ -63,7 +56,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   }
   const int rank = context.spec().rank;
   col::finalize();
-  return leave_verdict(screen, rank, code) ? exit_code::kSuccess : code;
+  return rank == 0 && col::launch::leave_verdict(screen, code) ? exit_code::kSuccess : code;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "colcheck/engine/forms.hpp"
 #include "colcheck/options.hpp"
-#include "colcheck/report/write_file.hpp"
+#include "common/write_file.hpp"
 
 namespace col::colcheck {
 
@@ -70,8 +70,8 @@ void check_report_paths(const Options& options) {
     const auto& [option, path] = *report;
     if (path->empty()) continue;
     try {
-      check_writable(*path);
-    } catch (const WriteError& error) {
+      tools::check_writable(*path);
+    } catch (const tools::WriteError& error) {
       throw UsageError(fmt::format("{}: {}; name a file that can be written", option, error.what()));
     }
     const auto same = std::find_if(reports.begin(), report, [&, &path = path](const auto& other) {

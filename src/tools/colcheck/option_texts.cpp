@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <col/select.hpp>
 
-#include "colcheck/option_values.hpp"
+#include "common/option_values.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -31,13 +31,13 @@ Names names_of(std::span<const Property* const> known) {
 }
 
 Duration duration_of(std::string_view option, const std::string& text) {
-  const auto duration = parse_duration(text);
+  const auto duration = tools::parse_duration(text);
   if (duration) return *duration;
   throw UsageError(fmt::format("{} takes a time such as 90s, 10m or 1h (720h at most), not '{}'", option, text));
 }
 
 std::vector<std::string> list_of(std::string_view option, const std::string& text) {
-  auto list = parse_list(text);
+  auto list = tools::parse_list(text);
   if (!list) throw UsageError(fmt::format("{} takes names with single commas between them, not '{}'", option, text));
   return std::move(*list);
 }
@@ -114,8 +114,8 @@ void read_repro(const OptionTexts& texts, std::span<const Property* const> known
     throw UsageError(fmt::format("--repro: {}", error.what()));
   }
   check_names("--repro", "property", {options.repro->property}, names_of(known), "colcheck --list names them all");
-  if (options.repro->ranks > kMaxRanks) {
-    throw UsageError(fmt::format("--repro: np={} is more than {} ranks", options.repro->ranks, kMaxRanks));
+  if (options.repro->ranks > tools::kMaxRanks) {
+    throw UsageError(fmt::format("--repro: np={} is more than {} ranks", options.repro->ranks, tools::kMaxRanks));
   }
 }
 
@@ -125,14 +125,14 @@ void read_texts(const OptionTexts& texts, std::span<const Property* const> known
   if (!texts.soak.empty()) options.soak = duration_of("--soak", texts.soak);
   if (!texts.timeout.empty()) options.timeout = duration_of("--timeout", texts.timeout);
   if (!texts.ranks.empty()) {
-    options.ranks = parse_ranks(texts.ranks);
+    options.ranks = tools::parse_ranks(texts.ranks);
     if (!options.ranks) {
       throw UsageError(fmt::format("--np takes numbers and ascending ranges from 1 to {}, such as 1-9,16, not '{}'",
-                                   kMaxRanks, texts.ranks));
+                                   tools::kMaxRanks, texts.ranks));
     }
   }
   if (!texts.seed.empty()) {
-    options.seed = parse_seed(texts.seed);
+    options.seed = tools::parse_seed(texts.seed);
     if (!options.seed) {
       throw UsageError(
           fmt::format("--seed takes a whole number of at most 64 bits, as 42 or 0x2a, not '{}'", texts.seed));

@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <col/select.hpp>
 
 #include "colcheck/option_texts.hpp"
-#include "common/version.hpp"
+#include "common/command_line.hpp"
 
 namespace col::colcheck {
 namespace {
-
-class Help : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App*, std::string) const override { return "Usage: colcheck [options]\n"; }
-};
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -39,94 +32,42 @@ constexpr std::array<std::string_view, 11> kSelecting = {"--quick", "--full", "-
 
 // ---- The options ----------------------------------------------------------------------------------------------------
 
-CLI::Option* add(CLI::App& app, const char* group, const char* name, std::string& value, const char* type,
-                 const char* description) {
-  return app.add_option(name, value, description)
-      ->type_name(type)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->group(group);
-}
-
-void add_flag(CLI::App& app, const char* group, const char* name, const std::string& description) {
-  app.add_flag(name, description)->disable_flag_override()->group(group);
-}
-
 void define(CLI::App& app, OptionTexts& texts, Options& options) {
   constexpr const char* kEffort = "How much";
-  add_flag(app, kEffort, "--quick", "thousands of cases in under 20 s on two cores; the default");
-  add_flag(app, kEffort, "--full", "more of everything, in under 10 minutes");
-  add(app, kEffort, "--soak", texts.soak, "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h");
+  tools::add_flag(app, kEffort, "--quick", "thousands of cases in under 20 s on two cores; the default");
+  tools::add_flag(app, kEffort, "--full", "more of everything, in under 10 minutes");
+  tools::add_option(app, kEffort, "--soak", texts.soak, "TIME",
+                    "the quick cases with ever new seeds, for that long: 90s, 10m, 1h");
   constexpr const char* kWhat = "What";
-  add(app, kWhat, "--backend", texts.backends, "LIST", "all, or some of shm,gloo,nccl; default: all that can be used");
-  add(app, kWhat, "--require", texts.require, "LIST", "backends and devices that must be usable, as gloo,cuda");
-  add(app, kWhat, "--device", texts.device, "DEVICE", "all, cpu or cuda; default: all");
-  add(app, kWhat, "--np", texts.ranks, "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16");
-  add(app, kWhat, "--only", texts.only, "LIST", "these properties and no others");
-  add(app, kWhat, "--skip", texts.skip, "LIST", "all properties but these");
-  add(app, kWhat, "--algo", texts.algorithms, "LIST", "these algorithms and no others, as ring,knomial:radix=3");
-  add_flag(app, kWhat, "--faults", "also harm the ranks and see what the others say");
-  add(app, kWhat, "--seed", texts.seed, "N", "of all that is random, as 42 or 0x2a; default: a new one");
-  add(app, kWhat, "--repro", texts.repro, "TOKEN", "one case, as the report of a failure names it");
-  add_flag(app, kWhat, "--self-test", "check the checker: it must find every bug planted in a backend of its own");
+  tools::add_option(app, kWhat, "--backend", texts.backends, "LIST",
+                    "all, or some of shm,gloo,nccl; default: all that can be used");
+  tools::add_option(app, kWhat, "--require", texts.require, "LIST",
+                    "backends and devices that must be usable, as gloo,cuda");
+  tools::add_option(app, kWhat, "--device", texts.device, "DEVICE", "all, cpu or cuda; default: all");
+  tools::add_option(app, kWhat, "--np", texts.ranks, "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16");
+  tools::add_option(app, kWhat, "--only", texts.only, "LIST", "these properties and no others");
+  tools::add_option(app, kWhat, "--skip", texts.skip, "LIST", "all properties but these");
+  tools::add_option(app, kWhat, "--algo", texts.algorithms, "LIST",
+                    "these algorithms and no others, as ring,knomial:radix=3");
+  tools::add_flag(app, kWhat, "--faults", "also harm the ranks and see what the others say");
+  tools::add_option(app, kWhat, "--seed", texts.seed, "N", "of all that is random, as 42 or 0x2a; default: a new one");
+  tools::add_option(app, kWhat, "--repro", texts.repro, "TOKEN", "one case, as the report of a failure names it");
+  tools::add_flag(app, kWhat, "--self-test",
+                  "check the checker: it must find every bug planted in a backend of its own");
   constexpr const char* kOutput = "Output";
-  add(app, kOutput, "--junit", options.junit, "FILE", "write the results as JUnit XML");
-  add(app, kOutput, "--json", options.json, "FILE", "write the results as JSON");
-  add(app, kOutput, "--html", options.html, "FILE", "write the results as a page that needs no network");
-  add_flag(app, kOutput, "--verbose", "print every case as it ends");
-  add_flag(app, kOutput, "--no-progress", "no progress line, even on a terminal");
+  tools::add_option(app, kOutput, "--junit", options.junit, "FILE", "write the results as JUnit XML");
+  tools::add_option(app, kOutput, "--json", options.json, "FILE", "write the results as JSON");
+  tools::add_option(app, kOutput, "--html", options.html, "FILE", "write the results as a page that needs no network");
+  tools::add_flag(app, kOutput, "--verbose", "print every case as it ends");
+  tools::add_flag(app, kOutput, "--no-progress", "no progress line, even on a terminal");
   constexpr const char* kOther = "Other";
-  add(app, kOther, "--timeout", texts.timeout, "TIME", "how long one call may take; default: 20s");
-  add_flag(app, kOther, "--list", "print the properties and end");
-  app.set_help_flag("-h,--help", "print this text and end")->group(kOther);
-  app.set_version_flag("--version", tools::version_line("colcheck"), "print the version and end")->group(kOther);
-  add(app, "", "--spawned", options.spawned, "TEXT", "");
-}
-
-// "--np" and all the others that --help shows.
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
+  tools::add_option(app, kOther, "--timeout", texts.timeout, "TIME", "how long one call may take; default: 20s");
+  tools::add_flag(app, kOther, "--list", "print the properties and end");
+  tools::add_help(app, kOther, "Usage: colcheck [options]", kExamples);
+  tools::add_option(app, "", "--spawned", options.spawned, "TEXT", "");
 }
 
 // ---- Words of our own for what the parser would complain about ------------------------------------------------------
-
-// "--np", "1-9" becomes "--np=1-9", so that no value can be mistaken for an option.
-std::vector<std::string> join_values(const CLI::App& app, const std::vector<std::string>& arguments) {
-  std::vector<std::string> joined;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
-      throw UsageError(fmt::format("unexpected argument '{}'; colcheck takes options only", argument));
-    }
-    const std::size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    const CLI::Option* option = app.get_option_no_throw(name);
-    if (option == nullptr) {
-      const std::vector<std::string> all = option_names(app);
-      const std::vector<std::string_view> names(all.begin(), all.end());
-      const std::string_view nearest = nearest_name(name, names);
-      throw UsageError(fmt::format("unknown option '{}'{}", name,
-                                   nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
-    }
-    const bool takes_value = option->get_items_expected_max() > 0;
-    if (!takes_value && equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
-    joined.push_back(argument);
-    if (!takes_value) continue;
-    if (equals == std::string::npos) {
-      const bool last = i + 1 == arguments.size();
-      if (last || app.get_option_no_throw(arguments[i + 1]) != nullptr) {
-        throw UsageError(fmt::format("{} needs a value", name));
-      }
-      joined.back() += "=" + arguments[++i];
-    }
-    if (joined.back().size() == name.size() + 1) throw UsageError(fmt::format("{} needs a value", name));
-  }
-  return joined;
-}
 
 // The first of `names` that was given; empty when none was.
 template <class Range>
@@ -142,13 +83,13 @@ void refuse_with(std::string_view reason, std::string_view other) {
 }
 
 void check_combinations(const CLI::App& app) {
-  for (const std::string& name : option_names(app)) {
+  for (const std::string& name : tools::option_names(app)) {
     if (app.count(name) > 1) throw UsageError(fmt::format("{} was given twice; give it once", name));
   }
   const std::string effort = first_given(app, kEfforts);
   const std::string second = first_given(app, kEfforts, effort);
   if (!second.empty()) throw UsageError(fmt::format("{} and {} exclude each other; give one of them", effort, second));
-  if (app.count("--list") > 0) refuse_with("--list only prints", first_given(app, option_names(app), "--list"));
+  if (app.count("--list") > 0) refuse_with("--list only prints", first_given(app, tools::option_names(app), "--list"));
   if (app.count("--repro") > 0) {
     constexpr std::string_view kReason = "--repro runs the one case that its token describes";
     refuse_with(kReason, first_given(app, kSelecting));
@@ -173,30 +114,20 @@ std::string list_text(std::span<const Property* const> known) {
   return text;
 }
 
-// CLI11 leaves one or two empty lines between groups, depending on its version.
-std::string help_of(const CLI::App& app) {
-  std::string text = app.help();
-  for (std::size_t gap; (gap = text.find("\n\n\n")) != std::string::npos;) text.erase(gap, 1);
-  return text;
-}
-
 }  // namespace
 
 Request parse_command_line(const std::vector<std::string>& arguments, std::span<const Property* const> known) {
   CLI::App app{"Checks that every collective primitive is right, here, on this machine.", "colcheck"};
-  app.formatter(std::make_shared<Help>());
-  app.get_formatter()->column_width(26);
-  app.footer(kExamples);
   OptionTexts texts;
   Options options;
   define(app, texts, options);
 
-  std::vector<std::string> own = join_values(app, arguments);
+  std::vector<std::string> own = tools::join_values(app, arguments);
   try {
     std::reverse(own.begin(), own.end());  // what CLI11 expects of a vector
     app.parse(own);
   } catch (const CLI::CallForHelp&) {
-    return help_of(app);
+    return tools::help_of(app);
   } catch (const CLI::CallForVersion& version) {
     return std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {

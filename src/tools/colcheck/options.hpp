@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +12,7 @@
 
 #include "colcheck/engine/case.hpp"
 #include "colcheck/property.hpp"
+#include "common/command_line.hpp"
 
 namespace col::colcheck {
 
@@ -38,11 +38,7 @@ struct Options {
   std::string spawned = {};  // what colcheck tells the ranks that it starts itself
 };
 
-// The command line cannot be used; what() is one line: what is wrong and what to write instead.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using tools::UsageError;
 
 // What there is to do: check, or print a text (--help, --version, --list) and end.
 using Request = std::variant<Options, std::string>;

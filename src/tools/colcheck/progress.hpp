@@ -7,6 +7,7 @@
 
 #include "colcheck/engine/case.hpp"
 #include "colcheck/results.hpp"
+#include "common/status_line.hpp"
 
 namespace col::colcheck {
 
@@ -34,8 +35,7 @@ class Progress {
 
   // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
   Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
-      : fd_(fd), width_(width), utf8_(utf8), now_(now), started_(now()) {}
-  ~Progress() { clear(); }
+      : line_(fd, width), utf8_(utf8), now_(now), started_(now()) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
@@ -45,21 +45,18 @@ class Progress {
   void begin(const Case& c);
   void end(const CaseResult& result);
   // Leaves the cursor at the start of an empty line, so that something else can be printed. The line comes again.
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
   void draw();
-  bool write(const std::string& text);
 
-  int fd_;
-  int width_;
+  tools::StatusLine line_;
   bool utf8_;
   Clock::time_point (*now_)();
   Clock::time_point started_;
   Clock::time_point drawn_ = {};
   std::size_t begun_ = 0, ended_ = 0;
   Advance advance_;
-  std::size_t shown_ = 0;  // columns that are on the terminal
 };
 
 }  // namespace col::colcheck

@@ -17,11 +17,11 @@
 #include "colcheck/report/json.hpp"
 #include "colcheck/report/junit.hpp"
 #include "colcheck/report/matrix.hpp"
-#include "colcheck/report/write_file.hpp"
 #include "colcheck/run.hpp"
 #include "colcheck/selftest/lead.hpp"
 #include "colcheck/selftest/planted_backend.hpp"
 #include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -70,8 +70,8 @@ bool write_reports(const Options& options, const Results& results) {
   const auto write = [&good](const std::string& path, std::string (*report)(const Results&), const Results& of) {
     if (path.empty()) return;
     try {
-      write_file(path, report(of));
-    } catch (const WriteError& error) {
+      tools::write_file(path, report(of));
+    } catch (const tools::WriteError& error) {
       fmt::print(stderr, "colcheck: {}\n", error.what());
       good = false;
     }
@@ -82,7 +82,7 @@ bool write_reports(const Options& options, const Results& results) {
   return good;
 }
 
-int lead_world(Context& context, Mailbox& mailbox, const Options& options, const Screen& screen,
+int lead_world(Context& context, Mailbox& mailbox, const Options& options, const tools::Screen& screen,
                const std::string& command) {
   const auto start = Clock::now();
   Results results = facts(context.spec(), options, command);
@@ -122,7 +122,7 @@ class Dismissal {
 
 }  // namespace
 
-int run_world(Context& context, const Options& options, const Screen& screen, const std::string& command) {
+int run_world(Context& context, const Options& options, const tools::Screen& screen, const std::string& command) {
   const ContextSpec& spec = context.spec();
   install_crash_note(spec.rank);
   if (options.self_test || options.repro) register_planted_backends();

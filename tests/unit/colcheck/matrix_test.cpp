@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 #include "results.hpp"
 #include "support/catch.hpp"
 
@@ -12,7 +12,7 @@ using namespace col::colcheck;
 
 namespace {
 
-constexpr Style kPlain{.utf8 = true};
+constexpr tools::Style kPlain{.utf8 = true};
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -45,7 +45,7 @@ std::vector<std::string> cells(const std::string& text, const std::string& row) 
 
 using Cells = std::vector<std::string>;
 
-std::string matrix(const Results& results, Style style = kPlain) {
+std::string matrix(const Results& results, tools::Style style = kPlain) {
   return support_matrix(results, tally(results), style);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("matrix: columns stand below each other, counted in characters", "[col
   const std::string text = matrix(good_run());
   const auto column = [&](const std::string& row, const std::string& cell) {
     const std::string found = line(text, row);
-    return columns_of(std::string_view(found).substr(0, found.rfind(cell)));
+    return tools::columns_of(std::string_view(found).substr(0, found.rfind(cell)));
   };
   const std::size_t expected = column("primitive", "gloo (cpu)");
   CHECK(column("allreduce", "✔ 1") == expected);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "colcheck/option_values.hpp"
+#include "common/option_values.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
@@ -275,16 +275,16 @@ TEST_CASE("options: algorithms are known when natives are", "[colcheck]") {
 }
 
 TEST_CASE("option values: lists, ranges, times and seeds", "[colcheck]") {
-  CHECK(parse_list("b,a,b") == Words{"b", "a"});
-  CHECK_FALSE(parse_list(""));
-  CHECK(parse_ranks("16,1-3,2") == std::vector<int>{1, 2, 3, 16});
-  CHECK(parse_ranks("64") == std::vector<int>{64});
-  CHECK(parse_ranks("5-5") == std::vector<int>{5});
-  CHECK_FALSE(parse_ranks(""));
-  CHECK(parse_duration("90s") == col::Duration(seconds(90)));
-  CHECK(parse_duration("1h") == col::Duration(minutes(60)));
-  CHECK(parse_duration("720h"));
-  CHECK_FALSE(parse_duration(""));
-  CHECK(parse_seed("0Xff") == 255);
-  CHECK_FALSE(parse_seed(""));
+  CHECK(tools::parse_list("b,a,b") == Words{"b", "a"});
+  CHECK_FALSE(tools::parse_list(""));
+  CHECK(tools::parse_ranks("16,1-3,2") == std::vector<int>{1, 2, 3, 16});
+  CHECK(tools::parse_ranks("64") == std::vector<int>{64});
+  CHECK(tools::parse_ranks("5-5") == std::vector<int>{5});
+  CHECK_FALSE(tools::parse_ranks(""));
+  CHECK(tools::parse_duration("90s") == col::Duration(seconds(90)));
+  CHECK(tools::parse_duration("1h") == col::Duration(minutes(60)));
+  CHECK(tools::parse_duration("720h"));
+  CHECK_FALSE(tools::parse_duration(""));
+  CHECK(tools::parse_seed("0Xff") == 255);
+  CHECK_FALSE(tools::parse_seed(""));
 }

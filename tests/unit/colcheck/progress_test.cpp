@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "results.hpp"
 #include "support/catch.hpp"
@@ -78,12 +78,12 @@ TEST_CASE("progress line: never wider than it may be; the activity goes first", 
   for (const bool utf8 : {true, false}) {
     for (std::size_t width = 0; width < 90; ++width) {
       const std::string line = progress_line(kAdvance, width, utf8);
-      CHECK(columns_of(line) <= width);
+      CHECK(tools::columns_of(line) <= width);
       if (width >= 36) CHECK(line.ends_with("  0 failed  7 s"));
     }
   }
-  CHECK(progress_line(kAdvance, columns_of(whole), true) == whole);
-  CHECK(progress_line(kAdvance, columns_of(whole) - 4, true) ==
+  CHECK(progress_line(kAdvance, tools::columns_of(whole), true) == whole);
+  CHECK(progress_line(kAdvance, tools::columns_of(whole) - 4, true) ==
         "colcheck: 1,204/2,412  np 5 over gloo: exact allre …  0 failed  7 s");
   CHECK(progress_line(kAdvance, 45, true) == "colcheck: 1,204/2,412  0 failed  7 s");
   CHECK(progress_line(kAdvance, 15, true) == "colcheck: 1,204");
@@ -110,7 +110,7 @@ TEST_CASE("progress: at most ten times a second, in place, and gone in the end",
     progress.clear();
     const std::string cleared = terminal.take();
     CHECK(cleared == "\r" + std::string(cleared.size() - 2, ' ') + "\r");
-    CHECK(cleared.size() == 2 + columns_of("colcheck: 2/40  np 3 over shm: exact scan …  1 failed  1 s"));
+    CHECK(cleared.size() == 2 + tools::columns_of("colcheck: 2/40  np 3 over shm: exact scan …  1 failed  1 s"));
     progress.clear();
     CHECK(terminal.take().empty());
     Terminal::pass(seconds(1));

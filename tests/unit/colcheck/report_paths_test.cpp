@@ -8,8 +8,8 @@
 #include <string>
 
 #include "colcheck/options.hpp"
-#include "colcheck/report/write_file.hpp"
 #include "common/unique_fd.hpp"
+#include "common/write_file.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -77,12 +77,12 @@ TEST_CASE("write file: replaces what was there, as a whole", "[colcheck]") {
   const col::test::TempDir directory;
   const std::string path = directory / "r";
   const std::string content(1 << 20, 'x');
-  write_file(path, "a longer text that must not shine through");
-  write_file(path, std::string("a\0b", 3));
+  tools::write_file(path, "a longer text that must not shine through");
+  tools::write_file(path, std::string("a\0b", 3));
   CHECK(read(path) == std::string("a\0b", 3));
-  write_file(path, content);
+  tools::write_file(path, content);
   CHECK(read(path) == content);
-  write_file(path, "");
+  tools::write_file(path, "");
   CHECK(read(path).empty());
   CHECK(entries(directory.path()) == 1);
 }
@@ -92,7 +92,7 @@ TEST_CASE("write file: a symbolic link stays one", "[colcheck]") {
   std::filesystem::create_directory(directory / "d");
   std::filesystem::create_symlink("d/target", directory / "link");
   for (const char* text : {"first", "second"}) {  // the target is made, then replaced
-    write_file(directory / "link", text);
+    tools::write_file(directory / "link", text);
     CHECK(std::filesystem::is_symlink(directory / "link"));
     CHECK(read(directory / "d/target") == text);
   }
@@ -101,9 +101,9 @@ TEST_CASE("write file: a symbolic link stays one", "[colcheck]") {
 
 TEST_CASE("write file: on failure what was there stays, and nothing else", "[colcheck]") {
   const col::test::TempDir directory;
-  CHECK_THROWS_AS(write_file(directory / "none/r", "x"), WriteError);
-  CHECK_THROWS_AS(write_file(directory.path(), "x"), WriteError);
-  CHECK_THROWS_WITH(write_file("/dev/full", "x"), "cannot write /dev/full: No space left on device");
+  CHECK_THROWS_AS(tools::write_file(directory / "none/r", "x"), tools::WriteError);
+  CHECK_THROWS_AS(tools::write_file(directory.path(), "x"), tools::WriteError);
+  CHECK_THROWS_WITH(tools::write_file("/dev/full", "x"), "cannot write /dev/full: No space left on device");
   CHECK(entries(directory.path()) == 0);
 }
 
@@ -111,11 +111,11 @@ TEST_CASE("write file: a FIFO is written to, and nobody waits for its reader", "
   const col::test::TempDir directory;
   const std::string path = directory / "fifo";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
-  CHECK_NOTHROW(check_writable(path));
-  CHECK_THROWS_AS(write_file(path, "x"), WriteError);
+  CHECK_NOTHROW(tools::check_writable(path));
+  CHECK_THROWS_AS(tools::write_file(path, "x"), tools::WriteError);
   const col::tools::UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   REQUIRE(reader);
-  write_file(path, "report");
+  tools::write_file(path, "report");
   std::string text(16, '\0');
   REQUIRE(::read(reader.get(), text.data(), text.size()) == 6);
   CHECK(text.starts_with("report"));

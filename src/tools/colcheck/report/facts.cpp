@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 
 namespace col::colcheck {
 
@@ -17,10 +17,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Results& results
       {"effort", results.effort},
       {"seed", fmt::format("{:#x}", results.seed)},
       {"started", results.started},
-      {"took", in_words(results.seconds)},
+      {"took", tools::in_words(results.seconds)},
       {"host", results.host},
       {"CPUs", std::to_string(results.cpus)},
-      {"world", fmt::format("{}{}", counted(static_cast<std::size_t>(std::max(results.world_size, 0)), "rank"),
+      {"world", fmt::format("{}{}", tools::counted(static_cast<std::size_t>(std::max(results.world_size, 0)), "rank"),
                             results.launcher.empty() ? "" : ", started by " + results.launcher)},
       {"ranks of the groups", ranges(results.ranks)},
       {"backends", fmt::format("{}", fmt::join(results.backends, ", "))}};

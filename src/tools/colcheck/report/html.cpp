@@ -8,7 +8,7 @@
 
 #include "colcheck/report/facts.hpp"
 #include "colcheck/report/tally.hpp"
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -53,9 +53,9 @@ tbody th { font-weight: 500; }
 )";
 
 std::string count_words(const Count& count) {
-  std::string words = fmt::format("{} passed", grouped(count.passed));
-  if (count.failed > 0) words += fmt::format(", {} failed", grouped(count.failed));
-  if (count.skipped > 0) words += fmt::format(", {} skipped", grouped(count.skipped));
+  std::string words = fmt::format("{} passed", tools::grouped(count.passed));
+  if (count.failed > 0) words += fmt::format(", {} failed", tools::grouped(count.failed));
+  if (count.skipped > 0) words += fmt::format(", {} skipped", tools::grouped(count.skipped));
   return words;
 }
 
@@ -70,11 +70,11 @@ std::string matrix_cell(const Tally& tally, std::size_t primitive, std::size_t c
       break;
     case State::failed:
       symbol = "✘";
-      words = fmt::format("{} of {} failed", grouped(count.failed), grouped(count.run()));
-      if (count.skipped > 0) words += fmt::format(", {} skipped", grouped(count.skipped));
+      words = fmt::format("{} of {} failed", tools::grouped(count.failed), tools::grouped(count.run()));
+      if (count.skipped > 0) words += fmt::format(", {} skipped", tools::grouped(count.skipped));
       break;
     case State::skipped:
-      words = fmt::format("all {} skipped", grouped(count.skipped));
+      words = fmt::format("all {} skipped", tools::grouped(count.skipped));
       break;
     case State::none:
       symbol = "·";
@@ -92,7 +92,8 @@ std::string matrix_section(const Tally& tally) {
       "<h2>Support matrix</h2>\n<div class=\"wide\"><table>\n<caption>Cases by primitive and backend. "
       "A cell is good only if something ran and nothing failed.</caption>\n"
       "<thead><tr><th scope=\"col\">Primitive</th>";
-  for (const Column& column : tally.columns) text += fmt::format("<th scope=\"col\">{}</th>", markup(column.label()));
+  for (const Column& column : tally.columns)
+    text += fmt::format("<th scope=\"col\">{}</th>", tools::markup(column.label()));
   text += "</tr></thead>\n<tbody>\n";
   for (std::size_t primitive = 0; primitive < tally.primitives.size(); ++primitive) {
     text += fmt::format("<tr><th scope=\"row\">{}</th>", to_string(static_cast<Primitive>(primitive)));
@@ -102,11 +103,12 @@ std::string matrix_section(const Tally& tally) {
   text += "</tbody>\n</table></div>\n";
   for (const Column& column : tally.columns) {
     if (column.used) continue;
-    text += fmt::format("<p class=\"note\">{} was not used: {}</p>\n", markup(column.label()),
-                        markup(one_line(column.why_not)));
+    text += fmt::format("<p class=\"note\">{} was not used: {}</p>\n", tools::markup(column.label()),
+                        tools::markup(tools::one_line(column.why_not)));
   }
   if (tally.holes() > 0) {
-    text += fmt::format("<p class=\"note\">{}: nothing is known about them.</p>\n", counted(tally.holes(), "hole"));
+    text +=
+        fmt::format("<p class=\"note\">{}: nothing is known about them.</p>\n", tools::counted(tally.holes(), "hole"));
   }
   return text;
 }
@@ -120,8 +122,8 @@ std::string property_row(const PropertyCount& property) {
   return fmt::format(
       "<tr><th scope=\"row\">{}</th><td class=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td>"
       "<td class=\"words\">{}</td></tr>\n",
-      markup(property.name), to_string(state), verdict, grouped(total.passed), grouped(total.failed),
-      grouped(total.skipped), markup(property.summary));
+      tools::markup(property.name), to_string(state), verdict, tools::grouped(total.passed),
+      tools::grouped(total.failed), tools::grouped(total.skipped), tools::markup(property.summary));
 }
 
 std::string property_section(const Tally& tally) {
@@ -140,14 +142,14 @@ std::string property_section(const Tally& tally) {
 std::string failure_item(const CaseResult& result) {
   const std::string token = token_of(result.c);
   const bool smaller = !result.smallest_token.empty();
-  std::string text =
-      fmt::format("<li><p><code>{}</code></p>\n<p>{}</p>\n", markup(token), markup(one_line(found_by(result))));
+  std::string text = fmt::format("<li><p><code>{}</code></p>\n<p>{}</p>\n", tools::markup(token),
+                                 tools::markup(tools::one_line(found_by(result))));
   if (smaller) {
-    text += fmt::format("<p>Smallest that fails too: <code>{}</code> {}</p>\n", markup(result.smallest_token),
-                        markup(one_line(result.smallest_text)));
+    text += fmt::format("<p>Smallest that fails too: <code>{}</code> {}</p>\n", tools::markup(result.smallest_token),
+                        tools::markup(tools::one_line(result.smallest_text)));
   }
   return text + fmt::format("<p>Run it: <code>colcheck --repro {}</code></p></li>\n",
-                            markup(shell_quoted(smaller ? result.smallest_token : token)));
+                            tools::markup(tools::shell_quoted(smaller ? result.smallest_token : token)));
 }
 
 std::string failure_section(const Results& results, std::size_t failures) {
@@ -159,7 +161,7 @@ std::string failure_section(const Results& results, std::size_t failures) {
   }
   text += "</ul>\n";
   if (failures > kMostFailures) {
-    text += fmt::format("<p>… and {} more (see --json).</p>\n", grouped(failures - kMostFailures));
+    text += fmt::format("<p>… and {} more (see --json).</p>\n", tools::grouped(failures - kMostFailures));
   }
   return text;
 }
@@ -168,17 +170,20 @@ std::string skip_section(const Tally& tally) {
   if (tally.skips.empty()) return {};
   std::string text = "<h2>Skipped</h2>\n<ul>\n";
   for (const SkipReason& skip : tally.skips) {
-    text += fmt::format("<li>{}: {}</li>\n", counted(skip.count, "case"), markup(one_line(skip.text)));
+    text +=
+        fmt::format("<li>{}: {}</li>\n", tools::counted(skip.count, "case"), tools::markup(tools::one_line(skip.text)));
   }
   return text + "</ul>\n";
 }
 
 // The class and the words of the line that says it all.
 std::pair<State, std::string> verdict_of(const Results& results, const Count& total) {
-  const std::string counts = fmt::format("{} passed, {} failed, {} skipped (a skip is not a pass)",
-                                         counted(total.passed, "case"), grouped(total.failed), grouped(total.skipped));
+  const std::string counts =
+      fmt::format("{} passed, {} failed, {} skipped (a skip is not a pass)", tools::counted(total.passed, "case"),
+                  tools::grouped(total.failed), tools::grouped(total.skipped));
   if (!results.ended_early.empty()) {
-    return {State::failed, fmt::format("✘ Ended before all was tried: {}. {}", one_line(results.ended_early), counts)};
+    return {State::failed,
+            fmt::format("✘ Ended before all was tried: {}. {}", tools::one_line(results.ended_early), counts)};
   }
   if (total.failed > 0) return {State::failed, "✘ " + counts};
   return total.passed > 0 ? std::pair(State::passed, "✔ " + counts) : std::pair(State::skipped, "– " + counts);
@@ -195,9 +200,9 @@ std::string html_report(const Results& results) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
       "<title>colcheck: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>colcheck</h1>\n"
       "<p class=\"verdict {}\">{}</p>\n<dl class=\"facts\">\n",
-      markup(verdict), kStyle, to_string(state), markup(verdict));
+      tools::markup(verdict), kStyle, to_string(state), tools::markup(verdict));
   for (const auto& [name, value] : facts_of(results)) {
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", markup(name), markup(value));
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", tools::markup(name), tools::markup(value));
   }
   text += "</dl>\n" + matrix_section(counts) + failure_section(results, counts.total.failed) +
           property_section(counts) + skip_section(counts);

@@ -6,13 +6,13 @@
 
 #include "colcheck/report/facts.hpp"
 #include "colcheck/report/tally.hpp"
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 
 namespace col::colcheck {
 namespace {
 
 std::string attribute(std::string_view name, std::string_view value) {
-  return fmt::format(" {}=\"{}\"", name, markup(value));
+  return fmt::format(" {}=\"{}\"", name, tools::markup(value));
 }
 
 std::string totals(const Count& count, std::size_t errors) {
@@ -29,7 +29,7 @@ std::string details(const CaseResult& result) {
                         result.smallest_text);
     token = result.smallest_token;
   }
-  return text + "\nrun: colcheck --repro " + shell_quoted(token);
+  return text + "\nrun: colcheck --repro " + tools::shell_quoted(token);
 }
 
 std::string test_case(const CaseResult& result) {
@@ -40,12 +40,12 @@ std::string test_case(const CaseResult& result) {
     case Finding::Verdict::pass:
       return text + "/>\n";
     case Finding::Verdict::skip:
-      return text + ">\n      <skipped" + attribute("message", one_line(result.text)) + "/>\n    </testcase>\n";
+      return text + ">\n      <skipped" + attribute("message", tools::one_line(result.text)) + "/>\n    </testcase>\n";
     case Finding::Verdict::fail:
       break;
   }
-  return text + ">\n      <failure type=\"failure\"" + attribute("message", one_line(found_by(result))) + ">" +
-         markup(details(result)) + "</failure>\n    </testcase>\n";
+  return text + ">\n      <failure type=\"failure\"" + attribute("message", tools::one_line(found_by(result))) + ">" +
+         tools::markup(details(result)) + "</failure>\n    </testcase>\n";
 }
 
 std::string suite_start(const Results& results, const std::string& name, const Count& count, std::size_t errors) {
@@ -79,7 +79,7 @@ std::string junit_report(const Results& results) {
   if (errors > 0) {
     text += suite_start(results, "colcheck", {}, errors) +
             "    <testcase classname=\"colcheck\" name=\"the run comes to its end\">\n      <error type=\"error\"" +
-            attribute("message", one_line(results.ended_early)) + ">" + markup(results.ended_early) +
+            attribute("message", tools::one_line(results.ended_early)) + ">" + tools::markup(results.ended_early) +
             "</error>\n    </testcase>\n  </testsuite>\n";
   }
   return text + "</testsuites>\n";

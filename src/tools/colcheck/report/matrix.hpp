@@ -3,24 +3,24 @@
 
 #include <string>
 
-#include "colcheck/report/style.hpp"
 #include "colcheck/report/tally.hpp"
 #include "colcheck/results.hpp"
+#include "common/style.hpp"
 
 namespace col::colcheck {
 
 // Primitives x backends, with notes below it. A cell is good only if something ran and nothing failed; one that no case
 // looked at says so.
-std::string support_matrix(const Results& results, const Tally& tally, Style style);
+std::string support_matrix(const Results& results, const Tally& tally, tools::Style style);
 
 // Properties x backends: passed/failed/skipped, and in words what that means.
-std::string property_table(const Tally& tally, Style style);
+std::string property_table(const Tally& tally, tools::Style style);
 
 // "✘ TOKEN: rank 2: what is wrong" and, where one was found, the smallest case that fails too. The first 50 failures.
-std::string failure_lines(const Results& results, Style style);
+std::string failure_lines(const Results& results, tools::Style style);
 
 // "– 3 skipped: why".
-std::string skip_lines(const Tally& tally, Style style);
+std::string skip_lines(const Tally& tally, tools::Style style);
 
 // "2,412 cases passed, 0 failed, 3 skipped (a skip is not a pass) in 14.2 s; seed 0x1f".
 std::string summary_line(const Results& results);
@@ -30,6 +30,6 @@ std::string summary_line(const Results& results);
 std::string result_line(const CaseResult& result, bool utf8);
 
 // All of it but that; without the tables when the run was a --repro. No newline at the end.
-std::string terminal_report(const Results& results, Style style);
+std::string terminal_report(const Results& results, tools::Style style);
 
 }  // namespace col::colcheck

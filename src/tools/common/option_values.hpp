@@ -1,4 +1,4 @@
-// What stands behind the options of colcheck: lists, ranges, durations, seeds. All of it pure.
+// What stands behind options on a command line: lists, ranges, durations, seeds. All of it pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include <col/types.hpp>
 
-namespace col::colcheck {
+namespace col::tools {
 
 inline constexpr int kMaxRanks = 64;
 
@@ -25,4 +25,4 @@ std::optional<Duration> parse_duration(std::string_view text);
 // "42", "0x2a"; nothing when it is anything else, or needs more than 64 bits.
 std::optional<std::uint64_t> parse_seed(std::string_view text);
 
-}  // namespace col::colcheck
+}  // namespace col::tools

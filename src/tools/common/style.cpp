@@ -1,8 +1,8 @@
-#include "colcheck/report/style.hpp"
+#include "common/style.hpp"
 
 #include <fmt/format.h>
 
-namespace col::colcheck {
+namespace col::tools {
 
 std::string toned(std::string_view text, Tone tone, Style style) {
   if (!style.colour || tone == Tone::plain || text.empty()) return std::string(text);
@@ -10,4 +10,4 @@ std::string toned(std::string_view text, Tone tone, Style style) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

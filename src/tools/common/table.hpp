@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "colcheck/report/style.hpp"
+#include "common/style.hpp"
 
-namespace col::colcheck {
+namespace col::tools {
 
 struct TextCell {
   std::string text;  // clean, one line
@@ -16,4 +16,4 @@ struct TextCell {
 // A rule stands below the first row. Rows may be shorter than others. No spaces at the ends of lines.
 std::string render_table(const std::vector<std::vector<TextCell>>& rows, Style style);
 
-}  // namespace col::colcheck
+}  // namespace col::tools

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace col::colcheck {
+namespace col::tools {
 
 // what() is one line: "cannot write /x/y.xml: No such file or directory".
 class WriteError : public std::runtime_error {
@@ -22,4 +22,4 @@ void write_file(const std::string& path, std::string_view content);
 // Throws the WriteError that write_file() would, as far as can be known now. Changes nothing at `path`.
 void check_writable(const std::string& path);
 
-}  // namespace col::colcheck
+}  // namespace col::tools

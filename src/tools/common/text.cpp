@@ -1,11 +1,11 @@
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 
 #include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
 
-namespace col::colcheck {
+namespace col::tools {
 namespace {
 
 // Bytes of the UTF-8 character that `text` begins with; 0 when there is none, or none that may be shown: control
@@ -122,4 +122,4 @@ std::string markup(std::string_view text) {
   return escaped;
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

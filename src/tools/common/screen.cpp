@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "colcheck/world.hpp"
+#include "common/screen.hpp"
 
-namespace col::colcheck {
+namespace col::tools {
 namespace {
 
 int columns_of(int fd) {
@@ -54,4 +54,4 @@ Screen Screen::parse(const std::string& text) {
   return screen;
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

@@ -1,4 +1,4 @@
-#include "colcheck/option_values.hpp"
+#include "common/option_values.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "common/numbers.hpp"
 
-namespace col::colcheck {
+namespace col::tools {
 namespace {
 
 template <class Use>
@@ -81,4 +81,4 @@ std::optional<std::uint64_t> parse_seed(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(seed) : std::nullopt;
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

@@ -1,4 +1,4 @@
-#include "colcheck/report/write_file.hpp"
+#include "common/write_file.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 #include "common/unique_fd.hpp"
 
-namespace col::colcheck {
+namespace col::tools {
 namespace {
 
 constexpr int kPatience_ms = 10'000;
@@ -124,4 +124,4 @@ void check_writable(const std::string& path) {
   if (::access(path.c_str(), W_OK) != 0) refuse(path, errno);
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

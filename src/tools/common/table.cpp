@@ -1,11 +1,11 @@
-#include "colcheck/report/table.hpp"
+#include "common/table.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "colcheck/report/text.hpp"
+#include "common/text.hpp"
 
-namespace col::colcheck {
+namespace col::tools {
 namespace {
 
 constexpr std::size_t kGap = 2;
@@ -40,4 +40,4 @@ std::string render_table(const std::vector<std::vector<TextCell>>& rows, Style s
   return table;
 }
 
-}  // namespace col::colcheck
+}  // namespace col::tools

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace col::colcheck {
+namespace col::tools {
 
 struct Style {
   bool utf8 = false;  // else plain ASCII
@@ -23,4 +23,4 @@ enum class Tone { plain, good, bad, attention, faint };
 // `text` in that colour, if there may be colour.
 std::string toned(std::string_view text, Tone tone, Style style);
 
-}  // namespace col::colcheck
+}  // namespace col::tools

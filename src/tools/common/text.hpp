@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace col::colcheck {
+namespace col::tools {
 
 // `text` as valid UTF-8 without control characters but tab and newline: every other byte as \x1b. With `ascii`, also
 // every byte that is not ASCII.
@@ -29,4 +29,4 @@ std::string shell_quoted(std::string_view word);
 // For the text and the attributes of XML and HTML: clean, with &, <, >, quotes, tabs and newlines as entities.
 std::string markup(std::string_view text);
 
-}  // namespace col::colcheck
+}  // namespace col::tools

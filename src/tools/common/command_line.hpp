@@ -1,0 +1,42 @@
+// What the command lines of the tools have in common.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace col::tools {
+
+// The command line cannot be used; what() is one line: what is wrong and what to write instead.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// An option with a text behind it, and a flag, in a group of --help. Of an option given twice the last one counts.
+CLI::Option* add_option(CLI::App& app, const char* group, const std::string& name, std::string& value, const char* type,
+                        const std::string& description);
+CLI::Option* add_flag(CLI::App& app, const char* group, const std::string& name, const std::string& description);
+// -h, --help and --version, in `group`; how --help looks: `usage` is its first line, `footer` its end.
+void add_help(CLI::App& app, const char* group, const std::string& usage, const std::string& footer);
+// What `app` prints for --help.
+std::string help_of(const CLI::App& app);
+// "--np" and all the others that --help shows.
+std::vector<std::string> option_names(const CLI::App& app);
+
+// "--np", "1-9" becomes "--np=1-9", so that no value can be mistaken for an option. What is no option is left where it
+// is, as long as there are fewer than `most_words` of them. Throws UsageError, with the nearest name for an unknown
+// one.
+std::vector<std::string> join_values(const CLI::App& app, const std::vector<std::string>& arguments,
+                                     std::size_t most_words = 0);
+
+// The path of the program that runs. Throws std::system_error.
+std::string own_path();
+
+}  // namespace col::tools
