@@ -1,0 +1,87 @@
+// What one row of colbench measures.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/types.hpp>
+
+namespace col::colbench {
+
+// The collectives, numbered as in col::Collective, then what else can be timed.
+enum class Operation : std::uint8_t {
+  allreduce,
+  reduce,
+  broadcast,
+  allgather,
+  allgatherv,
+  reduce_scatter,
+  reduce_scatterv,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  alltoall,
+  alltoallv,
+  scan,
+  exscan,
+  barrier,
+  pingpong,       // two ranks in turn; the time is half of the round trip
+  oneway,         // one rank sends a window of messages, the other acknowledges the last: time per message
+  bidirectional,  // as oneway, both directions at once
+  store,          // suite ps: an allreduce through an object store and RPC (emulated)
+};
+inline constexpr int kOperationCount = 20;
+
+std::string_view to_string(Operation operation);
+std::optional<Operation> operation_from_string(std::string_view name);
+// Nothing for what is no collective.
+std::optional<Collective> collective_of(Operation operation);
+bool is_reduction(Operation operation);
+bool is_rooted(Operation operation);
+bool is_message(Operation operation);  // pingpong, oneway, bidirectional
+bool has_in_place(Operation operation);
+
+// isolated: every operation starts anew, at a common time. stream: one after the other, without waiting in between.
+enum class Cadence : std::uint8_t { isolated, stream };
+// hot: the same buffers every time. cold: their lines are flushed before every operation. rotate: buffers in turn that
+// together are larger than the caches.
+enum class CacheState : std::uint8_t { hot, cold, rotate };
+std::string_view to_string(Cadence cadence);
+std::string_view to_string(CacheState cache);
+
+// Everything that identifies a row. Two runs are compared row by row where this is equal.
+struct CellSpec {
+  Operation operation = Operation::allreduce;
+  std::string backend = "auto";    // as asked for
+  std::string algorithm = "auto";  // as asked for
+  Device::Type device = Device::Type::cpu;
+  DType dtype = DType::float32;
+  ReduceOp op = ReduceOp::sum;  // reductions
+  int root = 0;                 // rooted operations; kRotatingRoot: another one each time
+  std::size_t bytes = 0;        // nccl-tests' "size": the larger of a rank's two buffers; 0 for barrier
+  int ranks = 2;                // of the whole run
+  bool in_place = false;
+  Cadence cadence = Cadence::isolated;
+  CacheState cache = CacheState::hot;
+  std::string groups = {};                // "mod:2", …: the groups that work at the same time; empty: one of all ranks
+  std::optional<std::pair<int, int>> pair = {};  // messages: the two ranks; nothing: 0 and the last one
+  bool operator==(const CellSpec&) const = default;
+};
+inline constexpr int kRotatingRoot = -1;
+
+// Elements of `bytes` as that operation divides them: blocks of equal length, at least one element each. 0 for barrier.
+// The size that a row names in the end is that of what this leaves.
+std::size_t block_count(const CellSpec& spec, int group_size);
+// "allreduce 32M float32 sum, ring over shm": for messages and for titles.
+std::string text_of(const CellSpec& spec);
+// "32M", "1000", "1.5K": powers of 1024, exact or with at most two decimals.
+std::string size_text(std::size_t bytes);
+// Nothing when it is no size: "32M", "8", "1K", "1.5M", "32MB" is none.
+std::optional<std::size_t> parse_size(std::string_view text);
+
+}  // namespace col::colbench

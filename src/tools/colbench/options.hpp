@@ -1,0 +1,84 @@
+// The command line of colbench: the options that say what is measured and how, for every command that measures.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "colbench/measure.hpp"
+#include "common/command_line.hpp"
+
+namespace col::colbench {
+
+using tools::UsageError;
+
+// Where results go besides the terminal; empty: nowhere.
+struct Output {
+  std::string json = {}, csv = {}, html = {}, plot = {};
+  bool legend = false;    // explain the columns
+  bool progress = true;   // a line that tells how far it has come, on a terminal
+};
+
+enum class BoundMode : std::uint8_t { strict, warn, off };  // what a time below the physical bound is
+
+// What the measuring options say: every combination of these is a cell.
+struct Request {
+  std::vector<Operation> operations = {};
+  std::vector<std::size_t> sizes = {};  // ascending
+  std::vector<std::string> backends = {"auto"};
+  std::vector<std::string> algorithms = {"auto"};  // "all": every one that can serve the cell
+  Device::Type device = Device::Type::cpu;
+  DType dtype = DType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::vector<int> roots = {0};
+  std::vector<bool> in_place = {false};
+  std::vector<Cadence> cadences = {Cadence::isolated};
+  CacheState cache = CacheState::hot;
+  std::string groups = {};
+  bool allow_single = false;
+  BoundMode bound = BoundMode::strict;
+  Method method = {};
+  Output output = {};
+  std::string spawned = {};  // what colbench tells the ranks that it starts itself
+};
+
+// A command's options. Use: make one, define() what the command takes, parse(), then read what is in request().
+class CommandLine {
+ public:
+  // `command` is "colbench noise"; `usage` and `footer` are for --help. `words` is what may stand there without dashes:
+  // "COLL[,COLL]" or nothing.
+  CommandLine(std::string command, std::string usage, std::string footer);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // Parts that a command may take. Each may be called once, before parse().
+  void add_cells();    // --size --sizes --backend --device --algo --dtype --op --root --place --cadence --cache --groups
+  void add_method();   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay --timeout --bound
+  void add_outputs();  // --json --csv --plot --html --legend --no-progress
+  void add_option(const char* group, const std::string& name, std::string& value, const char* type,
+                  const std::string& description);
+  void add_flag(const char* group, const std::string& name, const std::string& description);
+
+  // `most_words` of the arguments may be no options; they are in words(). Returns false when a text (--help, --version)
+  // was printed instead. Throws UsageError.
+  bool parse(const std::vector<std::string>& arguments, std::size_t most_words);
+  bool given(const std::string& name) const;
+  const std::vector<std::string>& words() const;
+  Request& request();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "allreduce,broadcast", "all". Throws UsageError with the nearest name.
+std::vector<Operation> parse_operations(const std::string& text);
+// "32M", "1K,3M", "8:256M:x2", "8:1M:+64K". Throws UsageError.
+std::vector<std::size_t> parse_sizes(const std::string& text);
+
+// Every combination, in the order in which a reader wants them. Throws UsageError when there is none, or for what could
+// never be measured (more memory than there is).
+std::vector<CellSpec> cells_of(const Request& request);
+
+}  // namespace col::colbench
