@@ -68,15 +68,17 @@ struct CellSpec {
   bool in_place = false;
   Cadence cadence = Cadence::isolated;
   CacheState cache = CacheState::hot;
-  std::string groups = {};                // "mod:2", …: the groups that work at the same time; empty: one of all ranks
+  std::string groups = {};  // "mod:2", …: the groups that work at the same time; empty: one of all ranks
   std::optional<std::pair<int, int>> pair = {};  // messages: the two ranks; nothing: 0 and the last one
   bool operator==(const CellSpec&) const = default;
 };
 inline constexpr int kRotatingRoot = -1;
 
-// Elements of `bytes` as that operation divides them: blocks of equal length, at least one element each. 0 for barrier.
-// The size that a row names in the end is that of what this leaves.
+// Elements of a block, as that operation divides `bytes`: blocks of equal length, at least one element each. 0 for
+// barrier.
 std::size_t block_count(const CellSpec& spec, int group_size);
+// What such blocks add up to.
+std::size_t whole_bytes(const CellSpec& spec, int group_size);
 // "allreduce 32M float32 sum, ring over shm": for messages and for titles.
 std::string text_of(const CellSpec& spec);
 // "32M", "1000", "1.5K": powers of 1024, exact or with at most two decimals.

@@ -29,5 +29,8 @@ int run_draw(const Invocation& invocation);
 int run_pairs(const Invocation& invocation);
 int run_bisect(const Invocation& invocation);
 int run_suite(const Invocation& invocation);
+// Measures a backend that does nothing, with its results looked at and without: the check must refuse the one, the
+// physical bound the other.
+int run_self_test(const Invocation& invocation);
 
 }  // namespace col::colbench

@@ -19,17 +19,19 @@ struct Method {
   double target_interval = 0.02;  // half width of the median's interval, over the median
   int min_iterations = 30;        // of all launches together
   int max_iterations = 100'000;
+  int warm_ups = 2;  // operations before the first one that counts, each time a cell is taken up
   Duration max_time = std::chrono::seconds(1);  // per cell, all launches together
   std::uint64_t seed = 0;
   bool shuffle = true;        // the order of cells, anew in every launch and round
   bool barrier_sync = false;  // each sample starts at a barrier instead of at a common deadline
   std::string check = "sample";
-  std::string skew = {};             // "uniform:20us", "late:1:1ms"; empty: none
-  Duration delay = {};               // added to every operation, to see what compare sees
-  double delay_fraction = 0;         // the same, of the operation's own median
+  std::string skew = {};                        // "uniform:20us", "late:1:1ms"; empty: none
+  Duration delay = {};                          // added to every operation, to see what compare sees
+  double delay_fraction = 0;                    // the same, of the operation's own median
   Duration timeout = std::chrono::seconds(60);  // of one operation
-  bool calibrate = true;             // measure the machine, for %bound and %model
-  std::vector<std::string> fits = {};  // backends whose messages are to be fitted for %model
+  bool calibrate = true;                        // measure the machine, for %bound and %model
+  bool strict_bound = true;                     // a median below the physical bound makes a cell invalid
+  std::vector<std::string> fits = {};           // backends whose messages are to be fitted for %model
 };
 
 // Starts the ranks, or works in those that are there, and measures `cells`. What went wrong is in Results::ended_early

@@ -1,7 +1,8 @@
 // The command line of colbench: the options that say what is measured and how, for every command that measures.
 #pragma once
 
-#include <span>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,17 @@ namespace col::colbench {
 
 using tools::UsageError;
 
+// What is asked for cannot be done on this machine; what() says why. Exit code 77.
+class Unavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Where results go besides the terminal; empty: nowhere.
 struct Output {
   std::string json = {}, csv = {}, html = {}, plot = {};
-  bool legend = false;    // explain the columns
-  bool progress = true;   // a line that tells how far it has come, on a terminal
+  bool legend = false;   // explain the columns
+  bool progress = true;  // a line that tells how far it has come, on a terminal
 };
 
 enum class BoundMode : std::uint8_t { strict, warn, off };  // what a time below the physical bound is
@@ -53,15 +60,16 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
 
   // Parts that a command may take. Each may be called once, before parse().
-  void add_cells();    // --size --sizes --backend --device --algo --dtype --op --root --place --cadence --cache --groups
-  void add_method();   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay --timeout --bound
+  void add_cells();   // --size --sizes --backend --device --algo --dtype --op --root --place --cadence --cache --groups
+  void add_method();  // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
+                      // --timeout --bound
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
   void add_option(const char* group, const std::string& name, std::string& value, const char* type,
                   const std::string& description);
   void add_flag(const char* group, const std::string& name, const std::string& description);
 
   // `most_words` of the arguments may be no options; they are in words(). Returns false when a text (--help, --version)
-  // was printed instead. Throws UsageError.
+  // was printed instead. Throws UsageError; Unavailable for a backend or a device that cannot be used here.
   bool parse(const std::vector<std::string>& arguments, std::size_t most_words);
   bool given(const std::string& name) const;
   const std::vector<std::string>& words() const;

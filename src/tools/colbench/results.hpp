@@ -12,13 +12,14 @@
 
 namespace col::colbench {
 
-// The samples of one cell in one launch, in the order in which they were taken. One sample is one operation (stream: the
-// mean of a window of them), the maximum over all ranks.
+// The samples of one cell in one launch, in the order in which they were taken. One sample is one operation (stream:
+// the mean of a window of them), the maximum over all ranks.
 struct LaunchSamples {
-  int launch = 0;                     // from 0
+  int launch = 0;  // from 0
   std::vector<double> seconds = {};
-  std::vector<double> start_skew = {};  // seconds between the common start and the last rank's start; as long as seconds
-  int late = 0;                       // operations that were thrown away because a rank started too late
+  std::vector<double> start_skew =
+      {};        // seconds between the common start and the last rank's start; as long as seconds
+  int late = 0;  // operations that were thrown away because a rank started too late
 };
 
 struct Check {
@@ -30,10 +31,10 @@ struct Check {
 
 // No operation can take less: what must move, at the best speed that this machine has shown.
 struct Bound {
-  double seconds = 0;        // 0: none is known
-  std::string how = {};      // "64 MiB must move at 41.2 GB/s (memory)", "1 hand-over of 0.2 us"
-  int calibrations = 0;      // how many the best speed is the best of
-  int recalibrations = 0;    // because a time was below it
+  double seconds = 0;      // 0: none is known
+  std::string how = {};    // "64 MiB must move at 41.2 GB/s (memory)", "1 hand-over of 0.2 us"
+  int calibrations = 0;    // how many the best speed is the best of
+  int recalibrations = 0;  // because a time was below it
 };
 
 struct Cell {
@@ -58,11 +59,12 @@ struct Machine {
     double alone = 0;       // bytes per second, one rank
     double together = 0;    // of all ranks at once
     double best = 0;        // the best that was seen at this level, of whatever kind: what bounds are made of
+    int calibrations = 0;   // how many that is the best of
   };
-  std::vector<Level> levels = {};       // ascending
-  double hand_over_seconds = 0;         // from one rank to another through a cache line, one way; the best seen
-  double wake_up_seconds = 0;           // from sleeping to running, median
-  double switch_seconds = 0;            // from one process to the next on one core, the best seen
+  std::vector<Level> levels = {};  // ascending
+  double hand_over_seconds = 0;    // from one rank to another through a cache line, one way; the best seen
+  double wake_up_seconds = 0;      // from sleeping to running, median
+  double switch_seconds = 0;       // from one process to the next on one core, the best seen
   // Fitted to the measured backend's messages and to the reduction kernel: the parameters of the cost model.
   struct Fit {
     std::string backend = {};
@@ -77,11 +79,11 @@ struct RunFacts {
   std::string started = {};               // UTC, ISO 8601
   std::string launcher = {};              // "colbench" when it started the ranks itself
   std::string host = {}, cpu = {}, kernel = {}, governor = {};
-  int cpus = 0;   // usable ones
+  int cpus = 0;  // usable ones
   int ranks = 0;
   int launches = 0;
   std::uint64_t seed = 0;
-  double seconds = 0;  // the whole run took
+  double seconds = 0;          // the whole run took
   double target_interval = 0;  // half width over median: 0.02
   std::string sync = {};       // "window" or "barrier"
   // Names and values of the environment that may change a result (COL_*, OMP_NUM_THREADS); nothing else of it.

@@ -9,8 +9,10 @@ inline constexpr int kUsage = 2;  // the command line is wrong; nothing was star
 // colbench and colcheck.
 inline constexpr int kWrongData = 1;
 inline constexpr int kRankTimeout = 3;  // a rank does not answer
+inline constexpr int kRegression = 4;   // slower than the caller allows
 inline constexpr int kRankDied = 5;
-inline constexpr int kSkipped = 77;  // nothing could be done here; the reason was said
+inline constexpr int kInvalidMeasurement = 6;  // below the physical bound: no such time can be true
+inline constexpr int kSkipped = 77;            // nothing could be done here; the reason was said
 
 // colrun.
 inline constexpr int kTimeout = 124;        // reserved for a time limit of the job

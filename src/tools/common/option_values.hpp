@@ -19,7 +19,7 @@ std::optional<std::vector<std::string>> parse_list(std::string_view text);
 // "1-9,16": numbers and ranges in [1, kMaxRanks]. Ascending, no two equal; nothing when it is anything else.
 std::optional<std::vector<int>> parse_ranks(std::string_view text);
 
-// "500ms", "90s", "10m", "1h": a whole number and its unit, from 1ms to 720h; nothing when it is anything else.
+// "20us", "500ms", "90s", "10m", "1h": a whole number and its unit, up to 720h; nothing when it is anything else.
 std::optional<Duration> parse_duration(std::string_view text);
 
 // "42", "0x2a"; nothing when it is anything else, or needs more than 64 bits.

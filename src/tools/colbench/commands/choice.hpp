@@ -1,0 +1,72 @@
+// Which algorithm a group would run, without a group: the answer of Group::explain(), and what it comes from.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/select.hpp>
+
+#include "colbench/cell.hpp"
+
+namespace col::colbench {
+
+// What the environment says about algorithms.
+struct ChoiceSettings {
+  std::vector<AlgorithmOverride> overrides = {};  // COL_ALGORITHM
+  std::optional<SelectionTable> table = {};       // COL_SELECTION
+  enum class Numerics { fast, strict, deterministic } numerics = Numerics::fast;
+
+  // Throws UsageError for a value that means nothing; io when a file cannot be read.
+  static ChoiceSettings from_environment();
+};
+
+// "shm", of "auto" on one host.
+std::string backend_of(const std::string& asked);
+
+// Decides as a group of cell.ranks ranks on one host would whose backend is `backend`.
+class Chooser {
+ public:
+  // `backend` is a name that find_backend() knows. Throws UsageError when it does not.
+  Chooser(std::string backend, ChoiceSettings settings);
+  Chooser(const Chooser&) = delete;
+  Chooser& operator=(const Chooser&) = delete;
+
+  struct Result {
+    AlgorithmSpec algorithm;
+    std::string reason;
+    const SelectionTable* table = nullptr;  // whose rule it was; null when somebody asked for the algorithm
+    // As Group::explain(): "ring: rule 7 of built in: …".
+    std::string text() const;
+    std::string content = {};  // hash of the user's plan, if it is one
+  };
+  // Requires: cell.ranks > 1. Throws UsageError when what COL_ALGORITHM names cannot be used, or nothing can.
+  Result choose(const CellSpec& cell) const;
+  // The same by `table` alone, whatever the environment says.
+  std::optional<Choice> choose_by(const SelectionTable& table, const CellSpec& cell) const;
+  // Why that algorithm cannot serve the cell; `by_name`: somebody has asked for it.
+  std::optional<std::string> why_not(const AlgorithmSpec& algorithm, const CellSpec& cell, bool by_name) const;
+  // The backend's own algorithms; none while it cannot be used on this machine.
+  std::span<const NativeEntry> natives() const { return natives_; }
+  const std::string& backend() const { return backend_; }
+  const ChoiceSettings& settings() const { return settings_; }
+  // Why the backend cannot be used here; empty when it can.
+  const std::string& unavailable() const { return unavailable_; }
+
+ private:
+  Result named(const AlgorithmSpec& algorithm, const CellSpec& cell) const;
+  std::optional<std::string> why_not_file(const AlgorithmSpec& algorithm, const CellSpec& cell) const;
+
+  std::string backend_;
+  ChoiceSettings settings_;
+  std::vector<NativeEntry> natives_;
+  std::vector<std::string> native_names_;  // which natives_ point into
+  std::string unavailable_;
+};
+
+// What a rule is matched against for that cell.
+SelectionQuery query_of(const CellSpec& cell, const std::string& backend);
+
+}  // namespace col::colbench

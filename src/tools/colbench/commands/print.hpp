@@ -1,0 +1,20 @@
+// How commands write what they have found.
+#pragma once
+
+#include <string>
+
+#include "common/screen.hpp"
+#include "common/style.hpp"
+
+namespace col::colbench {
+
+// All of `text`, at once. Throws tools::WriteError when stdout does not take it.
+void print(const std::string& text);
+// As far as stderr takes it.
+void print_error(const std::string& text);
+
+inline tools::Style style_of(const tools::Screen& screen) {
+  return {.utf8 = screen.utf8, .colour = screen.colour};
+}
+
+}  // namespace col::colbench

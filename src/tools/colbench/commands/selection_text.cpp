@@ -1,0 +1,115 @@
+#include "colbench/commands/selection_text.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "common/text.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr std::string_view kMeasured = ". Measured: ";
+constexpr std::string_view kDate = "; date: ";  // as SelectionTable::evidence() has it
+constexpr auto kNoRanks = std::numeric_limits<int>::max();
+constexpr auto kNoBytes = std::numeric_limits<std::size_t>::max();
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The largest unit of which it is a whole number.
+std::string exact_size(std::size_t bytes) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::size_t unit = 0;
+  while (bytes > 0 && bytes % 1024 == 0 && unit < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{}", bytes) : fmt::format("{}{}", bytes, kUnits[unit - 1]);
+}
+
+std::string rule_text(const SelectionRule& rule) {
+  std::string text = fmt::format("{{\"collective\": \"{}\"", to_string(rule.collective));
+  if (rule.min_ranks > 1 || rule.max_ranks != kNoRanks)
+    text += fmt::format(", \"ranks\": [{}, {}]", rule.min_ranks,
+                        rule.max_ranks == kNoRanks ? "null" : fmt::format("{}", rule.max_ranks));
+  if (rule.min_bytes > 0 || rule.max_bytes != kNoBytes)
+    text += fmt::format(", \"bytes\": [{}, {}]", rule.min_bytes == 0 ? "0" : quoted(exact_size(rule.min_bytes)),
+                        rule.max_bytes == kNoBytes ? "null" : quoted(exact_size(rule.max_bytes)));
+  if (!rule.backend.empty()) text += fmt::format(", \"backend\": {}", quoted(rule.backend));
+  return text + fmt::format(", \"algorithm\": {}}}", quoted(rule.algorithm.text()));
+}
+
+bool same_but_for_ranks(const SelectionRule& a, const SelectionRule& b) {
+  return a.collective == b.collective && a.min_bytes == b.min_bytes && a.max_bytes == b.max_bytes &&
+         a.backend == b.backend && a.power_of_two == b.power_of_two && a.algorithm == b.algorithm;
+}
+
+// The rules from `first` on that are for the same collective, backend and ranks.
+std::size_t end_of_list(const std::vector<TunedRule>& rules, std::size_t first) {
+  std::size_t end = first;
+  while (end < rules.size() && rules[end].rule.collective == rules[first].rule.collective &&
+         rules[end].rule.backend == rules[first].rule.backend &&
+         rules[end].rule.min_ranks == rules[first].rule.min_ranks)
+    ++end;
+  return end;
+}
+
+}  // namespace
+
+std::vector<TunedRule> merged_rules(std::vector<TunedRule> rules) {
+  std::vector<TunedRule> merged;
+  std::size_t before = 0;  // where the last list in `merged` begins
+  for (std::size_t first = 0; first < rules.size();) {
+    const std::size_t end = end_of_list(rules, first);
+    const std::size_t length = merged.size() - before;
+    bool same = !merged.empty() && length == end - first;
+    for (std::size_t i = 0; same && i < length; ++i) {
+      const SelectionRule& a = merged[before + i].rule;
+      const SelectionRule& b = rules[first + i].rule;
+      same = same_but_for_ranks(a, b) && a.max_ranks + 1 == b.min_ranks;
+    }
+    if (!same) before = merged.size();
+    for (std::size_t i = 0; first < end; ++first, ++i) {
+      if (!same) {
+        merged.push_back(std::move(rules[first]));
+        continue;
+      }
+      const int ranks = rules[first].rule.max_ranks;
+      merged[before + i].advantage += fmt::format("; on {} ranks {}", ranks, rules[first].advantage);
+      merged[before + i].rule.max_ranks = ranks;
+    }
+  }
+  return merged;
+}
+
+std::string selection_text(std::span<const TunedRule> rules, const TableEvidence& evidence) {
+  std::vector<std::string> lines, advantages;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    lines.push_back(rule_text(rules[i].rule));
+    advantages.push_back(fmt::format("rule {}: {}", i + 1, rules[i].advantage));
+  }
+  const std::string machine = fmt::format("{}{}{}", evidence.machine, kMeasured, fmt::join(advantages, "; "));
+  return fmt::format(
+      "{{\n  \"version\": 1,\n  \"evidence\": {{\n    \"machine\": {},\n    \"date\": {},\n    \"command\": {}\n  }},\n"
+      "  \"rules\": [\n    {}\n  ]\n}}\n",
+      quoted(tools::one_line(machine)), quoted(tools::one_line(evidence.date)),
+      quoted(tools::one_line(evidence.command)), fmt::join(lines, ",\n    "));
+}
+
+std::string evidence_of_rule(const std::string& evidence, std::size_t rule) {
+  const std::size_t measured = evidence.find(kMeasured);
+  const std::size_t date = evidence.find(kDate, measured);
+  if (measured == std::string::npos || date == std::string::npos) return evidence;
+  const std::size_t list = measured + kMeasured.size();
+  const std::size_t begin = evidence.find(fmt::format("rule {}: ", rule), list);
+  if (begin >= date) return evidence;
+  const std::size_t end = std::min(evidence.find(fmt::format("; rule {}: ", rule + 1), begin), date);
+  return evidence.substr(0, list) + evidence.substr(begin, end - begin) + evidence.substr(date);
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,34 @@
+// Selection tables as text, in the format of configs/selection.json.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/select.hpp>
+
+namespace col::colbench {
+
+struct TunedRule {
+  SelectionRule rule;
+  std::string advantage;  // "1.31 times as fast as ring, the next"
+};
+
+// Neighbouring numbers of ranks (3 and 4) whose rules say the same share them. `rules` is by collective and backend,
+// then by ranks, then by size.
+std::vector<TunedRule> merged_rules(std::vector<TunedRule> rules);
+
+struct TableEvidence {
+  std::string machine, date, command;
+};
+
+// What SelectionTable::parse() reads. The format has no place for what is known of a single rule: it stands in the
+// evidence, by the number of the rule.
+std::string selection_text(std::span<const TunedRule> rules, const TableEvidence& evidence);
+
+// The evidence of such a table (SelectionTable::evidence()) without what is about other rules than number `rule`, from
+// 1. That of other tables as it is.
+std::string evidence_of_rule(const std::string& evidence, std::size_t rule);
+
+}  // namespace col::colbench

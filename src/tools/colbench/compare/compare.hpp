@@ -1,0 +1,46 @@
+// Two runs, row by row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "colbench/compare/effect.hpp"
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+struct ComparedCell {
+  CellSpec spec = {};
+  std::size_t launches_a = 0, launches_b = 0;
+  std::string ran_a = {}, ran_b = {};  // "ring over shm"
+  Effect effect = {};
+  double p = 1;  // adjusted for the number of cells
+  Verdict verdict = Verdict::undecided;
+  std::string why = {};  // nothing could be decided, in words; empty when it is simply not known
+};
+
+// A cell that is in one of them only, or that counts for nothing in one of them.
+struct LeftOutCell {
+  enum class Reason : std::uint8_t { only_in_a, only_in_b, unusable };
+  CellSpec spec = {};
+  Reason reason = Reason::unusable;
+  std::string why = {};  // "only in A", "invalid in B: 3 elements are wrong", "not measured in A: …"
+};
+
+struct Comparison {
+  Rule rule = {};
+  std::vector<ComparedCell> cells = {};  // in A's order
+  std::vector<LeftOutCell> left_out = {};
+  std::vector<std::string> warnings = {};  // one line each: what else differs than what was to be compared
+
+  std::size_t count(Verdict verdict) const;
+};
+
+// Matches cells by their CellSpec. Interleaved: launches of the same number are a pair, and others are left out. Pure,
+// and the same every time.
+Comparison compare(const Results& a, const Results& b, const Rule& rule);
+
+// Slower, and by more than `over`.
+bool is_regression(const ComparedCell& cell, double over);
+
+}  // namespace col::colbench

@@ -1,0 +1,34 @@
+// This machine's floor: what a comparison of a thing with itself shows. All of it pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "colbench/compare/compare.hpp"
+#include "common/style.hpp"
+
+namespace col::colbench {
+
+struct Floor {
+  ComparedCell cell = {};                  // every other launch against the rest
+  double scatter = 0;                      // of launch medians: their interquartile range over their median
+  double worst = 0;                        // the largest of them over their median, less 1
+  std::optional<double> interleaved = {};  // smallest_detectable(), when A and B are measured in turn
+  std::optional<double> apart = {};        // when they are two runs
+  bool is_false_alarm() const { return cell.verdict != Verdict::undecided; }
+};
+
+struct Noise {
+  int launches = 0;  // a side
+  std::vector<Floor> floors = {};
+  Comparison comparison = {};  // what the floors are from
+};
+
+// `results` are of twice as many launches as a comparison is to have on one side.
+Noise noise_of(const Results& results, double min_effect);
+
+// The rows and '#' lines below, the last of which says what it amounts to. Whole lines.
+std::string noise_table(const Noise& noise, tools::Style style);
+
+}  // namespace col::colbench

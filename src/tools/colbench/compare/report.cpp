@@ -1,0 +1,115 @@
+#include "colbench/compare/report.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "colbench/report/values.hpp"
+#include "common/table.hpp"
+#include "common/text.hpp"
+
+namespace col::colbench {
+namespace {
+
+// Whether two of them differ in what `value` gives.
+template <class Value>
+bool varies(const std::vector<CellSpec>& specs, Value value) {
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const CellSpec& spec) { return value(spec) != value(specs.front()); });
+}
+
+tools::Tone tone_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::faster:
+      return tools::Tone::good;
+    case Verdict::slower:
+      return tools::Tone::bad;
+    case Verdict::undecided:
+      break;
+  }
+  return tools::Tone::faint;
+}
+
+// "reason (3 rows)" for each reason, most frequent first.
+std::string grouped_lines(const std::vector<std::string>& reasons, std::string_view before, bool ascii) {
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& reason : reasons) ++counts[reason];
+  std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  std::string lines;
+  for (const auto& [reason, count] : sorted) {
+    lines += fmt::format("# {}{}: {}\n", before, tools::counted(count, "row"), tools::one_line(reason, ascii));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> row_names(const std::vector<CellSpec>& specs) {
+  std::vector<std::string> names;
+  if (specs.empty()) return names;
+  const bool ranks = varies(specs, [](const CellSpec& spec) { return spec.ranks; });
+  const bool roots = varies(specs, [](const CellSpec& spec) { return spec.root; });
+  const bool devices = varies(specs, [](const CellSpec& spec) { return spec.device; });
+  const bool caches = varies(specs, [](const CellSpec& spec) { return spec.cache; });
+  for (const CellSpec& spec : specs) {
+    std::string name = text_of(spec);
+    if (ranks) name += fmt::format(", {} ranks", spec.ranks);
+    if (roots && is_rooted(spec.operation)) {
+      name += spec.root == kRotatingRoot ? ", root rotates" : fmt::format(", root {}", spec.root);
+    }
+    if (devices) name += spec.device == Device::Type::cuda ? ", cuda" : ", cpu";
+    if (caches) name += fmt::format(", {}", to_string(spec.cache));
+    names.push_back(tools::one_line(name));
+  }
+  return names;
+}
+
+std::string p_text(double p) {
+  return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p);
+}
+
+std::string comparison_summary(const Comparison& comparison) {
+  std::string text = fmt::format("{} compared: {} faster, {} slower, {} undecided",
+                                 tools::counted(comparison.cells.size(), "row"), comparison.count(Verdict::faster),
+                                 comparison.count(Verdict::slower), comparison.count(Verdict::undecided));
+  if (!comparison.left_out.empty()) text += fmt::format("; {} left out", comparison.left_out.size());
+  return text;
+}
+
+std::string comparison_table(const Comparison& comparison, tools::Style style) {
+  std::vector<CellSpec> specs;
+  for (const ComparedCell& cell : comparison.cells) specs.push_back(cell.spec);
+  const std::vector<std::string> names = row_names(specs);
+
+  std::vector<std::vector<tools::TextCell>> rows = {{{"row"}, {"A"}, {"B"}, {"B/A"}, {"95%"}, {"p"}, {"verdict"}}};
+  std::vector<std::string> reasons;
+  for (std::size_t i = 0; i < comparison.cells.size(); ++i) {
+    const ComparedCell& cell = comparison.cells[i];
+    rows.push_back({{names[i]},
+                    {time_text(cell.effect.median_a)},
+                    {time_text(cell.effect.median_b)},
+                    {fmt::format("{:.3f}", cell.effect.ratio)},
+                    {fmt::format("{:.3f} to {:.3f}", cell.effect.interval.low, cell.effect.interval.high)},
+                    {p_text(cell.p)},
+                    {std::string(to_string(cell.verdict)), tone_of(cell.verdict)}});
+    if (!cell.why.empty()) reasons.push_back(cell.why);
+  }
+  std::string text = comparison.cells.empty() ? "" : tools::render_table(rows, style);
+  text += grouped_lines(reasons, "undecided, ", !style.utf8);
+
+  specs.clear();
+  for (const LeftOutCell& cell : comparison.left_out) specs.push_back(cell.spec);
+  const std::vector<std::string> left_out = row_names(specs);
+  for (std::size_t i = 0; i < left_out.size(); ++i) {
+    text += fmt::format("# {}: {}\n", left_out[i], tools::one_line(comparison.left_out[i].why, !style.utf8));
+  }
+  for (const std::string& warning : comparison.warnings) {
+    text += fmt::format("# {}\n", tools::one_line(warning, !style.utf8));
+  }
+  return text + fmt::format("# {}; a verdict needs {:.3g}% and p <= {:.3g}\n", comparison_summary(comparison),
+                            100 * comparison.rule.min_effect, comparison.rule.alpha);
+}
+
+}  // namespace col::colbench

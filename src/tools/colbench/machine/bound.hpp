@@ -1,0 +1,26 @@
+// The physical bound of a cell: no operation can take less.
+#pragma once
+
+#include <cstddef>
+
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+// Bytes that the ranks of all groups together must read from their inputs and write to their outputs, whoever does it
+// and by whatever way: every input once, every output once. `ranks` is the number of all ranks.
+std::size_t bytes_that_must_move(const CellSpec& spec);
+
+// The working set of one rank that the cell's bandwidth is to be looked up at: a power of two.
+std::size_t level_of(const CellSpec& spec);
+
+// The greater of: those bytes at the best bandwidth that was seen at that working set (of all cores together); and the
+// hand-overs without which the ranks cannot know of each other, where more ranks than cores means that each core has to
+// change from one rank to the next. Nothing (0) when the machine has not been measured.
+Bound bound_of(const CellSpec& spec, const Machine& machine, int cpus);
+
+// Sets the bound of every cell, and what is wrong with those below it: `strict`: a median below 0.8 of the bound, found
+// again after the machine was measured anew, makes the cell invalid.
+void apply_bounds(Results& results, bool strict);
+
+}  // namespace col::colbench

@@ -1,0 +1,62 @@
+#include "colbench/machine/model.hpp"
+
+#include <algorithm>
+
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
+namespace col::colbench {
+namespace {
+
+const Machine::Fit* fit_of(const Machine& machine, const Cell& cell) {
+  for (const Machine::Fit& fit : machine.fits)
+    if (fit.backend == cell.spec.backend || fit.backend == cell.backend) return &fit;
+  return nullptr;
+}
+
+std::optional<double> simulated_seconds(const Cell& cell, const CostModel& model) {
+  const std::optional<Collective> collective = collective_of(cell.spec.operation);
+  const int size = group_size_of(cell.spec);
+  if (!collective || cell.algorithm.empty() || size < 2) return std::nullopt;
+  const AlgorithmSpec named = AlgorithmSpec::parse(cell.algorithm);
+  const Algorithm* algorithm = find_algorithm(*collective, named.name);
+  if (algorithm == nullptr) return std::nullopt;  // a native one, or a file
+  const std::size_t count = block_count(cell.spec, size);
+  const std::size_t element = size_of(cell.spec.dtype);
+  const auto ranks = static_cast<std::size_t>(size);
+  PlanProblem::Spec spec{.collective = *collective,
+                         .size = size,
+                         .root = std::max(0, cell.spec.root),
+                         .count = count,
+                         .in_place = cell.spec.in_place,
+                         .parameters = {.radix = named.radix, .segment = named.segment_bytes / element}};
+  if (*collective == Collective::alltoallv)
+    spec.counts.assign(ranks * ranks, count);
+  else if (*collective == Collective::allgatherv || *collective == Collective::reduce_scatterv ||
+           *collective == Collective::gatherv || *collective == Collective::scatterv)
+    spec.counts.assign(ranks, count);
+  const PlanProblem problem(std::move(spec));
+  if (algorithm->refuse(problem.request(0))) return std::nullopt;
+  return simulate(problem, plans_of(*algorithm, problem), model, element, element).seconds;
+}
+
+}  // namespace
+
+void apply_model(Results& results) {
+  double memory = 0;
+  for (const Machine::Level& level : results.machine.levels) memory = level.together;  // of the largest
+  for (Cell& cell : results.cells) {
+    const Machine::Fit* fit = fit_of(results.machine, cell);
+    if (fit == nullptr || !cell.note.empty()) continue;
+    const CostModel model{.intra = {fit->alpha, fit->beta},
+                          .inter = {fit->alpha, fit->beta},
+                          .gamma = fit->gamma,
+                          .copy = fit->copy,
+                          .cores = results.run.cpus,
+                          .cpu_per_message = fit->alpha / 2,
+                          .memory_bandwidth = memory};
+    cell.model_seconds = simulated_seconds(cell, model);
+  }
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,105 @@
+#include "colbench/merge.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "colbench/machine/bound.hpp"
+#include "colbench/machine/model.hpp"
+#include "common/exit_codes.hpp"
+
+namespace col::colbench {
+namespace {
+
+namespace exit_code = tools::exit_code;
+
+void add_cell(Results& all, const Cell& cell) {
+  const auto known =
+      std::find_if(all.cells.begin(), all.cells.end(), [&](const Cell& c) { return c.spec == cell.spec; });
+  if (known == all.cells.end()) {
+    all.cells.push_back(cell);
+    return;
+  }
+  known->launches.insert(known->launches.end(), cell.launches.begin(), cell.launches.end());
+  if (known->algorithm.empty()) known->algorithm = cell.algorithm;
+  if (known->backend.empty()) known->backend = cell.backend;
+  if (known->note.empty()) known->note = cell.note;
+  if (known->invalid.empty()) known->invalid = cell.invalid;
+  if (known->check.wrong == 0) known->check.first = cell.check.first;
+  known->check.elements += cell.check.elements;
+  known->check.wrong += cell.check.wrong;
+  known->bound.recalibrations += cell.bound.recalibrations;
+}
+
+// The faster of two positive times, where 0 is "not known".
+double faster(double a, double b) {
+  return a <= 0 ? b : b <= 0 ? a : std::min(a, b);
+}
+
+void add_machine(Machine& all, const Machine& one) {
+  all.hand_over_seconds = faster(all.hand_over_seconds, one.hand_over_seconds);
+  all.switch_seconds = faster(all.switch_seconds, one.switch_seconds);
+  all.wake_up_seconds = faster(all.wake_up_seconds, one.wake_up_seconds);
+  for (const Machine::Level& level : one.levels) {
+    const auto known =
+        std::find_if(all.levels.begin(), all.levels.end(), [&](const auto& l) { return l.bytes == level.bytes; });
+    if (known == all.levels.end()) {
+      all.levels.push_back(level);
+      continue;
+    }
+    known->alone = std::max(known->alone, level.alone);
+    known->together = std::max(known->together, level.together);
+    known->best = std::max(known->best, level.best);
+    known->calibrations += level.calibrations;
+  }
+  std::sort(all.levels.begin(), all.levels.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  for (const Machine::Fit& fit : one.fits) {
+    const auto known =
+        std::find_if(all.fits.begin(), all.fits.end(), [&](const auto& f) { return f.backend == fit.backend; });
+    if (known == all.fits.end()) {
+      all.fits.push_back(fit);
+      continue;
+    }
+    known->alpha = faster(known->alpha, fit.alpha);
+    known->beta = faster(known->beta, fit.beta);
+    known->gamma = faster(known->gamma, fit.gamma);
+    known->copy = faster(known->copy, fit.copy);
+  }
+}
+
+std::string stop_of(const Cell& cell, const Method& method, bool ended_early) {
+  const CellStatistics statistics = statistics_of(cell);
+  if (statistics.n == 0) return ended_early ? "ended" : "";
+  if (static_cast<int>(statistics.n) >= method.max_iterations) return "count";
+  if ((statistics.high - statistics.low) / 2 <= method.target_interval * statistics.median) return "interval";
+  return ended_early ? "ended" : "time";
+}
+
+}  // namespace
+
+void add_launch(Results& all, const Results& launch) {
+  for (const Cell& cell : launch.cells) add_cell(all, cell);
+  add_machine(all.machine, launch.machine);
+  for (const std::string& warning : launch.warnings) all.warnings.push_back(warning);
+  if (!launch.run.sync.empty()) all.run.sync = launch.run.sync;
+  if (all.ended_early.empty()) all.ended_early = launch.ended_early;
+  if (all.exit_code == exit_code::kSuccess) all.exit_code = launch.exit_code;
+}
+
+void conclude(Results& results, const Method& method) {
+  const bool ended = !results.ended_early.empty();
+  for (Cell& cell : results.cells) {
+    cell.stop = stop_of(cell, method, ended);
+    if (cell.note.empty() && statistics_of(cell).n == 0 && ended) cell.note = "not measured: " + results.ended_early;
+  }
+  apply_model(results);
+  if (method.calibrate) apply_bounds(results, method.strict_bound);
+  if (results.exit_code != exit_code::kSuccess || results.cells.empty()) return;
+  const auto none = [](const Cell& cell) { return !cell.note.empty(); };
+  if (std::all_of(results.cells.begin(), results.cells.end(), none)) results.exit_code = exit_code::kUsage;
+  const auto impossible = [](const Cell& cell) { return cell.below_bound; };
+  if (std::any_of(results.cells.begin(), results.cells.end(), impossible))
+    results.exit_code = exit_code::kInvalidMeasurement;
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,164 @@
+// Lists on the command line: operations and sizes, and the cells that they make.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <col/select.hpp>
+
+#include "colbench/options.hpp"
+#include "common/option_values.hpp"
+
+namespace col::colbench {
+namespace {
+
+// What `colbench sendrecv` means, and what `all` leaves out.
+constexpr std::array kSendRecv = {Operation::pingpong, Operation::oneway, Operation::bidirectional};
+
+std::size_t size_or_throw(std::string_view text) {
+  const auto size = parse_size(text);
+  if (!size)
+    throw UsageError(fmt::format("'{}' is no size; write bytes, or K, M, G for powers of 1024, as 8, 64K, 1.5M", text));
+  if (*size == 0) throw UsageError("a size of 0 moves nothing; give at least one element");
+  return *size;
+}
+
+// "8:256M:x2", "8:1M:+64K", "8:1M".
+void add_range(std::string_view text, std::vector<std::size_t>& sizes) {
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  const std::size_t least = size_or_throw(text.substr(0, first));
+  const std::size_t most =
+      size_or_throw(text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
+  if (least > most) throw UsageError(fmt::format("the sizes of '{}' go down; put the smaller one first", text));
+  const std::string_view step = second == std::string_view::npos ? "x2" : text.substr(second + 1);
+  const bool multiplies = step.starts_with('x');
+  const auto value =
+      step.size() < 2 || (!multiplies && !step.starts_with('+')) ? std::nullopt : parse_size(step.substr(1));
+  if (!value || *value < (multiplies ? 2U : 1U))
+    throw UsageError(fmt::format("'{}' is no step of sizes; write x2 to multiply, or +64K to add", step));
+  constexpr std::size_t kMostSizes = 10'000;
+  for (std::size_t size = least; size <= most; size = multiplies ? size * *value : size + *value) {
+    sizes.push_back(size);
+    if (sizes.size() > kMostSizes) throw UsageError(fmt::format("'{}' are more than {} sizes", text, kMostSizes));
+    if (multiplies && size > most / *value) break;
+  }
+}
+
+std::size_t memory_bytes() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
+// Both buffers of all ranks.
+void check_memory(const CellSpec& spec) {
+  const std::size_t ranks = static_cast<std::size_t>(is_message(spec.operation) ? 2 : spec.ranks);
+  const std::size_t memory = memory_bytes();
+  if (spec.bytes < memory / 2 / ranks) return;
+  throw UsageError(fmt::format("{} on {} ranks needs more memory than the {} of this machine; the greatest size is {}",
+                               size_text(spec.bytes), ranks, size_text(memory), size_text(memory / 2 / ranks)));
+}
+
+void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cells) {
+  const bool is_collective = collective_of(spec.operation).has_value();
+  const auto each = [](const auto& values, auto&& visit) {
+    for (const auto& value : values) visit(value);
+  };
+  const auto in_places = has_in_place(spec.operation) ? request.in_place : std::vector<bool>{false};
+  const auto roots = is_rooted(spec.operation) ? request.roots : std::vector<int>{0};
+  const auto algorithms = is_collective ? request.algorithms : std::vector<std::string>{"auto"};
+  const auto cadences = is_message(spec.operation) ? std::vector<Cadence>{Cadence::isolated} : request.cadences;
+  each(request.backends, [&](const std::string& backend) {
+    each(algorithms, [&](const std::string& algorithm) {
+      each(in_places, [&](bool in_place) {
+        each(cadences, [&](Cadence cadence) {
+          each(roots, [&](int root) {
+            spec.backend = backend;
+            spec.algorithm = algorithm;
+            spec.in_place = in_place;
+            spec.cadence = cadence;
+            spec.root = root;
+            cells.push_back(spec);
+          });
+        });
+      });
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Operation> parse_operations(const std::string& text) {
+  const auto names = tools::parse_list(text);
+  if (!names) throw UsageError(fmt::format("'{}' has an empty name in it", text));
+  std::vector<Operation> operations;
+  const auto add = [&](Operation operation) {
+    if (std::find(operations.begin(), operations.end(), operation) == operations.end()) operations.push_back(operation);
+  };
+  for (const std::string& name : *names) {
+    const auto operation = operation_from_string(name);
+    if (name == "all") {
+      for (int i = 0; i <= static_cast<int>(Operation::pingpong); ++i) add(static_cast<Operation>(i));
+    } else if (name == "sendrecv") {
+      for (const Operation one : kSendRecv) add(one);
+    } else if (operation && *operation != Operation::store) {
+      add(*operation);
+    } else {
+      std::vector<std::string_view> known = {"all", "sendrecv"};
+      for (int i = 0; i < static_cast<int>(Operation::store); ++i)
+        known.push_back(to_string(static_cast<Operation>(i)));
+      const std::string_view nearest = nearest_name(name, known);
+      throw UsageError(fmt::format("unknown collective '{}'{}", name,
+                                   nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))
+                                                   : fmt::format("; did you mean '{}'?", nearest)));
+    }
+  }
+  return operations;
+}
+
+std::vector<std::size_t> parse_sizes(const std::string& text) {
+  const auto parts = tools::parse_list(text);
+  if (!parts) throw UsageError(fmt::format("'{}' has an empty size in it", text));
+  std::vector<std::size_t> sizes;
+  for (const std::string& part : *parts) {
+    if (part.find(':') != std::string::npos)
+      add_range(part, sizes);
+    else
+      sizes.push_back(size_or_throw(part));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+std::vector<CellSpec> cells_of(const Request& request) {
+  if (request.method.ranks == 1 && !request.allow_single)
+    throw UsageError("one rank has nobody to communicate with; use -n 2 or more, or say --allow-single");
+  std::vector<CellSpec> cells;
+  for (const Operation operation : request.operations) {
+    CellSpec spec{.operation = operation,
+                  .device = request.device,
+                  .dtype = request.dtype,
+                  .op = request.op,
+                  .ranks = request.method.ranks,
+                  .cache = request.cache,
+                  .groups = request.groups};
+    if (operation == Operation::barrier) {
+      add_cells(request, spec, cells);
+      continue;
+    }
+    if (is_message(operation) && request.method.ranks < 2) continue;
+    for (const std::size_t bytes : request.sizes) {
+      const int group = is_message(operation) ? 2 : group_size_of(spec);
+      spec.bytes = bytes;
+      spec.bytes = whole_bytes(spec, group);
+      check_memory(spec);
+      const bool is_new = cells.empty() || cells.back().bytes != spec.bytes || cells.back().operation != operation;
+      if (is_new) add_cells(request, spec, cells);
+    }
+  }
+  return cells;
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,57 @@
+#include "colbench/output.hpp"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "colbench/report/csv.hpp"
+#include "colbench/report/html.hpp"
+#include "colbench/report/json.hpp"
+#include "colbench/report/plot.hpp"
+#include "colbench/report/table.hpp"
+#include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
+
+namespace col::colbench {
+
+void check_outputs(const Output& output) {
+  if (!output.plot.empty()) check_plot(output.plot);
+  for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
+    if (path->empty()) continue;
+    try {
+      tools::check_writable(*path);
+    } catch (const tools::WriteError& error) {
+      throw UsageError(error.what());
+    }
+  }
+}
+
+int write_outputs(const Results& results, const Output& output) {
+  ::signal(SIGPIPE, SIG_IGN);  // the reader of a FIFO may leave; that is an error with a text
+  bool good = true;
+  const auto write = [&good](const std::string& path, const std::function<void()>& writing) {
+    if (path.empty()) return;
+    try {
+      writing();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "colbench: {}\n", error.what());
+      good = false;
+    }
+  };
+  write(output.json, [&] { tools::write_file(output.json, json_results(results)); });
+  write(output.csv, [&] { tools::write_file(output.csv, csv_results(results)); });
+  write(output.plot, [&] { write_plot(results, output.plot); });
+  write(output.html, [&] { tools::write_file(output.html, html_report(results)); });
+  return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
+}
+
+int report(const Results& results, const Output& output, const tools::Screen& screen) {
+  fmt::print("{}", table_report(results, {.utf8 = screen.utf8, .colour = screen.colour}, output.legend));
+  std::fflush(stdout);
+  return write_outputs(results, output);
+}
+
+}  // namespace col::colbench

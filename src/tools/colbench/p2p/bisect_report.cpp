@@ -1,0 +1,136 @@
+#include "colbench/p2p/bisect_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "colbench/report/values.hpp"
+#include "common/table.hpp"
+
+namespace col::colbench {
+namespace {
+
+// A cut that carries so much less than the others per pair is slow.
+constexpr double kSlowCut = 1 / 1.2;
+
+bool is_good(const Cell& cell, std::size_t bytes) {
+  return cell.spec.operation == Operation::bidirectional && cell.spec.bytes == bytes && cell.invalid.empty();
+}
+
+double both_ways(std::size_t bytes, double seconds) {
+  return seconds > 0 ? 2 * static_cast<double>(bytes) / seconds : 0;
+}
+
+double per_pair(const CutResult& result) {
+  return result.cut.pairs.empty() ? 0 : result.together / static_cast<double>(result.cut.pairs.size());
+}
+
+std::string share_text(double part, double whole) {
+  return whole > 0 && part > 0 ? percent_text(part / whole) + " %" : "-";
+}
+
+// Cuts that carry less per pair than the middle one by more than the rule allows. At least three make a comparison.
+std::vector<const CutResult*> slow_cuts(std::span<const CutResult> cuts) {
+  std::vector<double> rates;
+  for (const CutResult& cut : cuts) {
+    if (cut.together > 0) rates.push_back(per_pair(cut));
+  }
+  std::vector<const CutResult*> slow;
+  if (rates.size() < 3) return slow;
+  std::sort(rates.begin(), rates.end());
+  const double middle = rates[rates.size() / 2];
+  for (const CutResult& cut : cuts) {
+    if (cut.together > 0 && per_pair(cut) < kSlowCut * middle) slow.push_back(&cut);
+  }
+  return slow;
+}
+
+bool contains(const Cut& cut, const Outliers& outliers) {
+  return std::any_of(cut.pairs.begin(), cut.pairs.end(), [&outliers](const RankPair& pair) {
+    for (const Outliers::Rank& slow : outliers.ranks) {
+      if (pair.first == slow.rank || pair.second == slow.rank) return true;
+    }
+    return std::any_of(outliers.pairs.begin(), outliers.pairs.end(), [&pair](const Outliers::Pair& slow) {
+      return std::minmax(slow.time.first, slow.time.second) == std::minmax(pair.first, pair.second);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<PairTime> alone_times(std::span<const Cell> cells, std::size_t bytes) {
+  std::vector<PairTime> times;
+  for (const Cell& cell : cells) {
+    if (!is_good(cell, bytes) || !cell.spec.pair) continue;
+    const CellStatistics statistics = statistics_of(cell);
+    if (statistics.n > 0)
+      times.push_back({cell.spec.pair->first, cell.spec.pair->second, statistics.median, statistics.low});
+  }
+  return times;
+}
+
+std::vector<CutResult> cut_results(std::span<const Cell> cells, int ranks, std::size_t bytes) {
+  const std::vector<PairTime> alone = alone_times(cells, bytes);
+  std::vector<CutResult> results;
+  for (Cut& cut : cuts_of(ranks)) {
+    CutResult result;
+    for (const Cell& cell : cells) {
+      if (!is_good(cell, bytes) || cell.spec.groups != cut.groups) continue;
+      result.together = static_cast<double>(cut.pairs.size()) * both_ways(bytes, statistics_of(cell).median);
+    }
+    std::size_t found = 0;
+    for (const PairTime& time : alone) {
+      if (std::find(cut.pairs.begin(), cut.pairs.end(), RankPair(time.first, time.second)) == cut.pairs.end()) continue;
+      const double rate = both_ways(bytes, time.seconds);
+      result.alone += rate;
+      result.best_pair = std::max(result.best_pair, rate);
+      result.worst_pair = found++ == 0 ? rate : std::min(result.worst_pair, rate);
+    }
+    if (found < cut.pairs.size()) result.alone = 0;  // a part of them is no sum
+    result.cut = std::move(cut);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+std::string explanation(std::span<const CutResult> cuts, const Outliers& outliers, const std::string& what) {
+  std::string text = outlier_text(outliers, what + ", one pair at a time");
+  for (const CutResult* slow : slow_cuts(cuts)) {
+    const bool explained = contains(slow->cut, outliers);
+    text +=
+        fmt::format("the cut {} is slow: {} GB/s for each pair; {}\n", slow->cut.text, bandwidth_text(per_pair(*slow)),
+                    explained ? "what is named above is part of it"
+                              : "none of its pairs is slow alone: they share what limits them");
+  }
+  return text;
+}
+
+std::string bisect_text(std::span<const Cell> cells, int ranks, std::size_t bytes, tools::Style style) {
+  const std::vector<CutResult> cuts = cut_results(cells, ranks, bytes);
+  const std::string what = fmt::format("{} messages both ways", size_text(bytes));
+  const CutResult& bisection = cuts.front();
+  std::string text = fmt::format("bisection of {} ranks, {}: {} GB/s across the cut, {} pairs at once\n", ranks, what,
+                                 bandwidth_text(bisection.together), bisection.cut.pairs.size());
+  if (bisection.best_pair > 0) {
+    text += fmt::format(
+        "one of its pairs alone: {} GB/s{}; all at once reach {} of the sum\n\n", bandwidth_text(bisection.worst_pair),
+        bisection.best_pair > bisection.worst_pair ? fmt::format(" to {} GB/s", bandwidth_text(bisection.best_pair))
+                                                   : "",
+        share_text(bisection.together, bisection.alone));
+  }
+  std::vector<std::vector<tools::TextCell>> rows = {
+      {{"cut"}, {"pairs"}, {"GB/s at once"}, {"GB/s one by one, sum"}, {"share"}, {"slowest pair alone"}}};
+  for (const CutResult& result : cuts) {
+    rows.push_back({{result.cut.text},
+                    {std::to_string(result.cut.pairs.size())},
+                    {bandwidth_text(result.together)},
+                    {bandwidth_text(result.alone)},
+                    {share_text(result.together, result.alone)},
+                    {bandwidth_text(result.worst_pair)}});
+  }
+  return text + tools::render_table(rows, style) + "\n" +
+         explanation(cuts, find_outliers(ranks, alone_times(cells, bytes)), what);
+}
+
+}  // namespace col::colbench

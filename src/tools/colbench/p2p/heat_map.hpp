@@ -1,0 +1,46 @@
+// What messages between all pairs of ranks take, as a map. All of it pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "colbench/p2p/outliers.hpp"
+#include "colbench/results.hpp"
+#include "common/style.hpp"
+
+namespace col::colbench {
+
+// Messages up to this size are about latency, larger ones about bandwidth.
+inline constexpr std::size_t kLargestLatencySize = 4096;
+
+struct HeatMap {
+  int ranks = 0;
+  std::size_t bytes = 0;
+  std::vector<PairTime> pairs = {};  // measured ones only
+
+  bool is_latency() const { return bytes <= kLargestLatencySize; }
+  // Nothing when the pair was not measured.
+  std::optional<double> seconds(int a, int b) const;
+};
+
+// Of the cells of that size that are good.
+HeatMap heat_map_of(std::span<const Cell> cells, int ranks, std::size_t bytes);
+
+// How dark a pair is, from its time over the median: 0 up to 1.1 times, then up to 1.2, 1.5 and 2 times, 4 beyond.
+inline constexpr int kShades = 5;
+int shade_of(double ratio);
+
+// "latency of 8-byte messages, in us", "bandwidth of 1M messages, in GB/s".
+std::string title_of(const HeatMap& map);
+// The pair's value in the map's unit, three digits: "1.23"; "-" when it was not measured.
+std::string value_text(const HeatMap& map, int a, int b);
+// The median of all pairs' times; 0 when there is none.
+double median_seconds(const HeatMap& map);
+
+// The map with its title and the legend of its shades; with the numbers where `columns` allow, else the shades alone.
+std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t columns);
+
+}  // namespace col::colbench

@@ -1,0 +1,42 @@
+// Which pairs of ranks, and which ranks, are slower than the rest. All of it pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace col::colbench {
+
+// What a message between two ranks takes.
+struct PairTime {
+  int first = 0, second = 1;
+  double seconds = 0;  // median
+  double low = 0;      // the least that the median may be: the lower end of its interval
+};
+
+// A value is slower than the rest when even its `low` lies beyond the median of all by more than 20 % and by more than
+// 5 median absolute deviations. Medians of even numbers of values are the lower of the two in the middle: up to half of
+// them may be slow without hiding it.
+struct Outliers {
+  struct Rank {
+    int rank = 0;
+    double seconds = 0, ratio = 1;  // of its faster pairs, and that over the median of all ranks
+  };
+  struct Pair {
+    PairTime time = {};
+    double ratio = 1;  // over the median of all pairs without a slow rank
+  };
+  // Both in the order of their ranks.
+  std::vector<Rank> ranks = {};  // slow with everybody: the lower quartile of their pairs is slower than the others'
+  std::vector<Pair> pairs = {};  // slow pairs that no slow rank explains
+  double median = 0;             // of all pairs without a slow rank
+  bool comparable = false;       // there are at least three ranks and three pairs; else nothing can stand out
+};
+
+// `pairs`: at most one time for two ranks, in any order; not every pair needs one.
+Outliers find_outliers(int ranks, std::span<const PairTime> pairs);
+
+// In sentences, one a line: who is slow and by how much, or that nobody is. `what`: "64-byte messages".
+std::string outlier_text(const Outliers& outliers, const std::string& what);
+
+}  // namespace col::colbench

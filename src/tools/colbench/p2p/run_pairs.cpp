@@ -1,0 +1,101 @@
+// colbench pairs: what messages take between every two ranks.
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "colbench/command.hpp"
+#include "colbench/commands/print.hpp"
+#include "colbench/options.hpp"
+#include "colbench/output.hpp"
+#include "colbench/p2p/heat_map.hpp"
+#include "colbench/p2p/outliers.hpp"
+#include "colbench/p2p/pairs_page.hpp"
+#include "colbench/report/head.hpp"
+#include "colbench/suite/notes.hpp"
+#include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr const char* kUsage = "Usage: colbench pairs [-n N] [--size 8,1M] [options]";
+constexpr const char* kFooter =
+    "Times half a round trip between every two ranks, one pair at a time, and prints a map of all pairs: latency for\n"
+    "sizes up to 4K, bandwidth above. Names pairs and ranks that are slower than the rest: beyond the median by 20 % "
+    "and\n"
+    "by 5 median absolute deviations. One pair takes --max-time at most, by default 200ms, for each size.\n"
+    "\n"
+    "Examples:\n"
+    "  colbench pairs -n 8 --html pairs.html\n"
+    "  colbench pairs -n 16 --size 64,4M --backend gloo";
+
+constexpr auto kMaxTime = std::chrono::milliseconds(200);
+// A report in a pipe may be wider than a terminal.
+constexpr std::size_t kLeastColumns = 120;
+
+std::vector<CellSpec> cells_of_pairs(int ranks, const std::vector<std::size_t>& sizes, const std::string& backend) {
+  std::vector<CellSpec> cells;
+  for (const std::size_t bytes : sizes) {
+    for (int first = 0; first < ranks; ++first) {
+      for (int second = first + 1; second < ranks; ++second) {
+        cells.push_back({.operation = Operation::pingpong,
+                         .backend = backend,
+                         .dtype = DType::uint8,
+                         .bytes = bytes,
+                         .ranks = ranks,
+                         .pair = std::pair(first, second)});
+      }
+    }
+  }
+  return cells;
+}
+
+// Writes the files; the page with the maps takes the place of the usual one.
+int write_pairs(const Results& results, Output output, std::span<const HeatMap> maps, const std::string& sentences) {
+  const std::string page = std::exchange(output.html, {});
+  int code = write_outputs(results, output);
+  if (page.empty()) return code;
+  try {
+    tools::write_file(page, pairs_page(results, maps, sentences));
+  } catch (const tools::WriteError& error) {
+    print_error(fmt::format("colbench: {}\n", error.what()));
+    if (code == tools::exit_code::kSuccess) code = tools::exit_code::kUsage;
+  }
+  return code;
+}
+
+}  // namespace
+
+int run_pairs(const Invocation& invocation) {
+  CommandLine line("colbench pairs", kUsage, kFooter);
+  std::string size = "8,1M", backend = "auto";
+  line.add_option("What", "--size,--sizes", size, "LIST", "bytes of the messages; default: 8,1M");
+  line.add_option("What", "--backend", backend, "NAME", "auto, shm, gloo, nccl; default: auto");
+  line.add_method();
+  line.add_outputs();
+  if (!line.parse(invocation.arguments, 0)) return tools::exit_code::kSuccess;
+  Request& request = line.request();
+  if (!request.output.plot.empty())
+    throw UsageError("pairs has no curves to plot; --html draws its maps, --json has all samples");
+  if (request.method.ranks < 2) throw UsageError("a pair needs two ranks; give -n 2 or more");
+  if (!line.given("--max-time")) request.method.max_time = kMaxTime;
+  const std::vector<std::size_t> sizes = parse_sizes(size);
+  check_outputs(request.output);
+
+  const int ranks = request.method.ranks;
+  const Results results = invocation.measure(request.method, cells_of_pairs(ranks, sizes, backend));
+  const tools::Style style = style_of(invocation.screen);
+  const auto columns = std::max(kLeastColumns, static_cast<std::size_t>(std::max(0, invocation.screen.columns)));
+  std::vector<HeatMap> maps;
+  std::string text = "# " + run_text(results) + "\n\n", sentences;
+  for (const std::size_t bytes : sizes) {
+    const HeatMap& map = maps.emplace_back(heat_map_of(results.cells, ranks, bytes));
+    text += heat_map_text(map, style, columns) + "\n";
+    sentences += outlier_text(find_outliers(ranks, map.pairs), fmt::format("{}-byte messages", size_text(bytes)));
+  }
+  print(text + sentences + notes_text(results, style));
+  return write_pairs(results, request.output, maps, sentences);
+}
+
+}  // namespace col::colbench

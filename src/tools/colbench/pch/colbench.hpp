@@ -1,0 +1,15 @@
+// What nearly every file of colbench includes, compiled once.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json_fwd.hpp>
+
+#include <col/col.hpp>

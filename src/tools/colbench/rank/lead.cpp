@@ -1,0 +1,439 @@
+#include "colbench/rank/lead.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <col/select.hpp>
+
+#include "colbench/machine/bound.hpp"
+#include "colbench/machine/latency.hpp"
+#include "common/exit_codes.hpp"
+
+namespace col::colbench {
+namespace {
+
+namespace exit_code = tools::exit_code;
+
+// Each launch goes over all cells so many times, in another order every time, so that a slow minute of the machine does
+// not fall on one cell alone.
+constexpr int kRounds = 2;
+constexpr int kLeastBatch = 8, kMostBatch = 1024;
+constexpr int kCalibrations = 5;  // of each kernel
+constexpr std::int64_t kCheckpointNs = 1'000'000'000;
+constexpr double kLate = 0.02;  // of the median: a start later than that is too late
+constexpr double kLeastLate = 0.3e-6;
+// What a sample takes besides its operation: meeting, looking at the result.
+constexpr double kLeastSampleSeconds = 20e-6;
+// Messages whose times give alpha and beta.
+constexpr std::array<std::size_t, 3> kFitted = {8, std::size_t{64} << 10, std::size_t{4} << 20};
+constexpr int kFitSamples = 30;
+constexpr std::size_t kFitLevel = std::size_t{256} << 10;
+// Working sets of a rank that the machine is described by, whatever is measured.
+constexpr std::array<std::size_t, 3> kShownLevels = {std::size_t{32} << 10, std::size_t{512} << 10,
+                                                     std::size_t{64} << 20};
+
+// The run cannot go on.
+struct RunEnded {
+  int exit_code;
+  std::string why;
+};
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::timeout:
+      return exit_code::kRankTimeout;
+    case ErrorCode::mismatch:
+      return exit_code::kWrongData;
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unavailable:
+    case ErrorCode::resource:
+      return exit_code::kUsage;
+    default:
+      return exit_code::kRankDied;
+  }
+}
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double least_of(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+}
+
+std::string_view base_name(std::string_view algorithm) {
+  return algorithm.substr(0, algorithm.find(':'));
+}
+
+}  // namespace
+
+struct Lead::State {
+  std::size_t index = 0;  // of the cell
+  bool done = false;
+  bool recalibrated = false;
+  double spent_seconds = 0;
+  double operation_seconds = 0;  // the median so far
+};
+
+Lead::Lead(Player& player, const ContextSpec& context, LeadListener listener)
+    : player_(player), context_(context), listener_(std::move(listener)) {}
+
+void Lead::give(const Order& order) {
+  Command told{.kind = Command::Kind::order};
+  player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
+  std::string text = encode(order);
+  player_.control().broadcast_object(text);
+  player_.take_order(order);
+}
+
+std::vector<Answer> Lead::command(const Command& command) {
+  Command told = command;
+  player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
+  const Answer own = player_.carry_out(told);
+  std::vector<Answer> answers;
+  for (const std::string& bytes : player_.control().gather_object(encode(own))) answers.push_back(decode_answer(bytes));
+  // Of several that failed, one that knows more than that another has.
+  const Answer* worst = nullptr;
+  for (const Answer& answer : answers) {
+    if (answer.trouble.empty() || answer.harmless) continue;
+    if (worst == nullptr || worst->code == ErrorCode::aborted) worst = &answer;
+  }
+  if (worst != nullptr) throw RunEnded{exit_code_of(worst->code), worst->trouble};
+  return answers;
+}
+
+void Lead::dismiss() noexcept {
+  try {
+    Command last;
+    player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&last), sizeof last));
+  } catch (const std::exception&) {  // they are gone already
+  }
+}
+
+// ---- Which cells there are ------------------------------------------------------------------------------------------
+
+// "all" becomes every algorithm that there is; a name that there is not is said in the cell; cells for fitting follow
+// behind.
+void Lead::expand(const Order& order) {
+  give(order);
+  Order expanded{.method = order.method, .launch = order.launch};
+  for (std::size_t i = 0; i < order.cells.size(); ++i) {
+    const CellSpec& spec = order.cells[i];
+    const std::optional<Collective> collective = collective_of(spec.operation);
+    const std::string_view name = base_name(spec.algorithm);
+    std::vector<std::string> known;
+    if (collective && name != "auto" && name != "file") {
+      command({.kind = Command::Kind::group, .cell = static_cast<int>(i)});
+      known = player_.group_of(spec).algorithms(*collective);
+    }
+    Cell cell{.spec = spec};
+    cell.launches.push_back({.launch = order.launch});
+    cell.check.mode = order.method.check;
+    if (name == "all") {
+      for (const std::string& algorithm : known) {
+        cell.spec.algorithm = algorithm;
+        results_.cells.push_back(cell);
+      }
+      continue;
+    }
+    if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::vector<std::string_view> names(known.begin(), known.end());
+      const std::string_view nearest = nearest_name(name, names);
+      cell.note = fmt::format("{} has no algorithm '{}'; {}", to_string(spec.operation), spec.algorithm,
+                              nearest.empty() ? fmt::format("it has {}", fmt::join(names, ", "))
+                                              : fmt::format("did you mean '{}'?", nearest));
+    }
+    results_.cells.push_back(cell);
+  }
+  for (const Cell& cell : results_.cells) expanded.cells.push_back(cell.spec);
+  wanted_ = expanded.cells.size();
+  for (const std::string& backend : order.method.fits) {
+    for (const std::size_t bytes : kFitted)
+      expanded.cells.push_back({.operation = Operation::pingpong,
+                                .backend = backend,
+                                .dtype = DType::uint8,
+                                .bytes = bytes,
+                                .ranks = order.method.ranks});
+  }
+  order_ = expanded;
+  give(order_);
+}
+
+// ---- Timing ---------------------------------------------------------------------------------------------------------
+
+std::vector<double> Lead::timed(int samples, bool checked) {
+  const auto answers =
+      command({.kind = Command::Kind::take, .checked = checked, .samples = samples, .iteration = iteration_});
+  iteration_ += static_cast<std::uint64_t>(samples);
+  std::vector<double> seconds;
+  for (int i = 0; i < samples; ++i) {
+    double longest = 0;
+    for (const Answer& answer : answers) {
+      if (answer.takes_part && static_cast<int>(answer.ended.size()) == samples)
+        longest = std::max(longest, answer.ended[static_cast<std::size_t>(i)] / answer.operations);
+    }
+    seconds.push_back(longest);
+  }
+  return seconds;
+}
+
+bool Lead::is_late(const State& state, double skew) const {
+  StartLine& line = player_.start_line();
+  if (!line.is_window() || line.is_crowded() || !order_.method.skew.empty()) return false;
+  return skew > std::max(kLeastLate, kLate * state.operation_seconds);
+}
+
+void Lead::record(State& state, const std::vector<Answer>& answers) {
+  Cell& cell = results_.cells[state.index];
+  LaunchSamples& samples = cell.launches.front();
+  for (const Answer& answer : answers) {
+    cell.check.elements += answer.check.elements;
+    if (answer.check.wrong > 0 && cell.check.wrong == 0) cell.check.first = answer.check.first;
+    cell.check.wrong += answer.check.wrong;
+  }
+  const std::size_t count = answers.front().ended.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    double longest = 0, last_start = 0;
+    for (const Answer& answer : answers) {
+      if (!answer.takes_part) continue;
+      longest = std::max(longest, answer.ended[i] / answer.operations);
+      last_start = std::max(last_start, answer.began[i]);
+    }
+    // More late than not: the machine is like that, and what it gives is what there is.
+    if (is_late(state, last_start) && samples.late <= static_cast<int>(samples.seconds.size())) {
+      ++samples.late;
+      continue;
+    }
+    samples.seconds.push_back(longest);
+    samples.start_skew.push_back(last_start);
+  }
+  state.operation_seconds = median_of(samples.seconds);
+}
+
+bool Lead::is_done(const State& state) const {
+  const Method& method = order_.method;
+  const Cell& cell = results_.cells[state.index];
+  const auto n = static_cast<int>(cell.launches.front().seconds.size());
+  if (cell.check.wrong > 0 || n >= method.max_iterations) return true;
+  if (n < std::max(6, (method.min_iterations + method.launches - 1) / method.launches)) return false;
+  const CellStatistics statistics = statistics_of(cell);
+  return (statistics.high - statistics.low) / 2 <= method.target_interval * statistics.median;
+}
+
+void Lead::sample(State& state, double budget_seconds) {
+  Cell& cell = results_.cells[state.index];
+  const std::int64_t begin = now_ns();
+  const auto spent = [&] { return static_cast<double>(now_ns() - begin) * 1e-9; };
+  const auto refused = [&](const std::vector<Answer>& answers) {
+    for (const Answer& answer : answers)
+      if (!answer.trouble.empty()) cell.note = answer.trouble;
+    if (!cell.note.empty()) state.done = true;
+    return state.done;
+  };
+  if (refused(command({.kind = Command::Kind::set_up, .cell = static_cast<int>(state.index)}))) return;
+  // The first operations make connections and fault pages in; what they leave behind is checked as a whole.
+  Command take{
+      .kind = Command::Kind::take, .whole_check = true, .samples = order_.method.warm_ups, .iteration = iteration_};
+  std::vector<Answer> answers = command(take);
+  iteration_ += static_cast<std::uint64_t>(take.samples);
+  if (refused(answers)) return;
+  std::vector<double> warm_up = answers.front().ended;
+  for (const Answer& answer : answers) {
+    cell.check.elements += answer.check.elements;
+    if (answer.check.wrong > 0 && cell.check.wrong == 0) cell.check.first = answer.check.first;
+    cell.check.wrong += answer.check.wrong;
+  }
+  if (cell.algorithm.empty()) name_what_ran(cell);
+  if (state.operation_seconds == 0) state.operation_seconds = least_of(warm_up) / answers.front().operations;
+  take.whole_check = false;
+  take.delay_seconds = std::chrono::duration<double>(order_.method.delay).count() +
+                       order_.method.delay_fraction * state.operation_seconds * answers.front().operations;
+  // At least one batch a visit, however dear making the buffers was.
+  do {
+    const double left = std::max(0.0, budget_seconds - spent());
+    const double each = std::max(kLeastSampleSeconds, state.operation_seconds * answers.front().operations);
+    take.samples = static_cast<int>(std::clamp(left / each / 2, double{kLeastBatch}, double{kMostBatch}));
+    if (each * kLeastBatch > budget_seconds) take.samples = std::max(1, static_cast<int>(budget_seconds / each));
+    take.iteration = iteration_;
+    answers = command(take);
+    iteration_ += static_cast<std::uint64_t>(take.samples);
+    record(state, answers);
+    state.done = is_done(state);
+    checkpoint();
+  } while (!state.done && spent() < budget_seconds);
+  state.spent_seconds += spent();
+}
+
+void Lead::name_what_ran(Cell& cell) {
+  const CellSpec& spec = cell.spec;
+  Group group = player_.group_of(spec);
+  cell.backend = group.backend();
+  const std::optional<Collective> collective = collective_of(spec.operation);
+  if (!collective) return;
+  Options options{.op = spec.op, .root = std::max(0, spec.root)};
+  if (spec.algorithm != "auto") options.algorithm = spec.algorithm;
+  const std::size_t blocks = block_count(spec, group.size()) * size_of(spec.dtype);
+  const bool whole = *collective == Collective::allreduce || *collective == Collective::reduce ||
+                     *collective == Collective::broadcast || *collective == Collective::scan ||
+                     *collective == Collective::exscan;
+  const std::string why =
+      group.explain(*collective, whole ? blocks : blocks * static_cast<std::size_t>(group.size()), spec.dtype, options);
+  cell.algorithm = why.substr(0, why.find(": "));
+}
+
+void Lead::sample_all() {
+  std::vector<State> states;
+  for (std::size_t i = 0; i < wanted_; ++i) {
+    if (results_.cells[i].note.empty()) states.push_back({.index = i});
+  }
+  const double budget =
+      std::chrono::duration<double>(order_.method.max_time).count() / (std::max(1, order_.method.launches) * kRounds);
+  std::vector<std::size_t> turns(states.size());
+  std::iota(turns.begin(), turns.end(), 0);
+  std::size_t visits = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    if (order_.method.shuffle) std::shuffle(turns.begin(), turns.end(), random_);
+    for (const std::size_t turn : turns) {
+      State& state = states[turn];
+      if (listener_.on_cell) listener_.on_cell(visits++, kRounds * states.size(), order_.cells[state.index]);
+      if (state.done) continue;
+      sample(state, budget);
+      watch_bound(state);
+    }
+  }
+}
+
+// A time below the bound: either the machine can do more than it has shown so far, or the operation has not been done.
+void Lead::watch_bound(State& state) {
+  Cell& cell = results_.cells[state.index];
+  if (!order_.method.calibrate || state.recalibrated || state.operation_seconds <= 0) return;
+  if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run.cpus).seconds) return;
+  calibrate_level(level_of(cell.spec), 2 * kCalibrations);
+  const double hand_over = command({.kind = Command::Kind::hand_over}).front().ended.front();
+  if (hand_over > 0) results_.machine.hand_over_seconds = std::min(results_.machine.hand_over_seconds, hand_over);
+  ++cell.bound.recalibrations;
+  state.recalibrated = true;
+}
+
+// ---- The machine ----------------------------------------------------------------------------------------------------
+
+void Lead::calibrate_level(std::size_t bytes, int times) {
+  auto& levels = results_.machine.levels;
+  auto level = std::find_if(levels.begin(), levels.end(), [&](const auto& l) { return l.bytes == bytes; });
+  if (level == levels.end()) level = levels.insert(levels.end(), {.bytes = bytes});
+  const auto rate = [&](Kernel kernel, bool alone) {
+    command({.kind = Command::Kind::kernel, .calibration = kernel, .alone = alone, .bytes = bytes});
+    timed(1, false);  // warms up
+    const auto ranks = static_cast<double>(alone ? 1 : context_.world_size);
+    return ranks * static_cast<double>(traffic_of(kernel, bytes)) / least_of(timed(times, false));
+  };
+  for (int kernel = 0; kernel < kKernelCount; ++kernel)
+    level->best = std::max(level->best, rate(static_cast<Kernel>(kernel), false));
+  level->together = std::max(level->together, rate(Kernel::copy, false));
+  level->alone = std::max(level->alone, rate(Kernel::copy, true));
+  level->best = std::max({level->best, level->together, level->alone});
+  level->calibrations += times * kKernelCount;
+}
+
+void Lead::calibrate() {
+  Machine& machine = results_.machine;
+  machine.wake_up_seconds = measure_wake_up();
+  machine.switch_seconds = measure_switch();
+  machine.hand_over_seconds = command({.kind = Command::Kind::hand_over}).front().ended.front();
+  std::vector<std::size_t> levels(kShownLevels.begin(), kShownLevels.end());
+  for (std::size_t i = 0; i < wanted_; ++i) levels.push_back(level_of(order_.cells[i]));
+  std::sort(levels.begin(), levels.end());
+  levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
+  for (const std::size_t bytes : levels) calibrate_level(bytes, kCalibrations);
+  for (const std::string& backend : order_.method.fits) fit(backend);
+}
+
+double Lead::message_seconds(const std::string& backend, std::size_t bytes) {
+  for (std::size_t i = wanted_; i < order_.cells.size(); ++i) {
+    const CellSpec& spec = order_.cells[i];
+    if (spec.backend != backend || spec.bytes != bytes) continue;
+    command({.kind = Command::Kind::set_up, .cell = static_cast<int>(i)});
+    timed(order_.method.warm_ups, false);
+    return median_of(timed(kFitSamples, false));
+  }
+  return 0;
+}
+
+// alpha: what a message of hardly any length takes; beta: what each byte adds; gamma and copy: the kernels of one rank.
+void Lead::fit(const std::string& backend) {
+  if (context_.world_size < 2) return;
+  Machine::Fit fit{.backend = backend};
+  const double least = message_seconds(backend, kFitted.front());
+  const double middle = message_seconds(backend, kFitted[1]);
+  const double most = message_seconds(backend, kFitted.back());
+  fit.beta = std::max(0.0, (most - middle) / static_cast<double>(kFitted.back() - kFitted[1]));
+  fit.alpha = least;
+  const auto per_byte = [&](Kernel kernel) {
+    command({.kind = Command::Kind::kernel, .calibration = kernel, .alone = true, .bytes = kFitLevel});
+    timed(1, false);
+    return least_of(timed(kCalibrations, false)) / (static_cast<double>(kFitLevel) / 2);
+  };
+  fit.gamma = per_byte(Kernel::reduce);
+  fit.copy = per_byte(Kernel::copy);
+  results_.machine.fits.push_back(fit);
+}
+
+// ---- The run --------------------------------------------------------------------------------------------------------
+
+void Lead::checkpoint() {
+  if (!listener_.on_checkpoint || now_ns() - checkpoint_ns_ < kCheckpointNs) return;
+  listener_.on_checkpoint(results_);
+  checkpoint_ns_ = now_ns();
+}
+
+Results Lead::run(const Order& order) {
+  results_ = {};
+  random_.seed(order.method.seed * 1000 + static_cast<std::uint64_t>(order.launch));
+  checkpoint_ns_ = now_ns();
+  results_.run.cpus = usable_cpus();
+  try {
+    expand(order);
+    results_.run.sync = player_.start_line().is_window() ? "window" : "barrier";
+    const auto is_refused = [](const Cell& cell) { return !cell.note.empty(); };
+    if (!std::all_of(results_.cells.begin(), results_.cells.end(), is_refused)) {
+      if (order_.method.calibrate) calibrate();
+      sample_all();
+    }
+  } catch (const RunEnded& end) {
+    results_.ended_early = end.why;
+    results_.exit_code = end.exit_code;
+  } catch (const Error& error) {
+    results_.ended_early = error.what();
+    results_.exit_code = exit_code_of(error.code());
+  }
+  for (Cell& cell : results_.cells) {
+    if (cell.check.wrong == 0) continue;
+    cell.invalid = "wrong data: " + cell.check.first;
+    results_.exit_code = results_.exit_code == 0 ? exit_code::kWrongData : results_.exit_code;
+  }
+  return std::move(results_);
+}
+
+void follow(Player& player) {
+  for (;;) {
+    Command told;
+    player.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
+    if (told.kind == Command::Kind::dismiss) return;
+    if (told.kind == Command::Kind::order) {
+      std::string text;
+      player.control().broadcast_object(text);
+      player.take_order(decode_order(text));
+      continue;
+    }
+    player.control().gather_object(encode(player.carry_out(told)));
+  }
+}
+
+}  // namespace col::colbench

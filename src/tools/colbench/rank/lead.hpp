@@ -1,0 +1,69 @@
+// Rank 0's head: which cell is sampled when, and when there are enough samples.
+#pragma once
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "colbench/rank/player.hpp"
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+struct LeadListener {
+  std::function<void(std::size_t done, std::size_t total, const CellSpec& spec)> on_cell;
+  // What has been found so far, from time to time: so that it is not lost when this rank is.
+  std::function<void(const Results& results)> on_checkpoint;
+};
+
+// One launch. Every rank but 0 is in follow() meanwhile.
+class Lead {
+ public:
+  Lead(Player& player, const ContextSpec& context, LeadListener listener);
+
+  // Measures. What goes wrong is in the results: ended_early and exit_code.
+  Results run(const Order& order);
+  // The ranks may go.
+  void dismiss() noexcept;
+
+ private:
+  struct State;
+
+  void give(const Order& order);
+  void expand(const Order& order);
+  void calibrate();
+  void calibrate_level(std::size_t bytes, int times);
+  void fit(const std::string& backend);
+  double message_seconds(const std::string& backend, std::size_t bytes);
+  void sample_all();
+  void sample(State& state, double budget_seconds);
+  void record(State& state, const std::vector<Answer>& answers);
+  bool is_done(const State& state) const;
+  bool is_late(const State& state, double skew) const;
+  void watch_bound(State& state);
+  void name_what_ran(Cell& cell);
+  void checkpoint();
+
+  // All ranks do it. Throws RunEnded when one has failed for good.
+  std::vector<Answer> command(const Command& command);
+  // Times what is set up; the longest of all ranks, per operation.
+  std::vector<double> timed(int samples, bool checked);
+
+  Player& player_;
+  const ContextSpec& context_;
+  LeadListener listener_;
+  Order order_;
+  std::size_t wanted_ = 0;  // cells of the order that are results; those behind are for fitting
+  Results results_;
+  std::mt19937_64 random_;
+  std::uint64_t iteration_ = 1;
+  std::int64_t checkpoint_ns_ = 0;
+};
+
+// On every other rank: does what rank 0 says until it says that the run is over. Throws col::Error.
+void follow(Player& player);
+
+}  // namespace col::colbench

@@ -1,0 +1,152 @@
+#include "colbench/rank/message_workload.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "colbench/rank/buffer.hpp"
+#include "colbench/rank/values.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr std::size_t kSampled = 16;
+
+class MessageWorkload : public Workload {
+ public:
+  explicit MessageWorkload(const WorkloadSetup& setup)
+      : group_(setup.group),
+        spec_(setup.spec),
+        partner_(partner_of(spec_, group_.rank(), group_.size())),
+        count_(block_count(spec_, group_.size())),
+        checked_(setup.check_mode != "off"),
+        all_(setup.check_mode == "all"),
+        values_{.seed = setup.seed, .dtype = spec_.dtype, .op = ReduceOp::sum} {
+    options_.timeout = setup.timeout;
+    if (spec_.operation != Operation::pingpong) window_ = stream_window(spec_.bytes);
+    if (!partner_) return;
+    const std::size_t bytes = count_ * size_of(spec_.dtype);
+    sent_ = PageBuffer(bytes);
+    received_ = PageBuffer(bytes);
+  }
+
+  bool takes_part() const override { return partner_.has_value(); }
+
+  // The half round trip; and of a window, one message in each direction that has any.
+  double operations() const override { return spec_.operation == Operation::pingpong ? 2 : window_; }
+
+  void prepare(std::uint64_t iteration) override {
+    if (!partner_) return;
+    if (checked_) {
+      each_looked_at(iteration, [&](std::size_t index) {
+        store_element(at(sent_, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
+        std::memset(at(received_, index), 0x7b, size_of(spec_.dtype));
+      });
+    }
+    if (spec_.cache != CacheState::cold) return;
+    flush_from_cache(sent_.data(), sent_.size());
+    flush_from_cache(received_.data(), received_.size());
+  }
+
+  void run() override {
+    if (!partner_) return;
+    switch (spec_.operation) {
+      case Operation::pingpong:
+        return partner_->begins ? (send(), receive()) : (receive(), send());
+      case Operation::oneway:
+        return one_way();
+      default:
+        return both_ways();
+    }
+  }
+
+  Check check(std::uint64_t iteration, bool) override {
+    Check check;
+    check.mode = !checked_ ? "off" : all_ ? "all" : "sample";
+    const bool receives = spec_.operation != Operation::oneway || (partner_ && !partner_->begins);
+    if (!checked_ || !partner_ || !receives) return check;
+    each_looked_at(iteration, [&](std::size_t index) {
+      const auto wanted = static_cast<double>(values_.at(partner_->rank, 0, index, iteration));
+      ++check.elements;
+      if (is_element(at(received_, index), spec_.dtype, wanted)) return;
+      if (check.wrong++ == 0)
+        check.first = fmt::format("rank {}, element {} of message {} from rank {}: {}, not {}", group_.rank(), index,
+                                  iteration, partner_->rank, load_element(at(received_, index), spec_.dtype), wanted);
+    });
+    return check;
+  }
+
+ private:
+  std::byte* at(const PageBuffer& buffer, std::size_t index) const {
+    return buffer.data() + index * size_of(spec_.dtype);
+  }
+  ConstTensorView to_send() const { return {sent_.data(), count_, spec_.dtype}; }
+  TensorView to_receive() const { return {received_.data(), count_, spec_.dtype}; }
+  void send() { group_.send(to_send(), partner_->rank, options_); }
+  void receive() { group_.recv(to_receive(), partner_->rank, options_); }
+
+  template <class Visit>
+  void each_looked_at(std::uint64_t iteration, Visit visit) const {
+    const std::size_t step = all_ ? 1 : std::max<std::size_t>(1, count_ / kSampled);
+    for (std::size_t index = all_ ? 0 : iteration % step; index < count_; index += step) visit(index);
+    visit(count_ - 1);
+  }
+
+  void one_way() {
+    std::array<std::uint8_t, 1> word{};
+    std::vector<Work> works;
+    for (int i = 0; i < window_; ++i)
+      works.push_back(partner_->begins ? group_.isend(to_send(), partner_->rank, options_)
+                                       : group_.irecv(to_receive(), partner_->rank, options_));
+    for (Work& work : works) work.wait();
+    partner_->begins ? group_.recv(word, partner_->rank, options_) : group_.send(word, partner_->rank, options_);
+  }
+
+  void both_ways() {
+    std::vector<Work> works;
+    for (int i = 0; i < window_; ++i) {
+      works.push_back(group_.irecv(to_receive(), partner_->rank, options_));
+      works.push_back(group_.isend(to_send(), partner_->rank, options_));
+    }
+    for (Work& work : works) work.wait();
+  }
+
+  Group group_;
+  const CellSpec spec_;
+  const std::optional<Partner> partner_;
+  const std::size_t count_;
+  const bool checked_, all_;
+  const Values values_;
+  Options options_;
+  int window_ = 1;
+  PageBuffer sent_, received_;
+};
+
+}  // namespace
+
+std::optional<Partner> partner_of(const CellSpec& spec, int rank, int size) {
+  if (size < 2) return std::nullopt;
+  if (spec.groups == "pairs") {
+    const int partner = rank ^ 1;
+    if (partner >= size) return std::nullopt;
+    return Partner{partner, rank < partner};
+  }
+  if (spec.groups == "bisect") {
+    const int half = size / 2;
+    if (rank >= 2 * half) return std::nullopt;
+    return rank < half ? Partner{rank + half, true} : Partner{rank - half, false};
+  }
+  const auto [first, second] = spec.pair.value_or(std::pair(0, size - 1));
+  if (rank == first) return Partner{second, true};
+  if (rank == second) return Partner{first, false};
+  return std::nullopt;
+}
+
+std::unique_ptr<Workload> make_message_workload(const WorkloadSetup& setup) {
+  return std::make_unique<MessageWorkload>(setup);
+}
+
+}  // namespace col::colbench

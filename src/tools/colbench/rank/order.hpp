@@ -1,0 +1,21 @@
+// What rank 0 is asked to measure, as text that crosses from process to process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "colbench/measure.hpp"
+
+namespace col::colbench {
+
+struct Order {
+  Method method = {};
+  int launch = 0;
+  std::vector<CellSpec> cells = {};
+};
+
+std::string encode(const Order& order);
+// Throws UsageError when it is no text of encode().
+Order decode_order(const std::string& text);
+
+}  // namespace col::colbench

@@ -1,0 +1,180 @@
+#include "colbench/rank/player.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "colbench/rank/collective_workload.hpp"
+#include "colbench/rank/message_workload.hpp"
+#include "colbench/suite/store_workload.hpp"
+
+namespace col::colbench {
+namespace {
+
+double seconds_between(std::int64_t begin_ns, std::int64_t end_ns) {
+  return static_cast<double>(end_ns - begin_ns) * 1e-9;
+}
+
+// Busy for so long, as an application would be.
+void spend(double seconds) {
+  if (seconds <= 0) return;
+  const std::int64_t until = now_ns() + static_cast<std::int64_t>(seconds * 1e9);
+  while (now_ns() < until) {
+  }
+}
+
+}  // namespace
+
+int usable_cpus() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+Placement placement_of(const std::string& groups, int rank, int size) {
+  int color = 0;
+  int number = 0;
+  const auto color_of = [&](int r) {
+    if (groups == "pairs") return r / 2;
+    if (groups == "bisect") return r < size / 2 ? 0 : 1;
+    if (std::sscanf(groups.c_str(), "mod:%d", &number) == 1) return r % number;
+    if (std::sscanf(groups.c_str(), "div:%d", &number) == 1) return r / number;
+    return 0;
+  };
+  color = color_of(rank);
+  Placement placement{.group = color, .rank = 0, .size = 0};
+  for (int r = 0; r < size; ++r) {
+    if (color_of(r) != color) continue;
+    if (r < rank) ++placement.rank;
+    ++placement.size;
+  }
+  return placement;
+}
+
+Player::Player(Context& context, Duration timeout)
+    : context_(context),
+      timeout_(timeout),
+      control_(context.init_group({.name = "colbench",
+                                   .rank = context.spec().rank,
+                                   .world_size = context.spec().world_size,
+                                   .timeout = timeout})) {}
+
+void Player::take_order(const Order& order) {
+  order_ = order;
+  start_line_ =
+      std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, usable_cpus());
+}
+
+Group Player::group_of(const CellSpec& spec) {
+  // Messages name their partners among all ranks.
+  const std::string groups = is_message(spec.operation) ? "" : spec.groups;
+  const std::string key = fmt::format("{}/{}", spec.backend, groups);
+  if (const auto found = groups_.find(key); found != groups_.end()) return found->second;
+  const Placement placement = placement_of(groups, context_.spec().rank, context_.spec().world_size);
+  Group group = context_.init_group({.name = fmt::format("colbench/{}/{}", key, placement.group),
+                                     .rank = placement.rank,
+                                     .world_size = placement.size,
+                                     .backend_name = spec.backend == "auto" ? "" : spec.backend,
+                                     .timeout = order_.method.timeout});
+  groups_.emplace(key, group);
+  return group;
+}
+
+void Player::set_up(const CellSpec& spec) {
+  workload_ = nullptr;  // its memory first
+  const WorkloadSetup setup{.group = group_of(spec),
+                            .spec = spec,
+                            .seed = order_.method.seed,
+                            .check_mode = order_.method.check,
+                            .timeout = order_.method.timeout};
+  if (spec.operation == Operation::store) {
+    workload_ = make_store_workload({.group = setup.group,
+                                     .count = block_count(spec, setup.group.size()),
+                                     .seed = setup.seed,
+                                     .check_mode = setup.check_mode,
+                                     .timeout = setup.timeout});
+  } else {
+    workload_ = is_message(spec.operation) ? make_message_workload(setup) : make_collective_workload(setup);
+  }
+}
+
+double Player::skew_of(std::uint64_t iteration) const {
+  const std::string& skew = order_.method.skew;
+  double microseconds = 0;
+  int late_rank = 0;
+  const int rank = context_.spec().rank;
+  if (std::sscanf(skew.c_str(), "uniform:%lf", &microseconds) == 1) {
+    std::minstd_rand random(
+        static_cast<std::uint32_t>(order_.method.seed + iteration * 7919 + static_cast<unsigned>(rank)));
+    random.discard(3);
+    return microseconds * 1e-6 * std::uniform_real_distribution<>(0, 1)(random);
+  }
+  if (std::sscanf(skew.c_str(), "late:%d:%lf", &late_rank, &microseconds) == 2)
+    return rank == late_rank ? microseconds * 1e-6 : 0;
+  return 0;
+}
+
+void Player::take(const Command& command, Answer& answer) {
+  const Duration timeout = order_.method.timeout;
+  answer.takes_part = workload_ && workload_->takes_part();
+  answer.operations = workload_ ? workload_->operations() : 1;
+  for (int i = 0; i < command.samples; ++i) {
+    const std::uint64_t iteration = command.iteration + static_cast<std::uint64_t>(i);
+    if (workload_) workload_->prepare(iteration);
+    const double skew = skew_of(iteration);
+    const std::int64_t start = start_line_->wait(timeout);
+    spend(skew);
+    const std::int64_t began = now_ns();
+    if (workload_) workload_->run();
+    spend(command.delay_seconds);
+    const std::int64_t ended = now_ns();
+    answer.began.push_back(seconds_between(start, began));
+    answer.ended.push_back(seconds_between(start, ended));
+    if (!workload_ || !command.checked) continue;
+    Check check = workload_->check(iteration, command.whole_check && i == 0);
+    if (check.wrong > 0 && answer.check.wrong == 0) answer.check.first = check.first;
+    answer.check.mode = check.mode;
+    answer.check.elements += check.elements;
+    answer.check.wrong += check.wrong;
+  }
+}
+
+Answer Player::carry_out(const Command& command) {
+  Answer answer;
+  try {
+    switch (command.kind) {
+      case Command::Kind::group:
+        group_of(order_.cells.at(static_cast<std::size_t>(command.cell)));
+        break;
+      case Command::Kind::set_up:
+        set_up(order_.cells.at(static_cast<std::size_t>(command.cell)));
+        break;
+      case Command::Kind::kernel:
+        workload_ = nullptr;
+        if (!command.alone || context_.spec().rank == 0)
+          workload_ = make_kernel_workload(command.calibration, command.bytes);
+        break;
+      case Command::Kind::take:
+        take(command, answer);
+        break;
+      case Command::Kind::hand_over:
+        answer.ended.push_back(start_line_->hand_over(order_.method.timeout));
+        break;
+      default:
+        break;
+    }
+  } catch (const Error& error) {
+    answer.trouble = error.what();
+    answer.code = error.code();
+    answer.harmless = error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable;
+  } catch (const std::bad_alloc&) {
+    answer.trouble = "there is not enough memory";
+    answer.code = ErrorCode::resource;
+  }
+  return answer;
+}
+
+}  // namespace col::colbench

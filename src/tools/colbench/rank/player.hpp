@@ -1,0 +1,97 @@
+// One rank's hands: does what rank 0 tells all ranks to do, and says what came of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <col/group.hpp>
+
+#include "colbench/machine/kernels.hpp"
+#include "colbench/rank/order.hpp"
+#include "colbench/rank/start_line.hpp"
+#include "colbench/rank/workload.hpp"
+
+namespace col::colbench {
+
+// Cores that this process may run on.
+int usable_cpus();
+
+// Trivially copyable: broadcast as it is.
+struct Command {
+  enum class Kind : std::uint8_t {
+    order,      // the text of an Order follows in a broadcast of its own
+    group,      // make the group of cell `cell`
+    set_up,     // the same, and its workload
+    kernel,     // make the workload of a kernel on `bytes`; `alone`: rank 0 only
+    take,       // time it `samples` times
+    hand_over,  // StartLine::hand_over()
+    dismiss     // the run is over
+  };
+  Kind kind = Kind::dismiss;
+  Kernel calibration = Kernel::copy;
+  bool alone = false;
+  bool whole_check = false;  // of the first sample
+  bool checked = true;
+  int cell = 0;
+  int samples = 0;
+  std::uint64_t iteration = 0;  // of the first sample
+  std::size_t bytes = 0;
+  double delay_seconds = 0;
+};
+
+// What one rank found in one command. Times are in seconds after the common start, or after its own without one.
+struct Answer {
+  std::string trouble = {};  // empty: all went well
+  ErrorCode code = ErrorCode::internal;
+  bool harmless = false;  // the group can be used again: the call was refused before anything moved
+  bool takes_part = true;
+  double operations = 1;
+  std::vector<double> began = {}, ended = {};
+  Check check = {};
+};
+
+class Player {
+ public:
+  // Collective over the ranks of `context`. Throws col::Error.
+  Player(Context& context, Duration timeout);
+
+  void take_order(const Order& order);
+  // By all ranks with the same command. Never throws for what goes wrong in an operation: that is in the answer.
+  Answer carry_out(const Command& command);
+
+  Group& control() { return control_; }
+  const Order& order() const { return order_; }
+  StartLine& start_line() { return *start_line_; }
+  // The group of a cell, or of all ranks over `backend`. Collective when it is not there yet.
+  Group group_of(const CellSpec& spec);
+
+ private:
+  void set_up(const CellSpec& spec);
+  void take(const Command& command, Answer& answer);
+  double skew_of(std::uint64_t iteration) const;
+
+  Context& context_;
+  Duration timeout_;
+  Group control_;
+  std::unique_ptr<StartLine> start_line_;
+  Order order_;
+  std::map<std::string, Group> groups_;  // by backend and way of grouping
+  std::unique_ptr<Workload> workload_;   // null: this rank only comes to the start
+};
+
+// Which group a rank is in, and its place there: "mod:2" rank % 2, "div:4" rank / 4, "pairs", "bisect" halves.
+struct Placement {
+  int group = 0, rank = 0, size = 1;
+};
+Placement placement_of(const std::string& groups, int rank, int size);
+
+std::string encode(const Answer& answer);
+Answer decode_answer(const std::string& bytes);
+
+}  // namespace col::colbench

@@ -1,0 +1,51 @@
+// Where the ranks of a run meet before every timed operation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <col/group.hpp>
+
+namespace col::colbench {
+
+// CLOCK_MONOTONIC, which is the same for all processes of a host.
+std::int64_t now_ns() noexcept;
+
+// Two ways to start together. Window: all have mapped one page of memory; when the last one has arrived there, a moment
+// a little in the future is written down, and everybody starts then. Barrier: the ranks share no clock, and each counts
+// from where it leaves a barrier.
+class StartLine {
+ public:
+  // Collective over `control`. Window, unless the ranks are on several hosts or `barrier` asks for the other way.
+  StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, int usable_cpus);
+  ~StartLine();
+  StartLine(const StartLine&) = delete;
+  StartLine& operator=(const StartLine&) = delete;
+
+  bool is_window() const noexcept { return page_ != nullptr; }
+  // More ranks than cores: they take turns, so that not all can start at one time.
+  bool is_crowded() const noexcept { return crowded_; }
+
+  // Blocks until all ranks are here and the common start has come; returns it. Throws timeout, and what ended the job.
+  std::int64_t wait(Duration timeout);
+  // One rank's message to another through a cache line: half of the round trip between rank 0 and the last one, the
+  // best of many, in seconds; 0 where there is no common page. Collective.
+  double hand_over(Duration timeout);
+
+ private:
+  struct Page;
+  void map(Group& control);
+  void unmap() noexcept;
+  template <class Ready>
+  void wait_until(Duration timeout, Ready ready);
+
+  Group control_;
+  std::shared_ptr<ControlPage> job_;
+  bool crowded_ = false;
+  int rank_ = 0, size_ = 1;
+  Page* page_ = nullptr;
+  std::uint64_t turn_ = 0, bounced_ = 0;
+};
+
+}  // namespace col::colbench

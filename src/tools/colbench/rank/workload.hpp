@@ -1,0 +1,28 @@
+// What is timed: one operation of one cell on one rank.
+#pragma once
+
+#include <cstdint>
+
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+// Not thread safe. Every rank of a run has one of the same cell, and calls the same in the same order.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  // Outside the timed window: what the operation works on gets values of its own for this iteration, different on each
+  // rank, so that a result that was not made, or was made of old data, is seen.
+  virtual void prepare(std::uint64_t iteration) = 0;
+  // The timed operation. Blocking, with the deadline the workload was made with. Throws col::Error.
+  virtual void run() = 0;
+  // Outside the window, after run(): looks at elements of the result. `whole`: at as many as can be done in little
+  // time, instead of a sample.
+  virtual Check check(std::uint64_t iteration, bool whole) = 0;
+  // How many operations a run() is: its time is divided by that.
+  virtual double operations() const { return 1; }
+  // Whether this rank's own times count: not for one that has no part in the cell.
+  virtual bool takes_part() const { return true; }
+};
+
+}  // namespace col::colbench

@@ -1,0 +1,51 @@
+// What tells one row of a report from another: each facet of a cell, in the short form of a column and in words.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+enum class Facet : std::uint8_t {
+  operation,
+  algorithm,
+  backend,
+  device,
+  dtype,
+  op,
+  ranks,
+  root,
+  size,
+  place,
+  cadence,
+  cache,
+  groups,
+  pair
+};
+inline constexpr std::array kFacets = {Facet::operation, Facet::algorithm, Facet::backend, Facet::device, Facet::dtype,
+                                       Facet::op,        Facet::ranks,     Facet::root,    Facet::size,   Facet::place,
+                                       Facet::cadence,   Facet::cache,     Facet::groups,  Facet::pair};
+
+// Whether nobody named the algorithm that ran.
+bool was_chosen(const Cell& cell);
+
+// The name of its column: "coll", "algo", "be", ….
+std::string_view column_of(Facet facet);
+// The cell's value in a column: "in", "32M", "3", "ring"; "-" where it means nothing. An algorithm is the one that
+// ran; "ring*" was the library's choice.
+std::string value_of(const Cell& cell, Facet facet);
+// The same where it stands alone: "in place", "32M", "3 ranks", "root 0"; empty where it means nothing.
+std::string words_of(const Cell& cell, Facet facet);
+// Whether two of the cells differ in it. Where it means nothing it equals everything.
+bool varies(std::span<const Cell> cells, Facet facet);
+// The words of every facet of `among` that all cells share; without "cpu" and "hot caches",
+// which a reader takes for granted.
+std::vector<std::string> shared_words(std::span<const Cell> cells, std::span<const Facet> among);
+
+}  // namespace col::colbench

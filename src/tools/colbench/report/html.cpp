@@ -1,0 +1,226 @@
+#include "colbench/report/html.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "colbench/report/columns.hpp"
+#include "colbench/report/findings.hpp"
+#include "colbench/report/head.hpp"
+#include "colbench/report/html_style.hpp"
+#include "colbench/report/json.hpp"
+#include "colbench/report/plot.hpp"
+#include "colbench/report/summary.hpp"
+#include "colbench/report/values.hpp"
+#include "common/text.hpp"
+
+namespace col::colbench {
+namespace {
+
+std::string safe(std::string_view text) {
+  return tools::markup(tools::one_line(text));
+}
+
+std::string command_of(const RunFacts& run) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+%@";
+  std::vector<std::string> words;
+  for (const std::string& raw : run.command) {
+    const std::string word = tools::one_line(raw);
+    const bool plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    words.push_back(plain ? word : tools::shell_quoted(word));
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string facts_section(const Results& results) {
+  const RunFacts& run = results.run;
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : run.environment) environment.push_back(fmt::format("{}={}", name, value));
+  const std::pair<std::string_view, std::string> facts[] = {
+      {"Rows", shared_text(results)},
+      {"Processor", run.cpu},
+      {"Kernel", run.kernel},
+      {"Frequency governor", run.governor},
+      {"Started", run.started},
+      {"Took", tools::in_words(run.seconds)},
+      {"Ranks started by", run.launcher},
+      {"Interval wanted", run.target_interval > 0 ? "±" + percent_text(run.target_interval) + " %" : std::string()},
+      {"Environment", fmt::format("{}", fmt::join(environment, " "))}};
+  std::string text = "<dl class=\"facts\">\n";
+  for (const auto& [name, value] : facts) {
+    if (!value.empty()) text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, safe(value));
+  }
+  return text + "</dl>\n";
+}
+
+std::string findings_section(const Findings& findings) {
+  if (findings.sentences.empty()) return {};
+  std::string text = "<ul class=\"findings\">\n";
+  for (const std::string& sentence : findings.sentences) text += fmt::format("<li>{}</li>\n", safe(sentence));
+  return text + "</ul>\n";
+}
+
+std::string curves_section(const Results& results) {
+  std::string text = "<h2>Curves</h2>\n";
+  try {
+    return text + fmt::format("<figure role=\"img\" aria-label=\"Time and bus bandwidth over size\">\n{}\n</figure>\n",
+                              plot_element(results));
+  } catch (const std::exception& error) {
+    return text + fmt::format("<p class=\"note\">Not drawn: {}.</p>\n", safe(error.what()));
+  }
+}
+
+std::string row_class(const Cell& cell) {
+  if (!cell.invalid.empty()) return " class=\"bad\"";
+  return cell.note.empty() ? "" : " class=\"faint\"";
+}
+
+std::string remark_of(const Cell& cell) {
+  if (!cell.invalid.empty()) {
+    return "✘ invalid: " + cell.invalid + (cell.check.first.empty() ? "" : "; first: " + cell.check.first);
+  }
+  if (!cell.note.empty()) return "– not measured: " + cell.note;
+  return cell.bound.how.empty() ? "" : "bound: " + cell.bound.how;
+}
+
+std::string table_section(const Results& results) {
+  std::vector<Column> columns = identity_columns(results);
+  for (const auto& list : {value_columns({true, false}), further_columns()}) {
+    columns.insert(columns.end(), list.begin(), list.end());
+  }
+  std::string text =
+      "<h2>All rows</h2>\n<div class=\"wide widest\"><table>\n<caption>Times are those of the slowest rank; bandwidths "
+      "are in "
+      "GB/s "
+      "(1e9 bytes) and follow from the median.</caption>\n<thead><tr>";
+  for (const Column& column : columns) {
+    text +=
+        fmt::format("<th scope=\"col\"{}>{}</th>", column.left_aligned() ? "" : " class=\"number\"", safe(column.name));
+  }
+  text += "<th scope=\"col\">remark</th></tr></thead>\n<tbody>\n";
+  for (const Cell& cell : results.cells) {
+    const Row row{cell, statistics_of(cell)};
+    text += fmt::format("<tr{}>", row_class(cell));
+    // Not by colour alone.
+    std::string_view mark = cell.invalid.empty() ? "" : "✘ ";
+    for (const Column& column : columns) {
+      text += fmt::format("<td{}>{}{}</td>", column.left_aligned() ? "" : " class=\"number\"", mark,
+                          safe(column.text(row)));
+      mark = "";
+    }
+    text += fmt::format("<td class=\"words\">{}</td></tr>\n", safe(remark_of(cell)));
+  }
+  text += "</tbody>\n</table></div>\n<details><summary>What the columns mean</summary>\n<dl class=\"facts\">\n";
+  for (const Column& column : columns) {
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", safe(column.name), safe(column.meaning));
+  }
+  return text + "</dl></details>\n";
+}
+
+std::string levels_table(const Machine& machine) {
+  if (machine.levels.empty()) return {};
+  std::string text =
+      "<div class=\"wide\"><table>\n<caption>Memory bandwidth in GB/s, bytes read plus bytes written, by what one rank "
+      "works "
+      "on.</caption>\n<thead><tr>";
+  for (const char* name : {"working set", "one rank", "all ranks together", "best seen"}) {
+    text += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (const Machine::Level& level : machine.levels) {
+    text += fmt::format(
+        "<tr><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
+        "<td class=\"number\">{}</td></tr>\n",
+        size_text(level.bytes), safe(bandwidth_text(level.alone)), safe(bandwidth_text(level.together)),
+        safe(bandwidth_text(level.best)));
+  }
+  return text + "</tbody>\n</table></div>\n";
+}
+
+std::string fits_table(const Machine& machine) {
+  if (machine.fits.empty()) return {};
+  std::string text =
+      "<div class=\"wide\"><table>\n<caption>The cost model's parameters, fitted to messages of the backend and to the "
+      "reduction kernel.</caption>\n<thead><tr><th scope=\"col\">backend</th>";
+  for (const char* name : {"α, per message", "1/β, GB/s", "1/γ, GB/s", "1/copy, GB/s"}) {
+    text += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  const auto rate = [](double seconds_per_byte) {
+    return seconds_per_byte > 0 ? safe(bandwidth_text(1 / seconds_per_byte)) : std::string("-");
+  };
+  for (const Machine::Fit& fit : machine.fits) {
+    text += fmt::format(
+        "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
+        "<td class=\"number\">{}</td></tr>\n",
+        safe(fit.backend), time_text(fit.alpha), rate(fit.beta), rate(fit.gamma), rate(fit.copy));
+  }
+  return text + "</tbody>\n</table></div>\n";
+}
+
+std::string machine_section(const Machine& machine) {
+  std::string times;
+  const std::pair<std::string_view, double> list[] = {
+      {"Hand-over between ranks, through a cache line", machine.hand_over_seconds},
+      {"Wake-up of a sleeping rank", machine.wake_up_seconds},
+      {"Switch between ranks on one core", machine.switch_seconds}};
+  for (const auto& [name, seconds] : list) {
+    if (seconds > 0) times += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, time_text(seconds));
+  }
+  if (!times.empty()) times = "<dl class=\"facts\">\n" + times + "</dl>\n";
+  const std::string text = levels_table(machine) + times + fits_table(machine);
+  if (text.empty()) return "<h2>Machine</h2>\n<p class=\"note\">It was not measured.</p>\n";
+  return "<h2>Machine</h2>\n" + text;
+}
+
+std::string warnings_section(const Results& results) {
+  if (results.warnings.empty()) return {};
+  std::string text = "<h2>Warnings</h2>\n<ul>\n";
+  for (const std::string& warning : results.warnings) text += fmt::format("<li>{}</li>\n", safe(warning));
+  return text + "</ul>\n";
+}
+
+// Nothing in it can end the element or begin another.
+std::string data_section(const Results& results) {
+  std::string text = "<script type=\"application/json\" id=\"colbench-results\">\n";
+  for (const char letter : json_results(results)) {
+    if (letter == '<' || letter == '>' || letter == '&') {
+      text += fmt::format("\\u{:04x}", static_cast<int>(letter));
+    } else {
+      text += letter;
+    }
+  }
+  return text + "</script>\n";
+}
+
+std::string repeat_section(const RunFacts& run) {
+  return fmt::format(
+      "<h2>Repeat it</h2>\n<pre><code>{}</code></pre>\n<p class=\"note\">All samples are in this page, as "
+      "<code>--json</code> writes them, in the element <code>colbench-results</code>.</p>\n",
+      tools::markup(command_of(run)));
+}
+
+}  // namespace
+
+std::string html_report(const Results& results) {
+  const Findings findings = findings_of(results);
+  std::string text = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+      "<title>colbench: {0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{3}</h1>\n"
+      "<p class=\"note\">{4}</p>\n<p class=\"verdict {2}\">{0}</p>\n",
+      safe(findings.headline), kPageStyle, findings.tone, safe(findings.subject), safe(run_text(results)));
+  text += findings_section(findings) + warnings_section(results) + curves_section(results) + table_section(results) +
+          machine_section(results.machine) + "<h2>Run</h2>\n" + facts_section(results) + repeat_section(results.run) +
+          data_section(results);
+  return text + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,53 @@
+// The line that tells, while colbench measures, how far it has come.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "colbench/cell.hpp"
+#include "common/status_line.hpp"
+
+namespace col::colbench {
+
+struct Advance {
+  std::size_t done = 0, total = 0;  // cells of this launch
+  int launch = 0, launches = 1;     // from 0
+  std::string activity = {};        // activity_of() the cell that is measured, or words: "measuring the machine"
+  std::chrono::seconds elapsed{0};
+};
+
+// "allreduce 32M ring".
+std::string activity_of(const CellSpec& spec);
+
+// "colbench: 12/160 cells, launch 2/3, allreduce 32M ring …  41 s" in at most `width` columns: the activity is
+// shortened first. Pure.
+std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
+
+// Draws the line, and draws it anew in place, at most ten times a second. Not thread safe. Never blocks: when the
+// terminal takes nothing, or has gone, the line is not drawn.
+class Progress {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kInterval{100};
+
+  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
+  Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
+      : line_(fd, width), utf8_(utf8), now_(now), started_(now()) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `advance.elapsed` is filled in here. May be called at any rate.
+  void show(Advance advance);
+  // Leaves the cursor at the start of an empty line, so that something else can be printed. The line comes again.
+  void clear() { line_.clear(); }
+
+ private:
+  tools::StatusLine line_;
+  bool utf8_;
+  Clock::time_point (*now_)();
+  Clock::time_point started_;
+  Clock::time_point drawn_ = {};
+};
+
+}  // namespace col::colbench

@@ -1,0 +1,121 @@
+#include "colbench/report/table.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "colbench/report/columns.hpp"
+#include "colbench/report/grid.hpp"
+#include "colbench/report/head.hpp"
+#include "colbench/report/summary.hpp"
+#include "common/text.hpp"
+
+namespace col::colbench {
+namespace {
+
+using tools::Style;
+using tools::Tone;
+
+std::string note_line(std::string_view text, Tone tone, Style style) {
+  return tools::toned("# " + tools::one_line(text, !style.utf8), tone, style) + "\n";
+}
+
+// "✘ [1]" beside every row that has the first reason.
+std::vector<std::string> marks_of(const Results& results, const std::vector<Reason>& reasons, Style style) {
+  std::vector<std::string> marks(results.cells.size());
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    for (const std::size_t cell : reasons[i].cells) {
+      marks[cell] = fmt::format("{} [{}]", reasons[i].measured ? style.fail() : style.not_run(), i + 1);
+    }
+  }
+  return marks;
+}
+
+std::string head_lines(const Results& results, Style style) {
+  constexpr std::size_t kMark = 2;  // "# "
+  std::string text = note_line(run_text(results), Tone::plain, style);
+  for (const std::string& line : {machine_text(results.machine, kTableColumns - kMark), shared_text(results)}) {
+    if (!line.empty()) text += note_line(line, Tone::faint, style);
+  }
+  return text;
+}
+
+std::string table_lines(const Results& results, const Grid& grid, const std::vector<std::string>& marks, Style style) {
+  std::string text = grid.head() + "\n";
+  for (std::size_t i = 0; i < grid.width(); ++i) text += style.rule();
+  text += '\n';
+  for (std::size_t row = 0; row < results.cells.size(); ++row) {
+    std::string line = grid.line(row);
+    if (!marks[row].empty()) {
+      const Tone tone = results.cells[row].invalid.empty() ? Tone::faint : Tone::bad;
+      line += std::string(grid.gap(), ' ') + tools::toned(marks[row], tone, style);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string reason_lines(const std::vector<Reason>& reasons, Style style) {
+  std::string text;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const Reason& reason = reasons[i];
+    text += note_line(fmt::format("[{}] {} {}: {}", i + 1, tools::counted(reason.cells.size(), "row"),
+                                  reason.measured ? "invalid" : "not measured", reason.text),
+                      reason.measured ? Tone::bad : Tone::plain, style);
+  }
+  return text;
+}
+
+std::string legend_lines(const std::vector<Column>& columns, Style style) {
+  std::size_t width = 0;
+  for (const Column& column : columns) width = std::max(width, tools::columns_of(column.name));
+  std::string text;
+  for (const Column& column : columns) {
+    const std::string space(width > tools::columns_of(column.name) ? width - tools::columns_of(column.name) : 0, ' ');
+    text += tools::toned(fmt::format("# {}{}  {}", column.name, space, column.meaning), Tone::faint, style) + "\n";
+  }
+  return text;
+}
+
+std::string last_line(const Results& results, Style style) {
+  const Summary summary = summary_of(results);
+  std::string text = fmt::format("{}; {}", tools::in_words(results.run.seconds), verification_text(summary));
+  const std::string stop = stop_text(summary);
+  if (!stop.empty()) text += "; " + stop;
+  if (summary.invalid > 0) text += fmt::format("; {} invalid", tools::counted(summary.invalid, "row"));
+  const bool good = summary.measured == summary.rows && summary.invalid == 0 && summary.verified == summary.to_verify &&
+                    results.ended_early.empty();
+  return note_line(text, good ? Tone::good : Tone::attention, style);
+}
+
+}  // namespace
+
+std::string table_report(const Results& results, Style style, bool legend) {
+  std::vector<Row> rows;
+  for (const Cell& cell : results.cells) rows.push_back({cell, statistics_of(cell)});
+  const std::vector<Reason> reasons = reasons_of(results);
+  const std::vector<std::string> marks = marks_of(results, reasons, style);
+  std::vector<Column> columns = identity_columns(results);
+  for (Column& column : value_columns(style)) columns.push_back(std::move(column));
+  Grid grid(columns, rows, marks, !style.utf8);
+  const std::vector<std::string> gone = grid.fit(kTableColumns);
+
+  std::string text = head_lines(results, style);
+  if (!rows.empty()) text += table_lines(results, grid, marks, style);
+  if (legend) text += legend_lines(grid.columns(), style);
+  if (!gone.empty()) {
+    text += note_line(fmt::format("no room here for {}: --json, --csv and --html have them", fmt::join(gone, ", ")),
+                      Tone::faint, style);
+  }
+  text += reason_lines(reasons, style);
+  for (const std::string& warning : results.warnings) text += note_line(warning, Tone::attention, style);
+  if (!results.ended_early.empty()) text += note_line("ended early: " + results.ended_early, Tone::bad, style);
+  return text + last_line(results, style);
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,12 @@
+// Where a quantity lies.
+#pragma once
+
+namespace col::colbench {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+}  // namespace col::colbench

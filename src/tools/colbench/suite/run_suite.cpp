@@ -1,0 +1,121 @@
+// colbench suite: measurements that belong together.
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <col/group.hpp>
+#include <col/select.hpp>
+
+#include "colbench/command.hpp"
+#include "colbench/commands/print.hpp"
+#include "colbench/options.hpp"
+#include "colbench/output.hpp"
+#include "colbench/report/head.hpp"
+#include "colbench/suite/notes.hpp"
+#include "colbench/suite/ps_plan.hpp"
+#include "colbench/suite/ps_report.hpp"
+#include "common/exit_codes.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr const char* kUsage = "Usage: colbench suite ps [-n 1,2,4,8,16] [--sizes 1K:64M:x16] [options]";
+constexpr const char* kFooter =
+    "ps: an allreduce of float32 by an object store and remote calls (emulated), by a central and by a sharded "
+    "parameter\n"
+    "server, and by col's own algorithms, over shared memory and over Gloo, for every number of ranks in -n (here a "
+    "list,\n"
+    "by default 1,2,4,8,16) and every size. A table for each number of ranks: times, how they compare, and how much "
+    "of\n"
+    "each is latency, copies and bytes.\n"
+    "\n"
+    "Examples:\n"
+    "  colbench suite ps\n"
+    "  colbench suite ps -n 8 --sizes 32M --json ps.json";
+
+constexpr std::array<std::string_view, 1> kSuites = {"ps"};
+constexpr const char* kList =
+    "ps  the seeds' comparison: allreduce by an object store (emulated), parameter servers, and collectives\n";
+
+// Memory that can be had now; nothing when the system does not say.
+std::optional<std::size_t> available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (std::size_t kilobytes = 0; file >> name >> kilobytes;) {
+    if (name == "MemAvailable:") return kilobytes * 1024;
+    std::getline(file, unit);
+  }
+  return std::nullopt;
+}
+
+// Takes the cells that would not fit into the memory out of `cells`; they become rows that were not measured.
+std::vector<Cell> take_too_large(std::vector<CellSpec>& cells) {
+  std::vector<Cell> left_out;
+  const std::optional<std::size_t> available = available_memory();
+  if (!available) return left_out;
+  std::erase_if(cells, [&](const CellSpec& spec) {
+    const std::size_t needed = memory_of(spec);
+    if (needed <= *available / 10 * 8) return false;
+    left_out.push_back({.spec = spec,
+                        .note = fmt::format("needs {} bytes of memory, {} are free", size_text(needed),
+                                            size_text(*available >> 20 << 20))});
+    return true;
+  });
+  return left_out;
+}
+
+int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
+  const std::vector<int> rank_list = take_rank_list(arguments, {1, 2, 4, 8, 16});
+  CommandLine line("colbench suite ps", kUsage, kFooter);
+  std::string sizes_text = "1K:64M:x16";
+  line.add_option("What", "--sizes,--size", sizes_text, "LIST", "bytes of the tensor; default: 1K:64M:x16");
+  line.add_method();
+  line.add_outputs();
+  if (!line.parse(arguments, 0)) return tools::exit_code::kSuccess;
+  Request& request = line.request();
+  const std::vector<std::size_t> sizes = parse_sizes(sizes_text);
+  check_outputs(request.output);
+
+  const bool gloo = gloo_available();
+  const tools::Style style = style_of(invocation.screen);
+  Results all;
+  for (const int ranks : rank_list) {
+    std::vector<CellSpec> cells = ps_cells(ranks, sizes, gloo);
+    const std::vector<Cell> left_out = take_too_large(cells);
+    request.method.ranks = ranks;
+    Results one = invocation.measure(request.method, cells);
+    one.cells.insert(one.cells.end(), left_out.begin(), left_out.end());
+    if (all.cells.empty()) print("# " + run_text(one) + "\n" + ps_legend());
+    print("\n" + ps_table(one, ranks, one.machine, style));
+    add_results(all, one);
+    if (!all.ended_early.empty()) break;
+  }
+  if (!gloo) all.warnings.push_back("without the rows over Gloo: " + gloo_unavailable_reason());
+  print("\n" + notes_text(all, style));
+  return write_outputs(all, request.output);
+}
+
+}  // namespace
+
+int run_suite(const Invocation& invocation) {
+  std::vector<std::string> arguments = invocation.arguments;
+  if (arguments.empty()) {
+    print(kList);
+    return tools::exit_code::kSuccess;
+  }
+  const std::string name = arguments.front();
+  if (name == "-h" || name == "--help") return run_ps(invocation, {name});
+  if (std::find(kSuites.begin(), kSuites.end(), name) == kSuites.end()) {
+    const std::string_view nearest = nearest_name(name, kSuites);
+    throw UsageError(fmt::format(
+        "there is no suite '{}'; {}", name,
+        nearest.empty() ? "colbench suite lists what there is" : fmt::format("did you mean '{}'?", nearest)));
+  }
+  arguments.erase(arguments.begin());
+  return run_ps(invocation, std::move(arguments));
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,54 @@
+// The node's object store, emulated: a thread that keeps the bytes that clients put and gives them to those that get
+// them.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <col/types.hpp>
+
+#include "common/unique_fd.hpp"
+
+namespace col::colbench {
+
+struct StoreLimits {
+  std::size_t object_bytes = 0;  // the largest object
+  int clients = 1;               // at the same time; more are turned away
+  Duration timeout = {};         // a client that does not go on with what it began for so long is dropped
+};
+
+// Serves Unix stream sockets, any number of clients at a time, one request of each at a time; the bytes are copied from
+// socket to memory and back, as between processes. Whatever a client does harms no other one: one that sends what is no
+// frame, or puts an object that exists, is told why and dropped; one that goes away is forgotten.
+class StoreServer {
+ public:
+  // `listener` does not block. Throws std::system_error when the thread cannot be started.
+  StoreServer(tools::UniqueFd listener, const StoreLimits& limits);
+  // Drops all clients. Waits for the thread only, which never waits for a client.
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  // Until all clients have gone; false when some have not after `limit`.
+  bool wait_until_left(Duration limit);
+  // Why it serves no longer; empty as long as it does.
+  std::string failure() const;
+
+ private:
+  class Loop;
+  void serve(Loop& loop) noexcept;
+
+  tools::UniqueFd stop_;  // an eventfd
+  mutable std::mutex mutex_;
+  std::condition_variable left_;  // notified when clients_ has become 0
+  int clients_ = 0;
+  std::string failure_;
+  std::unique_ptr<Loop> loop_;  // the thread's own
+  std::jthread thread_;
+};
+
+}  // namespace col::colbench

@@ -1,0 +1,101 @@
+// What goes over the sockets of the object-store emulation: frames, and an end that sends and receives them.
+//
+// A frame is a header of kFrameBytes, with the length of what follows in it, then that many bytes. Both ends are on one
+// host, so numbers are as the host has them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <col/error.hpp>
+#include <col/job.hpp>
+
+#include "common/unique_fd.hpp"
+
+namespace col::colbench {
+
+struct Frame {
+  enum class Kind : std::uint32_t {
+    hello,   // a worker to worker 0: `argument` is its rank
+    put,     // a client to the store: keep these bytes as `object`; `argument` clients will get it, then it goes
+    get,     // a client to the store: the bytes of `object`, please
+    call,    // a worker to worker 0: my tensor is `object`
+    done,    // the store: it is kept
+    data,    // the store: the bytes of `object`
+    answer,  // worker 0: the sum is `object`
+    failed,  // either: why not, in words; `argument` is an ErrorCode, `object` the rank it is about
+  };
+  Kind kind = Kind::failed;
+  std::uint32_t argument = 0;
+  std::uint64_t object = 0;
+  std::uint64_t length = 0;  // bytes that follow
+};
+inline constexpr std::size_t kFrameBytes = 32;
+using FrameBytes = std::array<std::byte, kFrameBytes>;
+
+FrameBytes encode(const Frame& frame);
+// Nothing when these bytes are no header: another magic number, an unknown kind.
+std::optional<Frame> decode(std::span<const std::byte, kFrameBytes> bytes);
+// A frame that says `text`, and the error that it stands for at the other end.
+Frame failed_frame(ErrorCode code, int rank, std::string_view text);
+Error error_of(const Frame& failed, std::string text);
+
+// One end of a connection, with waits that have a deadline. Not thread safe.
+//
+// Errors of all that waits: timeout, peer_lost (the other end is gone), io; and of what receives: internal (no frame).
+class Wire {
+ public:
+  Wire() = default;
+  // Takes a connected socket. `who` is at the other end ("rank 3"), `rank` the rank that an error is about.
+  Wire(tools::UniqueFd fd, std::string who, int rank);
+  // Connects to the socket at `path`. Does not wait: its queue must have room.
+  static Wire connect(const std::string& path, std::string who, int rank);
+
+  // This end, when it is known who is at the other one.
+  Wire renamed(std::string who, int rank) && { return {std::move(fd_), std::move(who), rank}; }
+
+  int fd() const noexcept { return fd_.get(); }
+  void close() noexcept { fd_.reset(); }
+
+  void send(const Frame& frame, std::span<const std::byte> payload, const Deadline& deadline);
+  Frame receive(const Deadline& deadline);
+  // What follows the header. Requires: as many bytes as it said.
+  void receive(std::span<std::byte> payload, const Deadline& deadline);
+  // A frame of this kind: of another one internal, and of a failed one what it says.
+  Frame expect(Frame::Kind kind, const Deadline& deadline);
+
+ private:
+  void wait(short events, const Deadline& deadline) const;
+  [[noreturn]] void throw_reason(const Frame& failed, const Deadline& deadline);
+  [[noreturn]] void refused_or_lost();
+  [[noreturn]] void lost() const;
+
+  tools::UniqueFd fd_;
+  std::string who_;
+  int rank_ = -1;
+};
+
+// Listening sockets in a directory of mode 0700 that is removed with it.
+class SocketDirectory {
+ public:
+  // Throws col::Error io.
+  SocketDirectory();
+  ~SocketDirectory();
+  SocketDirectory(const SocketDirectory&) = delete;
+  SocketDirectory& operator=(const SocketDirectory&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  // A non-blocking listening socket called `name` in it. Throws col::Error io.
+  tools::UniqueFd listen(const std::string& name, int backlog) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace col::colbench

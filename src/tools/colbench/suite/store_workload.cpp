@@ -1,0 +1,360 @@
+#include "colbench/suite/store_workload.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace col::colbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kSampled = 16;
+constexpr std::size_t kSampledWhole = 65'536;
+
+// Before the elements of a tensor that was serialised; a cache line, so that they are aligned.
+struct alignas(64) TensorHeader {
+  std::uint64_t magic = 0x726f736e6574;
+  std::uint64_t dtype = static_cast<std::uint64_t>(DType::float32);
+  std::uint64_t count = 0;
+};
+
+// Adds the time of its life to `sum`.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), start_(Clock::now()) {}
+  ~Stopwatch() { sum_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_;
+  Clock::time_point start_;
+};
+
+void add(float* __restrict sum, const float* __restrict other, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] += other[i];
+}
+
+void wait_readable(std::span<pollfd> entries, const Deadline& deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining());
+  ::poll(entries.data(), entries.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
+}
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{:.1f} s", std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace
+
+StoreWorkload::StoreWorkload(const StoreSetup& setup)
+    : group_(setup.group),
+      rank_(group_.rank()),
+      size_(group_.size()),
+      count_(setup.count),
+      check_mode_(setup.check_mode),
+      timeout_(setup.timeout),
+      rpc_latency_(setup.rpc_latency),
+      values_{.seed = setup.seed, .dtype = DType::float32, .op = ReduceOp::sum},
+      input_(count_ * sizeof(float)),
+      output_(count_ * sizeof(float)),
+      message_(sizeof(TensorHeader) + count_ * sizeof(float)) {
+  for (std::size_t i = 0; i < count_; ++i) input()[i] = static_cast<float>(values_.at(rank_, 0, i, 0));
+  set_up(setup);
+}
+
+StoreWorkload::~StoreWorkload() {
+  store_.close();
+  worker0_.close();
+  workers_.clear();
+  // A worker may still be getting the sum.
+  if (server_ && !broken_) server_->wait_until_left(timeout_);
+}
+
+// ---- Setting up -----------------------------------------------------------------------------------------------------
+
+void StoreWorkload::set_up(const StoreSetup& setup) {
+  const Options options{.timeout = setup.timeout};
+  const Deadline deadline = Deadline::after(timeout_);
+  std::unique_ptr<SocketDirectory> directory;
+  tools::UniqueFd calls;
+  std::string path, why;
+  if (rank_ == 0) {
+    try {
+      directory = std::make_unique<SocketDirectory>();
+      calls = directory->listen("calls", size_);
+      server_ = std::make_unique<StoreServer>(
+          directory->listen("store", size_),
+          StoreLimits{.object_bytes = message_.size(), .clients = size_, .timeout = timeout_});
+      path = directory->path();
+    } catch (const std::exception& error) {
+      why = error.what();  // the others wait for a path: they are told instead of left
+    }
+  }
+  group_.broadcast_object(path, options);
+  if (path.empty()) {
+    throw Error(ErrorCode::io, fmt::format("rank 0 could not start the object store{}{}", why.empty() ? "" : ": ", why),
+                {}, 0);
+  }
+  store_ = Wire::connect(path + "/store", "the object store of rank 0", 0);
+  if (rank_ == 0) {
+    accept_workers(calls, deadline);
+  } else {
+    worker0_ = Wire::connect(path + "/calls", "rank 0", 0);
+    worker0_.send({.kind = Frame::Kind::hello, .argument = static_cast<std::uint32_t>(rank_)}, {}, deadline);
+  }
+  // When all are connected the sockets need no names: nothing is left behind, however a rank ends.
+  group_.barrier(options);
+}
+
+void StoreWorkload::accept_workers(const tools::UniqueFd& listener, const Deadline& deadline) {
+  workers_.resize(static_cast<std::size_t>(size_));
+  for (int missing = size_ - 1; missing > 0;) {
+    pollfd entry{.fd = listener.get(), .events = POLLIN, .revents = 0};
+    wait_readable({&entry, 1}, deadline);
+    tools::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno != EAGAIN && errno != EINTR)
+        throw Error(ErrorCode::io, fmt::format("cannot accept a worker: {}", std::strerror(errno)));
+      if (deadline.expired())
+        throw Error(ErrorCode::timeout, fmt::format("{} of {} workers did not connect within {}", missing, size_ - 1,
+                                                    seconds_text(deadline.budget())));
+      continue;
+    }
+    Wire wire(std::move(fd), "a worker", -1);
+    const Frame hello = wire.expect(Frame::Kind::hello, deadline);
+    const auto rank = static_cast<std::size_t>(hello.argument);
+    if (rank == 0 || rank >= workers_.size() || workers_[rank].fd() >= 0)
+      throw Error(ErrorCode::internal, fmt::format("a worker says that it is rank {}", rank));
+    workers_[rank] = std::move(wire).renamed(fmt::format("rank {}", rank), static_cast<int>(rank));
+    --missing;
+  }
+}
+
+// ---- The operation --------------------------------------------------------------------------------------------------
+
+void StoreWorkload::run() {
+  try {
+    run_rank(Deadline::after(timeout_));
+    ++shares_.operations;
+  } catch (const Error& error) {
+    broken_ = true;
+    tell_why(error);
+    const Error cause = rank_ == 0 ? error : first_cause(error);
+    // Whoever waits for this rank shall not have to wait for its deadline.
+    store_.close();
+    worker0_.close();
+    workers_.clear();
+    throw cause;
+  }
+}
+
+void StoreWorkload::run_rank(const Deadline& deadline) {
+  const std::uint64_t own = new_object();
+  serialise(input());
+  put(own, 1, deadline);
+  std::uint64_t sum = 0;
+  if (rank_ == 0) {
+    sum = sum_up(own, deadline);
+  } else {
+    const Stopwatch watch(shares_.call_seconds);
+    if (rpc_latency_ > Duration::zero()) std::this_thread::sleep_for(std::min(rpc_latency_, deadline.remaining()));
+    worker0_.send({.kind = Frame::Kind::call, .object = own}, {}, deadline);
+    sum = worker0_.expect(Frame::Kind::answer, deadline).object;
+  }
+  get(sum, deadline);
+  const Stopwatch watch(shares_.copy_seconds);
+  std::memcpy(output(), deserialised(), tensor_bytes());
+  shares_.copied_bytes += tensor_bytes();
+}
+
+// Worker 0's part between its own put and its own get. Returns the sum's id.
+std::uint64_t StoreWorkload::sum_up(std::uint64_t own, const Deadline& deadline) {
+  const std::vector<std::uint64_t> objects = take_calls(own, deadline);
+  for (std::size_t rank = 0; rank < objects.size(); ++rank) {
+    get(objects[rank], deadline);
+    const float* tensor = deserialised();
+    const Stopwatch watch(shares_.reduce_seconds);
+    if (rank == 0) {
+      std::memcpy(output(), tensor, tensor_bytes());
+    } else {
+      add(output(), tensor, count_);
+    }
+  }
+  const std::uint64_t sum = new_object();
+  serialise(output());
+  put(sum, static_cast<std::uint32_t>(size_), deadline);
+  const Stopwatch watch(shares_.call_seconds);
+  for (int rank = 1; rank < size_; ++rank)
+    workers_[static_cast<std::size_t>(rank)].send({.kind = Frame::Kind::answer, .object = sum}, {}, deadline);
+  return sum;
+}
+
+std::vector<std::uint64_t> StoreWorkload::take_calls(std::uint64_t own, const Deadline& deadline) {
+  const Stopwatch watch(shares_.call_seconds);
+  std::vector<std::uint64_t> objects(static_cast<std::size_t>(size_), own);
+  std::vector<int> waited_for;
+  for (int rank = 1; rank < size_; ++rank) waited_for.push_back(rank);
+  while (!waited_for.empty()) {
+    std::vector<pollfd> entries;
+    for (const int rank : waited_for)
+      entries.push_back({.fd = workers_[static_cast<std::size_t>(rank)].fd(), .events = POLLIN, .revents = 0});
+    wait_readable(entries, deadline);
+    std::size_t entry = 0;
+    std::erase_if(waited_for, [&](int rank) {
+      if (entries[entry++].revents == 0) return false;
+      objects[static_cast<std::size_t>(rank)] =
+          workers_[static_cast<std::size_t>(rank)].expect(Frame::Kind::call, deadline).object;
+      return true;
+    });
+    if (!waited_for.empty() && deadline.expired())
+      throw Error(
+          ErrorCode::timeout,
+          fmt::format("rank {} has not called within {}; is it stopped?", waited_for.front(), seconds_text(timeout_)),
+          {}, waited_for.front());
+  }
+  return objects;
+}
+
+// The workers that wait for an answer would only see that rank 0 is gone.
+void StoreWorkload::tell_why(const Error& error) noexcept {
+  for (std::size_t rank = 1; rank < workers_.size(); ++rank) {
+    try {
+      const std::string& text = error.message();
+      workers_[rank].send(failed_frame(error.code(), error.rank(), text), std::as_bytes(std::span(text)),
+                          Deadline::after(std::chrono::milliseconds(10)));
+    } catch (const Error&) {
+      // It is the one that has gone.
+    }
+  }
+}
+
+// Rank 0 says why it goes before it takes the store with it.
+Error StoreWorkload::first_cause(const Error& error) noexcept {
+  try {
+    if (error.code() == ErrorCode::peer_lost)
+      worker0_.expect(Frame::Kind::answer, Deadline::after(std::chrono::milliseconds(100)));
+  } catch (const Error& other) {
+    if (other.rank() > 0) return other;
+  }
+  return error;
+}
+
+std::uint64_t StoreWorkload::new_object() {
+  return static_cast<std::uint64_t>(rank_) << 48 | ++objects_;
+}
+
+void StoreWorkload::serialise(const float* tensor) {
+  const Stopwatch watch(shares_.copy_seconds);
+  new (message_.data()) TensorHeader{.count = count_};
+  std::memcpy(message_.data() + sizeof(TensorHeader), tensor, tensor_bytes());
+  shares_.copied_bytes += tensor_bytes();
+}
+
+const float* StoreWorkload::deserialised() const {
+  TensorHeader header;
+  std::memcpy(&header, message_.data(), sizeof header);
+  const TensorHeader expected{.count = count_};
+  if (header.magic != expected.magic || header.dtype != expected.dtype || header.count != count_)
+    throw Error(ErrorCode::mismatch, fmt::format("an object of the store is no tensor of {} elements", count_));
+  return reinterpret_cast<const float*>(message_.data() + sizeof(TensorHeader));
+}
+
+void StoreWorkload::put(std::uint64_t object, std::uint32_t readers, const Deadline& deadline) {
+  const Stopwatch watch(shares_.transfer_seconds);
+  const std::span<const std::byte> bytes = message();
+  store_.send({.kind = Frame::Kind::put, .argument = readers, .object = object, .length = bytes.size()}, bytes,
+              deadline);
+  store_.expect(Frame::Kind::done, deadline);
+  shares_.transferred_bytes += bytes.size();
+}
+
+void StoreWorkload::get(std::uint64_t object, const Deadline& deadline) {
+  const Stopwatch watch(shares_.transfer_seconds);
+  store_.send({.kind = Frame::Kind::get, .object = object}, {}, deadline);
+  const Frame data = store_.expect(Frame::Kind::data, deadline);
+  if (data.length != message_.size())
+    throw Error(ErrorCode::mismatch,
+                fmt::format("object {:#x} has {} bytes, not {}", object, data.length, message_.size()));
+  store_.receive(message(), deadline);
+  shares_.transferred_bytes += data.length;
+}
+
+// ---- Values and checks ----------------------------------------------------------------------------------------------
+
+// Elements that are not sampled keep the values of epoch 0, so that preparing costs little.
+std::uint64_t StoreWorkload::epoch_of(std::size_t index) const {
+  if (check_mode_ == "all") return epoch_;
+  return std::binary_search(sampled_.begin(), sampled_.end(), index) ? epoch_ : 0;
+}
+
+void StoreWorkload::prepare(std::uint64_t iteration) {
+  if (check_mode_ == "off") return;
+  // Back to what they were.
+  for (const std::size_t index : std::exchange(sampled_, {}))
+    input()[index] = static_cast<float>(values_.at(rank_, 0, index, 0));
+  epoch_ = iteration + 1;  // epoch 0 is that of the rest
+  constexpr float kNoSum = -1;
+  if (check_mode_ == "all") {
+    for (std::size_t i = 0; i < count_; ++i) input()[i] = static_cast<float>(values_.at(rank_, 0, i, epoch_));
+    std::fill_n(output(), count_, kNoSum);
+    return;
+  }
+  choose_sample(iteration);
+  for (const std::size_t index : sampled_) {
+    input()[index] = static_cast<float>(values_.at(rank_, 0, index, epoch_));
+    output()[index] = kNoSum;
+  }
+}
+
+// The same on all ranks.
+void StoreWorkload::choose_sample(std::uint64_t iteration) {
+  sampled_ = {0, count_ - 1};
+  std::uint64_t state = values_.seed ^ (iteration * 0x9e3779b97f4a7c15U);
+  for (std::size_t i = 2; i < std::min(kSampled, count_); ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    sampled_.push_back((state >> 33) % count_);
+  }
+  std::sort(sampled_.begin(), sampled_.end());
+  sampled_.erase(std::unique(sampled_.begin(), sampled_.end()), sampled_.end());
+}
+
+Check StoreWorkload::check(std::uint64_t iteration, bool whole) {
+  Check check{.mode = check_mode_};
+  if (check_mode_ == "off") return check;
+  const bool all = check_mode_ == "all";
+  if (all || whole) {
+    const std::size_t step = all ? 1 : std::max<std::size_t>(1, count_ / kSampledWhole);
+    for (std::size_t index = 0; index < count_; index += step) look_at(index, iteration, check);
+  }
+  if (!all) {
+    for (const std::size_t index : sampled_) look_at(index, iteration, check);
+  }
+  return check;
+}
+
+void StoreWorkload::look_at(std::size_t index, std::uint64_t iteration, Check& check) const {
+  std::int64_t sum = 0;
+  for (int rank = 0; rank < size_; ++rank) sum += values_.at(rank, 0, index, epoch_of(index));
+  ++check.elements;
+  const float found = output()[index];
+  if (found == static_cast<float>(sum)) return;
+  if (check.wrong++ == 0)
+    check.first = fmt::format("rank {}, element {} of operation {}: {}, not {}", rank_, index, iteration, found, sum);
+}
+
+std::unique_ptr<Workload> make_store_workload(const StoreSetup& setup) {
+  return std::make_unique<StoreWorkload>(setup);
+}
+
+}  // namespace col::colbench
