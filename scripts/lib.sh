@@ -6,8 +6,8 @@ cd "$root"
 # Build tools, then libraries (Gloo moves the data; the others are for text, options, JSON and tests).
 packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev catch2)
-# Other launchers, whose worlds the tests join.
-launchers=(openmpi-bin mpich slurm-wlm munge)
+# For the tests: other launchers, whose worlds they join, and what colbench draws with.
+test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

@@ -229,10 +229,10 @@ void read_nccl_tests(Texts& texts, Request& request) {
 }  // namespace
 
 struct CommandLine::Impl {
-  Impl(const std::string& command, const std::string& usage, const std::string& footer) : app("", command) {
-    tools::add_help(app, kOther, usage, footer);
-  }
+  Impl(const std::string& command, std::string usage_, std::string footer_)
+      : app("", command), usage(std::move(usage_)), footer(std::move(footer_)) {}
   CLI::App app;
+  std::string usage, footer;
   Texts texts;
   Request request;
   std::vector<std::string> words;
@@ -316,6 +316,7 @@ void CommandLine::add_flag(const char* group, const std::string& name, const std
 
 bool CommandLine::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
   CLI::App& app = impl_->app;
+  tools::add_help(app, kOther, impl_->usage, impl_->footer);  // at the end of --help
   std::vector<std::string> options;
   for (std::string& argument : tools::join_values(app, arguments, most_words)) {
     (argument.starts_with('-') ? options : impl_->words).push_back(std::move(argument));

@@ -33,6 +33,7 @@ constexpr const char* kDefaultSizes = "64:16M:x8";
 constexpr Duration kDefaultMaxTime = std::chrono::milliseconds(300);
 constexpr double kPrecision = 1.25;
 constexpr int kRefinements = 4;
+constexpr std::size_t kMostLeftOut = 10;  // that are named
 
 // "-n 2,4" is one number of ranks for each run; the rest of the command line is for all of them.
 struct Arguments {
@@ -103,7 +104,7 @@ std::optional<Job> job_of(const std::vector<std::string>& arguments, std::string
 struct Found {
   std::vector<TunedSeries> series = {};
   RunFacts run = {};
-  std::vector<std::string> warnings = {};
+  std::vector<std::string> warnings = {}, left_out = {};
 };
 
 std::vector<TunedRule> all_rules(std::vector<TunedSeries>& series) {
@@ -137,6 +138,10 @@ TableEvidence evidence_of(const Found& found, const std::vector<std::string>& ar
 std::string summary(const Found& found) {
   std::string text;
   for (const std::string& warning : found.warnings) text += fmt::format("# {}\n", tools::one_line(warning));
+  const std::size_t shown = std::min(found.left_out.size(), kMostLeftOut);
+  for (std::size_t i = 0; i < shown; ++i) text += fmt::format("# left out: {}\n", tools::one_line(found.left_out[i]));
+  if (shown < found.left_out.size())
+    text += fmt::format("# left out: {} more\n", tools::counted(found.left_out.size() - shown, "row"));
   for (const TunedSeries& series : found.series) text += series_text(series);
   std::map<std::string, Chooser> choosers;
   std::vector<std::string> changes;
@@ -183,6 +188,7 @@ int run_tune(const Invocation& invocation) {
     if (exit_code == tools::exit_code::kSuccess) exit_code = tuned.exit_code;
     if (found.run.host.empty()) found.run = tuned.run;
     found.warnings.insert(found.warnings.end(), tuned.warnings.begin(), tuned.warnings.end());
+    found.left_out.insert(found.left_out.end(), tuned.left_out.begin(), tuned.left_out.end());
     found.series.insert(found.series.end(), tuned.series.begin(), tuned.series.end());
   }
   const std::vector<TunedRule> rules = all_rules(found.series);

@@ -10,9 +10,13 @@
 namespace col::colbench {
 namespace {
 
+constexpr double kFaster = 1.005;
+
 std::string advantage_text(const Advantage& advantage) {
   if (advantage.next.empty()) return "no other was measured";
   if (!advantage.told_apart) return fmt::format("not told apart from {}", advantage.next);
+  if (advantage.factor < kFaster)
+    return fmt::format("on the whole no faster than {}, which is slower at some size", advantage.next);
   return fmt::format("{:.2f} times as fast as {}, the next", advantage.factor, advantage.next);
 }
 

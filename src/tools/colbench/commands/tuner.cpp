@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "colbench/commands/ranking.hpp"
 
 namespace col::colbench {
@@ -59,11 +61,21 @@ void learn(std::vector<TunedSeries>& all, const Results& results) {
   }
 }
 
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 void keep_facts(TuneResult& tuned, const Results& results) {
   if (tuned.run.host.empty()) tuned.run = results.run;
   for (const std::string& warning : results.warnings) {
-    if (std::find(tuned.warnings.begin(), tuned.warnings.end(), warning) == tuned.warnings.end())
-      tuned.warnings.push_back(warning);
+    const bool is_new = std::none_of(tuned.warnings.begin(), tuned.warnings.end(), [&](const std::string& other) {
+      return without_digits(other) == without_digits(warning);
+    });
+    if (is_new) tuned.warnings.push_back(warning);
+  }
+  for (const Cell& cell : results.cells) {
+    if (!cell.invalid.empty()) tuned.left_out.push_back(fmt::format("{}: {}", text_of(cell.spec), cell.invalid));
   }
   tuned.ended_early = results.ended_early;
   if (tuned.exit_code == 0) tuned.exit_code = results.exit_code;

@@ -22,8 +22,9 @@ struct TunedSeries {
 
 struct TuneResult {
   std::vector<TunedSeries> series = {};
-  RunFacts run = {};  // of the first measurement
-  std::vector<std::string> warnings = {};
+  RunFacts run = {};                       // of the first measurement
+  std::vector<std::string> warnings = {};  // those that differ in numbers only, once
+  std::vector<std::string> left_out = {};  // cells that count for nothing, and why
   std::string ended_early = {};
   int exit_code = 0;
 };

@@ -53,7 +53,8 @@ Noise noise_of(const Results& results, double min_effect) {
     const double middle = quantile(all, 0.5);
     if (middle > 0) {
       floor.scatter = (quantile(all, 0.75) - quantile(all, 0.25)) / middle;
-      floor.worst = all.back() / middle - 1;
+      floor.lowest = all.front() / middle - 1;
+      floor.highest = all.back() / middle - 1;
     }
     Rule rule = noise.comparison.rule;
     floor.interleaved = smallest_detectable(of_a, of_b, of_a.size(), rule);
@@ -69,7 +70,7 @@ std::string noise_table(const Noise& noise, tools::Style style) {
   for (const Floor& floor : noise.floors) specs.push_back(floor.cell.spec);
   const std::vector<std::string> names = row_names(specs);
   std::vector<std::vector<tools::TextCell>> rows = {
-      {{"row"}, {"median"}, {"scatter"}, {"worst"}, {"B/A"}, {"95%"}, {"in turn"}, {"apart"}, {"A against A"}}};
+      {{"row"}, {"median"}, {"scatter"}, {"range"}, {"B/A"}, {"95%"}, {"in turn"}, {"apart"}, {"A against A"}}};
   std::size_t alarms = 0;
   std::vector<std::string> reasons;
   for (std::size_t i = 0; i < noise.floors.size(); ++i) {
@@ -80,7 +81,7 @@ std::string noise_table(const Noise& noise, tools::Style style) {
     rows.push_back({{names[i]},
                     {time_text(effect.median_a)},
                     {fmt::format("{:.1f}%", 100 * floor.scatter)},
-                    {fmt::format("+{:.0f}%", 100 * floor.worst)},
+                    {fmt::format("{:+.0f}% {:+.0f}%", 100 * floor.lowest, 100 * floor.highest)},
                     {fmt::format("{:.3f}", effect.ratio)},
                     {fmt::format("{:.3f} to {:.3f}", effect.interval.low, effect.interval.high)},
                     {detectable_text(floor.interleaved)},
@@ -89,7 +90,7 @@ std::string noise_table(const Noise& noise, tools::Style style) {
                                            : tools::TextCell{"undecided", tools::Tone::good}});
   }
   std::string text = noise.floors.empty() ? "" : tools::render_table(rows, style);
-  text += "# scatter, worst: interquartile range, and the largest, of the medians of launches, over their median\n";
+  text += "# scatter, range: the middle half, and all, of the medians of launches, over the median of these\n";
   text += fmt::format(
       "# in turn, apart: the smallest slowdown that is found in 9 of 10 comparisons of {} launches a side, when the\n"
       "# sides are measured in turn, and when they are two runs (with the machine as it was in this one)\n",

@@ -13,7 +13,7 @@ namespace col::colbench {
 struct Floor {
   ComparedCell cell = {};                  // every other launch against the rest
   double scatter = 0;                      // of launch medians: their interquartile range over their median
-  double worst = 0;                        // the largest of them over their median, less 1
+  double lowest = 0, highest = 0;          // of them, over their median, less 1
   std::optional<double> interleaved = {};  // smallest_detectable(), when A and B are measured in turn
   std::optional<double> apart = {};        // when they are two runs
   bool is_false_alarm() const { return cell.verdict != Verdict::undecided; }

@@ -167,9 +167,9 @@ Answer Player::carry_out(const Command& command) {
         break;
     }
   } catch (const Error& error) {
-    answer.trouble = error.what();
     answer.code = error.code();
     answer.harmless = error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable;
+    answer.trouble = answer.harmless ? error.message() : error.what();
   } catch (const std::bad_alloc&) {
     answer.trouble = "there is not enough memory";
     answer.code = ErrorCode::resource;

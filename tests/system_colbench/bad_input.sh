@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Everything that is wrong with a command line is said in one line, before any rank starts.
+. "$(dirname "$0")/lib.sh"
+
+refused() {  # refused TEXT ARGUMENT…
+  local text=$1
+  shift
+  expect 2 "$COLBENCH" "$@"
+  complains "$text"
+  [ "$(wc -l <"$err")" = 1 ] || fail "more than a line for '$*'"
+  [ ! -s "$out" ] || fail "something was printed for '$*'"
+}
+
+refused "what shall be measured"
+refused "did you mean 'allreduce'" allredcue
+refused "at least one element" allreduce --size 0
+refused "32X" allreduce --size 32X
+refused "greatest size" allreduce --size 100000G
+refused "did you mean '--size'" allreduce --sise 8
+refused "--allow-single" allreduce -n 1
+refused "cannot write" allreduce --json /nowhere/results.json
+refused "cannot write" allreduce --csv /
+refused ".svg" allreduce --plot curves.gif
+refused "did you mean 'ring'" allreduce --size 1K --algo rign
+refused "unknown backend" allreduce --backend smh
+refused "cannot read" compare /nowhere/a.json /nowhere/b.json
+refused "compare" compare
+refused "did you mean 'mst'" draw --algorithm mts -n 4
+refused "ranks" simulate allreduce --ranks none
+refused "suite" suite sp
+refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json
+expect 77 "$COLBENCH" allreduce --backend nccl
+complains "skipped"
+expect 77 "$COLBENCH" allreduce --device cuda
+complains "skipped"
+nothing_left

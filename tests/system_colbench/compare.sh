@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Two runs are compared row by row; an operation that takes twice as long is found, and fails where that is asked for.
+. "$(dirname "$0")/lib.sh"
+
+measure() {  # measure FILE OPTION…
+  local file=$1
+  shift
+  expect 0 "$COLBENCH" allreduce --size 64K --max-time 300ms --launches 8 --bound off --json "$file" "$@"
+}
+measure "$work/a.json"
+measure "$work/b.json" --delay 200%
+expect 0 "$COLBENCH" compare "$work/a.json" "$work/b.json"
+says "slower"
+expect 4 "$COLBENCH" compare "$work/a.json" "$work/b.json" --fail-over 5%
+expect 0 "$COLBENCH" compare "$work/b.json" "$work/a.json" --fail-over 5%
+says "faster"
+expect 0 "$COLBENCH" compare "$work/a.json" "$work/a.json" --fail-over 5%
+says "undecided"
+head -c 1000 "$work/a.json" >"$work/cut.json"
+expect 2 "$COLBENCH" compare "$work/a.json" "$work/cut.json"
+[ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+expect 0 "$COLBENCH" noise allreduce --size 1K --launches 6 --max-time 100ms --bound off
+says "launches"
+nothing_left

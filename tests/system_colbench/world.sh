@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Under a launcher colbench works in the ranks that are there.
+. "$(dirname "$0")/lib.sh"
+
+expect 0 "$COLRUN" -n 3 "$COLBENCH" allreduce,barrier --size 1K --max-time 100ms
+says "3 ranks on"
+says "1 launch"
+[ "$(grep -c '^allreduce' "$out")" = 1 ] || fail "not one table"
+expect 0 mpirun.mpich -n 2 "$COLBENCH" broadcast --size 1K --max-time 100ms
+says "2 ranks on"
+expect 2 "$COLRUN" -n 2 "$COLBENCH" allreduce -n 3 --size 1K
+complains "leave -n out"
+expect 2 "$COLRUN" -n 2 "$COLBENCH" allredcue
+[ "$(grep -c "did you mean" "$err")" = 1 ] || fail "not said once"
+nothing_left

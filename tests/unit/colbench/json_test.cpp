@@ -1,0 +1,256 @@
+#include "colbench/report/json.hpp"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sample_results.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace col::colbench;
+using Json = nlohmann::json;
+
+namespace {
+
+// What the reader says of `text`; "read" when it takes it. Anything but a UsageError goes through.
+std::string complaint(const std::string& text) {
+  try {
+    parse_json_results(text, "r.json");
+    return "read";
+  } catch (const col::tools::UsageError& error) {
+    return error.what();
+  }
+}
+
+Results small() {
+  Results results = sample_run();
+  results.cells = {sample_cell(Operation::allreduce, "ring", 1024, 5.31e-6, 7)};
+  return results;
+}
+
+// small() as JSON, with a change.
+std::string changed(const std::function<void(Json&)>& change) {
+  Json json = Json::parse(json_results(small()));
+  change(json);
+  return json.dump();
+}
+
+void check_equal(const Cell& a, const Cell& b) {
+  CHECK(a.spec == b.spec);
+  CHECK(a.backend == b.backend);
+  CHECK(a.algorithm == b.algorithm);
+  REQUIRE(a.launches.size() == b.launches.size());
+  for (std::size_t i = 0; i < a.launches.size(); ++i) {
+    CHECK(a.launches[i].launch == b.launches[i].launch);
+    CHECK(a.launches[i].seconds == b.launches[i].seconds);
+    CHECK(a.launches[i].start_skew == b.launches[i].start_skew);
+    CHECK(a.launches[i].late == b.launches[i].late);
+  }
+  CHECK(a.stop == b.stop);
+  CHECK(a.check.mode == b.check.mode);
+  CHECK(a.check.elements == b.check.elements);
+  CHECK(a.check.wrong == b.check.wrong);
+  CHECK(a.check.first == b.check.first);
+  CHECK(a.bound.seconds == b.bound.seconds);
+  CHECK(a.bound.how == b.bound.how);
+  CHECK(a.bound.calibrations == b.bound.calibrations);
+  CHECK(a.bound.recalibrations == b.bound.recalibrations);
+  CHECK(a.model_seconds == b.model_seconds);
+  CHECK(a.invalid == b.invalid);
+  CHECK(a.below_bound == b.below_bound);
+  CHECK(a.note == b.note);
+}
+
+}  // namespace
+
+TEST_CASE("json: what is written is read back without loss", "[colbench]") {
+  Results results = sample_results();
+  results.cells[0].spec.root = kRotatingRoot;
+  results.cells[0].spec.op = col::ReduceOp::bxor;
+  results.cells[0].spec.dtype = col::DType::uint64;
+  results.cells[0].spec.bytes = std::size_t{1} << 62;
+  results.cells[0].spec.cadence = Cadence::stream;
+  results.cells[0].spec.cache = CacheState::rotate;
+  results.cells[0].spec.device = col::Device::Type::cuda;
+  results.cells[0].spec.in_place = true;
+  results.cells[0].launches[0].late = 3;
+  results.cells[0].launches[1].seconds[0] = 12345678901.5e-9;
+  results.ended_early = "rank 1 died";
+  results.exit_code = 5;
+  const std::string text = json_results(results);
+  const Results read = parse_json_results(text, "r.json");
+  CHECK(read.run.version == results.run.version);
+  CHECK(read.run.command == results.run.command);
+  CHECK(read.run.started == results.run.started);
+  CHECK(read.run.launcher == results.run.launcher);
+  CHECK(read.run.host == results.run.host);
+  CHECK(read.run.cpu == results.run.cpu);
+  CHECK(read.run.kernel == results.run.kernel);
+  CHECK(read.run.governor == results.run.governor);
+  CHECK(read.run.cpus == results.run.cpus);
+  CHECK(read.run.ranks == results.run.ranks);
+  CHECK(read.run.launches == results.run.launches);
+  CHECK(read.run.seed == 0xffffffffffffffffULL);
+  CHECK(read.run.seconds == results.run.seconds);
+  CHECK(read.run.target_interval == results.run.target_interval);
+  CHECK(read.run.sync == results.run.sync);
+  CHECK(read.run.environment == results.run.environment);
+  REQUIRE(read.machine.levels.size() == 3);
+  CHECK(read.machine.levels[2].together == results.machine.levels[2].together);
+  CHECK(read.machine.hand_over_seconds == results.machine.hand_over_seconds);
+  CHECK(read.machine.switch_seconds == results.machine.switch_seconds);
+  REQUIRE(read.machine.fits.size() == 1);
+  CHECK(read.machine.fits[0].gamma == results.machine.fits[0].gamma);
+  REQUIRE(read.cells.size() == results.cells.size());
+  for (std::size_t i = 0; i < read.cells.size(); ++i) check_equal(read.cells[i], results.cells[i]);
+  CHECK(read.warnings == results.warnings);
+  CHECK(read.ended_early == results.ended_early);
+  CHECK(read.exit_code == 5);
+  CHECK(json_results(read) == text);
+}
+
+TEST_CASE("json: samples are nanoseconds, to a tenth of one, each launch on a line", "[colbench]") {
+  Results results = small();
+  results.cells[0].launches = {{.launch = 2, .seconds = {5.0e-7, 1.2345e-8, 0.1 + 0.2}, .start_skew = {0, 0, 0}}};
+  const std::string text = json_results(results);
+  CHECK(text.find("\"ns\": [500,12.3,300000000],") != std::string::npos);
+  const Json cell = Json::parse(text).at("cells")[0];
+  CHECK(cell.at("stats").at("n") == 3);
+  CHECK(cell.at("stats").at("p50") == 500);
+  CHECK(cell.at("stats").at("ci_lo").is_null());
+  CHECK(cell.at("stats").at("ci_hi").is_null());  // of three samples there is no interval
+  CHECK(cell.at("stats").at("p99").is_null());
+  CHECK(cell.at("valid") == true);
+  const Json again = Json::parse(json_results(parse_json_results(text, "r.json")));
+  CHECK(again.at("cells")[0].at("launches") == cell.at("launches"));
+}
+
+TEST_CASE("json: says what is invalid and what was not measured", "[colbench]") {
+  const Json json = Json::parse(json_results(sample_results()));
+  CHECK(json.at("schema") == "colbench");
+  CHECK(json.at("schema_version") == kJsonVersion);
+  CHECK(json.at("run").at("seed") == "0xffffffffffffffff");
+  const Json& cells = json.at("cells");
+  CHECK(cells[8].at("valid") == "1.00 us is below the bound of 2.60 ms");
+  CHECK(cells[8].at("stats").at("busbw").is_null());
+  CHECK(cells[8].at("below_bound") == true);
+  CHECK(cells[10].at("note") == "rank 1 died");
+  CHECK(cells[10].at("stats").is_null());
+  CHECK(cells[10].at("launches") == Json::array());
+}
+
+TEST_CASE("json: valid whatever the results hold, and without the environment", "[colbench]") {
+  ::setenv("COLBENCH_TEST_SECRET", "hunter2hunter2", 1);
+  Results results = small();
+  results.run.host = results.ended_early = results.cells[0].invalid = kNasty;
+  results.run.environment = {{kNasty, kNasty}};
+  const std::string text = json_results(results);
+  ::unsetenv("COLBENCH_TEST_SECRET");
+  CHECK(text.find("hunter2") == std::string::npos);
+  CHECK(parse_json_results(text, "r.json").run.host.starts_with("<b a=\"1\">&amp;"));
+}
+
+TEST_CASE("json: a text that is cut anywhere is refused in one line", "[colbench]") {
+  std::string text = json_results(small());
+  while (text.back() != '}') text.pop_back();
+  REQUIRE(complaint(text) == "read");
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    const std::string said = complaint(text.substr(0, length));
+    if (said.starts_with("cannot read r.json: it is no JSON (") && said.find('\n') == std::string::npos) continue;
+    CAPTURE(length);
+    CHECK(said == "a refusal");
+  }
+  CHECK(complaint("") ==
+        "cannot read r.json: it is no JSON (it ends too early); give a file that colbench --json has written");
+  CHECK(complaint(std::string(1'000'000, '[')).starts_with("cannot read r.json: it is no JSON"));
+  CHECK(complaint(kNasty).starts_with("cannot read r.json: it is no JSON (wrong at byte 1)"));
+}
+
+TEST_CASE("json: every member that is missing, or of another type, is named", "[colbench]") {
+  const Json original = Json::parse(json_results(small())).flatten();
+  const std::vector<Json> others = {nullptr, true, -1, 0.5, 1e300, "?", Json::array({Json::object()}), Json::object()};
+  std::size_t refused = 0;
+  for (const auto& [path, value] : original.items()) {
+    if (path.find("/stats/") != std::string::npos || path.find("/environment/") != std::string::npos) continue;
+    const Json::json_pointer place(path);
+    const bool in_list = path.find_last_not_of("0123456789") != path.size() - 1;
+    for (std::size_t i = 0; i <= others.size(); ++i) {
+      const std::string text = changed([&](Json& json) {
+        if (i < others.size()) {
+          json[place] = others[i];
+        } else if (!in_list) {
+          json[place.parent_pointer()].erase(place.back());
+        }
+      });
+      const std::string said = complaint(text);
+      if (said == "read") continue;
+      CAPTURE(path, i, said);
+      CHECK(said.starts_with("r.json: "));
+      CHECK(said.find('\n') == std::string::npos);
+      if (path.find("/schema") != 0 && !in_list) CHECK(said.find(place.back()) != std::string::npos);
+      ++refused;
+    }
+  }
+  CHECK(refused > 300);
+}
+
+TEST_CASE("json: a refusal says where and what", "[colbench]") {
+  const auto without = [](const char* pointer) {
+    return changed([&](Json& json) {
+      const Json::json_pointer place(pointer);
+      json[place.parent_pointer()].erase(place.back());
+    });
+  };
+  const auto with = [](const char* pointer, const Json& value) {
+    return changed([&](Json& json) { json[Json::json_pointer(pointer)] = value; });
+  };
+  CHECK(complaint(without("/cells/0/spec/dtype")) == "r.json: cells[0].spec: 'dtype' is missing");
+  CHECK(complaint(without("/machine")) == "r.json: 'machine' is missing");
+  CHECK(complaint(with("/cells/0/spec/dtype", "float31")) ==
+        "r.json: cells[0].spec.dtype: 'float31' is not known here");
+  CHECK(complaint(with("/cells/0/launches/1/ns/0", "x")) ==
+        "r.json: cells[0].launches[1].ns[0]: a time in nanoseconds is expected here");
+  CHECK(complaint(with("/cells/0/launches/1/ns", {1, 2, 3})) ==
+        "r.json: cells[0].launches[1].start_skew_ns: as many values as in 'ns' are expected here: 3");
+  CHECK(complaint(with("/cells/0/spec/ranks", 0)) ==
+        "r.json: cells[0].spec.ranks: a whole number from 1 to 1000000 is expected here");
+  CHECK(complaint(with("/cells/0/valid", false)) ==
+        "r.json: cells[0].valid: true or the reason why not is expected here");
+  CHECK(complaint(with("/cells", 3)) == "r.json: cells: a list is expected here");
+  CHECK(complaint(with("/run/seed", "0x1g")) == "r.json: run.seed: a seed is expected here, as in \"0x1f\"");
+  CHECK(complaint(with("/cells/0/spec/bytes", 18446744073709551615ULL)) ==
+        "r.json: cells[0].spec.bytes: a whole number from 0 on is expected here");
+  CHECK(complaint(with("/schema_version", 2)) ==
+        "r.json: this is version 2 of the format, and this colbench reads version 1; measure anew");
+  for (const std::string text : {"{}", "[]", "7", "null", R"({"schema": "colcheck"})"}) {
+    CHECK(complaint(text) == "r.json: these are no results of colbench; give a file that colbench --json has written");
+  }
+  CHECK(complaint(with("/cells/0/new_member", 1)) == "read");
+}
+
+TEST_CASE("json: a file that cannot be read is said with the reason, and no FIFO is waited for", "[colbench]") {
+  const col::test::TempDir directory;
+  const auto said = [](const std::string& path) {
+    try {
+      read_json_results(path);
+      return std::string("read");
+    } catch (const col::tools::UsageError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string end = "; give a file that colbench --json has written";
+  const std::string none = directory / "none.json", fifo = directory / "fifo";
+  CHECK(said(none) == "cannot read " + none + ": No such file or directory" + end);
+  CHECK(said(directory.path()) == "cannot read " + directory.path() + ": Is a directory" + end);
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(said(fifo) == "cannot read " + fifo + ": it is no regular file" + end);
+  std::ofstream(directory / "good.json") << json_results(small());
+  CHECK(said(directory / "good.json") == "read");
+}

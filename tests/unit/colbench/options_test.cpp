@@ -1,0 +1,93 @@
+#include "colbench/options.hpp"
+#include "support/catch.hpp"
+
+using namespace col::colbench;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Request read(const std::vector<std::string>& arguments) {
+  CommandLine line("colbench", "usage", "footer");
+  line.add_cells();
+  line.add_method();
+  line.add_outputs();
+  REQUIRE(line.parse(arguments, 1));
+  Request& request = line.request();
+  request.operations = parse_operations(line.words().empty() ? "allreduce" : line.words().front());
+  if (request.sizes.empty()) request.sizes = {1024};
+  return request;
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    cells_of(read(arguments));
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+}  // namespace
+
+TEST_CASE("colbench options: lists and ranges of sizes", "[colbench]") {
+  CHECK(parse_sizes("1K,8") == std::vector<std::size_t>{8, 1024});
+  CHECK(parse_sizes("8:64:x2") == std::vector<std::size_t>{8, 16, 32, 64});
+  CHECK(parse_sizes("8:64") == std::vector<std::size_t>{8, 16, 32, 64});
+  CHECK(parse_sizes("8:40:+16") == std::vector<std::size_t>{8, 24, 40});
+  CHECK(parse_sizes("1K:4K:x2,2K") == std::vector<std::size_t>{1024, 2048, 4096});
+  for (const char* text : {"", "0", "32X", "8:", ":8", "64:8", "8:64:x1", "8:64:2", "8:64:+0", "1:8G:+1", "8,,9"})
+    CHECK_THROWS_AS(parse_sizes(text), UsageError);
+}
+
+TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
+  const Request request = read({"allreduce,barrier,broadcast", "--size", "8,1K", "--algo", "ring,auto", "--place",
+                                "both", "-n", "3", "--root", "all", "--backend", "auto"});
+  const std::vector<CellSpec> cells = cells_of(request);
+  std::size_t reduced = 0, barriers = 0, broadcasts = 0;
+  for (const CellSpec& cell : cells) {
+    CHECK(cell.ranks == 3);
+    reduced += cell.operation == Operation::allreduce;
+    barriers += cell.operation == Operation::barrier;
+    broadcasts += cell.operation == Operation::broadcast;
+  }
+  CHECK(reduced == 2 * 2 * 2);     // sizes, algorithms, places
+  CHECK(barriers == 2);            // algorithms
+  CHECK(broadcasts == 2 * 2 * 3);  // sizes, algorithms, roots
+  CHECK(cells.size() == reduced + barriers + broadcasts);
+}
+
+TEST_CASE("colbench options: nccl-tests' names mean what they mean there", "[colbench]") {
+  const Request request = read({"-b", "8", "-e", "128", "-f", "4", "-n", "20", "-w", "5", "-c", "0"});
+  CHECK(request.sizes == std::vector<std::size_t>{8, 32, 128});
+  CHECK(request.method.min_iterations == 20);
+  CHECK(request.method.max_iterations == 20);
+  CHECK(request.method.warm_ups == 5);
+  CHECK(request.method.check == "off");
+  CHECK(read({"-n", "3"}).method.ranks == 3);
+}
+
+TEST_CASE("colbench options: what is wrong is said with what to write instead", "[colbench]") {
+  CHECK_THAT(refusal({"allredcue"}), Contains("did you mean 'allreduce'"));
+  CHECK_THAT(refusal({"allreduce", "--size", "0"}), Contains("at least one element"));
+  CHECK_THAT(refusal({"allreduce", "--size", "32X"}), Contains("64K"));
+  CHECK_THAT(refusal({"allreduce", "--size", "9000G"}), Contains("greatest size"));
+  CHECK_THAT(refusal({"allreduce", "-n", "1"}), Contains("--allow-single"));
+  CHECK_THAT(refusal({"allreduce", "-n", "0"}), Contains("from 1 to"));
+  CHECK_THAT(refusal({"allreduce", "--sise", "8"}), Contains("did you mean '--size'"));
+  CHECK_THAT(refusal({"allreduce", "--dtype", "float"}), Contains("float32"));
+  CHECK_THAT(refusal({"allreduce", "--op", "band"}), Contains("integers"));
+  CHECK_THAT(refusal({"allreduce", "--root", "9", "-n", "2"}), Contains("from 0 to 1"));
+  CHECK_THAT(refusal({"allreduce", "--place", "inside"}), Contains("both"));
+  CHECK_THAT(refusal({"allreduce", "--groups", "mod"}), Contains("mod:N"));
+  CHECK_THAT(refusal({"allreduce", "--groups", "mod:0"}), Contains("mod:N"));
+  CHECK_THAT(refusal({"allreduce", "--skew", "late:7:1ms", "-n", "2"}), Contains("rank below 2"));
+  CHECK_THAT(refusal({"allreduce", "--skew", "late:1"}), Contains("late:RANK:TIME"));
+  CHECK_THAT(refusal({"allreduce", "--ci", "0%"}), Contains("2%"));
+  CHECK_THAT(refusal({"allreduce", "--max-time", "10"}), Contains("10s"));
+  CHECK_THAT(refusal({"allreduce", "--backend", "smh"}), Contains("shm"));
+  CHECK_THAT(refusal({"allreduce", "--algo", "knomial:radix=1"}), Contains("radix"));
+  CHECK_THAT(refusal({"allreduce", "-e", "8"}), Contains("-b"));
+  CHECK_THAT(refusal({"allreduce", "-b", "8", "--size", "8"}), Contains("one of them"));
+  CHECK_THAT(refusal({"allreduce", "again"}), Contains("unexpected"));
+  CHECK(refusal({"allreduce", "-n", "2"}) == "taken");
+}

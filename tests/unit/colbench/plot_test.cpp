@@ -1,0 +1,266 @@
+#include "colbench/report/plot.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "colbench/report/figure.hpp"
+#include "colbench/report/gnuplot.hpp"
+#include "colbench/report/plot_layout.hpp"
+#include "colbench/report/plot_script.hpp"
+#include "common/command_line.hpp"
+#include "common/write_file.hpp"
+#include "sample_results.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace col::colbench;
+using Catch::Approx;
+
+namespace {
+
+Results two_curves() {
+  Results results = sample_run();
+  for (const char* algorithm : {"ring", "mst"}) {
+    for (const std::size_t bytes : {1u << 10, 32u << 20, 1u << 20}) {
+      results.cells.push_back(
+          sample_cell(Operation::allreduce, algorithm, bytes, 1e-6 + static_cast<double>(bytes) / 4e9));
+    }
+  }
+  return results;
+}
+
+std::string read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// PATH has one directory while it lives.
+class OnlyPath {
+ public:
+  explicit OnlyPath(const std::string& directory) {
+    if (const char* before = std::getenv("PATH")) before_ = before;
+    ::setenv("PATH", directory.c_str(), 1);
+  }
+  ~OnlyPath() { ::setenv("PATH", before_.c_str(), 1); }
+  OnlyPath(const OnlyPath&) = delete;
+  OnlyPath& operator=(const OnlyPath&) = delete;
+
+ private:
+  std::string before_;
+};
+
+void write_program(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  REQUIRE(::chmod(path.c_str(), 0700) == 0);
+}
+
+template <class Function>
+std::string complaint(Function function) {
+  try {
+    function();
+    return "nothing";
+  } catch (const col::tools::UsageError& error) {
+    return std::string("usage: ") + error.what();
+  } catch (const col::tools::WriteError& error) {
+    return std::string("write: ") + error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("figure: a curve joins the cells that differ only in size, by ascending size", "[colbench]") {
+  const Figure figure = figure_of(two_curves());
+  REQUIRE(figure.panels.size() == 1);
+  const PlotPanel& panel = figure.panels[0];
+  CHECK(panel.title == "allreduce");
+  CHECK(panel.subtitle == "shm, float32, sum, 2 ranks, out of place, isolated");
+  REQUIRE(panel.curves.size() == 2);
+  CHECK(panel.curves[0].name == "ring");
+  CHECK(panel.curves[1].name == "mst");
+  const auto& points = panel.curves[0].time;
+  REQUIRE(points.size() == 3);
+  CHECK((points[0].bytes < points[1].bytes && points[1].bytes < points[2].bytes));
+  CHECK((points[0].low <= points[0].value && points[0].value <= points[0].high && points[0].low < points[0].high));
+  // 2(p-1)/p is 1 for two ranks.
+  const auto& rates = panel.curves[0].bandwidth;
+  CHECK(rates[2].value == Approx(33554432 / points[2].value / 1e9));
+  CHECK(rates[2].low == Approx(33554432 / points[2].high / 1e9));
+  CHECK(panel.curves[0].time_bound.size() == 3);
+  CHECK(panel.curves[0].bandwidth_bound[2].value > rates[2].value);
+}
+
+TEST_CASE("figure: each of the five things that make a curve tells curves apart", "[colbench]") {
+  Results results = sample_run();
+  for (int i = 0; i < 5; ++i) {
+    Cell cell = sample_cell(Operation::allreduce, i == 1 ? "mst" : "ring", 1024, 1e-6);
+    if (i == 2) cell.backend = cell.spec.backend = "gloo";
+    cell.spec.in_place = i == 3;
+    if (i == 4) cell.spec.cadence = Cadence::stream;
+    results.cells.push_back(cell);
+  }
+  results.cells.push_back(sample_cell(Operation::broadcast, "auto", 1024, 1e-6));
+  results.cells.back().algorithm = "mst";
+  results.cells.push_back(sample_cell(Operation::broadcast, "auto", 2048, 1e-6));
+  results.cells.back().algorithm = "linear";
+  const Figure figure = figure_of(results);
+  REQUIRE(figure.panels.size() == 2);
+  REQUIRE(figure.panels[0].curves.size() == 5);
+  CHECK(figure.panels[0].curves[0].name == "ring, shm, out of place, isolated");
+  CHECK(figure.panels[0].curves[2].name == "ring, gloo, out of place, isolated");
+  CHECK(figure.panels[0].curves[3].name == "ring, shm, in place, isolated");
+  CHECK(figure.panels[0].curves[4].name == "ring, shm, out of place, stream");
+  REQUIRE(figure.panels[1].curves.size() == 1);
+  CHECK(figure.panels[1].curves[0].name == "auto (mst, linear)");
+}
+
+TEST_CASE("figure: what is invalid, unmeasured or without a size is not drawn, and that is said", "[colbench]") {
+  const Figure figure = figure_of(sample_results());
+  REQUIRE(figure.panels.size() == 3);
+  CHECK(figure.panels[1].title == "allgather");
+  CHECK(figure.panels[2].title == "pingpong");
+  REQUIRE(figure.notes.size() == 3);
+  CHECK(figure.notes[0].starts_with("A barrier has no size; it takes 1.10 us (dissemination)."));
+  CHECK(figure.notes[1] == "Not drawn: 4 rows that are invalid or not measured.");
+  // Of five samples there is no interval.
+  const CurvePoint& few = figure.panels[0].curves[1].time[1];
+  CHECK((std::isnan(few.low) && std::isnan(few.high) && few.value > 0));
+}
+
+TEST_CASE("plot layout: axes hold every value, and have labels", "[colbench]") {
+  for (const auto& values : {std::vector<double>{3e-7, 0.2}, {5e-6}, {1e-9, 1e3}, {1e-3, 1.01e-3}}) {
+    const Axis axis = time_axis(values);
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    CHECK((axis.low < *low && axis.high > *high));
+    const auto labels =
+        std::count_if(axis.ticks.begin(), axis.ticks.end(), [](const Tick& t) { return !t.label.empty(); });
+    CHECK((labels >= 2 && labels <= 12));
+    for (const Tick& tick : axis.ticks) CHECK((tick.value >= axis.low && tick.value <= axis.high));
+  }
+  const auto label_at = [](const Axis& axis, double value) {
+    for (const Tick& tick : axis.ticks) {
+      if (tick.value == Approx(value)) return tick.label;
+    }
+    return std::string("none");
+  };
+  CHECK(label_at(time_axis({1e-7, 1e-2}), 1e-6) == "1 us");
+  CHECK(label_at(time_axis({1e-7, 1e-2}), 2e-6).empty());
+  CHECK(label_at(time_axis({1e-6, 1e-5}), 2e-6) == "2 us");
+  CHECK(label_at(size_axis({1024, 33554432}), 1024) == "1K");
+  CHECK(label_at(bandwidth_axis({0.001, 10}), 0.01) == "0.01");
+}
+
+TEST_CASE("plot layout: the same bound of several curves is drawn once", "[colbench]") {
+  PlotPanel panel = figure_of(two_curves()).panels[0];
+  auto bounds = bounds_of(panel);
+  REQUIRE(bounds.size() == 1);
+  CHECK(bounds[0].shared);
+  panel.curves[1].time_bound[0].value *= 2;
+  bounds = bounds_of(panel);
+  REQUIRE(bounds.size() == 2);
+  CHECK_FALSE(bounds[0].shared);
+  CHECK(bounds[1].curve == 1);
+}
+
+TEST_CASE("plot script: data in it, names quoted so that nothing of them is run", "[colbench]") {
+  Results results = two_curves();
+  for (Cell& cell : results.cells) cell.spec.algorithm = cell.algorithm = kNasty;
+  results.run.host = "it's `id`";
+  const std::string script = plot_script(figure_of(results), PlotFormat::svg);
+  CHECK(script.find("it’s ’id’") != std::string::npos);
+  CHECK(script.find('`') == std::string::npos);
+  CHECK(script.find('\x1b') == std::string::npos);
+  CHECK(occurrences(script, "<< EOD") == 4);  // two panels of a curve and of its bound
+  CHECK(script.find("system") == std::string::npos);
+}
+
+TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[colbench]") {
+  if (!has_gnuplot()) {
+    WARN("skipped: " << no_gnuplot_text());
+    return;
+  }
+  const std::string svg = plot_svg(two_curves());
+  CHECK(svg.starts_with("<?xml"));
+  CHECK(svg.find("fill=\"#ffffff\"") != std::string::npos);
+  for (const char* text : {"allreduce", "ring", "mst", "Bus bandwidth, GB/s", "16M", "size in bytes"}) {
+    CAPTURE(text);
+    CHECK(svg.find(text) != std::string::npos);
+  }
+  CHECK(occurrences(svg, "rgb( 26, 125, 191)") > 4);
+  CHECK(svg.find("<script") == std::string::npos);
+  const std::string element = plot_element(two_curves());
+  CHECK(element.starts_with("<svg"));
+  for (const char* name : {"var(--text)", "var(--faint)", "var(--line)"})
+    CHECK(element.find(name) != std::string::npos);
+  CHECK(element.find("rgb(27,31,36)") == std::string::npos);
+}
+
+TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
+  const col::test::TempDir directory;
+  CHECK(complaint([] { write_plot(two_curves(), "x.pdf"); }) ==
+        "usage: --plot: 'x.pdf' is no name for a drawing; end it with .svg or .png");
+  CHECK(complaint([] { check_plot("svg"); }).starts_with("usage: --plot: 'svg' is no name"));
+  if (!has_gnuplot()) {
+    WARN("skipped: " << no_gnuplot_text());
+    return;
+  }
+  write_plot(two_curves(), directory / "a.svg");
+  write_plot(two_curves(), directory / "a.png");
+  CHECK(read(directory / "a.svg").find("<svg") != std::string::npos);
+  CHECK(read(directory / "a.png").starts_with("\x89PNG"));
+  CHECK(complaint([&] { check_plot(directory / "a.svg"); }) == "nothing");
+  CHECK(complaint([&] { check_plot(directory / "none/a.svg"); }).starts_with("write: cannot write "));
+  CHECK(complaint([] { plot_svg(sample_run()); }) ==
+        "usage: there is nothing to draw: no operation with a size was measured and found good");
+}
+
+TEST_CASE("plot: names in an SVG are text, whatever they hold, and nothing is run", "[colbench]") {
+  if (!has_gnuplot()) {
+    WARN("skipped: " << no_gnuplot_text());
+    return;
+  }
+  const col::test::TempDir directory;
+  const std::string mark = directory / "mark";
+  Results results = two_curves();
+  const std::string name = "`touch " + mark + "`'; system('touch " + mark + "') #<b>&" + kNasty;
+  for (Cell& cell : results.cells) cell.spec.algorithm = cell.algorithm = name;
+  results.run.host = name;
+  const std::string svg = plot_svg(results);
+  CHECK_FALSE(std::filesystem::exists(mark));
+  CHECK(svg.find("<b>") == std::string::npos);
+  CHECK(svg.find("&lt;b") != std::string::npos);
+}
+
+TEST_CASE("plot: without gnuplot one line says what to install; when it fails, what it says", "[colbench]") {
+  const col::test::TempDir directory;
+  const OnlyPath path(directory.path());
+  CHECK_FALSE(has_gnuplot());
+  CHECK(complaint([] { plot_svg(two_curves()); }) == "usage: " + no_gnuplot_text());
+  CHECK(no_gnuplot_text().find("gnuplot-nox") != std::string::npos);
+  CHECK(complaint([] { check_plot("/tmp/a.svg"); }) == "usage: --plot: " + no_gnuplot_text());
+  write_program(directory / "gnuplot", "#!/bin/sh\necho 'line 1:\n unknown command' >&2\nexit 1\n");
+  CHECK(complaint([] { plot_svg(two_curves()); }) == "write: gnuplot failed: line 1: unknown command");
+  write_program(directory / "gnuplot", "#!/bin/sh\nkill -9 $$\n");
+  CHECK(complaint([] { plot_svg(two_curves()); }) == "write: gnuplot failed: it does not say why");
+  write_program(directory / "gnuplot", "#!/bin/sh\nread first\necho \"<svg>$1 $first</svg>\"\n");
+  CHECK(plot_svg(two_curves()).starts_with("<svg>-d "));
+}
+
+TEST_CASE("plot: a gnuplot that does not end is killed at the deadline", "[colbench]") {
+  const col::test::TempDir directory;
+  const OnlyPath path(directory.path());
+  write_program(directory / "gnuplot", "#!/bin/sh\necho $$ > \"" + (directory / "pid") + "\"\nexec /bin/sleep 1000\n");
+  CHECK(complaint([] { run_gnuplot("x", std::chrono::milliseconds(300)); }) ==
+        "write: gnuplot has not finished after 0.3 s");
+  const pid_t pid = std::stoi(read(directory / "pid"));
+  CHECK(::kill(pid, 0) != 0);
+}

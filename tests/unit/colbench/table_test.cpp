@@ -1,0 +1,213 @@
+#include "colbench/report/table.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "colbench/report/values.hpp"
+#include "common/text.hpp"
+#include "sample_results.hpp"
+#include "support/catch.hpp"
+
+using namespace col::colbench;
+using col::tools::Style;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// Without the lines that begin with '#' and the rule.
+std::vector<std::string> rows_of(const std::string& text) {
+  std::vector<std::string> rows = lines_of(text);
+  std::erase_if(rows, [](const std::string& line) { return line.starts_with("#") || line.starts_with("--"); });
+  return rows;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+Results one_row() {
+  Results results = sample_run();
+  results.warnings.clear();
+  results.cells = {sample_cell(Operation::allreduce, "ring", 32 << 20, 7.7e-3)};
+  results.cells[0].spec.ranks = 4;
+  return results;
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+  const auto lines = lines_of(text);
+  return std::find(lines.begin(), lines.end(), line) != lines.end();
+}
+
+}  // namespace
+
+TEST_CASE("values: times have three digits in a unit that suits them", "[colbench]") {
+  CHECK(time_text(0.0) == "0");
+  CHECK(time_text(5.31e-8) == "53.1 ns");
+  CHECK(time_text(9.994e-8) == "0.10 us");
+  CHECK(time_text(5.31e-7) == "0.53 us");
+  CHECK(time_text(9.996e-6) == "10.0 us");
+  CHECK(time_text(9.994e-4) == "999 us");
+  CHECK(time_text(9.9951e-4) == "1.00 ms");
+  CHECK(time_text(7.7e-3) == "7.70 ms");
+  CHECK(time_text(0.9996) == "1.00 s");
+  CHECK(time_text(1234.0) == "1234 s");
+  CHECK(time_text(std::numeric_limits<double>::infinity()) == "-");
+  CHECK(time_text(std::optional<double>()) == "-");
+}
+
+TEST_CASE("values: bandwidths and percents keep what is small apart from nothing", "[colbench]") {
+  CHECK(bandwidth_text(0) == "-");
+  CHECK(bandwidth_text(1e3) == "<0.001");
+  CHECK(bandwidth_text(5.32e8) == "0.532");
+  CHECK(bandwidth_text(9.996e8) == "1.00");
+  CHECK(bandwidth_text(4.12e10) == "41.2");
+  CHECK(bandwidth_text(1.5e11) == "150");
+  CHECK(percent_text(0.876) == "88");
+  CHECK(percent_text(0.0314) == "3.1");
+  CHECK(percent_text(0.0004) == "<0.1");
+  CHECK(percent_text(0) == "0.0");
+  CHECK(percent_text(std::numeric_limits<double>::infinity()) == "-");
+}
+
+TEST_CASE("table: a row with everything in it, and what ran above it", "[colbench]") {
+  const std::string text = table_report(one_row(), Style{}, false);
+  CHECK(has_line(text,
+                 "# colbench 0.1.0: 2 ranks on node1 (4 CPUs, Example CPU @ 2.4 GHz), 3 launches, common start, seed "
+                 "0xffffffffffffffff"));
+  CHECK(has_line(text, "# all rows: shm, float32, sum, 4 ranks, out of place, isolated; bandwidths in GB/s"));
+  CHECK(text.find("# memory in GB/s, alone/together: 32K 88.1/150, ") != std::string::npos);
+  CHECK(text.find("256M 11.2/13.0; hand-over 0.12 us") != std::string::npos);
+  const auto rows = rows_of(text);
+  REQUIRE(rows.size() == 2);
+  CHECK(words_of(rows[0]) == std::vector<std::string>{"coll", "algo", "size", "n", "t50", "+-CI", "tmin", "p95", "p99",
+                                                      "max", "skew", "algbw", "busbw", "%bound", "%model", "wrong"});
+  const auto words = words_of(rows[1]);
+  REQUIRE(words.size() == 21);  // five of the times have a unit beside them
+  CHECK(std::vector(words.begin(), words.begin() + 4) == std::vector<std::string>{"allreduce", "ring", "32M", "42"});
+  CHECK(words[5] == "ms");
+  CHECK(words[11] == "-");  // p99 of 42 samples
+  // 32 MiB in 7.7 ms, and 2 * 3/4 of that.
+  CHECK(words[16].substr(0, 3) == "4.3");
+  CHECK(words[17].substr(0, 3) == "6.5");
+  CHECK(words[20] == "0");
+  CHECK(lines_of(text).back() == "# 14.2 s; every row is verified; 1 row stopped by interval");
+}
+
+TEST_CASE("table: what differs between rows has a column, what is equal is said once", "[colbench]") {
+  Results results = one_row();
+  results.cells.push_back(results.cells[0]);
+  results.cells[1].spec.in_place = true;
+  results.cells[1].spec.dtype = col::DType::float16;
+  const std::string text = table_report(results, Style{}, false);
+  const auto rows = rows_of(text);
+  CHECK(rows[0].starts_with("coll      algo dt      size place"));
+  CHECK(rows[1].starts_with("allreduce ring float32  32M out"));
+  CHECK(rows[2].starts_with("allreduce ring float16  32M in"));
+  CHECK(has_line(text, "# all rows: shm, sum, 4 ranks, isolated; bandwidths in GB/s"));
+}
+
+TEST_CASE("table: never wider than it may be, and what had no room is named", "[colbench]") {
+  Results results = sample_results();
+  for (const bool utf8 : {true, false}) {
+    const std::string text = table_report(results, Style{utf8, false}, false);
+    CHECK(text.find("# no room here for skew, tmin") != std::string::npos);
+    for (const std::string& row : rows_of(text)) {
+      CAPTURE(row);
+      CHECK(col::tools::columns_of(row) <= kTableColumns);
+    }
+  }
+  CHECK(table_report(one_row(), Style{}, false).find("no room") == std::string::npos);
+}
+
+TEST_CASE("table: columns are aligned", "[colbench]") {
+  for (const Results& results : {sample_results(), one_row()}) {
+    const auto rows = rows_of(table_report(results, Style{}, false));
+    const std::size_t end = rows[0].find("t50") + 3;
+    for (const std::string& row : rows) {
+      CAPTURE(row);
+      CHECK(row[end - 1] != ' ');
+      CHECK(row[end] == ' ');
+      CHECK(row.back() != ' ');
+    }
+  }
+}
+
+TEST_CASE("table: an invalid row has a mark, a reason and no rates; one reason is said once", "[colbench]") {
+  const std::string text = table_report(sample_results(), Style{}, false);
+  CHECK(has_line(text, "# [1] 1 row invalid: 1.00 us is below the bound of 2.60 ms"));
+  CHECK(has_line(text, "# [2] 1 row invalid: 3 of 4,096 elements are wrong"));
+  CHECK(has_line(text, "# [3] 2 rows not measured: rank 1 died"));
+  CHECK(has_line(text, "# 4 ranks on 2 cores: they take turns"));
+  CHECK(occurrences(text, "FAIL [1]") == 1);
+  CHECK(occurrences(text, "- [3]") == 2);
+  for (const std::string& row : rows_of(text)) {
+    if (row.find("FAIL") == std::string::npos) continue;
+    const auto words = words_of(row);
+    CAPTURE(row);
+    REQUIRE(words.size() > 7);
+    // algbw, busbw, %bound, %model before wrong and the mark.
+    for (std::size_t i = words.size() - 7; i < words.size() - 3; ++i) CHECK(words[i] == "-");
+  }
+  CHECK(lines_of(text).back() ==
+        "# 14.2 s; 8 of 9 rows verified; 9 rows stopped by interval, 1 by time; 2 rows invalid");
+  CHECK(table_report(sample_results(), Style{true, false}, false).find("✘ [1]") != std::string::npos);
+}
+
+TEST_CASE("table: few samples have no interval, a world of one has no bus bandwidth", "[colbench]") {
+  Results results = one_row();
+  results.cells[0] = sample_cell(Operation::allreduce, "ring", 1024, 1e-3, 5);
+  results.cells[0].spec.ranks = 1;
+  results.cells[0].check.mode = "off";
+  const std::string text = table_report(results, Style{}, false);
+  const auto rows = rows_of(text);
+  const auto below = [&](const char* name) {
+    const std::size_t end = rows[0].find(name) + std::string(name).size();
+    return rows[1].substr(end - 2, 2);
+  };
+  CHECK(below("+-CI") == " -");
+  CHECK(below("busbw") == " -");
+  CHECK(below("wrong") == " -");
+  CHECK(below("algbw") == "01");
+  CHECK(lines_of(text).back() == "# 14.2 s; no row is verified; 1 row stopped by interval");
+}
+
+TEST_CASE("table: the legend explains every column that is there", "[colbench]") {
+  const Results results = sample_results();
+  const std::string plain = table_report(results, Style{}, false), text = table_report(results, Style{}, true);
+  for (const std::string& name : words_of(rows_of(text)[0])) {
+    CAPTURE(name);
+    CHECK(occurrences(text, "\n# " + name + " ") == 1);
+    CHECK(occurrences(plain, "\n# " + name + " ") == 0);
+  }
+}
+
+TEST_CASE("table: ASCII where the terminal is, harmless whatever the results hold", "[colbench]") {
+  Results results = sample_results();
+  results.run.host = results.run.cpu = results.ended_early = results.warnings[0] = kNasty;
+  for (Cell& cell : results.cells) cell.algorithm = kNasty + "ü";
+  results.cells[8].invalid = kNasty;
+  const std::string text = table_report(results, Style{}, true);
+  CHECK(std::all_of(text.begin(), text.end(), [](char c) { return c == '\n' || (c >= ' ' && c < 127); }));
+  CHECK(table_report(results, Style{true, false}, true).find('\x1b') == std::string::npos);
+  CHECK(table_report(results, Style{true, true}, true).find("\x1b[31m") != std::string::npos);
+}
+
+TEST_CASE("table: a run without rows says so, one that ended early says why", "[colbench]") {
+  Results results = sample_run();
+  results.ended_early = "rank 1 died";
+  const std::string text = table_report(results, Style{}, true);
+  CHECK(rows_of(text).empty());
+  CHECK(has_line(text, "# ended early: rank 1 died"));
+  CHECK(lines_of(text).back() == "# 14.2 s; nothing was measured");
+}
