@@ -81,7 +81,7 @@ Results lead_launch(Player& player, const ContextSpec& spec, const Order& order,
                                   .total = total,
                                   .launch = order.launch,
                                   .launches = order.method.launches,
-                                  .activity = text_of(cell)});
+                                  .activity = activity_of(cell)});
                  },
              .on_checkpoint = std::move(on_checkpoint)});
   return lead.run(order);

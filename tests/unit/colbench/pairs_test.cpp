@@ -136,6 +136,20 @@ TEST_CASE("outliers: two sockets are no outliers, nor is what only noise may hav
   CHECK(find_outliers(8, all_pairs(8, spread(2.5))).pairs.size() == 1);
 }
 
+TEST_CASE("outliers: a pair that was slow in one launch only does not stand out", "[colbench]") {
+  Cell cell = pair_cell(Operation::pingpong, 2, 5, 8, 3e-6);
+  REQUIRE(pair_time_of(cell));
+  CHECK(pair_time_of(cell)->low >= 3e-6);
+  cell.launches.push_back({.launch = 1, .seconds = {1e-6, 1e-6, 1e-6}});
+  CHECK(pair_time_of(cell)->seconds >= 3e-6);
+  CHECK(pair_time_of(cell)->low == Approx(1e-6));
+  cell.invalid = "wrong data";
+  CHECK_FALSE(pair_time_of(cell));
+  cell = pair_cell(Operation::pingpong, 2, 5, 8, 3e-6);
+  cell.launches.clear();
+  CHECK_FALSE(pair_time_of(cell));
+}
+
 TEST_CASE("outliers: one pair cannot be compared with anything", "[colbench]") {
   const Outliers found = find_outliers(2, all_pairs(2, [](int, int) { return 1.0; }));
   CHECK_FALSE(found.comparable);

@@ -9,6 +9,7 @@
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
+namespace tools = col::tools;
 
 namespace {
 

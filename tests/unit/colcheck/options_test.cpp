@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
+namespace tools = col::tools;
 using Words = std::vector<std::string>;
 using std::chrono::milliseconds;
 using std::chrono::minutes;

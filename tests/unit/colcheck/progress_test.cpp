@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
+namespace tools = col::tools;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 

@@ -14,6 +14,7 @@
 #include "support/temp_dir.hpp"
 
 using namespace col::colcheck;
+namespace tools = col::tools;
 
 namespace {
 

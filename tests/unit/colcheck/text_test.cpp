@@ -7,6 +7,7 @@
 #include "support/catch.hpp"
 
 using namespace col::colcheck;
+namespace tools = col::tools;
 
 TEST_CASE("text: what a terminal must not get is shown as a number", "[colcheck]") {
   CHECK(tools::clean("a\tb\nc ✔ ü 😀") == "a\tb\nc ✔ ü 😀");

@@ -62,10 +62,8 @@ bool contains(const Cut& cut, const Outliers& outliers) {
 std::vector<PairTime> alone_times(std::span<const Cell> cells, std::size_t bytes) {
   std::vector<PairTime> times;
   for (const Cell& cell : cells) {
-    if (!is_good(cell, bytes) || !cell.spec.pair) continue;
-    const CellStatistics statistics = statistics_of(cell);
-    if (statistics.n > 0)
-      times.push_back({cell.spec.pair->first, cell.spec.pair->second, statistics.median, statistics.low});
+    const std::optional<PairTime> time = pair_time_of(cell);
+    if (time && is_good(cell, bytes)) times.push_back(*time);
   }
   return times;
 }

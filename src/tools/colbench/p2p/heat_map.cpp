@@ -72,10 +72,8 @@ std::optional<double> HeatMap::seconds(int a, int b) const {
 HeatMap heat_map_of(std::span<const Cell> cells, int ranks, std::size_t bytes) {
   HeatMap map{.ranks = ranks, .bytes = bytes};
   for (const Cell& cell : cells) {
-    if (cell.spec.bytes != bytes || !cell.spec.pair || !cell.invalid.empty()) continue;
-    const CellStatistics statistics = statistics_of(cell);
-    if (statistics.n > 0)
-      map.pairs.push_back({cell.spec.pair->first, cell.spec.pair->second, statistics.median, statistics.low});
+    const std::optional<PairTime> time = pair_time_of(cell);
+    if (time && cell.spec.bytes == bytes) map.pairs.push_back(*time);
   }
   return map;
 }
@@ -84,10 +82,13 @@ int shade_of(double ratio) {
   return static_cast<int>(std::upper_bound(kLimits.begin(), kLimits.end(), ratio) - kLimits.begin());
 }
 
+std::string messages_text(std::size_t bytes) {
+  return bytes < 1024 ? fmt::format("{}-byte messages", bytes) : fmt::format("{} messages", size_text(bytes));
+}
+
 std::string title_of(const HeatMap& map) {
-  const std::string_view unit = unit_of(map).name;
-  return map.is_latency() ? fmt::format("latency of {}-byte messages, in {}", map.bytes, unit)
-                          : fmt::format("bandwidth of {} messages, in {}", size_text(map.bytes), unit);
+  return fmt::format("{} of {}, in {}", map.is_latency() ? "latency" : "bandwidth", messages_text(map.bytes),
+                     unit_of(map).name);
 }
 
 std::string value_text(const HeatMap& map, int a, int b) {

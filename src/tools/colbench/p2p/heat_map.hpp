@@ -33,6 +33,8 @@ HeatMap heat_map_of(std::span<const Cell> cells, int ranks, std::size_t bytes);
 inline constexpr int kShades = 5;
 int shade_of(double ratio);
 
+// "8-byte messages", "1M messages".
+std::string messages_text(std::size_t bytes);
 // "latency of 8-byte messages, in us", "bandwidth of 1M messages, in GB/s".
 std::string title_of(const HeatMap& map);
 // The pair's value in the map's unit, three digits: "1.23"; "-" when it was not measured.

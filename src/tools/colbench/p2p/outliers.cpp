@@ -56,6 +56,14 @@ std::vector<PairTime> faster_pairs(int ranks, std::span<const PairTime> pairs) {
 
 }  // namespace
 
+std::optional<PairTime> pair_time_of(const Cell& cell) {
+  const CellStatistics statistics = statistics_of(cell);
+  if (!cell.spec.pair || !cell.invalid.empty() || statistics.n == 0) return std::nullopt;
+  PairTime time{cell.spec.pair->first, cell.spec.pair->second, statistics.median, statistics.low};
+  for (const double median : launch_medians(cell)) time.low = std::min(time.low, median);
+  return time;
+}
+
 Outliers find_outliers(int ranks, std::span<const PairTime> pairs) {
   Outliers found;
   const std::vector<PairTime> scores = faster_pairs(ranks, pairs);

@@ -1,9 +1,12 @@
 // Which pairs of ranks, and which ranks, are slower than the rest. All of it pure.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "colbench/results.hpp"
 
 namespace col::colbench {
 
@@ -11,8 +14,11 @@ namespace col::colbench {
 struct PairTime {
   int first = 0, second = 1;
   double seconds = 0;  // median
-  double low = 0;      // the least that the median may be: the lower end of its interval
+  double low = 0;      // the least that it may be: the lower end of the median's interval, or the median of a launch
 };
+// Nothing when the cell names no pair, has no samples, or is invalid. What slowed a pair down in some launches only is
+// no property of the pair: hence `low`.
+std::optional<PairTime> pair_time_of(const Cell& cell);
 
 // A value is slower than the rest when even its `low` lies beyond the median of all by more than 20 % and by more than
 // 5 median absolute deviations. Medians of even numbers of values are the lower of the two in the middle: up to half of

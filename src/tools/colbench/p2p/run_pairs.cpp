@@ -92,7 +92,7 @@ int run_pairs(const Invocation& invocation) {
   for (const std::size_t bytes : sizes) {
     const HeatMap& map = maps.emplace_back(heat_map_of(results.cells, ranks, bytes));
     text += heat_map_text(map, style, columns) + "\n";
-    sentences += outlier_text(find_outliers(ranks, map.pairs), fmt::format("{}-byte messages", size_text(bytes)));
+    sentences += outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
   }
   print(text + sentences + notes_text(results, style));
   return write_pairs(results, request.output, maps, sentences);

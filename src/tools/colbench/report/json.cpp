@@ -71,7 +71,8 @@ Json machine_of(const Machine& machine) {
     levels.push_back({{"bytes", level.bytes},
                       {"alone", number(level.alone)},
                       {"together", number(level.together)},
-                      {"best", number(level.best)}});
+                      {"best", number(level.best)},
+                      {"calibrations", level.calibrations}});
   }
   Json fits = Json::array();
   for (const Machine::Fit& fit : machine.fits) {

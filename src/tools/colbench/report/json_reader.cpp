@@ -71,8 +71,8 @@ RunFacts read_run(const JsonPlace& place) {
 Machine read_machine(const JsonPlace& place) {
   Machine machine;
   for (const JsonPlace& level : place["levels"].list()) {
-    machine.levels.push_back(
-        {level["bytes"].size(), level["alone"].number(), level["together"].number(), level["best"].number()});
+    machine.levels.push_back({level["bytes"].size(), level["alone"].number(), level["together"].number(),
+                              level["best"].number(), level["calibrations"].small(0, kMost)});
   }
   machine.hand_over_seconds = place["hand_over_seconds"].number();
   machine.wake_up_seconds = place["wake_up_seconds"].number();
