@@ -23,6 +23,8 @@ namespace {
 
 constexpr int kMany = 1'000'000;  // more ranks, launches, … than there can be
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+// Of what is counted.
+constexpr int kMost = std::numeric_limits<int>::max();
 
 // The value of an enumeration whose names are what `name` makes of 0 … count-1.
 template <typename Enum>
@@ -112,7 +114,7 @@ CellSpec read_spec(const JsonPlace& place) {
 LaunchSamples read_launch(const JsonPlace& place) {
   LaunchSamples samples;
   samples.launch = place["launch"].small(0, kMany);
-  samples.late = place["late"].small(0, std::numeric_limits<int>::max());
+  samples.late = place["late"].small(0, kMost);
   samples.seconds = place["ns"].all_seconds();
   samples.start_skew = place["start_skew_ns"].all_seconds();
   if (!samples.start_skew.empty() && samples.start_skew.size() != samples.seconds.size()) {
@@ -137,7 +139,6 @@ Cell read_cell(const JsonPlace& place) {
   const JsonPlace check = place["check"];
   cell.check = {check["mode"].text(), check["elements"].size(), check["wrong"].size(), check["first"].text_or_null()};
   const JsonPlace bound = place["bound"];
-  constexpr int kMost = std::numeric_limits<int>::max();
   cell.bound = {bound["ns"].seconds(), bound["how"].text(), bound["calibrations"].small(0, kMost),
                 bound["recalibrations"].small(0, kMost)};
   const JsonPlace model = place["model_ns"];

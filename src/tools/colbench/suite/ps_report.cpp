@@ -56,11 +56,6 @@ std::string ratio_text(const Row& row, const Row* reference) {
   return fmt::format("{}{}", apart ? "" : "~", times_text(a.median / b.median));
 }
 
-std::string why_not(const Row& row) {
-  if (!row.cell->invalid.empty()) return "invalid: " + row.cell->invalid;
-  return row.cell->note.empty() ? "not measured" : "not measured: " + row.cell->note;
-}
-
 std::string title(const Results& results, int ranks) {
   std::string text = tools::counted(static_cast<std::size_t>(ranks), "rank");
   if (ranks == 1) return text + ": no peers; the store copies all the same, a collective is one copy";
@@ -85,6 +80,10 @@ std::string span_line(const std::vector<Row>& rows, const std::map<std::size_t, 
     if (most == nullptr || ratio > high) most = &row, high = ratio;
   }
   if (least == nullptr) return {};
+  if (least == most) {
+    return fmt::format("{} takes {} the time of {}\n", method.name, times_text(low),
+                       ps_methods()[kReferenceMethod].name);
+  }
   return fmt::format("{} takes {} ({}) to {} ({}) the time of {}\n", method.name, times_text(low),
                      size_text(least->cell->spec.bytes), times_text(high), size_text(most->cell->spec.bytes),
                      ps_methods()[kReferenceMethod].name);
@@ -105,6 +104,9 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
   std::vector<std::vector<tools::TextCell>> table = {
       {{"size"}, {"method"}, {"algo"}, {"time"}, {"±"}, {"of col's"}, {"latency %"}, {"copies %"}, {"bytes %"}}};
   if (!style.utf8) table[0][4].text = "+-";
+  // With one size nobody can say what of a time is latency.
+  const bool several_sizes = !rows.empty() && rows.front().cell->spec.bytes != rows.back().cell->spec.bytes;
+  if (!several_sizes) table[0].resize(6);
   std::size_t last_size = 0;
   for (const Row& row : rows) {
     const std::size_t bytes = row.cell->spec.bytes;
@@ -117,16 +119,18 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
     if (row.good()) {
       const double time = row.statistics.median;
       const auto reference = references.find(bytes);
-      const Shares shares =
-          shares_of(time, smallest.at(row.method), copied_bytes(*row.cell), copy_bandwidth(machine, 2 * bytes, ranks));
       line.push_back({time_text(time)});
       line.push_back({half_width(row.statistics)});
       line.push_back({ratio_text(row, reference == references.end() ? nullptr : reference->second)});
-      line.push_back({percent_text(shares.latency / time)});
-      line.push_back({shares.copies ? percent_text(*shares.copies / time) : "-"});
-      line.push_back({percent_text(shares.bytes / time)});
+      if (several_sizes) {
+        const Shares shares = shares_of(time, smallest.at(row.method), copied_bytes(*row.cell),
+                                        copy_bandwidth(machine, 2 * bytes, ranks));
+        line.push_back({percent_text(shares.latency / time)});
+        line.push_back({shares.copies ? percent_text(*shares.copies / time) : "-"});
+        line.push_back({percent_text(shares.bytes / time)});
+      }
     } else {
-      line.push_back({tools::one_line(why_not(row), !style.utf8), tools::Tone::attention});
+      line.push_back({row.cell->invalid.empty() ? "not measured" : "invalid", tools::Tone::attention});  // why: below
     }
     table.push_back(std::move(line));
   }

@@ -8,7 +8,8 @@
 
 namespace col::colbench {
 
-// A table for the rows with that many ranks. `machine` is what was measured with as many ranks.
+// A table for the rows with that many ranks. `machine` is what was measured with as many ranks. Why a
+// row counts for nothing is left to notes_text().
 std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style);
 
 // What the columns mean, and what the store is and is not.
