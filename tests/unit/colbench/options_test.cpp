@@ -11,7 +11,7 @@ Request read(const std::vector<std::string>& arguments) {
   line.add_cells();
   line.add_method();
   line.add_outputs();
-  REQUIRE(line.parse(arguments, 1));
+  if (!line.parse(arguments, 1)) throw UsageError("a text was printed");
   Request& request = line.request();
   request.operations = parse_operations(line.words().empty() ? "allreduce" : line.words().front());
   if (request.sizes.empty()) request.sizes = {1024};

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "colbench/rank/message_workload.hpp"
+
 namespace col::colbench {
 namespace {
 
@@ -81,7 +83,14 @@ const Machine::Level* level_at(const Machine& machine, std::size_t bytes) {
 
 // How many groups work at once.
 std::size_t groups_of(const CellSpec& spec) {
-  if (is_message(spec.operation)) return spec.groups.empty() ? 1 : static_cast<std::size_t>(spec.ranks / 2);
+  if (is_message(spec.operation)) {
+    std::size_t pairs = 0;
+    for (int rank = 0; rank < spec.ranks; ++rank) {
+      const auto partner = partner_of(spec, rank, spec.ranks);
+      pairs += partner && partner->begins;
+    }
+    return pairs;
+  }
   return std::max<std::size_t>(1, static_cast<std::size_t>(spec.ranks / std::max(1, group_size_of(spec))));
 }
 

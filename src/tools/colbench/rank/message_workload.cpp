@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -133,6 +134,13 @@ std::optional<Partner> partner_of(const CellSpec& spec, int rank, int size) {
     const int partner = rank ^ 1;
     if (partner >= size) return std::nullopt;
     return Partner{partner, rank < partner};
+  }
+  int distance = 0;
+  if (std::sscanf(spec.groups.c_str(), "bisect:%d", &distance) == 1 && distance > 0) {
+    const bool begins = rank / distance % 2 == 0;
+    const int partner = begins ? rank + distance : rank - distance;
+    if (partner >= size) return std::nullopt;
+    return Partner{partner, begins};
   }
   if (spec.groups == "bisect") {
     const int half = size / 2;
