@@ -221,10 +221,15 @@ bool Lead::is_done(const State& state) const {
   const Method& method = order_.method;
   const Cell& cell = results_.cells[state.index];
   const auto n = static_cast<int>(cell.launches.front().seconds.size());
-  if (cell.check.wrong > 0 || n >= method.max_iterations) return true;
+  if (cell.check.wrong > 0 || n >= most_iterations()) return true;
   if (n < std::max(6, (method.min_iterations + method.launches - 1) / method.launches)) return false;
   const CellStatistics statistics = statistics_of(cell);
   return (statistics.high - statistics.low) / 2 <= method.target_interval * statistics.median;
+}
+
+// In this launch.
+int Lead::most_iterations() const {
+  return std::max(1, order_.method.max_iterations / std::max(1, order_.method.launches));
 }
 
 void Lead::sample(State& state, double budget_seconds) {
@@ -261,6 +266,8 @@ void Lead::sample(State& state, double budget_seconds) {
     const double each = std::max(kLeastSampleSeconds, state.operation_seconds * answers.front().operations);
     take.samples = static_cast<int>(std::clamp(left / each / 2, double{kLeastBatch}, double{kMostBatch}));
     if (each * kLeastBatch > budget_seconds) take.samples = std::max(1, static_cast<int>(budget_seconds / each));
+    const auto so_far = static_cast<int>(cell.launches.front().seconds.size());
+    take.samples = std::clamp(take.samples, 1, std::max(1, most_iterations() - so_far));
     take.iteration = iteration_;
     answers = command(take);
     iteration_ += static_cast<std::uint64_t>(take.samples);

@@ -41,6 +41,7 @@ class Lead {
   void sample_all();
   void sample(State& state, double budget_seconds);
   void record(State& state, const std::vector<Answer>& answers);
+  int most_iterations() const;
   bool is_done(const State& state) const;
   bool is_late(const State& state, double skew) const;
   void watch_bound(State& state);
