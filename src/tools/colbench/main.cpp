@@ -18,6 +18,7 @@
 #include "colbench/selftest/idle_backend.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
 #include "launch/signals.hpp"
 
 namespace {
@@ -53,6 +54,32 @@ const Named& command_of(std::vector<std::string>& arguments) {
   return kMeasure;
 }
 
+// What `work` throws is said in one line, and becomes an exit code.
+template <class Work>
+int guarded(Work work) {
+  const auto say = [](std::string_view text) { fmt::print(stderr, "colbench: {}\n", text); };
+  try {
+    return work();
+  } catch (const col::tools::UsageError& error) {
+    say(fmt::format("{}; see colbench --help", error.what()));
+    return exit_code::kUsage;
+  } catch (const Unavailable& why) {
+    say(fmt::format("skipped: {}", why.what()));
+    return exit_code::kSkipped;
+  } catch (const col::tools::WriteError& error) {
+    say(error.what());
+    return exit_code::kOutputClosed;
+  } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
+    say(error.what());
+    return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage
+           : error.code() == col::ErrorCode::timeout        ? exit_code::kRankTimeout
+                                                            : exit_code::kRankDied;
+  } catch (const std::exception& error) {
+    say(error.what());
+    return exit_code::kRankDied;
+  }
+}
+
 int run(std::vector<std::string> arguments, std::span<char> title) {
   if (!arguments.empty() && arguments.front() == "--spawned")
     return run_spawned_rank({arguments.begin() + 1, arguments.end()});
@@ -71,15 +98,7 @@ int run(std::vector<std::string> arguments, std::span<char> title) {
   }
   const int code = measure_in_world(context, invocation.screen, line, [&](const Measure& measure) {
     invocation.measure = measure;
-    try {
-      return command.run(invocation);
-    } catch (const col::tools::UsageError& error) {
-      fmt::print(stderr, "colbench: {}; see colbench --help\n", error.what());
-      return exit_code::kUsage;
-    } catch (const Unavailable& why) {
-      fmt::print(stderr, "colbench: skipped: {}\n", why.what());
-      return exit_code::kSkipped;
-    }
+    return guarded([&] { return command.run(invocation); });
   });
   col::finalize();
   return code;
@@ -89,25 +108,10 @@ int run(std::vector<std::string> arguments, std::span<char> title) {
 
 int main(int argc, char** argv) {
   if (argc < 1) return exit_code::kUsage;
-  try {
-    const int code = run({argv + 1, argv + argc}, {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1});
-    // Interrupted: what was found by then has been written.
-    if (code > exit_code::kSignalBase && code != exit_code::kOutputClosed)
-      col::launch::die_of(code - exit_code::kSignalBase);
-    return code;
-  } catch (const col::tools::UsageError& error) {
-    fmt::print(stderr, "colbench: {}; see colbench --help\n", error.what());
-    return exit_code::kUsage;
-  } catch (const Unavailable& why) {
-    fmt::print(stderr, "colbench: skipped: {}\n", why.what());
-    return exit_code::kSkipped;
-  } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
-    fmt::print(stderr, "colbench: {}\n", error.what());
-    return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage
-           : error.code() == col::ErrorCode::timeout        ? exit_code::kRankTimeout
-                                                            : exit_code::kRankDied;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "colbench: {}\n", error.what());
-    return exit_code::kRankDied;
-  }
+  const std::span<char> title = {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1};
+  const int code = guarded([&] { return run({argv + 1, argv + argc}, title); });
+  // Interrupted: what was found by then has been written.
+  if (code > exit_code::kSignalBase && code != exit_code::kOutputClosed)
+    col::launch::die_of(code - exit_code::kSignalBase);
+  return code;
 }

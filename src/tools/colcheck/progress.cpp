@@ -1,25 +1,11 @@
 #include "colcheck/progress.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 #include <fmt/format.h>
+#include <algorithm>
 
 #include "common/text.hpp"
 
 namespace col::colcheck {
-namespace {
-
-// Fewer columns of the activity would tell nothing.
-constexpr std::size_t kLeastActivity = 8;
-
-std::string clock_of(std::chrono::seconds elapsed) {
-  const auto seconds = elapsed.count();
-  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
-}
-
-}  // namespace
-
 std::string activity_of(const Case& c) {
   const std::string where = c.backend.empty() ? "" : fmt::format("np {} over {}: ", c.ranks, c.backend);
   return fmt::format("{}{} {}", where, c.property, to_string(c.primitive));
@@ -28,14 +14,11 @@ std::string activity_of(const Case& c) {
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8) {
   std::string head = "colcheck: " + tools::grouped(advance.done);
   if (advance.total > 0) head += "/" + tools::grouped(advance.total);
-  const std::string tail = fmt::format("  {} failed  {}", tools::grouped(advance.failed), clock_of(advance.elapsed));
-  const std::string_view ellipsis = utf8 ? " …" : " ...";
-  const std::size_t taken = tools::columns_of(head) + tools::columns_of(tail) + 2 + tools::columns_of(ellipsis);
-  const std::size_t room = width > taken ? width - taken : 0;
-  const std::string activity = tools::one_line(advance.activity, !utf8);
-  if (!activity.empty() && (tools::columns_of(activity) <= room || room >= kLeastActivity)) {
-    head += fmt::format("  {}{}", tools::cut(activity, room), ellipsis);
-  }
+  const std::string tail =
+      fmt::format("  {} failed  {}", tools::grouped(advance.failed), tools::clock_text(advance.elapsed));
+  const std::size_t taken = tools::columns_of(head) + tools::columns_of(tail) + 2;
+  const std::string activity = tools::activity_text(advance.activity, width > taken ? width - taken : 0, utf8);
+  if (!activity.empty()) head += "  " + activity;
   return std::string(tools::cut(head + tail, width));
 }
 

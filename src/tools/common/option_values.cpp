@@ -36,8 +36,9 @@ struct Unit {
   Duration length;
 };
 // Those that end like another come first.
-constexpr std::array kUnits = {Unit{"us", std::chrono::microseconds(1)}, Unit{"ms", std::chrono::milliseconds(1)}, Unit{"s", std::chrono::seconds(1)},
-                               Unit{"m", std::chrono::minutes(1)}, Unit{"h", std::chrono::hours(1)}};
+constexpr std::array kUnits = {Unit{"us", std::chrono::microseconds(1)}, Unit{"ms", std::chrono::milliseconds(1)},
+                               Unit{"s", std::chrono::seconds(1)}, Unit{"m", std::chrono::minutes(1)},
+                               Unit{"h", std::chrono::hours(1)}};
 constexpr Duration kLongest = std::chrono::hours(720);
 
 }  // namespace

@@ -5,9 +5,25 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "common/text.hpp"
 
 namespace col::tools {
+
+std::string clock_text(std::chrono::seconds elapsed) {
+  const auto seconds = elapsed.count();
+  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
+}
+
+std::string activity_text(std::string_view activity, std::size_t room, bool utf8) {
+  constexpr std::size_t kLeast = 8;  // columns: fewer would tell nothing
+  const std::string_view ellipsis = utf8 ? " …" : " ...";
+  room -= std::min(room, columns_of(ellipsis));
+  const std::string line = one_line(activity, !utf8);
+  if (line.empty() || (columns_of(line) > room && room < kLeast)) return {};
+  return std::string(cut(line, room)) + std::string(ellipsis);
+}
 
 void StatusLine::draw(const std::string& text) {
   if (!usable()) return;

@@ -1,10 +1,19 @@
 // A line on a terminal that is written over.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace col::tools {
+
+// "7 s", "2 min 05 s".
+std::string clock_text(std::chrono::seconds elapsed);
+
+// `activity` and an ellipsis, shortened so that it fits into `room` columns; empty when what is left would tell
+// nothing.
+std::string activity_text(std::string_view activity, std::size_t room, bool utf8);
 
 // Not thread safe. Never blocks: when the terminal takes nothing, or has gone, the line is not drawn.
 class StatusLine {

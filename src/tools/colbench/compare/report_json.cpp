@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "colbench/compare/report.hpp"
+#include "colbench/report/spec_json.hpp"
 #include "colbench/report/values.hpp"
 #include "common/text.hpp"
 
@@ -9,27 +10,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json spec_of(const CellSpec& spec) {
-  Json json = {{"operation", to_string(spec.operation)},
-               {"backend", spec.backend},
-               {"algorithm", spec.algorithm},
-               {"device", spec.device == Device::Type::cuda ? "cuda" : "cpu"},
-               {"dtype", col::to_string(spec.dtype)},
-               {"op", col::to_string(spec.op)},
-               {"root", spec.root == kRotatingRoot ? Json("rotate") : Json(spec.root)},
-               {"bytes", spec.bytes},
-               {"ranks", spec.ranks},
-               {"in_place", spec.in_place},
-               {"cadence", to_string(spec.cadence)},
-               {"cache", to_string(spec.cache)},
-               {"groups", spec.groups.empty() ? Json() : Json(spec.groups)}};
-  json["pair"] = spec.pair ? Json({spec.pair->first, spec.pair->second}) : Json();
-  return json;
-}
-
 Json cell_of(const ComparedCell& cell) {
   const Effect& effect = cell.effect;
-  return {{"spec", spec_of(cell.spec)},
+  return {{"spec", json_of_spec(cell.spec)},
           {"a", {{"launches", cell.launches_a}, {"median", effect.median_a}, {"ran", cell.ran_a}}},
           {"b", {{"launches", cell.launches_b}, {"median", effect.median_b}, {"ran", cell.ran_b}}},
           {"ratio", effect.ratio},
@@ -48,7 +31,7 @@ std::string comparison_json(const Comparison& comparison, const std::string& a, 
   Json cells = Json::array(), left_out = Json::array();
   for (const ComparedCell& cell : comparison.cells) cells.push_back(cell_of(cell));
   for (const LeftOutCell& cell : comparison.left_out) {
-    left_out.push_back({{"spec", spec_of(cell.spec)}, {"why", tools::clean(cell.why)}});
+    left_out.push_back({{"spec", json_of_spec(cell.spec)}, {"why", tools::clean(cell.why)}});
   }
   const Json json = {{"schema", "colbench-compare"},
                      {"schema_version", 1},

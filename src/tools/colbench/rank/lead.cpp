@@ -80,6 +80,7 @@ struct Lead::State {
   bool recalibrated = false;
   double spent_seconds = 0;
   double operation_seconds = 0;  // the median so far
+  double undelayed_seconds = 0;  // what --delay is a part of
 };
 
 Lead::Lead(Player& player, const ContextSpec& context, LeadListener listener)
@@ -257,9 +258,11 @@ void Lead::sample(State& state, double budget_seconds) {
   }
   if (cell.algorithm.empty()) name_what_ran(cell);
   if (state.operation_seconds == 0) state.operation_seconds = least_of(warm_up) / answers.front().operations;
+  if (order_.method.delay_fraction > 0 && state.undelayed_seconds == 0)
+    state.undelayed_seconds = median_of(timed(kFitSamples, true));
   take.whole_check = false;
   take.delay_seconds = std::chrono::duration<double>(order_.method.delay).count() +
-                       order_.method.delay_fraction * state.operation_seconds * answers.front().operations;
+                       order_.method.delay_fraction * state.undelayed_seconds * answers.front().operations;
   // At least one batch a visit, however dear making the buffers was.
   do {
     const double left = std::max(0.0, budget_seconds - spent());

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "colbench/report/spec_json.hpp"
 #include "colbench/report/values.hpp"
 
 namespace col::colbench {
@@ -89,25 +90,6 @@ Json machine_of(const Machine& machine) {
           {"fits", std::move(fits)}};
 }
 
-Json spec_of(const CellSpec& spec) {
-  Json pair;
-  if (spec.pair) pair = {spec.pair->first, spec.pair->second};
-  return {{"operation", to_string(spec.operation)},
-          {"backend", spec.backend},
-          {"algorithm", spec.algorithm},
-          {"device", spec.device == Device::Type::cuda ? "cuda" : "cpu"},
-          {"dtype", col::to_string(spec.dtype)},
-          {"op", col::to_string(spec.op)},
-          {"root", spec.root == kRotatingRoot ? Json("rotate") : Json(spec.root)},
-          {"bytes", spec.bytes},
-          {"ranks", spec.ranks},
-          {"in_place", spec.in_place},
-          {"cadence", to_string(spec.cadence)},
-          {"cache", to_string(spec.cache)},
-          {"groups", or_null(spec.groups)},
-          {"pair", std::move(pair)}};
-}
-
 Json stats_of(const Cell& cell) {
   const CellStatistics stats = statistics_of(cell);
   if (stats.n == 0) return {};
@@ -138,7 +120,7 @@ Json cell_of(const Cell& cell) {
                         {"ns", nanoseconds(launch.seconds)},
                         {"start_skew_ns", nanoseconds(launch.start_skew)}});
   }
-  return {{"spec", spec_of(cell.spec)},
+  return {{"spec", json_of_spec(cell.spec)},
           {"backend", cell.backend},
           {"algorithm", cell.algorithm},
           {"valid", cell.invalid.empty() ? Json(true) : Json(cell.invalid)},

@@ -1,24 +1,10 @@
 #include "colbench/report/progress.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "common/text.hpp"
 
 namespace col::colbench {
-namespace {
-
-// Fewer columns of the activity would tell nothing.
-constexpr std::size_t kLeastActivity = 8;
-
-std::string clock_of(std::chrono::seconds elapsed) {
-  const auto seconds = elapsed.count();
-  return seconds < 60 ? fmt::format("{} s", seconds) : fmt::format("{} min {:02} s", seconds / 60, seconds % 60);
-}
-
-}  // namespace
-
 std::string activity_of(const CellSpec& spec) {
   std::string text(to_string(spec.operation));
   if (spec.operation != Operation::barrier) text += " " + size_text(spec.bytes);
@@ -32,17 +18,11 @@ std::string progress_line(const Advance& advance, std::size_t width, bool utf8) 
     head += fmt::format("{}/{} cells, ", tools::grouped(advance.done), tools::grouped(advance.total));
     if (advance.launches > 1) head += fmt::format("launch {}/{}, ", advance.launch + 1, advance.launches);
   }
-  const std::string tail = "  " + clock_of(advance.elapsed);
-  const std::string_view ellipsis = utf8 ? " …" : " ...";
-  const std::size_t taken = tools::columns_of(head) + tools::columns_of(tail) + tools::columns_of(ellipsis);
-  const std::size_t room = width > taken ? width - taken : 0;
-  const std::string activity = tools::one_line(advance.activity, !utf8);
-  if (!activity.empty() && (tools::columns_of(activity) <= room || room >= kLeastActivity)) {
-    head += fmt::format("{}{}", tools::cut(activity, room), ellipsis);
-  } else {
-    head.erase(head.find_last_not_of(", :") + 1);
-  }
-  return std::string(tools::cut(head + tail, width));
+  const std::string tail = "  " + tools::clock_text(advance.elapsed);
+  const std::size_t taken = tools::columns_of(head) + tools::columns_of(tail);
+  const std::string activity = tools::activity_text(advance.activity, width > taken ? width - taken : 0, utf8);
+  if (activity.empty()) head.erase(head.find_last_not_of(", :") + 1);
+  return std::string(tools::cut(head + activity + tail, width));
 }
 
 void Progress::show(Advance advance) {
