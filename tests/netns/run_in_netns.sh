@@ -47,4 +47,8 @@ for ((i = ranks - 1; i >= 0; i--)); do
     ip netns exec "$prefix-$i" "$@" >&4 3>&- 4>&- &
   pids+=($!)
 done
-wait "${pids[-1]}"
+code=0
+wait "${pids[-1]}" || code=$?
+# The others end by themselves: what they wait for has deadlines.
+wait
+exit "$code"
