@@ -57,8 +57,7 @@ operations):
 | mst | 2.251 s ± 1.8 % | 2.111 s | 94 % |
 
 The order is the same, as far as the model tells them apart: it has ring and rabenseifner, and bde_half and mst, within
-0.2 % of each other. Rabenseifner's halves do not come at the same moment on all ranks, which a model of ports that are
-either free or busy does not see.
+0.2 % of each other. Why rabenseifner falls behind its model has not been looked into.
 )";
 
 struct Picture {
