@@ -15,7 +15,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "colbench/rank/player.hpp"
+#include "launch/environment.hpp"
 
 extern char** environ;  // NOLINT: declared by no header
 
@@ -60,7 +60,7 @@ void describe_host(RunFacts& facts) {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) facts.host = name.data();
   facts.cpu = cpu_name();
-  facts.cpus = usable_cpus();
+  facts.cpus = launch::usable_cpus();
   utsname system{};
   if (::uname(&system) == 0) facts.kernel = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
   facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");

@@ -13,12 +13,14 @@
 #include <col/select.hpp>
 
 #include "colbench/command.hpp"
+#include "colbench/commands/print.hpp"
 #include "colbench/measuring.hpp"
 #include "colbench/options.hpp"
 #include "colbench/selftest/idle_backend.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
+#include "launch/descriptors.hpp"
 #include "launch/signals.hpp"
 
 namespace {
@@ -61,19 +63,25 @@ int guarded(Work work) {
   try {
     return work();
   } catch (const col::tools::UsageError& error) {
-    say(fmt::format("{}; see colbench --help", error.what()));
+    const std::string_view text = error.what();
+    say(fmt::format("{}{} see colbench --help", text, text.ends_with('?') ? "" : ";"));
     return exit_code::kUsage;
   } catch (const Unavailable& why) {
     say(fmt::format("skipped: {}", why.what()));
     return exit_code::kSkipped;
-  } catch (const col::tools::WriteError& error) {
+  } catch (const OutputClosed& error) {
     say(error.what());
     return exit_code::kOutputClosed;
+  } catch (const col::tools::WriteError& error) {
+    say(error.what());
+    return exit_code::kUsage;
   } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
     say(error.what());
-    return error.code() == col::ErrorCode::invalid_argument ? exit_code::kUsage
-           : error.code() == col::ErrorCode::timeout        ? exit_code::kRankTimeout
-                                                            : exit_code::kRankDied;
+    const bool asked_wrongly = error.code() == col::ErrorCode::invalid_argument ||
+                               error.code() == col::ErrorCode::io;  // a file that the environment names
+    return asked_wrongly                             ? exit_code::kUsage
+           : error.code() == col::ErrorCode::timeout ? exit_code::kRankTimeout
+                                                     : exit_code::kRankDied;
   } catch (const std::exception& error) {
     say(error.what());
     return exit_code::kRankDied;
@@ -108,6 +116,7 @@ int run(std::vector<std::string> arguments, std::span<char> title) {
 
 int main(int argc, char** argv) {
   if (argc < 1) return exit_code::kUsage;
+  col::launch::ensure_standard_descriptors();
   const std::span<char> title = {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1};
   const int code = guarded([&] { return run({argv + 1, argv + argc}, title); });
   // Interrupted: what was found by then has been written.

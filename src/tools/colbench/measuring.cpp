@@ -139,13 +139,15 @@ int run_spawned_rank(const std::vector<std::string>& arguments) {
   const ContextSpec& spec = context.spec();
   try {
     Player player(context, kPatience);
+    const Order work = decode_order(order.read());
     if (spec.rank != 0) {
-      follow(player);
+      // Between two commands rank 0 thinks for a moment, and measures the machine's latencies.
+      follow(player, work.method.timeout + std::chrono::seconds(10));
       finalize();
       return exit_code::kSuccess;
     }
     const auto keep = [&](const Results& results) { found.write(json_results(results)); };
-    const Results results = lead_launch(player, spec, decode_order(order.read()), screen, keep);
+    const Results results = lead_launch(player, spec, work, screen, keep);
     keep(results);
     Lead(player, spec, {}).dismiss();
     launch::leave_verdict(screen, results.exit_code);
@@ -165,7 +167,7 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
   register_idle_backend();
   Player player(context, kPatience);
   if (spec.rank != 0) {
-    follow(player);
+    follow(player, kPatience);  // rank 0 may be drawing
     return exit_code::kSuccess;
   }
   struct Dismissal {

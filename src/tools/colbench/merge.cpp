@@ -87,10 +87,20 @@ void add_launch(Results& all, const Results& launch) {
 }
 
 void conclude(Results& results, const Method& method) {
+  std::size_t mostly_late = 0;
+  for (const Cell& cell : results.cells) {
+    std::size_t late = 0;
+    for (const LaunchSamples& launch : cell.launches) late += static_cast<std::size_t>(launch.late);
+    mostly_late += late > 0 && late * 3 >= statistics_of(cell).n;
+  }
+  if (mostly_late > 0)
+    results.warnings.push_back(
+        fmt::format("in {} of {} rows ranks often started late (skew): most of these samples were kept", mostly_late,
+                    results.cells.size()));
   const bool ended = !results.ended_early.empty();
   for (Cell& cell : results.cells) {
     cell.stop = stop_of(cell, method, ended);
-    if (cell.note.empty() && statistics_of(cell).n == 0 && ended) cell.note = "not measured: " + results.ended_early;
+    if (cell.note.empty() && statistics_of(cell).n == 0 && ended) cell.note = results.ended_early;
   }
   apply_model(results);
   if (method.calibrate) apply_bounds(results, method.strict_bound);

@@ -1,7 +1,5 @@
 #include "colbench/options.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,9 +14,11 @@
 #include <col/group.hpp>
 #include <col/select.hpp>
 
+#include "colbench/commands/print.hpp"
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "common/version.hpp"
+#include "launch/environment.hpp"
 #include "launch/job_spec.hpp"
 
 namespace col::colbench {
@@ -41,8 +41,7 @@ struct Texts {
 int default_ranks() {
   const ContextSpec& spec = Context::current().spec();
   if (!spec.launcher.empty()) return spec.world_size;
-  cpu_set_t set;
-  return std::max(2, ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 2);
+  return std::max(2, launch::usable_cpus());
 }
 
 template <class Value>
@@ -81,7 +80,7 @@ double fraction_of(const char* option, std::string_view text) {
   const std::string digits(text.substr(0, text.size() - (percent ? 1 : 0)));
   char* end = nullptr;
   const double value = std::strtod(digits.c_str(), &end) * (percent ? 0.01 : 1);
-  if (digits.empty() || *end != '\0' || !(value > 0) || value >= 10)
+  if (digits.empty() || *end != '\0' || !(value > 0) || value >= (percent ? 10 : 1))
     throw UsageError(fmt::format("{} takes a part such as 2%, not '{}'", option, text));
   return value;
 }
@@ -109,6 +108,13 @@ std::string skew_of(const std::string& text, int ranks) {
     throw UsageError(
         fmt::format("--skew takes none, uniform:TIME or late:RANK:TIME with a rank below {}, not '{}'", ranks, text));
   return fmt::format("{}:{}", kind, std::chrono::duration<double, std::micro>(*time).count());
+}
+
+int root_of(const std::string& text, int ranks) {
+  const auto root = tools::parse_whole_number<int>(text, 0, ranks - 1);
+  if (!root)
+    throw UsageError(fmt::format("--root takes a rank from 0 to {}, all or rotate, not '{}'", ranks - 1, text));
+  return *root;
 }
 
 void check_backends(const Request& request) {
@@ -144,7 +150,7 @@ void read_cells(const Texts& texts, Request& request) {
       if (name != "all" && name != "auto") AlgorithmSpec::parse(name);
     }
   } catch (const Error& error) {
-    throw UsageError(error.what());
+    throw UsageError(error.message());
   }
   const int ranks = request.method.ranks;
   if (texts.root == "rotate") {
@@ -153,7 +159,7 @@ void read_cells(const Texts& texts, Request& request) {
     request.roots.clear();
     for (int root = 0; root < ranks; ++root) request.roots.push_back(root);
   } else if (!texts.root.empty()) {
-    request.roots = {number_of("--root", texts.root, 0, ranks - 1)};
+    request.roots = {root_of(texts.root, ranks)};
   }
   using Places = std::vector<bool>;
   if (!texts.place.empty())
@@ -196,7 +202,7 @@ void read_method(const Texts& texts, Request& request) {
     method.barrier_sync = one_of<bool>("--sync", texts.sync, {{"window", false}, {"barrier", true}});
   if (!texts.check.empty())
     method.check = one_of<std::string>("--check", texts.check, {{"off", "off"}, {"sample", "sample"}, {"all", "all"}});
-  if (!texts.checked.empty()) method.check = number_of("-c", texts.checked, 0, kMost) > 0 ? "sample" : "off";
+  if (!texts.checked.empty()) method.check = number_of("-c", texts.checked, 0, 1) > 0 ? "sample" : "off";
   if (!texts.skew.empty()) method.skew = skew_of(texts.skew, method.ranks);
   if (!texts.delay.empty()) read_delay(texts.delay, method);
   if (!texts.timeout.empty()) method.timeout = duration_of("--timeout", texts.timeout);
@@ -248,7 +254,7 @@ void CommandLine::add_cells() {
   Texts& texts = impl_->texts;
   impl_->has_cells = true;
   using tools::add_option;
-  add_option(app, kWhat, "--size", texts.size, "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M; default: 32M");
+  add_option(app, kWhat, "--size", texts.size, "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M");
   add_option(app, kWhat, "--sizes", texts.sizes, "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds");
   add_option(app, kWhat, "--backend", texts.backend, "LIST", "auto, shm, gloo, nccl; default: auto");
   add_option(app, kWhat, "--device", texts.device, "DEVICE", "cpu or cuda; default: cpu");
@@ -273,11 +279,14 @@ void CommandLine::add_method() {
   Texts& texts = impl_->texts;
   impl_->has_method = true;
   using tools::add_option;
-  add_option(app, kHow, "-n,--ranks", texts.ranks, "N", "how many ranks to start; default: one per core, at least 2");
-  add_option(app, kHow, "--launches", texts.launches, "N", "how many times the ranks are started anew; default: 3");
+  add_option(app, kHow, "-n,--ranks,--np", texts.ranks, "N",
+             "how many ranks to start; default: one per core, at least 2");
+  add_option(app, kHow, "--launches", texts.launches, "N",
+             "how many times the ranks are started anew; default: 3; noise: 20");
   add_option(app, kHow, "--ci", texts.interval, "PART", "enough when the median is known to within this; default: 2%");
   add_option(app, kHow, "--min-iters", texts.min_iterations, "N", "but not with fewer samples than these; default: 30");
-  add_option(app, kHow, "--max-time", texts.max_time, "TIME", "how long one row may take; default: 1s");
+  add_option(app, kHow, "--max-time", texts.max_time, "TIME",
+             "how long one row may take; default: 1s; pairs, bisect, tune: less");
   add_option(app, kHow, "--check", texts.check, "HOW",
              "look at results: off, sample (of every one), all; default: sample");
   add_option(app, kHow, "--bound", texts.bound, "HOW",
@@ -325,10 +334,10 @@ bool CommandLine::parse(const std::vector<std::string>& arguments, std::size_t m
   try {
     app.parse(options);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", tools::help_of(app));
+    print(tools::help_of(app));
     return false;
   } catch (const CLI::CallForVersion&) {
-    fmt::print("{}\n", tools::version_line("colbench"));
+    print(tools::version_line("colbench") + "\n");
     return false;
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());

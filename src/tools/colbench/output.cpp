@@ -4,9 +4,12 @@
 
 #include <cstdio>
 #include <functional>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "colbench/commands/print.hpp"
 #include "colbench/report/csv.hpp"
 #include "colbench/report/html.hpp"
 #include "colbench/report/json.hpp"
@@ -18,6 +21,12 @@
 namespace col::colbench {
 
 void check_outputs(const Output& output) {
+  std::set<std::string> known;
+  for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
+    if (*path == "-") throw UsageError("a file needs a name; to print one instead of the table there is /dev/stderr");
+    if (!path->empty() && !known.insert(*path).second)
+      throw UsageError(fmt::format("{} is named twice; one file can hold one thing", *path));
+  }
   if (!output.plot.empty()) check_plot(output.plot);
   for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
     if (path->empty()) continue;
@@ -48,10 +57,14 @@ int write_outputs(const Results& results, const Output& output) {
   return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
 }
 
+int finish(const Results& results, const Output& output, const std::string& text) {
+  const int code = write_outputs(results, output);
+  print(text);
+  return code;
+}
+
 int report(const Results& results, const Output& output, const tools::Screen& screen) {
-  fmt::print("{}", table_report(results, {.utf8 = screen.utf8, .colour = screen.colour}, output.legend));
-  std::fflush(stdout);
-  return write_outputs(results, output);
+  return finish(results, output, table_report(results, style_of(screen), output.legend));
 }
 
 }  // namespace col::colbench

@@ -1,6 +1,8 @@
 // The end of every command that measures.
 #pragma once
 
+#include <string>
+
 #include "colbench/options.hpp"
 #include "colbench/results.hpp"
 #include "common/screen.hpp"
@@ -13,7 +15,11 @@ void check_outputs(const Output& output);
 // Writes the files. Returns the exit code: that of the results, or 2 when a file cannot be written, which is said.
 int write_outputs(const Results& results, const Output& output);
 
-// Prints the table, then write_outputs().
+// write_outputs(), then prints `text`: what cannot be printed must not take the files with it. Throws
+// tools::WriteError.
+int finish(const Results& results, const Output& output, const std::string& text);
+
+// finish() with the table.
 int report(const Results& results, const Output& output, const tools::Screen& screen);
 
 }  // namespace col::colbench

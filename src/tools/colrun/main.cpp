@@ -14,22 +14,12 @@
 
 #include "colrun/options.hpp"
 #include "common/exit_codes.hpp"
+#include "launch/descriptors.hpp"
 #include "launch/environment.hpp"
 #include "launch/launch.hpp"
 #include "launch/signals.hpp"
 
 namespace {
-
-// Programs started with 0, 1 or 2 closed would get other files under these numbers.
-void ensure_standard_descriptors() {
-  int fd = 0;
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (fd > STDERR_FILENO) ::close(fd);
-  for (int standard = 0; standard <= STDERR_FILENO; ++standard) {
-    const int flags = ::fcntl(standard, F_GETFD);
-    if (flags >= 0 && (flags & FD_CLOEXEC) != 0) ::fcntl(standard, F_SETFD, flags & ~FD_CLOEXEC);
-  }
-}
 
 // What whoever started us opened for the program, as a shell does for `<(…)`.
 std::vector<int> inherited_descriptors() {
@@ -56,7 +46,7 @@ int run(int argc, char** argv) {
   const auto request = colrun::parse_command_line({argv + 1, argv + argc}, launch::usable_cpus());
   // Before closed descriptors are replaced: a text that nobody gets is an error.
   if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
-  ensure_standard_descriptors();
+  col::launch::ensure_standard_descriptors();
   launch::JobSpec spec;
   spec.keep_fds = inherited_descriptors();
   const auto& options = std::get<colrun::Options>(request);

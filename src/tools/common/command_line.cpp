@@ -29,7 +29,8 @@ class Help : public CLI::Formatter {
 [[noreturn]] void refuse_unknown(const CLI::App& app, std::string_view name) {
   const std::vector<std::string> all = option_names(app);
   const std::vector<std::string_view> names(all.begin(), all.end());
-  const std::string_view nearest = nearest_name(name, names);
+  // One letter is near to every other one.
+  const std::string_view nearest = name.size() > 2 ? nearest_name(name, names) : std::string_view();
   throw UsageError(
       fmt::format("unknown option '{}'{}", name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
 }

@@ -59,4 +59,14 @@ OutputPipe make_output_pipe() {
   return pipe;
 }
 
+void ensure_standard_descriptors() {
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd > STDERR_FILENO) ::close(fd);
+  for (int standard = 0; standard <= STDERR_FILENO; ++standard) {
+    const int flags = ::fcntl(standard, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) != 0) ::fcntl(standard, F_SETFD, flags & ~FD_CLOEXEC);
+  }
+}
+
 }  // namespace col::launch

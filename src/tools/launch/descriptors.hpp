@@ -24,4 +24,7 @@ struct OutputPipe {
 };
 OutputPipe make_output_pipe();
 
+// Opens /dev/null as those of the descriptors 0 to 2 that are closed: otherwise other files would get these numbers.
+void ensure_standard_descriptors();
+
 }  // namespace col::launch

@@ -142,6 +142,7 @@ TEST_CASE("json: says what is invalid and what was not measured", "[colbench]") 
   CHECK(cells[8].at("stats").at("busbw").is_null());
   CHECK(cells[8].at("below_bound") == true);
   CHECK(cells[10].at("note") == "rank 1 died");
+  CHECK(cells[10].at("valid").is_null());
   CHECK(cells[10].at("stats").is_null());
   CHECK(cells[10].at("launches") == Json::array());
 }

@@ -86,8 +86,7 @@ int run_algorithms(const Invocation& invocation) {
 
   const std::vector<CellSpec> cells = with_tuned_variants(cells_of(request));
   const Results results = invocation.measure(request.method, cells);
-  print(report(results, style_of(invocation.screen)));
-  return write_outputs(results, request.output);
+  return finish(results, request.output, report(results, style_of(invocation.screen)));
 }
 
 }  // namespace col::colbench

@@ -5,10 +5,17 @@
 
 #include "common/screen.hpp"
 #include "common/style.hpp"
+#include "common/write_file.hpp"
 
 namespace col::colbench {
 
-// All of `text`, at once. Throws tools::WriteError when stdout does not take it.
+// Whoever reads stdout is gone, or it is full.
+class OutputClosed : public tools::WriteError {
+ public:
+  using tools::WriteError::WriteError;
+};
+
+// All of `text`, at once. Throws OutputClosed when stdout does not take it.
 void print(const std::string& text);
 // As far as stderr takes it.
 void print_error(const std::string& text);

@@ -11,6 +11,7 @@
 #include "colbench/commands/print.hpp"
 #include "colbench/commands/tune_report.hpp"
 #include "colbench/options.hpp"
+#include "colbench/output.hpp"
 #include "common/exit_codes.hpp"
 #include "common/option_values.hpp"
 #include "common/text.hpp"
@@ -175,7 +176,7 @@ int run_tune(const Invocation& invocation) {
     jobs.push_back(std::move(*job));
   }
   const bool to_stdout = file.empty() || file == "-";
-  if (!to_stdout) tools::check_writable(file);
+  if (!to_stdout) check_outputs({.json = file});
 
   Found found;
   int exit_code = tools::exit_code::kSuccess;

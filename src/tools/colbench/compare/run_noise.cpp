@@ -55,6 +55,8 @@ int run_noise(const Invocation& invocation) {
   const std::vector<CellSpec> cells = cells_of(request);
   check_outputs(request.output);
 
+  if (!Context::current().spec().launcher.empty())
+    throw UsageError("noise starts its ranks many times; run it without another launcher");
   const Results results = invocation.measure(request.method, cells);
   std::string text = noise_table(noise_of(results, least), style_of(invocation.screen));
   const bool ascii = !invocation.screen.utf8;
@@ -62,8 +64,7 @@ int run_noise(const Invocation& invocation) {
   if (!results.ended_early.empty()) {
     text += fmt::format("# ended before all was measured: {}\n", tools::one_line(results.ended_early, ascii));
   }
-  print(text);
-  return write_outputs(results, request.output);
+  return finish(results, request.output, text);
 }
 
 }  // namespace col::colbench

@@ -7,6 +7,10 @@ namespace col::colbench {
 // hundred, in seconds. 0 when it cannot be measured.
 double measure_wake_up();
 
+// From one thread to another, each on a core of its own, through a cache line: half of the round trip, the best of
+// many, in seconds. 0 when there is only one core, or threads cannot be bound.
+double measure_hand_over();
+
 // From one thread to another on the same core through sched_yield: the best of many, in seconds. 0 when threads cannot
 // be bound to a core.
 double measure_switch();

@@ -72,8 +72,7 @@ int run_bisect(const Invocation& invocation) {
   const tools::Style style = style_of(invocation.screen);
   std::string text = "# " + run_text(results) + "\n\n";
   for (const std::size_t bytes : sizes) text += bisect_text(results.cells, ranks, bytes, style) + "\n";
-  print(text + notes_text(results, style));
-  return write_outputs(results, request.output);
+  return finish(results, request.output, text + notes_text(results, style));
 }
 
 }  // namespace col::colbench

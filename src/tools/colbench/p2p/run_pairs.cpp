@@ -94,8 +94,9 @@ int run_pairs(const Invocation& invocation) {
     text += heat_map_text(map, style, columns) + "\n";
     sentences += outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
   }
+  const int code = write_pairs(results, request.output, maps, sentences);
   print(text + sentences + notes_text(results, style));
-  return write_pairs(results, request.output, maps, sentences);
+  return code;
 }
 
 }  // namespace col::colbench

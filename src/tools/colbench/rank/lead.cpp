@@ -12,6 +12,7 @@
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
 #include "common/exit_codes.hpp"
+#include "launch/environment.hpp"
 
 namespace col::colbench {
 namespace {
@@ -99,7 +100,10 @@ std::vector<Answer> Lead::command(const Command& command) {
   player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
   const Answer own = player_.carry_out(told);
   std::vector<Answer> answers;
-  for (const std::string& bytes : player_.control().gather_object(encode(own))) answers.push_back(decode_answer(bytes));
+  // They all do the same at the same time: who is done much later has been stopped, or is lost.
+  const Options patience{.timeout = order_.method.timeout};
+  for (const std::string& bytes : player_.control().gather_object(encode(own), patience))
+    answers.push_back(decode_answer(bytes));
   // Of several that failed, one that knows more than that another has.
   const Answer* worst = nullptr;
   for (const Answer& answer : answers) {
@@ -326,8 +330,8 @@ void Lead::watch_bound(State& state) {
   if (!order_.method.calibrate || state.recalibrated || state.operation_seconds <= 0) return;
   if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run.cpus).seconds) return;
   calibrate_level(level_of(cell.spec), 2 * kCalibrations);
-  const double hand_over = command({.kind = Command::Kind::hand_over}).front().ended.front();
-  if (hand_over > 0) results_.machine.hand_over_seconds = std::min(results_.machine.hand_over_seconds, hand_over);
+  if (const double again = hand_over(); again > 0)
+    results_.machine.hand_over_seconds = std::min(results_.machine.hand_over_seconds, again);
   ++cell.bound.recalibrations;
   state.recalibrated = true;
 }
@@ -352,11 +356,20 @@ void Lead::calibrate_level(std::size_t bytes, int times) {
   level->calibrations += times * kKernelCount;
 }
 
+// The ranks may happen to be on one core, where they only see each other when one gives way; bound threads are not. And
+// who shares a core changes places at the least.
+double Lead::hand_over() {
+  double best = command({.kind = Command::Kind::hand_over}).front().ended.front();
+  for (const double other : {measure_hand_over(), results_.machine.switch_seconds})
+    if (best > 0 && other > 0) best = std::min(best, other);
+  return best;
+}
+
 void Lead::calibrate() {
   Machine& machine = results_.machine;
   machine.wake_up_seconds = measure_wake_up();
   machine.switch_seconds = measure_switch();
-  machine.hand_over_seconds = command({.kind = Command::Kind::hand_over}).front().ended.front();
+  machine.hand_over_seconds = hand_over();
   std::vector<std::size_t> levels(kShownLevels.begin(), kShownLevels.end());
   for (std::size_t i = 0; i < wanted_; ++i) levels.push_back(level_of(order_.cells[i]));
   std::sort(levels.begin(), levels.end());
@@ -407,7 +420,8 @@ Results Lead::run(const Order& order) {
   results_ = {};
   random_.seed(order.method.seed * 1000 + static_cast<std::uint64_t>(order.launch));
   checkpoint_ns_ = now_ns();
-  results_.run.cpus = usable_cpus();
+  results_.run.cpus = launch::usable_cpus();
+  order_ = order;
   try {
     expand(order);
     results_.run.sync = player_.start_line().is_window() ? "window" : "barrier";
@@ -431,10 +445,10 @@ Results Lead::run(const Order& order) {
   return std::move(results_);
 }
 
-void follow(Player& player) {
+void follow(Player& player, Duration patience) {
   for (;;) {
     Command told;
-    player.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
+    player.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told), {.timeout = patience});
     if (told.kind == Command::Kind::dismiss) return;
     if (told.kind == Command::Kind::order) {
       std::string text;

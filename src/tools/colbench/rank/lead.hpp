@@ -35,6 +35,7 @@ class Lead {
   void give(const Order& order);
   void expand(const Order& order);
   void calibrate();
+  double hand_over();
   void calibrate_level(std::size_t bytes, int times);
   void fit(const std::string& backend);
   double message_seconds(const std::string& backend, std::size_t bytes);
@@ -64,7 +65,8 @@ class Lead {
   std::int64_t checkpoint_ns_ = 0;
 };
 
-// On every other rank: does what rank 0 says until it says that the run is over. Throws col::Error.
-void follow(Player& player);
+// On every other rank: does what rank 0 says until it says that the run is over. Waits `patience` at most for the next
+// thing to do; throws col::Error then.
+void follow(Player& player, Duration patience);
 
 }  // namespace col::colbench

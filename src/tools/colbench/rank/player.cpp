@@ -1,7 +1,5 @@
 #include "colbench/rank/player.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -11,6 +9,7 @@
 #include "colbench/rank/collective_workload.hpp"
 #include "colbench/rank/message_workload.hpp"
 #include "colbench/suite/store_workload.hpp"
+#include "launch/environment.hpp"
 
 namespace col::colbench {
 namespace {
@@ -28,11 +27,6 @@ void spend(double seconds) {
 }
 
 }  // namespace
-
-int usable_cpus() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 Placement placement_of(const std::string& groups, int rank, int size) {
   int color = 0;
@@ -65,7 +59,7 @@ Player::Player(Context& context, Duration timeout)
 void Player::take_order(const Order& order) {
   order_ = order;
   start_line_ =
-      std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, usable_cpus());
+      std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, launch::usable_cpus());
 }
 
 Group Player::group_of(const CellSpec& spec) {

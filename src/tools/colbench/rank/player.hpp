@@ -19,9 +19,6 @@
 
 namespace col::colbench {
 
-// Cores that this process may run on.
-int usable_cpus();
-
 // Trivially copyable: broadcast as it is.
 struct Command {
   enum class Kind : std::uint8_t {

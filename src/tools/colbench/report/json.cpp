@@ -90,6 +90,12 @@ Json machine_of(const Machine& machine) {
           {"fits", std::move(fits)}};
 }
 
+// Nothing can be said of what was not measured.
+Json validity_of(const Cell& cell) {
+  if (!cell.invalid.empty()) return cell.invalid;
+  return cell.note.empty() ? Json(true) : Json();
+}
+
 Json stats_of(const Cell& cell) {
   const CellStatistics stats = statistics_of(cell);
   if (stats.n == 0) return {};
@@ -123,7 +129,7 @@ Json cell_of(const Cell& cell) {
   return {{"spec", json_of_spec(cell.spec)},
           {"backend", cell.backend},
           {"algorithm", cell.algorithm},
-          {"valid", cell.invalid.empty() ? Json(true) : Json(cell.invalid)},
+          {"valid", validity_of(cell)},
           {"below_bound", cell.below_bound},
           {"note", or_null(cell.note)},
           {"stop", cell.stop},

@@ -30,12 +30,12 @@ inline constexpr int kJsonVersion = 1;
 //                "launches": [{"launch", "late", "ns": [samples], "start_skew_ns": [samples]}]}],
 //  "warnings": [text], "ended_early", "exit_code"}
 //
-// "spec" is what was asked for; "backend" and "algorithm" beside it are what ran. "valid" is true, or the reason why
-// the cell counts for nothing. Times of samples, statistics, bounds and models are in nanoseconds, to a tenth of one;
-// those of the machine are in seconds, in full. Bandwidths are bytes per second. In "stats" all but n, outliers,
-// autocorr, launch_spread and the bandwidths are nanoseconds; a reader need not look at it, it follows from the
-// samples. Seeds are text, "0x1f", as not every reader has 64 bits for a number. A rotating root is "rotate". What does
-// not apply, or is not there, is null. Bytes that are not UTF-8 become U+FFFD. Pure.
+// "spec" is what was asked for; "backend" and "algorithm" beside it are what ran. "valid" is null for what was not
+// measured, else true, or the reason why the cell counts for nothing. Times of samples, statistics, bounds and models
+// are in nanoseconds, to a tenth of one; those of the machine are in seconds, in full. Bandwidths are bytes per second.
+// In "stats" all but n, outliers, autocorr, launch_spread and the bandwidths are nanoseconds; a reader need not look at
+// it, it follows from the samples. Seeds are text, "0x1f", as not every reader has 64 bits for a number. A rotating
+// root is "rotate". What does not apply, or is not there, is null. Bytes that are not UTF-8 become U+FFFD. Pure.
 std::string json_results(const Results& results);
 
 // What json_results() wrote into the regular file at `path`. Unknown members are skipped. Throws tools::UsageError, one

@@ -129,7 +129,7 @@ Cell read_cell(const JsonPlace& place) {
   cell.backend = place["backend"].text();
   cell.algorithm = place["algorithm"].text();
   const JsonPlace valid = place["valid"];
-  if (!valid.is_true()) {
+  if (!valid.is_true() && !valid.is_null()) {
     if (!valid.is_text() || valid.text().empty()) valid.fail("true or the reason why not is expected here");
     cell.invalid = valid.text();
   }

@@ -88,14 +88,15 @@ int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
     request.method.ranks = ranks;
     Results one = invocation.measure(request.method, cells);
     one.cells.insert(one.cells.end(), left_out.begin(), left_out.end());
-    if (all.cells.empty()) print("# " + run_text(one) + "\n" + ps_legend());
-    print("\n" + ps_table(one, ranks, one.machine, style));
+    const bool first = all.cells.empty();
     add_results(all, one);
+    write_outputs(all, request.output);  // a terminal that goes away takes nothing with it
+    if (first) print("# " + run_text(one) + "\n" + ps_legend());
+    print("\n" + ps_table(one, ranks, one.machine, style));
     if (!all.ended_early.empty()) break;
   }
   if (!gloo) all.warnings.push_back("without the rows over Gloo: " + gloo_unavailable_reason());
-  print("\n" + notes_text(all, style));
-  return write_outputs(all, request.output);
+  return finish(all, request.output, "\n" + notes_text(all, style));
 }
 
 }  // namespace
