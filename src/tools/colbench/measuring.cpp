@@ -151,6 +151,8 @@ int run_spawned_rank(const std::vector<std::string>& arguments) {
     keep(results);
     Lead(player, spec, {}).dismiss();
     launch::leave_verdict(screen, results.exit_code);
+    // What ended the run may hold the other ranks too: only a failure makes the launcher end them.
+    if (!results.ended_early.empty()) return results.exit_code;
   } catch (const Error& error) {
     // Rank 0, or the launcher, says what happened.
     const bool known = error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted;
