@@ -109,11 +109,17 @@ Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::strin
                                  .screen = screen,
                                  .keep_fds = {order.fd(), found.fd()},
                                  .title = title});
-      const std::string text = found.read();
-      if (!text.empty()) add_launch(all, parse_json_results(text, "what the ranks have found"));
+      try {
+        const std::string text = found.read();
+        if (!text.empty()) add_launch(all, parse_json_results(text, "what the ranks have found"));
+      } catch (const tools::UsageError&) {  // rank 0 died while it wrote
+        all.ended_early = "rank 0 died";
+      }
       all.run.launches = launch + 1;
       if (ended.exit_code != exit_code::kSuccess) all.exit_code = ended.exit_code;
       if (ended.exit_code == exit_code::kRankDied && all.ended_early.empty()) all.ended_early = "a rank died";
+      if (ended.exit_code == exit_code::kLauncher && all.ended_early.empty())
+        all.ended_early = "the ranks could not be started";
       if (ended.exit_code == exit_code::kWrongData) break;
       if (ended.signal != 0) {
         signal = ended.signal;
@@ -152,7 +158,8 @@ int run_spawned_rank(const std::vector<std::string>& arguments) {
     Lead(player, spec, {}).dismiss();
     launch::leave_verdict(screen, results.exit_code);
     // What ended the run may hold the other ranks too: only a failure makes the launcher end them.
-    if (!results.ended_early.empty()) return results.exit_code;
+    // (Of a rank that died it knows.)
+    if (!results.ended_early.empty() && results.exit_code != exit_code::kRankDied) return results.exit_code;
   } catch (const Error& error) {
     // Rank 0, or the launcher, says what happened.
     const bool known = error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted;
@@ -192,6 +199,7 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
     add_launch(all, lead_launch(player, spec, {.method = once, .cells = {cells.begin(), cells.end()}}, screen, {}));
     all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
     for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
+    if (method.launches > 1) all.warnings.push_back("one launch: the ranks are not colbench's own to start again");
     conclude(all, once);
     return all;
   });

@@ -82,6 +82,7 @@ void add_launch(Results& all, const Results& launch) {
   add_machine(all.machine, launch.machine);
   for (const std::string& warning : launch.warnings) all.warnings.push_back(warning);
   if (!launch.run.sync.empty()) all.run.sync = launch.run.sync;
+  if (launch.run.cpus > 0) all.run.cpus = launch.run.cpus;
   if (all.ended_early.empty()) all.ended_early = launch.ended_early;
   if (all.exit_code == exit_code::kSuccess) all.exit_code = launch.exit_code;
 }

@@ -53,11 +53,21 @@ std::size_t memory_bytes() {
 
 // Both buffers of all ranks.
 void check_memory(const CellSpec& spec) {
-  const std::size_t ranks = static_cast<std::size_t>(is_message(spec.operation) ? 2 : spec.ranks);
-  const std::size_t memory = memory_bytes();
+  const bool two = is_message(spec.operation) && spec.groups.empty();
+  const std::size_t ranks = static_cast<std::size_t>(two ? 2 : spec.ranks);
+  const std::size_t memory = memory_bytes() / (spec.cache == CacheState::rotate ? 2 : 1);
   if (spec.bytes < memory / 2 / ranks) return;
   throw UsageError(fmt::format("{} on {} ranks needs more memory than the {} of this machine; the greatest size is {}",
                                size_text(spec.bytes), ranks, size_text(memory), size_text(memory / 2 / ranks)));
+}
+
+void check_messages(const Request& request, Operation operation) {
+  if (request.cache == CacheState::rotate)
+    throw UsageError(
+        fmt::format("{} has one buffer in each direction; --cache rotate is for collectives", to_string(operation)));
+  if (request.groups.starts_with("mod:") || request.groups.starts_with("div:"))
+    throw UsageError(
+        fmt::format("{} is between two ranks; --groups pairs or bisect make several of them", to_string(operation)));
 }
 
 void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cells) {
@@ -135,8 +145,13 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
 std::vector<CellSpec> cells_of(const Request& request) {
   if (request.method.ranks == 1 && !request.allow_single)
     throw UsageError("one rank has nobody to communicate with; use -n 2 or more, or say --allow-single");
+  const bool streams =
+      std::find(request.cadences.begin(), request.cadences.end(), Cadence::stream) != request.cadences.end();
+  if (request.cache != CacheState::hot && streams)
+    throw UsageError("in a stream buffers are used again at once; --cache cold and rotate are for --cadence isolated");
   std::vector<CellSpec> cells;
   for (const Operation operation : request.operations) {
+    if (is_message(operation)) check_messages(request, operation);
     CellSpec spec{.operation = operation,
                   .device = request.device,
                   .dtype = request.dtype,

@@ -229,6 +229,7 @@ void read_nccl_tests(Texts& texts, Request& request) {
   if (texts.ranks.empty()) return;
   request.method.min_iterations = request.method.max_iterations = number_of("-n", texts.ranks, 1, 1'000'000'000);
   request.method.launches = 1;
+  request.method.max_time = std::chrono::hours(24);  // a number of iterations is meant as such
   texts.ranks.clear();
 }
 

@@ -1,16 +1,19 @@
 #include "colbench/machine/bound.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
 
 #include "colbench/rank/message_workload.hpp"
+#include "colbench/rank/player.hpp"
 
 namespace col::colbench {
 namespace {
 
-constexpr std::size_t kLeastLevel = 4096, kMostLevel = std::size_t{64} << 20;
+constexpr std::size_t kLeastLevel = 4096;
 // Of the bound: below this a cell is invalid.
 constexpr double kTolerance = 0.8;
 
@@ -70,6 +73,8 @@ Blocks blocks_in_place(Operation operation, std::size_t p, Blocks blocks) {
     case Operation::alltoall:
     case Operation::alltoallv:
       return {p * p - p, p * p - p};
+    case Operation::scan:
+      return {p, p - 1};
     default:
       return blocks;
   }
@@ -81,32 +86,51 @@ const Machine::Level* level_at(const Machine& machine, std::size_t bytes) {
   return nullptr;
 }
 
-// How many groups work at once.
-std::size_t groups_of(const CellSpec& spec) {
-  if (is_message(spec.operation)) {
-    std::size_t pairs = 0;
-    for (int rank = 0; rank < spec.ranks; ++rank) {
-      const auto partner = partner_of(spec, rank, spec.ranks);
-      pairs += partner && partner->begins;
-    }
-    return pairs;
+// Pairs of ranks that exchange messages at once.
+std::size_t pairs_of(const CellSpec& spec) {
+  std::size_t pairs = 0;
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    const auto partner = partner_of(spec, rank, spec.ranks);
+    pairs += partner && partner->begins;
   }
-  return std::max<std::size_t>(1, static_cast<std::size_t>(spec.ranks / std::max(1, group_size_of(spec))));
+  return pairs;
+}
+
+std::size_t bytes_of_group(const CellSpec& spec, int size) {
+  const auto p = static_cast<std::size_t>(size);
+  // Alone, what is in place is there already.
+  if (p == 1 && (spec.in_place || spec.operation == Operation::broadcast)) return 0;
+  Blocks blocks = blocks_of(spec.operation, p);
+  if (spec.in_place) blocks = blocks_in_place(spec.operation, p, blocks);
+  return (blocks.read + blocks.written) * block_count(spec, size) * size_of(spec.dtype);
 }
 
 }  // namespace
 
+std::size_t most_level(int ranks) {
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  const std::size_t memory =
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  return std::clamp(std::bit_floor(memory / 4 / static_cast<std::size_t>(std::max(1, ranks))), kLeastLevel, kMost);
+}
+
 std::size_t bytes_that_must_move(const CellSpec& spec) {
-  const int p = is_message(spec.operation) ? 2 : group_size_of(spec);
-  Blocks blocks = blocks_of(spec.operation, static_cast<std::size_t>(p));
-  if (spec.in_place) blocks = blocks_in_place(spec.operation, static_cast<std::size_t>(p), blocks);
-  return groups_of(spec) * (blocks.read + blocks.written) * block_count(spec, p) * size_of(spec.dtype);
+  if (is_message(spec.operation)) return pairs_of(spec) * bytes_of_group(spec, 2);
+  std::size_t bytes = 0;
+  for (int rank = 0; rank < spec.ranks; ++rank) {
+    const Placement placement = placement_of(spec.groups, rank, spec.ranks);
+    if (placement.rank == 0) bytes += bytes_of_group(spec, placement.size);
+  }
+  return bytes;
 }
 
 std::size_t level_of(const CellSpec& spec) {
-  if (spec.cache != CacheState::hot) return kMostLevel;
-  const std::size_t ranks = static_cast<std::size_t>(is_message(spec.operation) ? 2 : spec.ranks);
-  return std::clamp(std::bit_ceil(bytes_that_must_move(spec) / ranks), kLeastLevel, kMostLevel);
+  const std::size_t most = most_level(spec.ranks);
+  if (spec.cache == CacheState::cold) return most;
+  const std::size_t ranks = is_message(spec.operation) ? 2 * pairs_of(spec) : static_cast<std::size_t>(spec.ranks);
+  std::size_t bytes = bytes_that_must_move(spec) / std::max<std::size_t>(1, ranks);
+  if (spec.cache == CacheState::rotate) bytes *= rotated_sets(spec, group_size_of(spec));
+  return std::clamp(std::bit_ceil(bytes), kLeastLevel, most);
 }
 
 Bound bound_of(const CellSpec& spec, const Machine& machine, int cpus) {
@@ -119,8 +143,8 @@ Bound bound_of(const CellSpec& spec, const Machine& machine, int cpus) {
     bound.calibrations = level->calibrations;
   }
   // Messages in a window need no answer each.
-  const bool waits = spec.ranks > 1 && spec.cadence == Cadence::isolated && spec.operation != Operation::oneway &&
-                     spec.operation != Operation::bidirectional;
+  const bool waits = (is_message(spec.operation) ? 2 : group_size_of(spec)) > 1 && spec.cadence == Cadence::isolated &&
+                     spec.operation != Operation::oneway && spec.operation != Operation::bidirectional;
   if (!waits) return bound;
   const int active = is_message(spec.operation) ? 2 : spec.ranks;
   const int turns = (active + cpus - 1) / std::max(1, cpus) - 1;

@@ -11,6 +11,9 @@ namespace col::colbench {
 // and by whatever way: every input once, every output once. `ranks` is the number of all ranks.
 std::size_t bytes_that_must_move(const CellSpec& spec);
 
+// The largest working set of a rank that machines are measured with: beyond the caches, within the memory.
+std::size_t most_level(int ranks);
+
 // The working set of one rank that the cell's bandwidth is to be looked up at: a power of two.
 std::size_t level_of(const CellSpec& spec);
 

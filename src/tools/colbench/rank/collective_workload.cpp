@@ -73,12 +73,10 @@ class CollectiveWorkload : public Workload {
     const Shape shape = shape_of(spec_.operation, size_, true);
     const std::size_t in = static_cast<std::size_t>(shape.in) * count_ * element_;
     const std::size_t out = static_cast<std::size_t>(shape.out) * count_ * element_;
-    const std::size_t both = std::max<std::size_t>(1, in + out);
-    const std::size_t sets =
-        spec_.cache == CacheState::rotate ? std::clamp(kRotatedBytes / both + 1, std::size_t{2}, kMostSets) : 1;
+    const std::size_t sets = spec_.cache == CacheState::rotate ? rotated_sets(spec_, size_) : 1;
     for (std::size_t i = 0; i < sets; ++i)
       sets_.push_back({PageBuffer(spec_.in_place ? std::max(in, out) : in), PageBuffer(spec_.in_place ? 0 : out)});
-    for (Set& set : sets_) fill_whole(set);
+    for (Set& set : sets_) fill_whole(set, 0);
   }
 
   void prepare(std::uint64_t iteration) override {
@@ -140,27 +138,28 @@ class CollectiveWorkload : public Workload {
 
   // The value at `index` of `block` as rank `rank` holds it before the operation, in the epoch of that index.
   std::int64_t value(int rank, int block, std::size_t index) const {
-    const bool is_sampled = std::binary_search(sampled_.begin(), sampled_.end(), index);
-    return values_.at(rank, block, index, is_sampled ? epoch_ : 0);
+    const bool is_new = all_ || std::binary_search(sampled_.begin(), sampled_.end(), index);
+    return values_.at(rank, block, index, is_new ? epoch_ : 0);
   }
 
-  void fill_whole(Set& set) {
+  void fill_whole(Set& set, std::uint64_t epoch) {
     set_ = &set;
     const int blocks = spec_.in_place || !is_broadcast() ? shape_of(spec_.operation, size_, true).in : 0;
     for (int block = 0; block < blocks; ++block) {
       std::byte* to = in() + offset(block);
       for (std::size_t i = 0; i < count_; ++i)
-        store_element(to + i * element_, spec_.dtype, values_.at(rank_, block, i, 0));
+        store_element(to + i * element_, spec_.dtype, values_.at(rank_, block, i, epoch));
     }
     if (!is_broadcast()) return;
     for (std::size_t i = 0; i < count_; ++i)
-      store_element(out() + i * element_, spec_.dtype, values_.at(rank_, 0, i, 0));
+      store_element(out() + i * element_, spec_.dtype, values_.at(rank_, 0, i, epoch));
   }
 
   // Only a sample of the elements gets new values where the rest can stay.
   void renew(std::uint64_t iteration) {
     epoch_ = iteration;
-    if (spec_.in_place || all_ || fresh_) fill_whole(*set_);
+    if (spec_.in_place || all_ || fresh_) fill_whole(*set_, all_ ? iteration : 0);
+    if (all_ && !spec_.in_place && !is_broadcast()) std::memset(set_->second.data(), 0x7b, set_->second.size());
     fresh_ = false;
     choose_sample(iteration);
     for (const std::size_t index : sampled_) write_sample(index);
@@ -297,6 +296,13 @@ void CollectiveWorkload::call() {
 }
 
 }  // namespace
+
+std::size_t rotated_sets(const CellSpec& spec, int group_size) {
+  const Shape shape = shape_of(spec.operation, group_size, true);
+  const std::size_t both =
+      static_cast<std::size_t>(shape.in + shape.out) * block_count(spec, group_size) * size_of(spec.dtype);
+  return std::clamp(kRotatedBytes / std::max<std::size_t>(1, both) + 1, std::size_t{2}, kMostSets);
+}
 
 int stream_window(std::size_t bytes) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;

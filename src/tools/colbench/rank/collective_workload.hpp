@@ -20,6 +20,9 @@ struct WorkloadSetup {
   Duration timeout = {};
 };
 
+// How many pairs of buffers a cell with CacheState::rotate uses in turn.
+std::size_t rotated_sets(const CellSpec& spec, int group_size);
+
 // How many operations follow each other in a window of cadence stream.
 int stream_window(std::size_t bytes);
 

@@ -22,7 +22,9 @@ namespace exit_code = tools::exit_code;
 // Each launch goes over all cells so many times, in another order every time, so that a slow minute of the machine does
 // not fall on one cell alone.
 constexpr int kRounds = 2;
-constexpr int kLeastBatch = 8, kMostBatch = 1024;
+constexpr int kMostBatch = 1024;
+// What ranks may take longer than others for, besides the operation: memory, looking at results.
+constexpr Duration kSetUpTime = std::chrono::seconds(30);
 constexpr int kCalibrations = 5;  // of each kernel
 constexpr std::int64_t kCheckpointNs = 1'000'000'000;
 constexpr double kLate = 0.02;  // of the median: a start later than that is too late
@@ -69,6 +71,14 @@ double least_of(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
 }
 
+void add_check(Cell& cell, const std::vector<Answer>& answers) {
+  for (const Answer& answer : answers) {
+    cell.check.elements += answer.check.elements;
+    if (answer.check.wrong > 0 && cell.check.wrong == 0) cell.check.first = answer.check.first;
+    cell.check.wrong += answer.check.wrong;
+  }
+}
+
 std::string_view base_name(std::string_view algorithm) {
   return algorithm.substr(0, algorithm.find(':'));
 }
@@ -101,7 +111,7 @@ std::vector<Answer> Lead::command(const Command& command) {
   const Answer own = player_.carry_out(told);
   std::vector<Answer> answers;
   // They all do the same at the same time: who is done much later has been stopped, or is lost.
-  const Options patience{.timeout = order_.method.timeout};
+  const Options patience{.timeout = order_.method.timeout + kSetUpTime};
   for (const std::string& bytes : player_.control().gather_object(encode(own), patience))
     answers.push_back(decode_answer(bytes));
   // Of several that failed, one that knows more than that another has.
@@ -198,11 +208,7 @@ bool Lead::is_late(const State& state, double skew) const {
 void Lead::record(State& state, const std::vector<Answer>& answers) {
   Cell& cell = results_.cells[state.index];
   LaunchSamples& samples = cell.launches.front();
-  for (const Answer& answer : answers) {
-    cell.check.elements += answer.check.elements;
-    if (answer.check.wrong > 0 && cell.check.wrong == 0) cell.check.first = answer.check.first;
-    cell.check.wrong += answer.check.wrong;
-  }
+  add_check(cell, answers);
   const std::size_t count = answers.front().ended.size();
   for (std::size_t i = 0; i < count; ++i) {
     double longest = 0, last_start = 0;
@@ -212,7 +218,8 @@ void Lead::record(State& state, const std::vector<Answer>& answers) {
       last_start = std::max(last_start, answer.began[i]);
     }
     // More late than not: the machine is like that, and what it gives is what there is.
-    if (is_late(state, last_start) && samples.late <= static_cast<int>(samples.seconds.size())) {
+    if (is_late(state, last_start / answers.front().operations) &&
+        samples.late <= static_cast<int>(samples.seconds.size())) {
       ++samples.late;
       continue;
     }
@@ -234,7 +241,8 @@ bool Lead::is_done(const State& state) const {
 
 // In this launch.
 int Lead::most_iterations() const {
-  return std::max(1, order_.method.max_iterations / std::max(1, order_.method.launches));
+  const int launches = std::max(1, order_.method.launches);
+  return (order_.method.max_iterations + launches - 1) / launches;
 }
 
 void Lead::sample(State& state, double budget_seconds) {
@@ -248,36 +256,36 @@ void Lead::sample(State& state, double budget_seconds) {
     return state.done;
   };
   if (refused(command({.kind = Command::Kind::set_up, .cell = static_cast<int>(state.index)}))) return;
-  // The first operations make connections and fault pages in; what they leave behind is checked as a whole.
-  Command take{
-      .kind = Command::Kind::take, .whole_check = true, .samples = order_.method.warm_ups, .iteration = iteration_};
+  // The first operations make connections and fault pages in; what the very first one leaves behind is checked as a
+  // whole. It is one alone: where some ranks refuse it, the others must not wait for them at the next start.
+  Command take{.kind = Command::Kind::take, .whole_check = true, .samples = 1, .iteration = iteration_++};
   std::vector<Answer> answers = command(take);
-  iteration_ += static_cast<std::uint64_t>(take.samples);
   if (refused(answers)) return;
-  std::vector<double> warm_up = answers.front().ended;
-  for (const Answer& answer : answers) {
-    cell.check.elements += answer.check.elements;
-    if (answer.check.wrong > 0 && cell.check.wrong == 0) cell.check.first = answer.check.first;
-    cell.check.wrong += answer.check.wrong;
-  }
+  add_check(cell, answers);
   if (cell.algorithm.empty()) name_what_ran(cell);
-  if (state.operation_seconds == 0) state.operation_seconds = least_of(warm_up) / answers.front().operations;
+  const double operations = answers.front().operations;
+  const std::vector<double> warm_up = timed(std::max(1, order_.method.warm_ups - 1), true);
+  if (state.operation_seconds == 0) state.operation_seconds = least_of(warm_up);
   if (order_.method.delay_fraction > 0 && state.undelayed_seconds == 0)
     state.undelayed_seconds = median_of(timed(kFitSamples, true));
   take.whole_check = false;
-  take.delay_seconds = std::chrono::duration<double>(order_.method.delay).count() +
-                       order_.method.delay_fraction * state.undelayed_seconds * answers.front().operations;
+  take.delay_seconds = (std::chrono::duration<double>(order_.method.delay).count() +
+                        order_.method.delay_fraction * state.undelayed_seconds) *
+                       operations;
+  double sample_seconds = std::max(kLeastSampleSeconds, state.operation_seconds * operations);
   // At least one batch a visit, however dear making the buffers was.
   do {
     const double left = std::max(0.0, budget_seconds - spent());
-    const double each = std::max(kLeastSampleSeconds, state.operation_seconds * answers.front().operations);
-    take.samples = static_cast<int>(std::clamp(left / each / 2, double{kLeastBatch}, double{kMostBatch}));
-    if (each * kLeastBatch > budget_seconds) take.samples = std::max(1, static_cast<int>(budget_seconds / each));
+    take.samples = static_cast<int>(std::clamp(left / sample_seconds / 2, 1.0, double{kMostBatch}));
     const auto so_far = static_cast<int>(cell.launches.front().seconds.size());
     take.samples = std::clamp(take.samples, 1, std::max(1, most_iterations() - so_far));
     take.iteration = iteration_;
+    const double before = spent();
     answers = command(take);
     iteration_ += static_cast<std::uint64_t>(take.samples);
+    if (refused(answers)) return;
+    // With what filling and looking take.
+    sample_seconds = std::max(sample_seconds, (spent() - before) / take.samples);
     record(state, answers);
     state.done = is_done(state);
     checkpoint();
@@ -330,6 +338,8 @@ void Lead::watch_bound(State& state) {
   if (!order_.method.calibrate || state.recalibrated || state.operation_seconds <= 0) return;
   if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run.cpus).seconds) return;
   calibrate_level(level_of(cell.spec), 2 * kCalibrations);
+  if (const double again = measure_switch(); again > 0)
+    results_.machine.switch_seconds = std::min(results_.machine.switch_seconds, again);
   if (const double again = hand_over(); again > 0)
     results_.machine.hand_over_seconds = std::min(results_.machine.hand_over_seconds, again);
   ++cell.bound.recalibrations;
@@ -370,7 +380,8 @@ void Lead::calibrate() {
   machine.wake_up_seconds = measure_wake_up();
   machine.switch_seconds = measure_switch();
   machine.hand_over_seconds = hand_over();
-  std::vector<std::size_t> levels(kShownLevels.begin(), kShownLevels.end());
+  std::vector<std::size_t> levels;
+  for (const std::size_t bytes : kShownLevels) levels.push_back(std::min(bytes, most_level(order_.method.ranks)));
   for (std::size_t i = 0; i < wanted_; ++i) levels.push_back(level_of(order_.cells[i]));
   std::sort(levels.begin(), levels.end());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
@@ -420,10 +431,10 @@ Results Lead::run(const Order& order) {
   results_ = {};
   random_.seed(order.method.seed * 1000 + static_cast<std::uint64_t>(order.launch));
   checkpoint_ns_ = now_ns();
-  results_.run.cpus = launch::usable_cpus();
   order_ = order;
   try {
     expand(order);
+    results_.run.cpus = player_.cpus();
     results_.run.sync = player_.start_line().is_window() ? "window" : "barrier";
     const auto is_refused = [](const Cell& cell) { return !cell.note.empty(); };
     if (!std::all_of(results_.cells.begin(), results_.cells.end(), is_refused)) {

@@ -1,5 +1,7 @@
 #include "colbench/rank/player.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -58,8 +60,19 @@ Player::Player(Context& context, Duration timeout)
 
 void Player::take_order(const Order& order) {
   order_ = order;
-  start_line_ =
-      std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, launch::usable_cpus());
+  cpus_ = cpus_of_all();
+  start_line_ = std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, cpus_);
+}
+
+// Launchers bind ranks to cores of their own: what counts is what all of them together may use.
+int Player::cpus_of_all() {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  if (::sched_getaffinity(0, sizeof own, &own) != 0) return launch::usable_cpus();
+  if (launch::usable_cpus() < CPU_COUNT(&own)) return launch::usable_cpus();  // a quota
+  cpu_set_t all = own;
+  for (const cpu_set_t& one : control_.allgather_object(own)) CPU_OR(&all, &all, &one);
+  return CPU_COUNT(&all);
 }
 
 Group Player::group_of(const CellSpec& spec) {
@@ -164,6 +177,7 @@ Answer Player::carry_out(const Command& command) {
     answer.code = error.code();
     answer.harmless = error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::unavailable;
     answer.trouble = answer.harmless ? error.message() : error.what();
+    if (!answer.harmless && start_line_) start_line_->fail();
   } catch (const std::bad_alloc&) {
     answer.trouble = "there is not enough memory";
     answer.code = ErrorCode::resource;

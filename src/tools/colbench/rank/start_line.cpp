@@ -37,6 +37,7 @@ struct StartLine::Page {
   std::uint64_t magic = kMagic;
   Word turn;                              // of `start`; written by rank 0 after it
   std::atomic<std::int64_t> start_ns{0};  // in the line after turn's: both change together
+  std::atomic<bool> failed{false};        // a rank has, and comes no more
   Word there, back;                       // hand_over()
   std::array<Word, kMostRanks> arrived;   // turn that the rank has come to
 };
@@ -73,7 +74,11 @@ void StartLine::map(Group& control) {
   if (rank_ == 0) {
     path = fmt::format("/dev/shm/colbench.{}.{}", ::getpid(), now_ns());
     file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file || ::ftruncate(file.get(), sizeof(Page)) != 0) path.clear();
+    // All of it now: a full file system is an error here, and a signal later.
+    if (!file || ::posix_fallocate(file.get(), 0, sizeof(Page)) != 0) {
+      if (file) ::unlink(path.c_str());
+      path.clear();
+    }
   }
   const auto map_file = [this](int fd) {
     void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -110,7 +115,13 @@ void StartLine::wait_until(Duration timeout, Ready ready) {
       ::sched_yield();
     }
     wait.check();
+    if (page_->failed.load(std::memory_order_relaxed))
+      throw Error(ErrorCode::aborted, "another rank has failed and does not come to the start");
   }
+}
+
+void StartLine::fail() noexcept {
+  if (page_ != nullptr) page_->failed.store(true, std::memory_order_relaxed);
 }
 
 std::int64_t StartLine::wait(Duration timeout) {

@@ -29,6 +29,8 @@ class StartLine {
 
   // Blocks until all ranks are here and the common start has come; returns it. Throws timeout, and what ended the job.
   std::int64_t wait(Duration timeout);
+  // This rank does not come any more: the others' waits end.
+  void fail() noexcept;
   // One rank's message to another through a cache line: half of the round trip between rank 0 and the last one, the
   // best of many, in seconds; 0 where there is no common page. Collective.
   double hand_over(Duration timeout);
