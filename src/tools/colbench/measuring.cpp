@@ -199,7 +199,7 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
     add_launch(all, lead_launch(player, spec, {.method = once, .cells = {cells.begin(), cells.end()}}, screen, {}));
     all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
     for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
-    if (method.launches > 1) all.warnings.push_back("one launch: the ranks are not colbench's own to start again");
+    if (method.launches > 1) all.warnings.emplace_back("one launch: the ranks are not colbench's own to start again");
     conclude(all, once);
     return all;
   });
