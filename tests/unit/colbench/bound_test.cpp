@@ -49,6 +49,37 @@ TEST_CASE("bound: every input is read once and every output written once", "[col
   CHECK(bytes_that_must_move(spec) == 2 * 4 * kMega);
 }
 
+TEST_CASE("bound: what is there already need not move", "[colbench]") {
+  CellSpec alone{.operation = Operation::broadcast, .bytes = kMega, .ranks = 1};
+  CHECK(bytes_that_must_move(alone) == 0);
+  alone.operation = Operation::allreduce;
+  CHECK(bytes_that_must_move(alone) == 2 * kMega);
+  alone.in_place = true;
+  CHECK(bytes_that_must_move(alone) == 0);
+  CellSpec spec{.operation = Operation::allgather, .bytes = 4 * kMega, .ranks = 4, .in_place = true};
+  CHECK(bytes_that_must_move(spec) == (4 + 12) * kMega);
+  spec = {.operation = Operation::scan, .bytes = kMega, .ranks = 4, .in_place = true};
+  CHECK(bytes_that_must_move(spec) == 7 * kMega);
+  // Groups of 2, 2, 1 and 1: those of one have nobody to wait for either.
+  spec = {.operation = Operation::allreduce, .bytes = kMega, .ranks = 6, .in_place = true, .groups = "mod:4"};
+  CHECK(bytes_that_must_move(spec) == 2 * 4 * kMega);
+  spec = {.operation = Operation::barrier, .ranks = 4, .groups = "div:1"};
+  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), 4).seconds == 0);
+}
+
+TEST_CASE("bound: the working set is that of one rank", "[colbench]") {
+  CellSpec spec{.operation = Operation::bidirectional, .bytes = kMega, .ranks = 16, .groups = "bisect"};
+  CHECK(bytes_that_must_move(spec) == 8 * 4 * kMega);
+  CHECK(level_of(spec) == 2 * kMega);
+  spec = {.operation = Operation::allreduce, .bytes = 1024, .ranks = 2};
+  CHECK(level_of(spec) == 4096);
+  spec.cache = CacheState::cold;
+  CHECK(level_of(spec) == most_level(2));
+  spec.cache = CacheState::rotate;
+  CHECK(level_of(spec) > 4096);
+  CHECK(most_level(1 << 20) < most_level(2));
+}
+
 TEST_CASE("bound: bytes at the best bandwidth of the working set, or a hand-over", "[colbench]") {
   CellSpec spec{.operation = Operation::allreduce, .bytes = 32 * kMega, .ranks = 2};
   REQUIRE(level_of(spec) == 64 * kMega);
