@@ -24,7 +24,7 @@ namespace exit_code = tools::exit_code;
 constexpr int kRounds = 2;
 constexpr int kMostBatch = 1024;
 // What ranks may take longer than others for, besides the operation: memory, looking at results.
-constexpr Duration kSetUpTime = std::chrono::seconds(30);
+constexpr Duration kSetUpTime = std::chrono::seconds(10);
 constexpr int kCalibrations = 5;  // of each kernel
 constexpr std::int64_t kCheckpointNs = 1'000'000'000;
 constexpr double kLate = 0.02;  // of the median: a start later than that is too late

@@ -38,7 +38,7 @@ constexpr const char* kFooter =
 
 constexpr std::array<std::string_view, 1> kSuites = {"ps"};
 constexpr const char* kList =
-    "ps  the seeds' comparison: allreduce by an object store (emulated), parameter servers, and collectives\n";
+    "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
 
 // Memory that can be had now; nothing when the system does not say.
 std::optional<std::size_t> available_memory() {
