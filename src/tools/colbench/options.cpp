@@ -285,7 +285,8 @@ void CommandLine::add_method() {
   add_option(app, kHow, "--launches", texts.launches, "N",
              "how many times the ranks are started anew; default: 3; noise: 20");
   add_option(app, kHow, "--ci", texts.interval, "PART", "enough when the median is known to within this; default: 2%");
-  add_option(app, kHow, "--min-iters", texts.min_iterations, "N", "but not with fewer samples than these; default: 30");
+  add_option(app, kHow, "--min-iters", texts.min_iterations, "N",
+             "but not with fewer samples than these, if five times the time suffices; default: 30");
   add_option(app, kHow, "--max-time", texts.max_time, "TIME",
              "how long one row may take; default: 1s; pairs, bisect, tune: less");
   add_option(app, kHow, "--check", texts.check, "HOW",

@@ -24,6 +24,7 @@ namespace exit_code = tools::exit_code;
 // not fall on one cell alone.
 constexpr int kRounds = 2;
 constexpr int kMostBatch = 1024;
+constexpr double kMostOverrun = 5;
 // What ranks may take longer than others for, besides the operation: memory, looking at results.
 constexpr Duration kSetUpTime = std::chrono::seconds(10);
 constexpr std::int64_t kCheckpointNs = 1'000'000'000;
@@ -254,12 +255,16 @@ void Lead::sample(State& state, double budget_seconds) {
                         order_.method.delay_fraction * state.undelayed_seconds) *
                        operations;
   double sample_seconds = std::max(kLeastSampleSeconds, state.operation_seconds * operations);
-  // At least one batch a visit, however dear making the buffers was.
+  // This visit's share of --min-iters; where that is dear, up to several times the budget.
+  const int visits = std::max(1, order_.method.launches) * kRounds;
+  const int least = (order_.method.min_iterations + visits - 1) / visits;
+  int taken = 0;
   do {
     const double left = std::max(0.0, budget_seconds - spent());
     take.samples = static_cast<int>(std::clamp(left / sample_seconds / 2, 1.0, double{kMostBatch}));
     const auto so_far = static_cast<int>(cell.launches.front().seconds.size());
     take.samples = std::clamp(take.samples, 1, std::max(1, most_iterations() - so_far));
+    taken += take.samples;
     take.iteration = iteration_;
     const double before = spent();
     answers = command(take);
@@ -270,7 +275,7 @@ void Lead::sample(State& state, double budget_seconds) {
     record(state, answers);
     state.done = is_done(state);
     checkpoint();
-  } while (!state.done && spent() < budget_seconds);
+  } while (!state.done && spent() < (taken < least ? kMostOverrun : 1) * budget_seconds);
   state.spent_seconds += spent();
 }
 
