@@ -65,10 +65,9 @@ struct Hub {
 
   Member& member(int rank) { return members[static_cast<std::size_t>(rank)]; }
 
-  // Gives rank `to` what has arrived, message by message to the first receive of its stream.
-  void deliver(int to) {
+  // Gives rank `to` what has arrived by `now`, message by message to the first receive of its stream.
+  void deliver(int to, Clock::time_point now) {
     Member& receiver = member(to);
-    const auto now = Clock::now();
     for (auto message = receiver.inbox.begin(); message != receiver.inbox.end() && message->arrives <= now;) {
       const auto receive = std::find_if(receiver.receives.begin(), receiver.receives.end(), [&](const Receive& one) {
         return (one.from == kAnyPeer || one.from == message->from) && stream_of(one.slot) == stream_of(message->slot);
@@ -233,7 +232,9 @@ class MemoryChannel final : public Channel {
 
   // The peer of an operation that has ended, whose ticket is then free; throws when it never will end.
   std::optional<int> look(Ticket ticket) {
-    for (int rank = 0; rank < static_cast<int>(hub_->members.size()); ++rank) hub_->deliver(rank);
+    // One look at the clock: by a later one, a message would neither have been delivered nor be under way.
+    const auto now = Clock::now();
+    for (int rank = 0; rank < static_cast<int>(hub_->members.size()); ++rank) hub_->deliver(rank, now);
     if (const auto done = self().ended.find(ticket.id); done != self().ended.end()) {
       const int peer = done->second;
       self().ended.erase(done);
@@ -248,7 +249,7 @@ class MemoryChannel final : public Channel {
     }
     const int peer = self().open.at(ticket.id);
     const int gone = who_closed(peer);
-    if (gone >= 0 && !is_under_way(peer))
+    if (gone >= 0 && !is_under_way(peer, now))
       fail(error(ErrorCode::peer_lost, fmt::format("rank {} closed its channel", gone), gone));
     return std::nullopt;
   }
@@ -264,10 +265,9 @@ class MemoryChannel final : public Channel {
     return gone;
   }
 
-  // Whether a message from `peer` has been sent and has not arrived.
-  bool is_under_way(int peer) const {
+  // Whether a message from `peer` has been sent and has not arrived by `now`.
+  bool is_under_way(int peer, Clock::time_point now) const {
     const auto& inbox = self().inbox;
-    const auto now = Clock::now();
     return std::any_of(inbox.begin(), inbox.end(), [&](const Message& message) {
       return message.arrives > now && (peer == kAnyPeer || peer == message.from);
     });
