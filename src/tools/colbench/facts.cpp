@@ -15,6 +15,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "common/text.hpp"
 #include "launch/environment.hpp"
 
 extern char** environ;  // NOLINT: declared by no header
@@ -98,8 +99,8 @@ HostWatch::Times HostWatch::look() {
 std::vector<std::string> HostWatch::warnings(const RunFacts& facts) const {
   std::vector<std::string> warnings;
   if (facts.ranks > facts.cpus)
-    warnings.push_back(fmt::format("{} ranks on {} cores: they take turns, and times are not those of {} cores",
-                                   facts.ranks, facts.cpus, facts.ranks));
+    warnings.push_back(fmt::format("{} ranks on {}: they take turns, and times are not those of {} cores", facts.ranks,
+                                   tools::counted(static_cast<std::size_t>(facts.cpus), "core"), facts.ranks));
   if (facts.ranks == 1) warnings.push_back("one rank alone: nothing is communicated");
   const Times now = look();
   const double all = now.all - before_.all;

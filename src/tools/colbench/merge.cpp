@@ -64,7 +64,11 @@ void add_machine(Machine& all, const Machine& one) {
     known->beta = faster(known->beta, fit.beta);
     known->gamma = faster(known->gamma, fit.gamma);
     known->copy = faster(known->copy, fit.copy);
+    known->best_gamma = faster(known->best_gamma, fit.best_gamma);
+    for (const Machine::Fit::Message& message : fit.best) add_best_message(*known, message);
   }
+  // The ranks of the next launch may be elsewhere.
+  if (!one.node_of_rank.empty()) all.node_of_rank = one.node_of_rank;
 }
 
 std::string stop_of(const Cell& cell, const Method& method, bool ended_early) {
@@ -77,10 +81,24 @@ std::string stop_of(const Cell& cell, const Method& method, bool ended_early) {
 
 }  // namespace
 
+void add_best_message(Machine::Fit& fit, const Machine::Fit::Message& message) {
+  const auto place = std::lower_bound(fit.best.begin(), fit.best.end(), message,
+                                      [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  if (place == fit.best.end() || place->bytes != message.bytes) {
+    fit.best.insert(place, message);
+    return;
+  }
+  place->seconds = faster(place->seconds, message.seconds);
+  place->calibrations += message.calibrations;
+}
+
 void add_launch(Results& all, const Results& launch) {
   for (const Cell& cell : launch.cells) add_cell(all, cell);
   add_machine(all.machine, launch.machine);
-  for (const std::string& warning : launch.warnings) all.warnings.push_back(warning);
+  for (const std::string& warning : launch.warnings) {
+    if (std::find(all.warnings.begin(), all.warnings.end(), warning) == all.warnings.end())
+      all.warnings.push_back(warning);
+  }
   if (!launch.run.sync.empty()) all.run.sync = launch.run.sync;
   if (launch.run.cpus > 0) all.run.cpus = launch.run.cpus;
   if (all.ended_early.empty()) all.ended_early = launch.ended_early;

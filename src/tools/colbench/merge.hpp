@@ -11,6 +11,9 @@ namespace col::colbench {
 // median-like middle of what was fitted.
 void add_launch(Results& all, const Results& launch);
 
+// Keeps the faster of two messages of the same length, and how many that is the best of.
+void add_best_message(Machine::Fit& fit, const Machine::Fit::Message& message);
+
 // What can be said only when all launches are there: why sampling ended, which cells are invalid, the exit code.
 void conclude(Results& results, const Method& method);
 

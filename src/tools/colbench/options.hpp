@@ -46,7 +46,6 @@ struct Request {
   BoundMode bound = BoundMode::strict;
   Method method = {};
   Output output = {};
-  std::string spawned = {};  // what colbench tells the ranks that it starts itself
 };
 
 // A command's options. Use: make one, define() what the command takes, parse(), then read what is in request().

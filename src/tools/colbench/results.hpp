@@ -69,8 +69,19 @@ struct Machine {
   struct Fit {
     std::string backend = {};
     double alpha = 0, beta = 0, gamma = 0, copy = 0;
+    // The best that was seen between nodes, of whatever kind, by length: what bounds are made of. Ascending; empty when
+    // all ranks are on one node.
+    struct Message {
+      std::size_t bytes = 0;
+      double seconds = 0;
+      int calibrations = 0;  // how many that is the best of
+    };
+    std::vector<Message> best = {};
+    double best_gamma = 0;  // seconds to reduce a byte
   };
   std::vector<Fit> fits = {};
+  // Ranks with the same number share a host and its network. Empty when all do.
+  std::vector<int> node_of_rank = {};
 };
 
 struct RunFacts {

@@ -17,6 +17,10 @@ Machine machine_with(std::size_t level, double best) {
   return machine;
 }
 
+RunFacts on_cores(int cpus) {
+  return {.cpus = cpus};
+}
+
 Results with_time(double seconds, int recalibrations) {
   Results results;
   Cell cell{.spec = {.operation = Operation::allreduce, .bytes = 32 * kMega, .ranks = 2}};
@@ -64,7 +68,7 @@ TEST_CASE("bound: what is there already need not move", "[colbench]") {
   spec = {.operation = Operation::allreduce, .bytes = kMega, .ranks = 6, .in_place = true, .groups = "mod:4"};
   CHECK(bytes_that_must_move(spec) == 2 * 4 * kMega);
   spec = {.operation = Operation::barrier, .ranks = 4, .groups = "div:1"};
-  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), 4).seconds == 0);
+  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), on_cores(4)).seconds == 0);
 }
 
 TEST_CASE("bound: the working set is that of one rank", "[colbench]") {
@@ -83,12 +87,12 @@ TEST_CASE("bound: the working set is that of one rank", "[colbench]") {
 TEST_CASE("bound: bytes at the best bandwidth of the working set, or a hand-over", "[colbench]") {
   CellSpec spec{.operation = Operation::allreduce, .bytes = 32 * kMega, .ranks = 2};
   REQUIRE(level_of(spec) == 64 * kMega);
-  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), 2).seconds == Approx(128.0 * kMega / 40e9));
+  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), on_cores(2)).seconds == Approx(128.0 * kMega / 40e9));
   spec.bytes = 8;
-  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), 2).seconds == 1e-7);
+  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), on_cores(2)).seconds == 1e-7);
   spec.ranks = 8;
-  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), 2).seconds == Approx(3e-6));
-  CHECK(bound_of(spec, Machine{}, 2).seconds == 0);
+  CHECK(bound_of(spec, machine_with(64 * kMega, 40e9), on_cores(2)).seconds == Approx(3e-6));
+  CHECK(bound_of(spec, Machine{}, on_cores(2)).seconds == 0);
 }
 
 TEST_CASE("bound: a time that cannot be is invalid only when the machine was measured again", "[colbench]") {

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "colbench/report/gnuplot.hpp"
 #include "colbench/report/json.hpp"
+#include "need_gnuplot.hpp"
 #include "sample_results.hpp"
 #include "support/catch.hpp"
 #include "unit/colcheck/markup.hpp"
@@ -126,14 +126,11 @@ TEST_CASE("html: the machine, the command to repeat it, and all samples", "[colb
 }
 
 TEST_CASE("html: the curves are in it; without gnuplot it says why not", "[colbench]") {
-  if (has_gnuplot()) {
-    const std::string page = html_report(good());
-    CHECK(occurrences(page, "<svg") == 1);
-    CHECK(page.find("Bus bandwidth, GB/s") != std::string::npos);
-    CHECK(page.find("var(--faint)") != std::string::npos);
-  } else {
-    WARN("no curves here: " << no_gnuplot_text());
-  }
+  need_gnuplot();
+  const std::string drawn = html_report(good());
+  CHECK(occurrences(drawn, "<svg") == 1);
+  CHECK(drawn.find("Bus bandwidth, GB/s") != std::string::npos);
+  CHECK(drawn.find("var(--faint)") != std::string::npos);
   const char* path = std::getenv("PATH");
   const std::string before = path != nullptr ? path : "";
   ::setenv("PATH", "/nonexistent", 1);

@@ -106,8 +106,11 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   CHECK(read.machine.levels[2].together == results.machine.levels[2].together);
   CHECK(read.machine.hand_over_seconds == results.machine.hand_over_seconds);
   CHECK(read.machine.switch_seconds == results.machine.switch_seconds);
-  REQUIRE(read.machine.fits.size() == 1);
+  REQUIRE(read.machine.fits.size() == 2);
   CHECK(read.machine.fits[0].gamma == results.machine.fits[0].gamma);
+  REQUIRE(read.machine.fits[1].best.size() == 2);
+  CHECK(read.machine.fits[1].best[1].seconds == results.machine.fits[1].best[1].seconds);
+  CHECK(read.machine.node_of_rank == results.machine.node_of_rank);
   REQUIRE(read.cells.size() == results.cells.size());
   for (std::size_t i = 0; i < read.cells.size(); ++i) check_equal(read.cells[i], results.cells[i]);
   CHECK(read.warnings == results.warnings);

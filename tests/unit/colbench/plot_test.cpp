@@ -19,6 +19,7 @@
 #include "colbench/report/plot_script.hpp"
 #include "common/command_line.hpp"
 #include "common/write_file.hpp"
+#include "need_gnuplot.hpp"
 #include "sample_results.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -184,10 +185,7 @@ TEST_CASE("plot script: data in it, names quoted so that nothing of them is run"
 }
 
 TEST_CASE("plot: an SVG with the curves, on white, that refers to nothing", "[colbench]") {
-  if (!has_gnuplot()) {
-    WARN("skipped: " << no_gnuplot_text());
-    return;
-  }
+  need_gnuplot();
   const std::string svg = plot_svg(two_curves());
   CHECK(svg.starts_with("<?xml"));
   CHECK(svg.find("fill=\"#ffffff\"") != std::string::npos);
@@ -209,10 +207,7 @@ TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
   CHECK(complaint([] { write_plot(two_curves(), "x.pdf"); }) ==
         "usage: --plot: 'x.pdf' is no name for a drawing; end it with .svg or .png");
   CHECK(complaint([] { check_plot("svg"); }).starts_with("usage: --plot: 'svg' is no name"));
-  if (!has_gnuplot()) {
-    WARN("skipped: " << no_gnuplot_text());
-    return;
-  }
+  need_gnuplot();
   write_plot(two_curves(), directory / "a.svg");
   write_plot(two_curves(), directory / "a.png");
   CHECK(read(directory / "a.svg").find("<svg") != std::string::npos);
@@ -224,10 +219,7 @@ TEST_CASE("plot: the file's name says whether it is SVG or PNG", "[colbench]") {
 }
 
 TEST_CASE("plot: names in an SVG are text, whatever they hold, and nothing is run", "[colbench]") {
-  if (!has_gnuplot()) {
-    WARN("skipped: " << no_gnuplot_text());
-    return;
-  }
+  need_gnuplot();
   const col::test::TempDir directory;
   const std::string mark = directory / "mark";
   Results results = two_curves();

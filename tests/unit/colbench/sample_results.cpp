@@ -58,7 +58,9 @@ Results sample_run() {
   results.machine.hand_over_seconds = 1.2345e-7;
   results.machine.wake_up_seconds = 4.1e-6;
   results.machine.switch_seconds = 1.9e-6;
-  results.machine.fits = {{"shm", 3.1e-7, 8.77e-11, 1.0 / 3e10, 5e-11}};
+  results.machine.fits = {{"shm", 3.1e-7, 8.77e-11, 1.0 / 3e10, 5e-11},
+                          {"gloo", 3.1e-5, 8.77e-10, 1.0 / 3e10, 5e-11, {{8, 2.9e-5, 35}, {65536, 9e-5, 35}}, 3e-11}};
+  results.machine.node_of_rank = {0, 1};
   results.warnings = {"4 ranks on 2 cores: they take turns"};
   return results;
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "colbench/machine/network.hpp"
 #include "colbench/rank/message_workload.hpp"
 #include "colbench/rank/player.hpp"
 
@@ -133,7 +134,9 @@ std::size_t level_of(const CellSpec& spec) {
   return std::clamp(std::bit_ceil(bytes), kLeastLevel, most);
 }
 
-Bound bound_of(const CellSpec& spec, const Machine& machine, int cpus) {
+namespace {
+
+Bound bound_within_node(const CellSpec& spec, const Machine& machine, int cpus) {
   Bound bound;
   const std::size_t bytes = bytes_that_must_move(spec);
   if (const Machine::Level* level = level_at(machine, level_of(spec));
@@ -157,10 +160,18 @@ Bound bound_of(const CellSpec& spec, const Machine& machine, int cpus) {
   return bound;
 }
 
+}  // namespace
+
+Bound bound_of(const CellSpec& spec, const Machine& machine, const RunFacts& run) {
+  const Bound within = bound_within_node(spec, machine, run.cpus);
+  const Bound between = network_bound(spec, machine, run.sync != "barrier");
+  return between.seconds > within.seconds ? between : within;
+}
+
 void apply_bounds(Results& results, bool strict) {
   for (Cell& cell : results.cells) {
     const int recalibrations = cell.bound.recalibrations;
-    cell.bound = bound_of(cell.spec, results.machine, results.run.cpus);
+    cell.bound = bound_of(cell.spec, results.machine, results.run);
     cell.bound.recalibrations = recalibrations;
     const double median = statistics_of(cell).median;
     if (median <= 0 || median >= cell.bound.seconds) continue;

@@ -7,7 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -77,36 +82,59 @@ double measure_wake_up() {
 
 namespace {
 
-// Two threads, bound to those cores, give each other a turn: the shortest of many bursts, per turn. 0 when they cannot
-// be bound.
-double shortest_turn(int first_cpu, int second_cpu) {
-  // So short that some of the bursts are not disturbed.
-  constexpr int kTurns = 20, kBursts = 500;
-  constexpr int kSpins = 200;  // then the other one may need this core
+// So short that some of the bursts are not disturbed.
+constexpr int kTurns = 20, kBursts = 500;
+constexpr int kSpins = 200;  // then the other one may need this core
+constexpr Duration kMostForTurns = std::chrono::seconds(2);
+
+// Shared by the two players and by who waits for them, as a player whose core is never given to it outlives the wait.
+struct Game {
+  std::array<int, 2> cpus = {};
   std::atomic<int> turn{0};
-  std::atomic<bool> bound{true};
+  std::atomic<bool> goes_on{true};
+  std::mutex mutex;
+  std::condition_variable changed;
+  int ended = 0;    // players
+  double best = 0;  // written by the second one
+};
+
+void play(Game& game, int side) {
+  const bool same_core = game.cpus[0] == game.cpus[1];
   double best = 0;
-  const auto play = [&](int side) {
-    if (!bind_to(side == 0 ? first_cpu : second_cpu)) bound = false;
-    for (int burst = 0; burst < kBursts && bound; ++burst) {
-      const std::int64_t begin = now_ns();
-      for (int i = side; i < kTurns && bound; i += 2) {
-        const int mine = burst * kTurns + i;
-        for (int spins = 0; turn.load(std::memory_order_acquire) != mine && bound; ++spins)
-          if (first_cpu == second_cpu || spins > kSpins) ::sched_yield();
-        turn.store(mine + 1, std::memory_order_release);
-      }
-      const double seconds = static_cast<double>(now_ns() - begin) * 1e-9 / kTurns;
-      if (side == 1 && (best == 0 || seconds < best)) best = seconds;
+  if (!bind_to(game.cpus[static_cast<std::size_t>(side)])) game.goes_on = false;
+  for (int burst = 0; burst < kBursts && game.goes_on; ++burst) {
+    const std::int64_t begin = now_ns();
+    for (int i = side; i < kTurns && game.goes_on; i += 2) {
+      const int mine = burst * kTurns + i;
+      for (int spins = 0; game.turn.load(std::memory_order_acquire) != mine && game.goes_on; ++spins)
+        if (same_core || spins > kSpins) ::sched_yield();
+      game.turn.store(mine + 1, std::memory_order_release);
     }
-  };
-  std::thread first(play, 0), second(play, 1);
-  first.join();
-  second.join();
-  return bound ? best : 0;
+    const double seconds = static_cast<double>(now_ns() - begin) * 1e-9 / kTurns;
+    if (best == 0 || seconds < best) best = seconds;
+  }
+  const std::lock_guard lock(game.mutex);
+  if (side == 1) game.best = best;
+  ++game.ended;
+  game.changed.notify_one();
 }
 
 }  // namespace
+
+double shortest_turn(int first_cpu, int second_cpu, Duration limit) {
+  const auto game = std::make_shared<Game>();
+  game->cpus = {first_cpu, second_cpu};
+  try {
+    for (int side = 0; side < 2; ++side) std::thread([game, side] { play(*game, side); }).detach();
+  } catch (const std::system_error&) {  // no more threads
+    game->goes_on = false;
+    return 0;
+  }
+  std::unique_lock lock(game->mutex);
+  const bool done = game->changed.wait_for(lock, limit, [&] { return game->ended == 2; }) && game->goes_on;
+  game->goes_on = false;
+  return done ? game->best : 0;
+}
 
 double measure_hand_over() {
   cpu_set_t usable;
@@ -116,12 +144,12 @@ double measure_hand_over() {
     if (!CPU_ISSET(static_cast<unsigned>(cpu), &usable)) continue;
     (first < 0 ? first : second) = cpu;
   }
-  return second < 0 ? 0 : shortest_turn(first, second);
+  return second < 0 ? 0 : shortest_turn(first, second, kMostForTurns);
 }
 
 double measure_switch() {
   const int cpu = ::sched_getcpu();
-  return shortest_turn(cpu, cpu);
+  return shortest_turn(cpu, cpu, kMostForTurns);
 }
 
 }  // namespace col::colbench

@@ -1,6 +1,8 @@
 // How long this machine takes to wake a thread up, and to change from one to another.
 #pragma once
 
+#include <col/types.hpp>
+
 namespace col::colbench {
 
 // From the write into a pipe to the return of the read that slept on it, in another thread: the median of about a
@@ -8,11 +10,16 @@ namespace col::colbench {
 double measure_wake_up();
 
 // From one thread to another, each on a core of its own, through a cache line: half of the round trip, the best of
-// many, in seconds. 0 when there is only one core, or threads cannot be bound.
+// many, in seconds. 0 when there is only one core, threads cannot be bound, or one of them does not get its core
+// within 2 s.
 double measure_hand_over();
 
 // From one thread to another on the same core through sched_yield: the best of many, in seconds. 0 when threads cannot
-// be bound to a core.
+// be bound to a core, or do not get it within 2 s.
 double measure_switch();
+
+// Two threads, bound to those cores, give each other a turn: the shortest of many bursts, per turn, in seconds. 0 when
+// they cannot be bound, or are not done after `limit`: whoever else holds a core may never give it back.
+double shortest_turn(int first_cpu, int second_cpu, Duration limit);
 
 }  // namespace col::colbench

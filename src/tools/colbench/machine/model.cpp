@@ -5,6 +5,8 @@
 #include <col/plan.hpp>
 #include <col/select.hpp>
 
+#include "colbench/commands/plan_source.hpp"
+
 namespace col::colbench {
 namespace {
 
@@ -21,23 +23,11 @@ std::optional<double> simulated_seconds(const Cell& cell, const CostModel& model
   const AlgorithmSpec named = AlgorithmSpec::parse(cell.algorithm);
   const Algorithm* algorithm = find_algorithm(*collective, named.name);
   if (algorithm == nullptr) return std::nullopt;  // a native one, or a file
-  const std::size_t count = block_count(cell.spec, size);
-  const std::size_t element = size_of(cell.spec.dtype);
-  const auto ranks = static_cast<std::size_t>(size);
-  PlanProblem::Spec spec{.collective = *collective,
-                         .size = size,
-                         .root = std::max(0, cell.spec.root),
-                         .count = count,
-                         .in_place = cell.spec.in_place,
-                         .parameters = {.radix = named.radix, .segment = named.segment_bytes / element}};
-  if (*collective == Collective::alltoallv)
-    spec.counts.assign(ranks * ranks, count);
-  else if (*collective == Collective::allgatherv || *collective == Collective::reduce_scatterv ||
-           *collective == Collective::gatherv || *collective == Collective::scatterv)
-    spec.counts.assign(ranks, count);
-  const PlanProblem problem(std::move(spec));
+  CellSpec group = cell.spec;
+  group.ranks = size;
+  const PlanProblem problem(problem_of(group, named));
   if (algorithm->refuse(problem.request(0))) return std::nullopt;
-  return simulate(problem, plans_of(*algorithm, problem), model, element, element).seconds;
+  return simulate(problem, plans_of(*algorithm, problem), model, size_of(group.dtype), wide_size_of(group)).seconds;
 }
 
 }  // namespace

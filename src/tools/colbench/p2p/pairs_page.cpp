@@ -6,30 +6,20 @@
 #include <fmt/ranges.h>
 
 #include "colbench/report/head.hpp"
+#include "common/page_style.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
 
-// Every shade has a contrast of at least 4.5 to the text on it.
+// After tools::kPageStyle. Every shade has a contrast of at least 4.5 to the text on it.
 constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --text: #1b1f24; --faint: #59616b; --page: #ffffff; --line: #d8dde3;
-  --s0: #ffffff; --s1: #fff3d6; --s2: #ffdfa6; --s3: #ffc29a; --s4: #ff9f9a; }
+:root { --s0: #ffffff; --s1: #fff3d6; --s2: #ffdfa6; --s3: #ffc29a; --s4: #ff9f9a; }
 @media (prefers-color-scheme: dark) {
-  :root { --text: #e4e8ec; --faint: #a3adb8; --page: #14171a; --line: #363d45;
-    --s0: #14171a; --s1: #3a2e10; --s2: #54400f; --s3: #5e3417; --s4: #6a1f22; }
+  :root { --s0: #14171a; --s1: #3a2e10; --s2: #54400f; --s3: #5e3417; --s4: #6a1f22; }
 }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 80rem; background: var(--page); color: var(--text);
-  font: 1rem/1.5 system-ui, sans-serif; }
-h1 { margin: 0 0 .5rem; font-size: 1.6rem; }
-h2 { margin: 2.5rem 0 .75rem; font-size: 1.2rem; }
-.wide { overflow-x: auto; }
-.faint { color: var(--faint); }
-code { font-family: ui-monospace, monospace; font-size: .875em; overflow-wrap: anywhere; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-caption { padding: 0 0 .5rem; text-align: left; color: var(--faint); }
-th, td { padding: .25rem .6rem; border: 1px solid var(--line); text-align: right; white-space: nowrap; }
+body { max-width: 80rem; }
+th, td { padding: .25rem .6rem; border: 1px solid var(--line); text-align: right; }
 .s0 { background: var(--s0); } .s1 { background: var(--s1); } .s2 { background: var(--s2); }
 .s3 { background: var(--s3); } .s4 { background: var(--s4); }
 )";
@@ -73,14 +63,14 @@ std::string pairs_page(const Results& results, std::span<const HeatMap> maps, co
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colbench pairs</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>colbench pairs</h1>\n",
-      kStyle);
-  text += paragraphs(run_text(results), " class=\"faint\"") + paragraphs(sentences, "");
+      "<title>colbench pairs</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>colbench pairs</h1>\n",
+      tools::kPageStyle, kStyle);
+  text += paragraphs(run_text(results), " class=\"note\"") + paragraphs(sentences, "");
   for (const HeatMap& map : maps) text += map_section(map);
   std::string notes;
   for (const std::string& warning : results.warnings) notes += warning + "\n";
   if (!results.ended_early.empty()) notes += "Ended before all was measured: " + results.ended_early + "\n";
-  text += paragraphs(notes, " class=\"faint\"");
+  text += paragraphs(notes, " class=\"note\"");
   text += fmt::format("<h2>To repeat it</h2>\n<p><code>{}</code></p>\n",
                       tools::markup(fmt::format("{}", fmt::join(results.run.command, " "))));
   return text + "</main>\n</body>\n</html>\n";

@@ -5,10 +5,10 @@
 
 #include "colbench/command.hpp"
 #include "colbench/commands/print.hpp"
-#include "colbench/options.hpp"
 #include "colbench/output.hpp"
 #include "colbench/p2p/bisect_report.hpp"
 #include "colbench/p2p/cuts.hpp"
+#include "colbench/p2p/message_request.hpp"
 #include "colbench/report/head.hpp"
 #include "colbench/suite/notes.hpp"
 #include "common/exit_codes.hpp"
@@ -52,27 +52,21 @@ std::vector<CellSpec> cells_of_cuts(int ranks, const std::vector<std::size_t>& s
 }  // namespace
 
 int run_bisect(const Invocation& invocation) {
-  CommandLine line("colbench bisect", kUsage, kFooter);
-  std::string size = "1M", backend = "auto";
-  line.add_option("What", "--size,--sizes", size, "LIST", "bytes of the messages; default: 1M");
-  line.add_option("What", "--backend", backend, "NAME", "auto, shm, gloo, nccl; default: auto");
-  line.add_method();
-  line.add_outputs();
-  if (!line.parse(invocation.arguments, 0)) return tools::exit_code::kSuccess;
-  Request& request = line.request();
-  if (!request.output.plot.empty())
-    throw UsageError("bisect has no curves to plot; --json has all samples, --html the rows");
-  if (request.method.ranks < 2) throw UsageError("a bisection needs two ranks; give -n 2 or more");
-  if (!line.given("--max-time")) request.method.max_time = kMaxTime;
-  const std::vector<std::size_t> sizes = parse_sizes(size);
-  check_outputs(request.output);
-
-  const int ranks = request.method.ranks;
-  const Results results = invocation.measure(request.method, cells_of_cuts(ranks, sizes, backend));
+  const auto request = parse_message_request({.name = "bisect",
+                                              .usage = kUsage,
+                                              .footer = kFooter,
+                                              .sizes = "1M",
+                                              .shows = "--json has all samples, --html the rows",
+                                              .needed = "a bisection needs two ranks",
+                                              .max_time = kMaxTime},
+                                             invocation.arguments);
+  if (!request) return tools::exit_code::kSuccess;
+  const int ranks = request->method.ranks;
+  const Results results = invocation.measure(request->method, cells_of_cuts(ranks, request->sizes, request->backend));
   const tools::Style style = style_of(invocation.screen);
   std::string text = "# " + run_text(results) + "\n\n";
-  for (const std::size_t bytes : sizes) text += bisect_text(results.cells, ranks, bytes, style) + "\n";
-  return finish(results, request.output, text + notes_text(results, style));
+  for (const std::size_t bytes : request->sizes) text += bisect_text(results.cells, ranks, bytes, style) + "\n";
+  return finish(results, request->output, text + notes_text(results, style));
 }
 
 }  // namespace col::colbench

@@ -6,9 +6,9 @@
 
 #include "colbench/command.hpp"
 #include "colbench/commands/print.hpp"
-#include "colbench/options.hpp"
 #include "colbench/output.hpp"
 #include "colbench/p2p/heat_map.hpp"
+#include "colbench/p2p/message_request.hpp"
 #include "colbench/p2p/outliers.hpp"
 #include "colbench/p2p/pairs_page.hpp"
 #include "colbench/report/head.hpp"
@@ -68,33 +68,27 @@ int write_pairs(const Results& results, Output output, std::span<const HeatMap> 
 }  // namespace
 
 int run_pairs(const Invocation& invocation) {
-  CommandLine line("colbench pairs", kUsage, kFooter);
-  std::string size = "8,1M", backend = "auto";
-  line.add_option("What", "--size,--sizes", size, "LIST", "bytes of the messages; default: 8,1M");
-  line.add_option("What", "--backend", backend, "NAME", "auto, shm, gloo, nccl; default: auto");
-  line.add_method();
-  line.add_outputs();
-  if (!line.parse(invocation.arguments, 0)) return tools::exit_code::kSuccess;
-  Request& request = line.request();
-  if (!request.output.plot.empty())
-    throw UsageError("pairs has no curves to plot; --html draws its maps, --json has all samples");
-  if (request.method.ranks < 2) throw UsageError("a pair needs two ranks; give -n 2 or more");
-  if (!line.given("--max-time")) request.method.max_time = kMaxTime;
-  const std::vector<std::size_t> sizes = parse_sizes(size);
-  check_outputs(request.output);
-
-  const int ranks = request.method.ranks;
-  const Results results = invocation.measure(request.method, cells_of_pairs(ranks, sizes, backend));
+  const auto request = parse_message_request({.name = "pairs",
+                                              .usage = kUsage,
+                                              .footer = kFooter,
+                                              .sizes = "8,1M",
+                                              .shows = "--html draws its maps, --json has all samples",
+                                              .needed = "a pair needs two ranks",
+                                              .max_time = kMaxTime},
+                                             invocation.arguments);
+  if (!request) return tools::exit_code::kSuccess;
+  const int ranks = request->method.ranks;
+  const Results results = invocation.measure(request->method, cells_of_pairs(ranks, request->sizes, request->backend));
   const tools::Style style = style_of(invocation.screen);
   const auto columns = std::max(kLeastColumns, static_cast<std::size_t>(std::max(0, invocation.screen.columns)));
   std::vector<HeatMap> maps;
   std::string text = "# " + run_text(results) + "\n\n", sentences;
-  for (const std::size_t bytes : sizes) {
+  for (const std::size_t bytes : request->sizes) {
     const HeatMap& map = maps.emplace_back(heat_map_of(results.cells, ranks, bytes));
     text += heat_map_text(map, style, columns) + "\n";
     sentences += outlier_text(find_outliers(ranks, map.pairs), messages_text(bytes));
   }
-  const int code = write_pairs(results, request.output, maps, sentences);
+  const int code = write_pairs(results, request->output, maps, sentences);
   print(text + sentences + notes_text(results, style));
   return code;
 }

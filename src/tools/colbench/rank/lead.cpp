@@ -11,6 +11,7 @@
 
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
+#include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead_parts.hpp"
 #include "common/exit_codes.hpp"
 #include "launch/environment.hpp"
@@ -71,7 +72,6 @@ struct Lead::State {
   std::size_t index = 0;  // of the cell
   bool done = false;
   bool recalibrated = false;
-  double spent_seconds = 0;
   double operation_seconds = 0;  // the median so far
   double undelayed_seconds = 0;  // what --delay is a part of
 };
@@ -120,6 +120,9 @@ void Lead::dismiss() noexcept {
 // behind.
 void Lead::expand(const Order& order) {
   give(order);
+  results_.machine.node_of_rank = nodes_of(player_.whereabouts());
+  if (std::ranges::all_of(results_.machine.node_of_rank, [](int node) { return node == 0; }))
+    results_.machine.node_of_rank.clear();
   Order expanded{.method = order.method, .launch = order.launch};
   for (std::size_t i = 0; i < order.cells.size(); ++i) {
     const CellSpec& spec = order.cells[i];
@@ -151,13 +154,15 @@ void Lead::expand(const Order& order) {
   }
   for (const Cell& cell : results_.cells) expanded.cells.push_back(cell.spec);
   wanted_ = expanded.cells.size();
-  for (const std::string& backend : order.method.fits) {
-    for (const std::size_t bytes : kFitted)
-      expanded.cells.push_back({.operation = Operation::pingpong,
-                                .backend = backend,
-                                .dtype = DType::uint8,
-                                .bytes = bytes,
-                                .ranks = order.method.ranks});
+  // What passes between nodes bounds every cell, also where no model is asked for.
+  for (const Cell& cell : results_.cells) {
+    auto& fits = expanded.method.fits;
+    if (!is_one_node() && std::find(fits.begin(), fits.end(), cell.spec.backend) == fits.end())
+      fits.push_back(cell.spec.backend);
+  }
+  for (const std::string& backend : expanded.method.fits) {
+    const auto cells = cells_to_fit(backend, order.method.ranks, results_.machine.node_of_rank);
+    expanded.cells.insert(expanded.cells.end(), cells.begin(), cells.end());
   }
   order_ = expanded;
   give(order_);
@@ -165,20 +170,15 @@ void Lead::expand(const Order& order) {
 
 // ---- Timing ---------------------------------------------------------------------------------------------------------
 
-std::vector<double> Lead::timed(int samples, bool checked) {
-  const auto answers =
+std::vector<Answer> Lead::take(int samples, bool checked) {
+  auto answers =
       command({.kind = Command::Kind::take, .checked = checked, .samples = samples, .iteration = iteration_});
   iteration_ += static_cast<std::uint64_t>(samples);
-  std::vector<double> seconds;
-  for (int i = 0; i < samples; ++i) {
-    double longest = 0;
-    for (const Answer& answer : answers) {
-      if (answer.takes_part && static_cast<int>(answer.ended.size()) == samples)
-        longest = std::max(longest, answer.ended[static_cast<std::size_t>(i)] / answer.operations);
-    }
-    seconds.push_back(longest);
-  }
-  return seconds;
+  return answers;
+}
+
+std::vector<double> Lead::timed(int samples, bool checked) {
+  return longest_of(take(samples, checked), samples);
 }
 
 bool Lead::is_late(const State& state, double skew) const {
@@ -276,7 +276,6 @@ void Lead::sample(State& state, double budget_seconds) {
     state.done = is_done(state);
     checkpoint();
   } while (!state.done && spent() < (taken < least ? kMostOverrun : 1) * budget_seconds);
-  state.spent_seconds += spent();
 }
 
 void Lead::name_what_ran(Cell& cell) {
@@ -322,8 +321,13 @@ void Lead::sample_all() {
 void Lead::watch_bound(State& state) {
   Cell& cell = results_.cells[state.index];
   if (!order_.method.calibrate || state.recalibrated || state.operation_seconds <= 0) return;
-  if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run.cpus).seconds) return;
+  if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run).seconds) return;
   calibrate_level(level_of(cell.spec), 2 * kCalibrations);
+  for (Machine::Fit& fit : results_.machine.fits) {
+    if (is_one_node() || fit.backend != cell.spec.backend) continue;
+    for (std::size_t i = wanted_; i < order_.cells.size(); ++i)
+      if (order_.cells[i].backend == fit.backend) measure_messages(fit, i, 2 * kCalibrations);
+  }
   if (const double again = measure_switch(); again > 0)
     results_.machine.switch_seconds = std::min(results_.machine.switch_seconds, again);
   if (const double again = hand_over(); again > 0)
@@ -347,8 +351,10 @@ Results Lead::run(const Order& order) {
   order_ = order;
   try {
     expand(order);
-    results_.run.cpus = player_.cpus();
+    results_.run.cpus = cpus_of(player_.whereabouts());
     results_.run.sync = player_.start_line().is_window() ? "window" : "barrier";
+    if (const std::string& why = player_.start_line().why_barrier(); !why.empty())
+      results_.warnings.push_back("each rank counts from where it leaves a barrier: " + why);
     const auto is_refused = [](const Cell& cell) { return !cell.note.empty(); };
     if (!std::all_of(results_.cells.begin(), results_.cells.end(), is_refused)) {
       if (order_.method.calibrate) calibrate();

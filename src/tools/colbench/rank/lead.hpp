@@ -38,7 +38,8 @@ class Lead {
   double hand_over();
   void calibrate_level(std::size_t bytes, int times);
   void fit(const std::string& backend);
-  double message_seconds(const std::string& backend, std::size_t bytes);
+  std::vector<double> measure_messages(Machine::Fit& fit, std::size_t index, int samples);
+  bool is_one_node() const { return results_.machine.node_of_rank.empty(); }
   void sample_all();
   void sample(State& state, double budget_seconds);
   void record(State& state, const std::vector<Answer>& answers);
@@ -51,7 +52,9 @@ class Lead {
 
   // All ranks do it. Throws RunEnded when one has failed for good.
   std::vector<Answer> command(const Command& command);
-  // Times what is set up; the longest of all ranks, per operation.
+  // Times what is set up.
+  std::vector<Answer> take(int samples, bool checked);
+  // The same: the longest of all ranks, per operation.
   std::vector<double> timed(int samples, bool checked);
 
   Player& player_;

@@ -1,9 +1,12 @@
 // What rank 0 has the ranks do to learn what the machine can do.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
+#include "colbench/merge.hpp"
+#include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead.hpp"
 #include "colbench/rank/lead_parts.hpp"
 
@@ -11,6 +14,8 @@ namespace col::colbench {
 namespace {
 
 constexpr std::size_t kFitLevel = std::size_t{256} << 10;
+constexpr std::size_t kSmallFitLevel = std::size_t{16} << 10;  // in the nearest cache
+constexpr double kMostWindowed = 0.02;                         // seconds of a message, for a window of them
 // Working sets of a rank that the machine is described by, whatever is measured.
 constexpr std::array<std::size_t, 3> kShownLevels = {std::size_t{32} << 10, std::size_t{512} << 10,
                                                      std::size_t{64} << 20};
@@ -58,33 +63,40 @@ void Lead::calibrate() {
   for (const std::string& backend : order_.method.fits) fit(backend);
 }
 
-double Lead::message_seconds(const std::string& backend, std::size_t bytes) {
-  for (std::size_t i = wanted_; i < order_.cells.size(); ++i) {
-    const CellSpec& spec = order_.cells[i];
-    if (spec.backend != backend || spec.bytes != bytes) continue;
-    command({.kind = Command::Kind::set_up, .cell = static_cast<int>(i)});
-    timed(order_.method.warm_ups, false);
-    return median_of(timed(kFitSamples, false));
-  }
-  return 0;
+// Of the cell at `index` of those for fitting, as longest_of(). Between nodes, the best is kept.
+std::vector<double> Lead::measure_messages(Machine::Fit& fit, std::size_t index, int samples) {
+  const CellSpec spec = order_.cells[index];
+  // Where the wire is slow, a window only takes long.
+  if (spec.operation == Operation::oneway && !fit.best.empty() && fit.best.back().seconds > kMostWindowed) return {};
+  command({.kind = Command::Kind::set_up, .cell = static_cast<int>(index)});
+  take(order_.method.warm_ups, false);
+  const std::vector<Answer> answers = take(samples, false);
+  const double best = is_one_node() ? 0 : least_between_nodes(spec, answers, results_.machine.node_of_rank);
+  if (best > 0) add_best_message(fit, {spec.bytes, best, samples});
+  return longest_of(answers, samples);
 }
 
 // alpha: what a message of hardly any length takes; beta: what each byte adds; gamma and copy: the kernels of one rank.
 void Lead::fit(const std::string& backend) {
   if (context_.world_size < 2) return;
   Machine::Fit fit{.backend = backend};
-  const double least = message_seconds(backend, kFitted.front());
-  const double middle = message_seconds(backend, kFitted[1]);
-  const double most = message_seconds(backend, kFitted.back());
-  fit.beta = std::max(0.0, (most - middle) / static_cast<double>(kFitted.back() - kFitted[1]));
-  fit.alpha = least;
-  const auto per_byte = [&](Kernel kernel) {
-    command({.kind = Command::Kind::kernel, .calibration = kernel, .alone = true, .bytes = kFitLevel});
+  std::vector<double> medians;
+  for (std::size_t i = wanted_; i < order_.cells.size(); ++i) {
+    if (order_.cells[i].backend != backend) continue;
+    const bool is_model = medians.size() < kFitted.size();
+    const auto seconds = measure_messages(fit, i, is_model ? kFitSamples : kCalibrations);
+    if (is_model) medians.push_back(median_of(seconds));
+  }
+  fit.alpha = medians.front();
+  fit.beta = std::max(0.0, (medians.back() - medians[1]) / static_cast<double>(kFitted.back() - kFitted[1]));
+  const auto per_byte = [&](Kernel kernel, std::size_t level) {
+    command({.kind = Command::Kind::kernel, .calibration = kernel, .alone = true, .bytes = level});
     timed(1, false);
-    return least_of(timed(kCalibrations, false)) / (static_cast<double>(kFitLevel) / 2);
+    return least_of(timed(kCalibrations, false)) / (static_cast<double>(level) / 2);
   };
-  fit.gamma = per_byte(Kernel::reduce);
-  fit.copy = per_byte(Kernel::copy);
+  fit.gamma = per_byte(Kernel::reduce, kFitLevel);
+  fit.copy = per_byte(Kernel::copy, kFitLevel);
+  if (!is_one_node()) fit.best_gamma = std::min(fit.gamma, per_byte(Kernel::reduce, kSmallFitLevel));
   results_.machine.fits.push_back(fit);
 }
 

@@ -2,16 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <vector>
 
 namespace col::colbench {
 
 inline constexpr int kCalibrations = 5;  // of each kernel
 inline constexpr int kFitSamples = 30;
-// Messages whose times give alpha and beta.
-inline constexpr std::array<std::size_t, 3> kFitted = {8, std::size_t{64} << 10, std::size_t{4} << 20};
 
 inline double median_of(std::vector<double> values) {
   if (values.empty()) return 0;

@@ -1,7 +1,5 @@
 #include "colbench/rank/player.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -11,7 +9,6 @@
 #include "colbench/rank/collective_workload.hpp"
 #include "colbench/rank/message_workload.hpp"
 #include "colbench/suite/store_workload.hpp"
-#include "launch/environment.hpp"
 
 namespace col::colbench {
 namespace {
@@ -60,19 +57,8 @@ Player::Player(Context& context, Duration timeout)
 
 void Player::take_order(const Order& order) {
   order_ = order;
-  cpus_ = cpus_of_all();
-  start_line_ = std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, cpus_);
-}
-
-// Launchers bind ranks to cores of their own: what counts is what all of them together may use.
-int Player::cpus_of_all() {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  if (::sched_getaffinity(0, sizeof own, &own) != 0) return launch::usable_cpus();
-  if (launch::usable_cpus() < CPU_COUNT(&own)) return launch::usable_cpus();  // a quota
-  cpu_set_t all = own;
-  for (const cpu_set_t& one : control_.allgather_object(own)) CPU_OR(&all, &all, &one);
-  return CPU_COUNT(&all);
+  whereabouts_ = control_.allgather_object(own_whereabouts());
+  start_line_ = std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, whereabouts_);
 }
 
 Group Player::group_of(const CellSpec& spec) {

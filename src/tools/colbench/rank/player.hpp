@@ -15,6 +15,7 @@
 #include "colbench/machine/kernels.hpp"
 #include "colbench/rank/order.hpp"
 #include "colbench/rank/start_line.hpp"
+#include "colbench/rank/whereabouts.hpp"
 #include "colbench/rank/workload.hpp"
 
 namespace col::colbench {
@@ -65,12 +66,11 @@ class Player {
   Group& control() { return control_; }
   const Order& order() const { return order_; }
   StartLine& start_line() { return *start_line_; }
-  int cpus() const { return cpus_; }  // that the ranks together may use
+  const std::vector<Whereabouts>& whereabouts() const { return whereabouts_; }  // by rank
   // The group of a cell, or of all ranks over `backend`. Collective when it is not there yet.
   Group group_of(const CellSpec& spec);
 
  private:
-  int cpus_of_all();
   void set_up(const CellSpec& spec);
   void take(const Command& command, Answer& answer);
   double skew_of(std::uint64_t iteration) const;
@@ -80,7 +80,7 @@ class Player {
   Group control_;
   std::unique_ptr<StartLine> start_line_;
   Order order_;
-  int cpus_ = 1;
+  std::vector<Whereabouts> whereabouts_;
   std::map<std::string, Group> groups_;  // by backend and way of grouping
   std::unique_ptr<Workload> workload_;   // null: this rank only comes to the start
 };

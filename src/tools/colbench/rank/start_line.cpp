@@ -3,16 +3,19 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <new>
 
 #include <fmt/format.h>
-
-#include "common/unique_fd.hpp"
 
 namespace col::colbench {
 namespace {
@@ -35,6 +38,7 @@ struct alignas(kLine) Word {
 
 struct StartLine::Page {
   std::uint64_t magic = kMagic;
+  std::uint64_t nonce = 0;                // of this run's page
   Word turn;                              // of `start`; written by rank 0 after it
   std::atomic<std::int64_t> start_ns{0};  // in the line after turn's: both change together
   std::atomic<bool> failed{false};        // a rank has, and comes no more
@@ -48,14 +52,20 @@ std::int64_t now_ns() noexcept {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
-StartLine::StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, int usable_cpus)
+StartLine::StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, std::span<const Whereabouts> ranks)
     : control_(std::move(control)),
       job_(std::move(page)),
-      crowded_(control_.size() > usable_cpus),
+      crowded_(control_.size() > cpus_of(ranks)),
       rank_(control_.rank()),
       size_(control_.size()) {
-  if (barrier || size_ > kMostRanks) return;
-  map(control_);
+  const auto is_elsewhere = [&](const Whereabouts& rank) { return !share_host(rank, ranks.front()); };
+  if (barrier || size_ > kMostRanks || std::any_of(ranks.begin(), ranks.end(), is_elsewhere)) return;
+  const auto is_hidden = [&](const Whereabouts& rank) { return !share_processes(rank, ranks.front()); };
+  if (std::any_of(ranks.begin(), ranks.end(), is_hidden)) {
+    why_barrier_ = "the ranks are in several process namespaces";
+    return;
+  }
+  map();
 }
 
 StartLine::~StartLine() {
@@ -67,36 +77,61 @@ void StartLine::unmap() noexcept {
   page_ = nullptr;
 }
 
-// Rank 0 makes a file that is gone as soon as everybody has looked.
-void StartLine::map(Group& control) {
-  std::string path;
+// Where rank 0's page is found, and how it is told from another one.
+struct StartLine::Offer {
+  std::int64_t pid = 0;
+  int file = -1;  // none
+  std::uint64_t nonce = 0;
+};
+
+// The page has no name: it is gone with the last process that has it, however the ranks end. The others open it through
+// rank 0's file descriptors.
+void StartLine::map() {
+  Offer offer;
   tools::UniqueFd file;
-  if (rank_ == 0) {
-    path = fmt::format("/dev/shm/colbench.{}.{}", ::getpid(), now_ns());
-    file.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    // All of it now: a full file system is an error here, and a signal later.
-    if (!file || ::posix_fallocate(file.get(), 0, sizeof(Page)) != 0) {
-      if (file) ::unlink(path.c_str());
-      path.clear();
-    }
-  }
-  const auto map_file = [this](int fd) {
-    void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory != MAP_FAILED) page_ = static_cast<Page*>(memory);
+  std::string trouble;
+  if (rank_ == 0) trouble = make_page(offer, file);
+  control_.broadcast_object(offer);
+  if (rank_ != 0 && offer.file >= 0) trouble = find_page(offer);
+  for (const std::string& other : control_.allgather_object(trouble))
+    if (why_barrier_.empty()) why_barrier_ = other;
+  if (!why_barrier_.empty()) unmap();
+}
+
+std::string StartLine::make_page(Offer& offer, tools::UniqueFd& file) {
+  const auto failed = [](int code) {
+    return fmt::format("rank 0 cannot share {} bytes of memory: {}", sizeof(Page), std::strerror(code));
   };
-  if (!path.empty()) {
-    map_file(file.get());
-    if (page_ != nullptr) new (page_) Page;
-  }
-  control.broadcast_object(path);
-  if (rank_ != 0 && !path.empty()) {
-    file.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (file) map_file(file.get());
-    if (page_ != nullptr && page_->magic != kMagic) unmap();
-  }
-  const auto mapped = control.allgather_object<char>(page_ != nullptr ? 1 : 0);
-  if (rank_ == 0 && !path.empty()) ::unlink(path.c_str());
-  if (std::count(mapped.begin(), mapped.end(), 1) != size_) unmap();
+  std::uint64_t nonce = 0;
+  if (::getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return failed(errno);
+  file.reset(::memfd_create("colbench-start", MFD_CLOEXEC));
+  if (!file) return failed(errno);
+  // All of it now: too little memory is an error here, and a signal later.
+  if (const int code = ::posix_fallocate(file.get(), 0, sizeof(Page)); code != 0) return failed(code);
+  if (!map_file(file.get())) return failed(errno);
+  new (page_) Page;
+  page_->nonce = nonce;
+  offer = {.pid = ::getpid(), .file = file.get(), .nonce = nonce};
+  return {};
+}
+
+std::string StartLine::find_page(const Offer& offer) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", offer.pid, offer.file);
+  const auto failed = [&](const char* why) { return fmt::format("rank {} cannot map {}: {}", rank_, path, why); };
+  const tools::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) return failed(std::strerror(errno));
+  const bool fits = S_ISREG(facts.st_mode) && facts.st_size == static_cast<off_t>(sizeof(Page));
+  if (fits && !map_file(file.get())) return failed(std::strerror(errno));
+  if (fits && page_->magic == kMagic && page_->nonce == offer.nonce) return {};
+  return failed("it is another file");
+}
+
+bool StartLine::map_file(int file) noexcept {
+  void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) return false;
+  page_ = static_cast<Page*>(memory);
+  return true;
 }
 
 // Spins for a short time and then lets others run; looks at the job from time to time.

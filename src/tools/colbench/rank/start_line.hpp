@@ -3,9 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <col/group.hpp>
+
+#include "colbench/rank/whereabouts.hpp"
+#include "common/unique_fd.hpp"
 
 namespace col::colbench {
 
@@ -18,12 +22,14 @@ std::int64_t now_ns() noexcept;
 class StartLine {
  public:
   // Collective over `control`. Window, unless the ranks are on several hosts or `barrier` asks for the other way.
-  StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, int usable_cpus);
+  StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, std::span<const Whereabouts> ranks);
   ~StartLine();
   StartLine(const StartLine&) = delete;
   StartLine& operator=(const StartLine&) = delete;
 
   bool is_window() const noexcept { return page_ != nullptr; }
+  // Why it is a barrier although the ranks are on one host; empty when that was asked for. The same on all ranks.
+  const std::string& why_barrier() const noexcept { return why_barrier_; }
   // More ranks than cores: they take turns, so that not all can start at one time.
   bool is_crowded() const noexcept { return crowded_; }
 
@@ -37,7 +43,11 @@ class StartLine {
 
  private:
   struct Page;
-  void map(Group& control);
+  struct Offer;
+  void map();
+  std::string make_page(Offer& offer, tools::UniqueFd& file);
+  std::string find_page(const Offer& offer);
+  bool map_file(int file) noexcept;
   void unmap() noexcept;
   template <class Ready>
   void wait_until(Duration timeout, Ready ready);
@@ -47,6 +57,7 @@ class StartLine {
   bool crowded_ = false;
   int rank_ = 0, size_ = 1;
   Page* page_ = nullptr;
+  std::string why_barrier_;
   std::uint64_t turn_ = 0, bounced_ = 0;
 };
 

@@ -18,6 +18,7 @@
 #include "colbench/report/plot.hpp"
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
+#include "common/page_style.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
@@ -173,6 +174,14 @@ std::string machine_section(const Machine& machine) {
   for (const auto& [name, seconds] : list) {
     if (seconds > 0) times += fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, time_text(seconds));
   }
+  for (const Machine::Fit& fit : machine.fits) {
+    std::string messages;
+    for (const Machine::Fit::Message& message : fit.best)
+      messages +=
+          fmt::format("{}{}: {}", messages.empty() ? "" : ", ", size_text(message.bytes), time_text(message.seconds));
+    if (!messages.empty())
+      times += fmt::format("<dt>Best messages between nodes, over {}</dt><dd>{}</dd>\n", safe(fit.backend), messages);
+  }
   if (!times.empty()) times = "<dl class=\"facts\">\n" + times + "</dl>\n";
   const std::string text = levels_table(machine) + times + fits_table(machine);
   if (text.empty()) return "<h2>Machine</h2>\n<p class=\"note\">It was not measured.</p>\n";
@@ -214,9 +223,10 @@ std::string html_report(const Results& results) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colbench: {0}</title>\n<style>{1}</style>\n</head>\n<body>\n<main>\n<h1>{3}</h1>\n"
-      "<p class=\"note\">{4}</p>\n<p class=\"verdict {2}\">{0}</p>\n",
-      safe(findings.headline), kPageStyle, findings.tone, safe(findings.subject), safe(run_text(results)));
+      "<title>colbench: {0}</title>\n<style>{1}{4}</style>\n</head>\n<body>\n<main>\n<h1>{3}</h1>\n"
+      "<p class=\"note\">{5}</p>\n<p class=\"verdict {2}\">{0}</p>\n",
+      safe(findings.headline), tools::kPageStyle, findings.tone, safe(findings.subject), kReportStyle,
+      safe(run_text(results)));
   text += findings_section(findings) + warnings_section(results) + curves_section(results) + table_section(results) +
           machine_section(results.machine) + "<h2>Run</h2>\n" + facts_section(results) + repeat_section(results.run) +
           data_section(results);

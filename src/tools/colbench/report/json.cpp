@@ -77,17 +77,24 @@ Json machine_of(const Machine& machine) {
   }
   Json fits = Json::array();
   for (const Machine::Fit& fit : machine.fits) {
+    Json best = Json::array();
+    for (const Machine::Fit::Message& message : fit.best)
+      best.push_back(
+          {{"bytes", message.bytes}, {"seconds", number(message.seconds)}, {"calibrations", message.calibrations}});
     fits.push_back({{"backend", fit.backend},
                     {"alpha", number(fit.alpha)},
                     {"beta", number(fit.beta)},
                     {"gamma", number(fit.gamma)},
-                    {"copy", number(fit.copy)}});
+                    {"copy", number(fit.copy)},
+                    {"best", std::move(best)},
+                    {"best_gamma", number(fit.best_gamma)}});
   }
   return {{"levels", std::move(levels)},
           {"hand_over_seconds", number(machine.hand_over_seconds)},
           {"wake_up_seconds", number(machine.wake_up_seconds)},
           {"switch_seconds", number(machine.switch_seconds)},
-          {"fits", std::move(fits)}};
+          {"fits", std::move(fits)},
+          {"node_of_rank", machine.node_of_rank}};
 }
 
 // Nothing can be said of what was not measured.

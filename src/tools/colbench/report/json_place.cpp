@@ -37,6 +37,10 @@ JsonPlace JsonPlace::operator[](std::string_view member) const {
   return {*found, file_, fmt::format("{}{}{}", place_, place_.empty() ? "" : ".", member)};
 }
 
+bool JsonPlace::has(std::string_view member) const {
+  return value_->is_object() && value_->contains(member);
+}
+
 std::vector<JsonPlace> JsonPlace::list() const {
   if (!value_->is_array()) fail("a list is expected here");
   std::vector<JsonPlace> items;

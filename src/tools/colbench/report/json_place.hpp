@@ -20,6 +20,8 @@ class JsonPlace {
 
   // A member of an object; fails when this is none, or lacks it.
   JsonPlace operator[](std::string_view member) const;
+  // Whether this is an object with such a member.
+  bool has(std::string_view member) const;
   // The elements of an array; fails when this is none.
   std::vector<JsonPlace> list() const;
   // The names of an object's members; fails when this is none.

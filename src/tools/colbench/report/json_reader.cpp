@@ -82,6 +82,15 @@ Machine read_machine(const JsonPlace& place) {
   for (const JsonPlace& fit : place["fits"].list()) {
     machine.fits.push_back({fit["backend"].text(), fit["alpha"].number(), fit["beta"].number(), fit["gamma"].number(),
                             fit["copy"].number()});
+    // Files that were written before there were bounds between nodes have neither.
+    if (!fit.has("best")) continue;
+    for (const JsonPlace& message : fit["best"].list())
+      machine.fits.back().best.push_back(
+          {message["bytes"].size(), message["seconds"].number(), message["calibrations"].small(0, kMost)});
+    machine.fits.back().best_gamma = fit["best_gamma"].number();
+  }
+  if (place.has("node_of_rank")) {
+    for (const JsonPlace& node : place["node_of_rank"].list()) machine.node_of_rank.push_back(node.small(0, kMany));
   }
   return machine;
 }

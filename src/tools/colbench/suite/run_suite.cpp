@@ -37,8 +37,7 @@ constexpr const char* kFooter =
     "  colbench suite ps -n 8 --sizes 32M --json ps.json";
 
 constexpr std::array<std::string_view, 1> kSuites = {"ps"};
-constexpr const char* kList =
-    "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
+constexpr const char* kList = "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
 
 // Memory that can be had now; nothing when the system does not say.
 std::optional<std::size_t> available_memory() {

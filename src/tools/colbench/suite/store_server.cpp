@@ -22,8 +22,6 @@
 
 #include <fmt/format.h>
 
-#include "colbench/suite/store_wire.hpp"
-
 namespace col::colbench {
 namespace {
 
@@ -96,7 +94,7 @@ struct Client {
 
 class StoreServer::Loop {
  public:
-  Loop(tools::UniqueFd listener, int stop, const StoreLimits& limits, std::function<void(int)> tell_clients)
+  Loop(Listener listener, int stop, const StoreLimits& limits, std::function<void(int)> tell_clients)
       : listener_(std::move(listener)), stop_(stop), limits_(limits), tell_clients_(std::move(tell_clients)) {}
 
   void run();
@@ -116,7 +114,7 @@ class StoreServer::Loop {
   bool send(Client& client);
   void refuse(Client& client, ErrorCode code, const std::string& why, bool last);
 
-  tools::UniqueFd listener_;
+  Listener listener_;
   int stop_;
   const StoreLimits limits_;
   std::function<void(int)> tell_clients_;
@@ -129,7 +127,7 @@ void StoreServer::Loop::run() {
   constexpr int kLookAround = 200;  // ms between looks for clients that do not go on
   for (;;) {
     std::vector<pollfd> entries = {{.fd = stop_, .events = POLLIN, .revents = 0},
-                                   {.fd = listener_.get(), .events = POLLIN, .revents = 0}};
+                                   {.fd = listener_.fd(), .events = POLLIN, .revents = 0}};
     for (const Client& client : clients_) {
       const short events = client.replying ? POLLOUT : POLLIN;
       entries.push_back({.fd = client.fd.get(), .events = events, .revents = 0});
@@ -151,7 +149,7 @@ void StoreServer::Loop::run() {
 
 void StoreServer::Loop::accept_clients() {
   for (;;) {
-    tools::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    tools::UniqueFd fd = listener_.accept();
     if (!fd) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
       throw std::system_error(errno, std::generic_category(), "accept");
@@ -274,7 +272,7 @@ void StoreServer::Loop::refuse(Client& client, ErrorCode code, const std::string
   client.begin_reply(failed_frame(code, -1, why));
 }
 
-StoreServer::StoreServer(tools::UniqueFd listener, const StoreLimits& limits)
+StoreServer::StoreServer(Listener listener, const StoreLimits& limits)
     : stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!stop_) throw std::system_error(errno, std::generic_category(), "cannot make an eventfd");
   const auto tell_clients = [this](int clients) {

@@ -11,6 +11,7 @@
 
 #include <col/types.hpp>
 
+#include "colbench/suite/store_wire.hpp"
 #include "common/unique_fd.hpp"
 
 namespace col::colbench {
@@ -26,8 +27,8 @@ struct StoreLimits {
 // frame, or puts an object that exists, is told why and dropped; one that goes away is forgotten.
 class StoreServer {
  public:
-  // `listener` does not block. Throws std::system_error when the thread cannot be started.
-  StoreServer(tools::UniqueFd listener, const StoreLimits& limits);
+  // Throws std::system_error when the thread cannot be started.
+  StoreServer(Listener listener, const StoreLimits& limits);
   // Drops all clients. Waits for the thread only, which never waits for a client.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;

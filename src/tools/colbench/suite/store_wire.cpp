@@ -1,16 +1,15 @@
 #include "colbench/suite/store_wire.hpp"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -28,16 +27,26 @@ std::string system_text(int code) {
   return std::generic_category().message(code);
 }
 
-sockaddr_un address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    throw Error(ErrorCode::io,
-                fmt::format("{} is too long for the name of a socket ({} bytes at most); set TMPDIR to a shorter path",
-                            path, sizeof address.sun_path - 1));
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+// Names of Linux's own kind: they begin with a zero byte, and no file stands for them.
+struct Address {
+  sockaddr_un bytes = {.sun_family = AF_UNIX, .sun_path = {}};
+  socklen_t length = sizeof(sa_family_t);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+};
+constexpr std::size_t kBeforeName = sizeof(sa_family_t) + 1;
+
+Address address_of(const std::string& name) {
+  Address address;
+  const std::size_t length = std::min(name.size(), sizeof address.bytes.sun_path - 1);
+  std::memcpy(address.bytes.sun_path + 1, name.data(), length);
+  address.length = static_cast<socklen_t>(kBeforeName + length);
   return address;
+}
+
+bool is_of_same_user(int fd) {
+  ucred other{};
+  socklen_t length = sizeof other;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 && other.uid == ::geteuid();
 }
 
 tools::UniqueFd make_socket() {
@@ -99,13 +108,16 @@ Error error_of(const Frame& failed, std::string text) {
 
 Wire::Wire(tools::UniqueFd fd, std::string who, int rank) : fd_(std::move(fd)), who_(std::move(who)), rank_(rank) {}
 
-Wire Wire::connect(const std::string& path, std::string who, int rank) {
-  const sockaddr_un address = address_of(path);
+Wire Wire::connect(const std::string& name, std::string who, int rank) {
+  const Address address = address_of(name);
   tools::UniqueFd fd = make_socket();
-  while (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  while (::connect(fd.get(), address.get(), address.length) != 0) {
     if (errno == EINTR) continue;
-    throw Error(ErrorCode::io, fmt::format("cannot connect to {} at {}: {}", who, path, system_text(errno)), {}, rank);
+    const char* hint = errno == ECONNREFUSED ? "; it serves ranks of one network namespace only" : "";
+    throw Error(ErrorCode::io, fmt::format("cannot connect to {}: {}{}", who, system_text(errno), hint), {}, rank);
   }
+  if (!is_of_same_user(fd.get()))
+    throw Error(ErrorCode::io, fmt::format("{} is a process of another user", who), {}, rank);
   return {std::move(fd), std::move(who), rank};
 }
 
@@ -197,26 +209,22 @@ void Wire::lost() const {
   throw Error(ErrorCode::peer_lost, fmt::format("{} has closed its connection", who_), {}, rank_);
 }
 
-SocketDirectory::SocketDirectory() {
-  std::string name = std::filesystem::temp_directory_path() / "colbench-store-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr)
-    throw Error(ErrorCode::io, fmt::format("cannot create the directory {}: {}", name, system_text(errno)));
-  path_ = name;
+Listener::Listener(int backlog) : fd_(make_socket()) {
+  Address address;  // no name: the kernel gives one
+  socklen_t length = sizeof address.bytes;
+  if (::bind(fd(), address.get(), address.length) != 0 || ::listen(fd(), backlog) != 0 ||
+      ::getsockname(fd(), reinterpret_cast<sockaddr*>(&address.bytes), &length) != 0)
+    throw Error(ErrorCode::io, fmt::format("cannot listen on a socket: {}", system_text(errno)));
+  name_.assign(address.bytes.sun_path + 1, length - kBeforeName);
 }
 
-SocketDirectory::~SocketDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-tools::UniqueFd SocketDirectory::listen(const std::string& name, int backlog) const {
-  const std::string path = path_ + "/" + name;
-  const sockaddr_un address = address_of(path);
-  tools::UniqueFd fd = make_socket();
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd.get(), backlog) != 0)
-    throw Error(ErrorCode::io, fmt::format("cannot listen at {}: {}", path, system_text(errno)));
-  return fd;
+tools::UniqueFd Listener::accept() const {
+  tools::UniqueFd connection(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection && !is_of_same_user(connection.get())) {
+    connection.reset();
+    errno = EAGAIN;
+  }
+  return connection;
 }
 
 }  // namespace col::colbench

@@ -54,8 +54,8 @@ class Wire {
   Wire() = default;
   // Takes a connected socket. `who` is at the other end ("rank 3"), `rank` the rank that an error is about.
   Wire(tools::UniqueFd fd, std::string who, int rank);
-  // Connects to the socket at `path`. Does not wait: its queue must have room.
-  static Wire connect(const std::string& path, std::string who, int rank);
+  // Connects to the Listener of that name. Does not wait: its queue must have room.
+  static Wire connect(const std::string& name, std::string who, int rank);
 
   // This end, when it is known who is at the other one.
   Wire renamed(std::string who, int rank) && { return {std::move(fd_), std::move(who), rank}; }
@@ -81,21 +81,23 @@ class Wire {
   int rank_ = -1;
 };
 
-// Listening sockets in a directory of mode 0700 that is removed with it.
-class SocketDirectory {
+// A listening socket, not blocking, that is no file: its name, which the kernel gives, is gone with it, however its
+// process ends. Whoever is in the same network namespace may connect; accept() lets in processes of the same user only.
+class Listener {
  public:
-  // Throws col::Error io.
-  SocketDirectory();
-  ~SocketDirectory();
-  SocketDirectory(const SocketDirectory&) = delete;
-  SocketDirectory& operator=(const SocketDirectory&) = delete;
+  Listener() = default;  // none
+  // Throws col::Error io, resource.
+  explicit Listener(int backlog);
 
-  const std::string& path() const noexcept { return path_; }
-  // A non-blocking listening socket called `name` in it. Throws col::Error io.
-  tools::UniqueFd listen(const std::string& name, int backlog) const;
+  const std::string& name() const noexcept { return name_; }
+  int fd() const noexcept { return fd_.get(); }
+  // The next connection, not blocking; nothing when none waits, with errno as accept() has left it, or EAGAIN when it
+  // was one that is not let in.
+  tools::UniqueFd accept() const;
 
  private:
-  std::string path_;
+  tools::UniqueFd fd_;
+  std::string name_;
 };
 
 }  // namespace col::colbench

@@ -9,15 +9,12 @@
 #include <cstring>
 #include <new>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace col::colbench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kSampled = 16;
 constexpr std::size_t kSampledWhole = 65'536;
@@ -27,19 +24,6 @@ struct alignas(64) TensorHeader {
   std::uint64_t magic = 0x726f736e6574;
   std::uint64_t dtype = static_cast<std::uint64_t>(DType::float32);
   std::uint64_t count = 0;
-};
-
-// Adds the time of its life to `sum`.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& sum) : sum_(sum), start_(Clock::now()) {}
-  ~Stopwatch() { sum_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& sum_;
-  Clock::time_point start_;
 };
 
 void add(float* __restrict sum, const float* __restrict other, std::size_t count) {
@@ -64,7 +48,6 @@ StoreWorkload::StoreWorkload(const StoreSetup& setup)
       count_(setup.count),
       check_mode_(setup.check_mode),
       timeout_(setup.timeout),
-      rpc_latency_(setup.rpc_latency),
       values_{.seed = setup.seed, .dtype = DType::float32, .op = ReduceOp::sum},
       input_(count_ * sizeof(float)),
       output_(count_ * sizeof(float)),
@@ -86,43 +69,43 @@ StoreWorkload::~StoreWorkload() {
 void StoreWorkload::set_up(const StoreSetup& setup) {
   const Options options{.timeout = setup.timeout};
   const Deadline deadline = Deadline::after(timeout_);
-  std::unique_ptr<SocketDirectory> directory;
-  tools::UniqueFd calls;
-  std::string path, why;
+  Listener calls;
+  std::string store_name, calls_name, why;
   if (rank_ == 0) {
     try {
-      directory = std::make_unique<SocketDirectory>();
-      calls = directory->listen("calls", size_);
+      Listener store(size_);
+      calls = Listener(size_);
+      store_name = store.name();
       server_ = std::make_unique<StoreServer>(
-          directory->listen("store", size_),
-          StoreLimits{.object_bytes = message_.size(), .clients = size_, .timeout = timeout_});
-      path = directory->path();
+          std::move(store), StoreLimits{.object_bytes = message_.size(), .clients = size_, .timeout = timeout_});
+      calls_name = calls.name();
     } catch (const std::exception& error) {
-      why = error.what();  // the others wait for a path: they are told instead of left
+      why = error.what();  // the others wait for a name: they are told instead of left
     }
   }
-  group_.broadcast_object(path, options);
-  if (path.empty()) {
+  group_.broadcast_object(store_name, options);
+  group_.broadcast_object(calls_name, options);
+  if (calls_name.empty()) {
     throw Error(ErrorCode::io, fmt::format("rank 0 could not start the object store{}{}", why.empty() ? "" : ": ", why),
                 {}, 0);
   }
-  store_ = Wire::connect(path + "/store", "the object store of rank 0", 0);
+  store_ = Wire::connect(store_name, "the object store of rank 0", 0);
   if (rank_ == 0) {
     accept_workers(calls, deadline);
   } else {
-    worker0_ = Wire::connect(path + "/calls", "rank 0", 0);
+    worker0_ = Wire::connect(calls_name, "rank 0", 0);
     worker0_.send({.kind = Frame::Kind::hello, .argument = static_cast<std::uint32_t>(rank_)}, {}, deadline);
   }
-  // When all are connected the sockets need no names: nothing is left behind, however a rank ends.
+  // When all are connected the listener of rank 0 may go.
   group_.barrier(options);
 }
 
-void StoreWorkload::accept_workers(const tools::UniqueFd& listener, const Deadline& deadline) {
+void StoreWorkload::accept_workers(const Listener& listener, const Deadline& deadline) {
   workers_.resize(static_cast<std::size_t>(size_));
   for (int missing = size_ - 1; missing > 0;) {
-    pollfd entry{.fd = listener.get(), .events = POLLIN, .revents = 0};
+    pollfd entry{.fd = listener.fd(), .events = POLLIN, .revents = 0};
     wait_readable({&entry, 1}, deadline);
-    tools::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    tools::UniqueFd fd = listener.accept();
     if (!fd) {
       if (errno != EAGAIN && errno != EINTR)
         throw Error(ErrorCode::io, fmt::format("cannot accept a worker: {}", std::strerror(errno)));
@@ -146,7 +129,6 @@ void StoreWorkload::accept_workers(const tools::UniqueFd& listener, const Deadli
 void StoreWorkload::run() {
   try {
     run_rank(Deadline::after(timeout_));
-    ++shares_.operations;
   } catch (const Error& error) {
     broken_ = true;
     tell_why(error);
@@ -167,15 +149,11 @@ void StoreWorkload::run_rank(const Deadline& deadline) {
   if (rank_ == 0) {
     sum = sum_up(own, deadline);
   } else {
-    const Stopwatch watch(shares_.call_seconds);
-    if (rpc_latency_ > Duration::zero()) std::this_thread::sleep_for(std::min(rpc_latency_, deadline.remaining()));
     worker0_.send({.kind = Frame::Kind::call, .object = own}, {}, deadline);
     sum = worker0_.expect(Frame::Kind::answer, deadline).object;
   }
   get(sum, deadline);
-  const Stopwatch watch(shares_.copy_seconds);
   std::memcpy(output(), deserialised(), tensor_bytes());
-  shares_.copied_bytes += tensor_bytes();
 }
 
 // Worker 0's part between its own put and its own get. Returns the sum's id.
@@ -184,7 +162,6 @@ std::uint64_t StoreWorkload::sum_up(std::uint64_t own, const Deadline& deadline)
   for (std::size_t rank = 0; rank < objects.size(); ++rank) {
     get(objects[rank], deadline);
     const float* tensor = deserialised();
-    const Stopwatch watch(shares_.reduce_seconds);
     if (rank == 0) {
       std::memcpy(output(), tensor, tensor_bytes());
     } else {
@@ -194,14 +171,12 @@ std::uint64_t StoreWorkload::sum_up(std::uint64_t own, const Deadline& deadline)
   const std::uint64_t sum = new_object();
   serialise(output());
   put(sum, static_cast<std::uint32_t>(size_), deadline);
-  const Stopwatch watch(shares_.call_seconds);
   for (int rank = 1; rank < size_; ++rank)
     workers_[static_cast<std::size_t>(rank)].send({.kind = Frame::Kind::answer, .object = sum}, {}, deadline);
   return sum;
 }
 
 std::vector<std::uint64_t> StoreWorkload::take_calls(std::uint64_t own, const Deadline& deadline) {
-  const Stopwatch watch(shares_.call_seconds);
   std::vector<std::uint64_t> objects(static_cast<std::size_t>(size_), own);
   std::vector<int> waited_for;
   for (int rank = 1; rank < size_; ++rank) waited_for.push_back(rank);
@@ -255,10 +230,8 @@ std::uint64_t StoreWorkload::new_object() {
 }
 
 void StoreWorkload::serialise(const float* tensor) {
-  const Stopwatch watch(shares_.copy_seconds);
   new (message_.data()) TensorHeader{.count = count_};
   std::memcpy(message_.data() + sizeof(TensorHeader), tensor, tensor_bytes());
-  shares_.copied_bytes += tensor_bytes();
 }
 
 const float* StoreWorkload::deserialised() const {
@@ -271,23 +244,19 @@ const float* StoreWorkload::deserialised() const {
 }
 
 void StoreWorkload::put(std::uint64_t object, std::uint32_t readers, const Deadline& deadline) {
-  const Stopwatch watch(shares_.transfer_seconds);
   const std::span<const std::byte> bytes = message();
   store_.send({.kind = Frame::Kind::put, .argument = readers, .object = object, .length = bytes.size()}, bytes,
               deadline);
   store_.expect(Frame::Kind::done, deadline);
-  shares_.transferred_bytes += bytes.size();
 }
 
 void StoreWorkload::get(std::uint64_t object, const Deadline& deadline) {
-  const Stopwatch watch(shares_.transfer_seconds);
   store_.send({.kind = Frame::Kind::get, .object = object}, {}, deadline);
   const Frame data = store_.expect(Frame::Kind::data, deadline);
   if (data.length != message_.size())
     throw Error(ErrorCode::mismatch,
                 fmt::format("object {:#x} has {} bytes, not {}", object, data.length, message_.size()));
   store_.receive(message(), deadline);
-  shares_.transferred_bytes += data.length;
 }
 
 // ---- Values and checks ----------------------------------------------------------------------------------------------

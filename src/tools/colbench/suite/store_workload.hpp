@@ -5,9 +5,8 @@
 // into the store (a copy into a socket, a copy out of it) and calls worker 0 with the object's id. Worker 0 gets each
 // object in rank order, adds it up, puts the sum, and answers with its id; every worker, worker 0 too, gets the sum and
 // deserialises it (a copy). The store is a thread of rank 0's process, so copies and waits are as between processes,
-// but rank 0 shares its memory limit with it. What Ray adds to that (Python, scheduling, its RPC) is not there unless
-// `rpc_latency` stands for it; and Ray's own store is mapped by the workers of a node, which spares them two of the
-// copies of a get.
+// but rank 0 shares its memory limit with it. What Ray adds to that (Python, scheduling, its RPC) is not there; and
+// Ray's own store is mapped by the workers of a node, which spares them two of the copies of a get.
 #pragma once
 
 #include <cstddef>
@@ -33,17 +32,6 @@ struct StoreSetup {
   std::uint64_t seed = 0;                       // of the values, as in Values
   std::string check_mode = "sample";            // "off", "sample", "all"
   Duration timeout = std::chrono::seconds(60);  // of one operation, and of setting up
-  Duration rpc_latency = {};                    // added to every call that a worker makes to worker 0
-};
-
-// Where the time of this rank's operations went. Sums over `operations`.
-struct StoreShares {
-  std::uint64_t operations = 0;
-  double copy_seconds = 0;      // serialise and deserialise
-  double reduce_seconds = 0;    // worker 0
-  double transfer_seconds = 0;  // put and get: through sockets, in and out of the store's memory
-  double call_seconds = 0;      // waiting for calls and answers
-  std::uint64_t copied_bytes = 0, transferred_bytes = 0;
 };
 
 // Making one is collective: every rank of the group makes one of the same count. Destroying one is not: rank 0's waits
@@ -60,11 +48,9 @@ class StoreWorkload : public Workload {
   void run() override;
   Check check(std::uint64_t iteration, bool whole) override;
 
-  const StoreShares& shares() const noexcept { return shares_; }
-
  private:
   void set_up(const StoreSetup& setup);
-  void accept_workers(const tools::UniqueFd& listener, const Deadline& deadline);
+  void accept_workers(const Listener& listener, const Deadline& deadline);
 
   void run_rank(const Deadline& deadline);
   std::uint64_t sum_up(std::uint64_t own, const Deadline& deadline);
@@ -89,7 +75,7 @@ class StoreWorkload : public Workload {
   const int rank_, size_;
   const std::size_t count_;
   const std::string check_mode_;
-  const Duration timeout_, rpc_latency_;
+  const Duration timeout_;
   const Values values_;
   PageBuffer input_, output_;
   PageBuffer message_;                   // a tensor as it is sent and kept
@@ -99,7 +85,6 @@ class StoreWorkload : public Workload {
   std::vector<Wire> workers_;  // rank 0: by rank, from 1
   std::uint64_t objects_ = 0;
   bool broken_ = false;
-  StoreShares shares_;
   std::uint64_t epoch_ = 0;           // of what is sampled; with "all", of everything
   std::vector<std::size_t> sampled_;  // ascending
 };

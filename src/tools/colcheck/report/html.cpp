@@ -8,6 +8,7 @@
 
 #include "colcheck/report/facts.hpp"
 #include "colcheck/report/tally.hpp"
+#include "common/page_style.hpp"
 #include "common/text.hpp"
 
 namespace col::colcheck {
@@ -15,37 +16,15 @@ namespace {
 
 constexpr std::size_t kMostFailures = 500;
 
-// Every colour of a text has a contrast of at least 4.5 to what is behind it. Symbols and words say what colours say.
+// After tools::kPageStyle.
 constexpr std::string_view kStyle = R"(
-:root { color-scheme: light dark; --text: #1b1f24; --faint: #59616b; --page: #ffffff; --panel: #f5f7f9;
-  --line: #d8dde3; --good: #0f5c2e; --good-back: #e3f5e9; --bad: #9c1414; --bad-back: #fde7e7;
-  --odd: #6d4600; --odd-back: #fff3d6; }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #e4e8ec; --faint: #a3adb8; --page: #14171a; --panel: #1d2226; --line: #363d45;
-    --good: #7edc9c; --good-back: #15321f; --bad: #ff9f9a; --bad-back: #45191a; --odd: #f0c56b; --odd-back: #3a2e10; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 68rem; background: var(--page); color: var(--text);
-  font: 1rem/1.5 system-ui, sans-serif; }
-h1 { margin: 0 0 1rem; font-size: 1.6rem; }
-h2 { margin: 2.5rem 0 .75rem; font-size: 1.2rem; }
-code { font-family: ui-monospace, monospace; font-size: .875em; overflow-wrap: anywhere; }
-.verdict { padding: .75rem 1rem; border-left: .4rem solid; border-radius: .25rem; font-weight: 600; }
-.facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: 1.5rem 0 0; }
-.facts dt { color: var(--faint); }
-.facts dd { margin: 0; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-caption { padding: 0 0 .5rem; text-align: left; color: var(--faint); }
-th, td { padding: .3rem .75rem; border: 1px solid var(--line); text-align: left; white-space: nowrap; }
-td.words { white-space: normal; min-width: 18rem; }
-thead th { background: var(--panel); }
+th, td { padding: .3rem .75rem; border: 1px solid var(--line); }
+td.words { min-width: 18rem; }
 tbody th { font-weight: 500; }
 .passed { background: var(--good-back); color: var(--good); }
 .failed { background: var(--bad-back); color: var(--bad); }
 .skipped, .none { background: var(--odd-back); color: var(--odd); }
 .unavailable { color: var(--faint); }
-.note { color: var(--faint); }
 .failures { padding: 0; list-style: none; }
 .failures li { margin: 0 0 .75rem; padding: .6rem .9rem; background: var(--panel); border-left: .25rem solid var(--bad);
   border-radius: .25rem; }
@@ -198,9 +177,9 @@ std::string html_report(const Results& results) {
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>colcheck: {}</title>\n<style>{}</style>\n</head>\n<body>\n<main>\n<h1>colcheck</h1>\n"
+      "<title>colcheck: {}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>colcheck</h1>\n"
       "<p class=\"verdict {}\">{}</p>\n<dl class=\"facts\">\n",
-      tools::markup(verdict), kStyle, to_string(state), tools::markup(verdict));
+      tools::markup(verdict), tools::kPageStyle, kStyle, to_string(state), tools::markup(verdict));
   for (const auto& [name, value] : facts_of(results)) {
     text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", tools::markup(name), tools::markup(value));
   }

@@ -1,0 +1,21 @@
+// The bound of a cell whose ranks are on several nodes: what must pass between these.
+#pragma once
+
+#include <cstddef>
+
+#include "colbench/results.hpp"
+
+namespace col::colbench {
+
+// Seconds that so many bytes take at the least through the port of one node, without the way of the first one. Taken
+// from the best messages of at most that length and of all longer ones: links may let a burst pass faster than they
+// can go on, and long messages may cost less by the byte. 0 below the second length that was measured.
+double least_passing_seconds(const Machine::Fit& fit, std::size_t bytes);
+
+// The greatest of: bytes that must pass one node's port, at the best rate that was seen between nodes; what each rank
+// has to reduce, at the best speed seen; and one message. Not more than one: messages to several ranks may be on their
+// way at once. Nothing (0) when all ranks of each group are on one node, or no message between nodes has been measured.
+// `common_start`: all ranks count from one moment, so that a message of which only the receiver waits shows as a whole.
+Bound network_bound(const CellSpec& spec, const Machine& machine, bool common_start);
+
+}  // namespace col::colbench

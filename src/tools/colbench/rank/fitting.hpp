@@ -1,0 +1,30 @@
+// The messages that tell what the way from rank to rank can do: which ones, and what follows from their times.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "colbench/rank/player.hpp"
+
+namespace col::colbench {
+
+// Lengths of the messages whose times give alpha and beta, and bounds.
+inline constexpr std::array<std::size_t, 4> kFitted = {8, std::size_t{64} << 10, std::size_t{512} << 10,
+                                                       std::size_t{4} << 20};
+
+// First a ping-pong of each of these lengths between rank 0 and the last rank, or the last one on another node. With
+// several nodes, then, as one flow at a time may not fill a port: neighbours all at once, all to all, and many messages
+// behind each other. `nodes`: as Machine::node_of_rank.
+std::vector<CellSpec> cells_to_fit(const std::string& backend, int ranks, std::span<const int> nodes);
+
+// Of each of `samples` operations the time of the slowest rank, per operation; 0 for one that was not done.
+std::vector<double> longest_of(std::span<const Answer> answers, int samples);
+
+// Of those cells: the least that spec.bytes have taken through the port of one node; 0 when none passed one. Of the
+// shortest messages: the least that one has taken.
+double least_between_nodes(const CellSpec& spec, std::span<const Answer> answers, std::span<const int> nodes);
+
+}  // namespace col::colbench
