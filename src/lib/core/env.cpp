@@ -57,6 +57,8 @@ constexpr std::array kTable = {
     Variable{"COL_PROGRESS", "calls | thread", "calls",
              "When asynchronous operations move on: inside calls on their group, or in a thread of their own too.",
              false},
+    Variable{"COL_ISA", "baseline | avx2 | avx512", "the best that this processor has",
+             "With which instructions the library reduces and converts. The results are the same, bit by bit.", false},
     Variable{"COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
              "For drills: what happens to one rank at one step of one collective, for example "
              "`kill:rank=2,op=17,step=3`; or the number at which groups begin to count their collectives, "

@@ -15,6 +15,8 @@
 
 #include "core/element.hpp"
 #include "core/half_kernels.hpp"
+#include "core/instructions.hpp"
+#include "core/kernels/kernel_table.hpp"
 #include "core/operators.hpp"
 #include "core/reduce.hpp"
 
@@ -83,16 +85,10 @@ void multiply_loop(double scale, const std::byte* in, std::byte* out, std::size_
 template <DType kDType>
 void divide_loop(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count) {
   using Compute = typename Element<kDType>::Compute;
-  // Integers in 64 bits, because the divisor need not fit the element: 200 ranks average int8.
-  using Wide = std::conditional_t<!is_integer<kDType>, Compute,
-                                  std::conditional_t<std::is_signed_v<Compute>, std::int64_t, std::uint64_t>>;
-  Wide by;
-  if constexpr (is_integer<kDType>) {
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Wide>::max());
-    by = static_cast<Wide>(std::min<std::uint64_t>(divisor, kMost));
-  } else {
-    by = static_cast<Wide>(divisor);
-  }
+  // In 64 bits, because the divisor need not fit the element: 200 ranks average int8.
+  using Wide = std::conditional_t<std::is_signed_v<Compute>, std::int64_t, std::uint64_t>;
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Wide>::max());
+  const auto by = static_cast<Wide>(std::min<std::uint64_t>(divisor, kMost));
 #if defined(__clang__)
 #pragma clang loop vectorize(assume_safety)
 #else
@@ -129,12 +125,13 @@ void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const v
   const auto* in = static_cast<const std::byte*>(from);
   auto* out = static_cast<std::byte*>(to);
   const auto divide = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-    if constexpr (is_half(kDType)) {
-      through_float(kDType, from_wide, in, false, out, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
-        divide_loop<DType::float32>(ranks, x, y, n);
-      });
-    } else {
+    if constexpr (is_integer<kDType>) {
       divide_loop<kDType>(ranks, in, out, count);
+    } else {
+      constexpr auto kColumn = static_cast<std::size_t>(kDType);
+      const KernelTable& table = kernels();
+      const auto& folds = from_wide && is_half(kDType) ? table.wide_folds : table.folds;
+      folds[static_cast<std::size_t>(ReduceOp::avg)][kColumn]({&in, 1, 0, {out}, {}, ranks, count});
     }
   };
   if (!dispatch(user, divide)) throw_unknown_dtype(user);

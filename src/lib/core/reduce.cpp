@@ -3,68 +3,26 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <type_traits>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
 
-#include "core/element.hpp"
 #include "core/half_kernels.hpp"
+#include "core/instructions.hpp"
+#include "core/kernels/kernel_table.hpp"
 #include "core/mixed.hpp"
-#include "core/operators.hpp"
 
 namespace col::core {
 
 namespace {
 
-// ---- Loops ----------------------------------------------------------------------------------------------------------
-
-using ReduceKernel = void (*)(const std::byte* left, const std::byte* right, std::byte* result, std::size_t count);
-
-template <class Operator, DType kDType>
-void reduce_loop(const std::byte* left, const std::byte* right, std::byte* result, std::size_t count) {
-  // Arrays are the same or disjoint, so no iteration depends on another: the compiler may use vectors in every case,
-  // where its own check at run time would take the scalar path for result == left, the most frequent call.
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i) {
-    store<kDType>(result, i, Operator::apply(load<kDType>(left, i), load<kDType>(right, i)));
-  }
-}
-
-using KernelRow = std::array<ReduceKernel, kDTypeCount>;
-
-template <class Operator, bool kIntegersOnly = false>
-constexpr KernelRow kernel_row() {
-  KernelRow row{};
-  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    const auto fill = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-      if constexpr (is_integer<kDType> || !(kIntegersOnly || is_half(kDType)))
-        row[static_cast<std::size_t>(kDType)] = &reduce_loop<Operator, kDType>;
-    };
-    (fill(std::integral_constant<DType, static_cast<DType>(kIndex)>{}), ...);
-  }
-  (std::make_index_sequence<kDTypeCount>{});
-  return row;
-}
-
-// By ReduceOp, then DType; null where the operator is not defined, and for 16-bit floats, which have their own table.
-constexpr std::array<KernelRow, kReduceOpCount> kKernels = {
-    kernel_row<Sum>(), kernel_row<Product>(),      kernel_row<Min>(),         kernel_row<Max>(),
-    kernel_row<Sum>(), kernel_row<BitAnd, true>(), kernel_row<BitOr, true>(), kernel_row<BitXor, true>()};
-
-ReduceKernel find_kernel(ReduceOp op, DType dtype) noexcept {
+// Null where the operator is not defined.
+FoldKernel find_kernel(const KernelTable& kernels, ReduceOp op, DType dtype) noexcept {
   const auto row = static_cast<std::size_t>(op);
   const auto column = static_cast<std::size_t>(dtype);
-  if (row < kKernels.size() && is_half(dtype)) return half_kernels(dtype).reduce(op, {});
-  return row < kKernels.size() && column < kDTypeCount ? kKernels[row][column] : nullptr;
+  return row < kReduceOpCount && column < kDTypeCount ? kernels.folds[row][column] : nullptr;
 }
 
 }  // namespace
@@ -75,18 +33,18 @@ void reduce(const Op& op, DType dtype, const void* left, const void* right, void
     op.user_function()(left, right, result, count, dtype);
     return;
   }
-  const ReduceKernel kernel = find_kernel(op.reduce_op(), dtype);
+  const FoldKernel kernel = find_kernel(kernels(), op.reduce_op(), dtype);
   if (kernel == nullptr) {
     throw Error(ErrorCode::internal,
                 fmt::format("no kernel for {} on {}; please report this as a bug in col", op.name(), to_string(dtype)));
   }
-  kernel(static_cast<const std::byte*>(left), static_cast<const std::byte*>(right), static_cast<std::byte*>(result),
-         count);
+  const std::array inputs = {static_cast<const std::byte*>(left), static_cast<const std::byte*>(right)};
+  kernel({inputs.data(), inputs.size(), 0, {static_cast<std::byte*>(result)}, {}, 0, count});
 }
 
 bool is_reducible(const Op& op, DType dtype) noexcept {
   if (op.kind() == Op::Kind::user) return size_of(dtype) != 0;
-  return find_kernel(op.reduce_op(), dtype) != nullptr;
+  return find_kernel(kBaselineKernels, op.reduce_op(), dtype) != nullptr;  // all tables have the same
 }
 
 DType accumulation_type(DType dtype) noexcept {

@@ -29,7 +29,24 @@ WaitContext::WaitContext(Deadline deadline, ControlPage* page, RankRecord* recor
       next_slow_(started_ + kFirstSlow),
       slow_interval_(2 * kFirstSlow) {}
 
+WaitContext::WaitContext(Duration budget, ControlPage* page, RankRecord* record, WaitObserver* observer) noexcept
+    : is_started_(false),
+      deadline_(Deadline::of(budget)),
+      page_(page),
+      record_(record),
+      observer_(observer),
+      slow_interval_(2 * kFirstSlow) {}
+
+void WaitContext::start() noexcept {
+  if (is_started_) return;
+  is_started_ = true;
+  deadline_ = Deadline::after(deadline_.budget());
+  started_ = Deadline::Clock::now();
+  next_slow_ = started_ + kFirstSlow;
+}
+
 void WaitContext::check() {
+  start();
   // The job's cause comes first: what the observer or the clock find then is a consequence of it.
   if (page_ != nullptr && page_->aborted()) {
     if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank);
@@ -50,7 +67,13 @@ void WaitContext::check() {
                   core::format_duration(deadline_.budget()), what.empty() ? "another rank" : what));
 }
 
-Duration WaitContext::slice() const noexcept {
+void WaitContext::hurry() noexcept {
+  start();
+  next_slow_ = started_;
+}
+
+Duration WaitContext::slice() noexcept {
+  start();
   Duration slice = std::min(kLongestSlice, deadline_.remaining());
   if (observer_ != nullptr) slice = std::min<Duration>(slice, next_slow_ - Deadline::Clock::now());
   return std::max(slice, Duration::zero());

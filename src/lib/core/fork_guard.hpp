@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-namespace col::shm_backend {
+namespace col::core {
 
 class ForkGuard {
  public:
@@ -22,4 +22,4 @@ class ForkGuard {
   std::atomic<int>* word_ = nullptr;
 };
 
-}  // namespace col::shm_backend
+}  // namespace col::core

@@ -1,4 +1,4 @@
-#include "backend/shm/fork_guard.hpp"
+#include "core/fork_guard.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <new>
 
-namespace col::shm_backend {
+namespace col::core {
 namespace {
 
 constexpr std::size_t kPage = 4096;
@@ -33,4 +33,4 @@ bool ForkGuard::is_forked_child() const noexcept {
   return ::getpid() != pid_;
 }
 
-}  // namespace col::shm_backend
+}  // namespace col::core

@@ -1,0 +1,123 @@
+// What a fold loads, keeps in registers and stores as one: a vector of elements, or of 16-bit floats the two vectors of
+// float32 that they become. Included once by each source file of kernels/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <col/types.hpp>
+
+#include "core/element.hpp"
+#include "core/kernels/half_lanes.hpp"
+#include "core/kernels/kernel_table.hpp"
+#include "core/kernels/vectors.hpp"
+
+namespace col::core {
+namespace {  // NOLINT(google-build-namespaces)
+
+// Elements that are computed as they lie in memory.
+template <DType kDType, std::size_t kBytes>
+struct PlainPack {
+  using T = typename Element<kDType>::Compute;
+  using Stored = Vector<T, kBytes>;
+  static constexpr std::size_t kCount = kBytes / sizeof(T);
+  static constexpr std::size_t kInputBytes = kBytes;
+  static constexpr std::size_t kRegisters = 1;
+  static constexpr DType kInput = kDType;
+  static constexpr DType kOutput = kDType;
+
+  Stored values;
+
+  [[gnu::always_inline]] static inline PlainPack load(const std::byte* from) { return {load_vector<T, kBytes>(from)}; }
+  template <class Operator>
+  [[gnu::always_inline]] inline void add(const std::byte* from) {
+    values = combine<Operator, T, kBytes>(values, load_vector<T, kBytes>(from));
+  }
+  [[gnu::always_inline]] inline void divide(T by) { values = values / by; }
+  [[gnu::always_inline]] inline Stored result() const { return values; }
+};
+
+// 16-bit floats whose two vectors hold the elements of even and of odd index: taken apart and put together again by
+// shifts and masks alone, which are cheaper than any instruction that moves elements to other lanes.
+template <DType kDType, std::size_t kBytes>
+struct EvenOddPack {
+  using Stored = Words<kBytes>;
+  using Lanes = HalfLanes<kDType, kBytes>;
+  static constexpr std::size_t kCount = kBytes / 2;
+  static constexpr std::size_t kInputBytes = kBytes;
+  static constexpr std::size_t kRegisters = 2;
+  static constexpr DType kInput = kDType;
+  static constexpr DType kOutput = kDType;
+
+  Floats<kBytes> even, odd;
+
+  [[gnu::always_inline]] static inline EvenOddPack load(const std::byte* from) {
+    const Stored words = load_vector<std::uint32_t, kBytes>(from);
+    if constexpr (kDType == DType::bfloat16) {
+      // A signalling NaN needs no care here: the sum and the product quiet it, and the rounding does in any case.
+      return {as<Floats<kBytes>>(words << 16), as<Floats<kBytes>>(words & 0xffff'0000U)};
+    } else {
+      return {Lanes::widen(words & 0xffffU), Lanes::widen(words >> 16)};
+    }
+  }
+  template <class Operator>
+  [[gnu::always_inline]] inline void add(const std::byte* from) {
+    const EvenOddPack other = load(from);
+    even = combine<Operator, float, kBytes>(even, other.even);
+    odd = combine<Operator, float, kBytes>(odd, other.odd);
+  }
+  [[gnu::always_inline]] inline void divide(float by) {
+    even = even / by;
+    odd = odd / by;
+  }
+  [[gnu::always_inline]] inline Stored result() const {
+    if constexpr (kDType == DType::bfloat16) {
+      return (Lanes::narrow_upper(even) >> 16) | (Lanes::narrow_upper(odd) & 0xffff'0000U);
+    } else {
+      return Lanes::narrow(even) | (Lanes::narrow(odd) << 16);
+    }
+  }
+};
+
+// 16-bit floats, from inputs of kFrom, whose two vectors hold the lower and the upper half of the elements.
+template <class Isa, DType kFrom, DType kDType, std::size_t kBytes>
+struct LowHighPack {
+  using Stored = Vector<std::uint16_t, kBytes>;
+  static constexpr std::size_t kCount = kBytes / 2;
+  static constexpr std::size_t kInputBytes = kCount * sizeof(typename Element<kFrom>::Storage);
+  static constexpr std::size_t kRegisters = 2;
+  static constexpr DType kInput = kFrom;
+  static constexpr DType kOutput = kDType;
+
+  Floats<kBytes> low, high;
+
+  [[gnu::always_inline]] static inline LowHighPack load(const std::byte* from) {
+    return {load_floats<Isa, kFrom, kBytes>(from), load_floats<Isa, kFrom, kBytes>(from + kInputBytes / 2)};
+  }
+  template <class Operator>
+  [[gnu::always_inline]] inline void add(const std::byte* from) {
+    const LowHighPack other = load(from);
+    low = combine<Operator, float, kBytes>(low, other.low);
+    high = combine<Operator, float, kBytes>(high, other.high);
+  }
+  [[gnu::always_inline]] inline void divide(float by) {
+    low = low / by;
+    high = high / by;
+  }
+  [[gnu::always_inline]] inline Stored result() const {
+    return concatenate<kBytes>(narrow_floats<Isa, kDType, kBytes>(low), narrow_floats<Isa, kDType, kBytes>(high),
+                               std::make_index_sequence<kCount>{});
+  }
+};
+
+// The pack for inputs of kFrom and results of kDType.
+template <class Isa, DType kFrom, DType kDType, std::size_t kBytes>
+using PackFor =
+    std::conditional_t<!is_half(kDType), PlainPack<kDType, kBytes>,
+                       std::conditional_t<kFrom == kDType && (kDType == DType::bfloat16 || !Isa::kConvertsFloat16),
+                                          EvenOddPack<kDType, kBytes>, LowHighPack<Isa, kFrom, kDType, kBytes>>>;
+
+}  // namespace
+}  // namespace col::core

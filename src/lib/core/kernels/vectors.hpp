@@ -1,0 +1,81 @@
+// Vectors of a size that the instruction set gives, and the operators on them. Included once by each source file of
+// kernels/ (see kernel_table.hpp for why everything is in an unnamed namespace).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/operators.hpp"
+
+namespace col::core {
+namespace {  // NOLINT(google-build-namespaces)
+
+template <class T, std::size_t kBytes>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kBytes)));
+};
+template <class T, std::size_t kBytes>
+using Vector = typename VectorOf<T, kBytes>::Type;
+
+template <class T, std::size_t kBytes>
+[[gnu::always_inline]] inline Vector<T, kBytes> load_vector(const std::byte* from) {
+  Vector<T, kBytes> vector;
+  std::memcpy(&vector, from, kBytes);
+  return vector;
+}
+
+template <class To, class From>
+[[gnu::always_inline]] inline To as(From from) {
+  return __builtin_bit_cast(To, from);
+}
+
+template <class T, std::size_t kBytes>
+[[gnu::always_inline]] inline Vector<T, kBytes> splat(T value) {
+  return value - Vector<T, kBytes>{};
+}
+
+template <std::size_t kBytes>
+using Words = Vector<std::uint32_t, kBytes>;
+template <std::size_t kBytes>
+using Floats = Vector<float, kBytes>;
+// As many 16-bit elements as there are floats in Floats<kBytes>.
+template <std::size_t kBytes>
+using Halves = Vector<std::uint16_t, kBytes / 2>;
+
+template <std::size_t kBytes, class Half, std::size_t... kIndex>
+[[gnu::always_inline]] inline Vector<std::uint16_t, kBytes> concatenate(Half low, Half high,
+                                                                        std::index_sequence<kIndex...>) {
+  return __builtin_shufflevector(low, high, kIndex...);
+}
+
+// As Operator::apply() of operators.hpp, lane by lane.
+template <class Operator, class T, std::size_t kBytes>
+[[gnu::always_inline]] inline Vector<T, kBytes> combine(Vector<T, kBytes> left, Vector<T, kBytes> right) {
+  using Result = Vector<T, kBytes>;
+  if constexpr (std::is_integral_v<T>) {
+    using Wrap = Vector<std::make_unsigned_t<T>, kBytes>;
+    if constexpr (std::is_same_v<Operator, Sum>) return as<Result>(as<Wrap>(left) + as<Wrap>(right));
+    if constexpr (std::is_same_v<Operator, Product>) return as<Result>(as<Wrap>(left) * as<Wrap>(right));
+    if constexpr (std::is_same_v<Operator, Min>) return left < right ? left : right;
+    if constexpr (std::is_same_v<Operator, Max>) return left > right ? left : right;
+    if constexpr (std::is_same_v<Operator, BitAnd>) return left & right;
+    if constexpr (std::is_same_v<Operator, BitOr>) return left | right;
+    if constexpr (std::is_same_v<Operator, BitXor>) return left ^ right;
+  } else {
+    if constexpr (std::is_same_v<Operator, Sum>) return left + right;
+    if constexpr (std::is_same_v<Operator, Product>) return left * right;
+    if constexpr (std::is_same_v<Operator, Min>) {
+      using Bits = Vector<BitsOf<T>, kBytes>;
+      const Result least = left < right ? left : right;
+      const Result least_of_the_other_order = right < left ? right : left;
+      return as<Result>(as<Bits>(least) | as<Bits>(least_of_the_other_order));
+    }
+    if constexpr (std::is_same_v<Operator, Max>) return -combine<Min, T, kBytes>(-left, -right);
+  }
+}
+
+}  // namespace
+}  // namespace col::core

@@ -1,0 +1,424 @@
+// fold() with the kernels of every instruction set that this processor has, against one element after the other.
+#include "core/fold.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/element.hpp"
+#include "core/instructions.hpp"
+#include "core/mixed.hpp"
+#include "core/operators.hpp"
+#include "core/reduce.hpp"
+#include "helpers.hpp"
+#include "support/catch.hpp"
+
+using col::DType;
+using col::Op;
+using col::ReduceOp;
+using col::core::FoldTarget;
+using col::core::Instructions;
+using col::core::Stores;
+using core_test::error_of;
+
+namespace {
+
+constexpr std::byte kGuard{0xcd};
+constexpr std::size_t kGuardBytes = 80;
+constexpr std::array<std::size_t, 8> kInputCounts = {1, 2, 3, 4, 5, 8, 9, 17};
+
+std::vector<Instructions> available_instructions() {
+  std::vector<Instructions> all;
+  for (const Instructions each : col::core::kAllInstructions) {
+    if (is_available(each)) all.push_back(each);
+  }
+  return all;
+}
+
+// Bytes at a chosen distance from a cache line, with guards on both sides.
+class Array {
+ public:
+  Array(std::size_t bytes, std::size_t skew) : bytes_(bytes), memory_(64 + skew + bytes + 2 * kGuardBytes, kGuard) {
+    begin_ = kGuardBytes + skew + (64 - (reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuardBytes) % 64) % 64;
+  }
+
+  std::byte* data() { return memory_.data() + begin_; }
+  const std::byte* data() const { return memory_.data() + begin_; }
+  std::size_t bytes() const { return bytes_; }
+  bool guards_are_whole() const {
+    const auto is_guard = [](std::byte value) { return value == kGuard; };
+    return std::all_of(memory_.begin(), memory_.begin() + static_cast<std::ptrdiff_t>(begin_), is_guard) &&
+           std::all_of(memory_.begin() + static_cast<std::ptrdiff_t>(begin_ + bytes_), memory_.end(), is_guard);
+  }
+
+ private:
+  std::size_t bytes_;
+  std::size_t begin_ = 0;
+  std::vector<std::byte> memory_;
+};
+
+// Random bits, with the values in between that break things.
+void randomize(Array& array, DType dtype, std::mt19937& random) {
+  for (std::size_t i = 0; i < array.bytes(); ++i) array.data()[i] = static_cast<std::byte>(random());
+  const auto put = [&](const auto& special) {
+    using T = std::remove_cvref_t<decltype(special[0])>;
+    for (std::size_t i = 0; i + sizeof(T) <= array.bytes(); i += sizeof(T)) {
+      if (random() % 4 == 0) std::memcpy(array.data() + i, &special[random() % special.size()], sizeof(T));
+    }
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  using Words = std::array<std::uint16_t, 12>;
+  if (dtype == DType::float32)
+    put(std::array{0.0F, -0.0F, 1.0F, -1.0F, 1e-40F, 0x1p-24F, 65519.996F, kInfinity, -kInfinity, 3.4e38F,
+                   std::bit_cast<float>(0x7fc0'1234U), std::bit_cast<float>(0xff80'0001U)});
+  if (dtype == DType::float64) put(std::array{0.0, -0.0, 1.0, -1.0, 5e-324, 1.7e308, -1.7e308, HUGE_VAL, -HUGE_VAL});
+  if (dtype == DType::float16)
+    put(Words{0, 0x8000, 1, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7c01});
+  if (dtype == DType::bfloat16)
+    put(Words{0, 0x8000, 1, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf80, 0x7f7f, 0x7f80, 0xff80, 0x7f81});
+}
+
+// One call of fold().
+struct Call {
+  ReduceOp op;
+  DType dtype;
+  bool wide = false;
+  std::size_t ranks = 0;
+  std::size_t count = 0;
+  std::vector<const std::byte*> inputs;
+
+  DType input_dtype() const { return wide ? col::core::accumulation_type(dtype) : dtype; }
+  std::string text() const {
+    return std::string(to_string(op)) + " on " + std::string(to_string(dtype)) + (wide ? " from float32, " : ", ") +
+           std::to_string(inputs.size()) + " inputs of " + std::to_string(count) + ", ranks " + std::to_string(ranks);
+  }
+};
+
+struct Expected {
+  std::vector<std::byte> bytes;
+  std::vector<bool> any_nan;  // whose payload nothing is said about: a NaN has met another
+};
+
+template <class Operator, DType kFrom, DType kTo>
+void expect_elements(const Call& call, Expected& expected) {
+  using T = typename col::core::Element<kTo>::Compute;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    T value = col::core::load<kFrom>(call.inputs[0], i);
+    for (std::size_t k = 1; k < call.inputs.size(); ++k) {
+      const T right = col::core::load<kFrom>(call.inputs[k], i);
+      if (value != value && right != right) expected.any_nan[i] = true;
+      value = Operator::apply(value, right);
+    }
+    if (call.op == ReduceOp::avg && call.ranks != 0) {
+      if constexpr (std::is_integral_v<T>) {
+        using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+        value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(call.ranks));
+      } else {
+        value = value / static_cast<T>(call.ranks);
+      }
+    }
+    col::core::store<kTo>(expected.bytes.data(), i, value);
+  }
+  // One input that is not divided is copied as it is, whatever kind of NaN it holds.
+  const bool divided = call.op == ReduceOp::avg && call.ranks != 0;
+  if (call.inputs.size() == 1 && kFrom == kTo && !divided && call.count > 0)
+    std::memcpy(expected.bytes.data(), call.inputs[0], expected.bytes.size());
+}
+
+template <class Operator>
+Expected expect_with(const Call& call) {
+  Expected expected{std::vector<std::byte>(call.count * size_of(call.dtype)), std::vector<bool>(call.count)};
+  col::core::dispatch(call.dtype, [&]<DType kTo>(std::integral_constant<DType, kTo>) {
+    constexpr bool kBitwise = std::is_same_v<Operator, col::core::BitAnd> ||
+                              std::is_same_v<Operator, col::core::BitOr> || std::is_same_v<Operator, col::core::BitXor>;
+    if constexpr (!kBitwise || col::core::is_integer<kTo>) {
+      if (call.wide && col::core::is_half(kTo)) return expect_elements<Operator, DType::float32, kTo>(call, expected);
+      expect_elements<Operator, kTo, kTo>(call, expected);
+    }
+  });
+  return expected;
+}
+
+Expected expect(const Call& call) {
+  switch (call.op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return expect_with<col::core::Sum>(call);
+    case ReduceOp::product:
+      return expect_with<col::core::Product>(call);
+    case ReduceOp::min:
+      return expect_with<col::core::Min>(call);
+    case ReduceOp::max:
+      return expect_with<col::core::Max>(call);
+    case ReduceOp::band:
+      return expect_with<col::core::BitAnd>(call);
+    case ReduceOp::bor:
+      return expect_with<col::core::BitOr>(call);
+    case ReduceOp::bxor:
+      return expect_with<col::core::BitXor>(call);
+  }
+  return {};
+}
+
+// The first element that is not as expected, in words; empty when all are.
+std::string first_difference(DType dtype, const Expected& expected, const std::byte* got) {
+  std::string difference;
+  col::core::dispatch(dtype, [&]<DType kDType>(std::integral_constant<DType, kDType>) {
+    using Storage = typename col::core::Element<kDType>::Storage;
+    for (std::size_t i = 0; i < expected.any_nan.size() && difference.empty(); ++i) {
+      Storage want, have;
+      std::memcpy(&want, expected.bytes.data() + i * sizeof(Storage), sizeof(Storage));
+      std::memcpy(&have, got + i * sizeof(Storage), sizeof(Storage));
+      if (std::memcmp(&want, &have, sizeof(Storage)) == 0) continue;
+      const auto value = col::core::load<kDType>(got, i);
+      if (expected.any_nan[i] && value != value) continue;
+      difference = "element " + std::to_string(i) + ": " + std::to_string(have) + " instead of " + std::to_string(want);
+    }
+  });
+  return difference;
+}
+
+void fold_with(Instructions instructions, const Call& call, FoldTarget first, FoldTarget second) {
+  col::core::fold_with(kernel_table(instructions), call.op, call.dtype, call.wide, call.inputs, call.ranks, first,
+                       second, call.count);
+}
+
+std::size_t pick(std::mt19937& random, std::initializer_list<std::size_t> choices) {
+  return *(choices.begin() + random() % choices.size());
+}
+
+// A fold of random inputs at random places into random kinds of targets.
+void check_one(Instructions instructions, Call call, std::size_t input_count, std::mt19937& random) {
+  const std::size_t bytes = call.count * size_of(call.dtype);
+  std::vector<Array> inputs;
+  const std::size_t common = random() % 64;
+  const bool together = random() % 2 == 0;
+  for (std::size_t k = 0; k < input_count; ++k) {
+    inputs.emplace_back(call.count * size_of(call.input_dtype()), together ? common : random() % 64);
+    randomize(inputs.back(), call.input_dtype(), random);
+  }
+  for (const Array& input : inputs) call.inputs.push_back(input.data());
+  const Expected expected = expect(call);
+
+  const std::size_t size = size_of(call.dtype);
+  Array other(bytes, pick(random, {0, random() % 64, random() % 16 * size}));
+  Array another(bytes, pick(random, {0, random() % 64, random() % 16 * size}));
+  const bool may_alias = call.input_dtype() == call.dtype;
+  Array& result = may_alias && random() % 3 == 0 ? inputs[random() % input_count] : other;
+  FoldTarget first{result.data(), random() % 2 == 0 ? Stores::cached : Stores::streaming};
+  FoldTarget second;
+  if (random() % 2 == 0) second = {another.data(), random() % 2 == 0 ? Stores::cached : Stores::streaming};
+  const bool swapped = random() % 4 == 0;
+  if (swapped) std::swap(first, second);
+
+  INFO(to_string(instructions) << ": " << call.text() << ", to " << first.data << " and " << second.data
+                               << (first.stores == Stores::streaming ? ", first streams" : "")
+                               << (second.stores == Stores::streaming ? ", second streams" : ""));
+  fold_with(instructions, call, first, second);
+  for (const FoldTarget& target : {first, second}) {
+    if (target.data == nullptr) continue;
+    const std::string difference = first_difference(call.dtype, expected, target.data);
+    if (!difference.empty()) FAIL(difference);
+  }
+  for (const Array& input : inputs) {
+    if (!input.guards_are_whole()) FAIL("written beside an input");
+  }
+  if (!other.guards_are_whole() || !another.guards_are_whole()) FAIL("written beside a target");
+}
+
+// Around the sizes of vectors (2 to 64 elements) and of tiles (up to 512).
+std::size_t pick_count(std::mt19937& random) {
+  const std::size_t base = pick(random, {0, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
+  const std::size_t count = base + random() % 3;
+  return count > 0 && random() % 2 == 0 ? count - 1 : count;
+}
+
+}  // namespace
+
+TEST_CASE("fold: every operator, type and number of inputs, by every instruction set", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (const Instructions instructions : available_instructions()) {
+    for (int op = 0; op < col::kReduceOpCount; ++op) {
+      for (int dtype = 0; dtype < col::kDTypeCount; ++dtype) {
+        if (!col::core::is_reducible(static_cast<ReduceOp>(op), static_cast<DType>(dtype))) continue;
+        for (const std::size_t inputs : kInputCounts) {
+          for (int draw = 0; draw < 12; ++draw) {
+            Call call{static_cast<ReduceOp>(op), static_cast<DType>(dtype), false, 0, 0, {}};
+            call.wide = random() % 3 == 0;
+            call.ranks = pick(random, {0, inputs, 3, 200});
+            call.count = pick_count(random);
+            check_one(instructions, call, inputs, random);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("fold: every 16-bit float against every class of another", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (const DType dtype : {DType::float16, DType::bfloat16}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
+      Array every(2 * 65536, 0), others(2 * 65536, 0), result(2 * 65536, 0);
+      for (std::uint32_t i = 0; i < 65536; ++i) {
+        const auto bits = static_cast<std::uint16_t>(i);
+        std::memcpy(every.data() + 2 * i, &bits, 2);
+      }
+      randomize(others, dtype, random);
+      for (const bool alone : {true, false}) {
+        Call call{op, dtype, false, 2, 65536, {every.data(), others.data()}};
+        if (alone) call.inputs.pop_back();
+        const Expected expected = expect(call);
+        for (const Instructions instructions : available_instructions()) {
+          INFO(to_string(instructions) << ": " << call.text());
+          fold_with(instructions, call, {result.data()}, {});
+          CHECK(first_difference(dtype, expected, result.data()) == "");
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("fold: the same as reduce_mixed() and finish() one after the other", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  constexpr std::size_t kCount = 777;
+  for (int type = 0; type < col::kDTypeCount; ++type) {
+    const auto dtype = static_cast<DType>(type);
+    const std::size_t wide_bytes = kCount * size_of(col::core::accumulation_type(dtype));
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg}) {
+      Call call{op, dtype, false, 5, kCount, {}};
+      std::vector<Array> inputs;
+      for (int k = 0; k < 5; ++k) {
+        inputs.emplace_back(kCount * size_of(dtype), 0);
+        randomize(inputs.back(), dtype, random);
+      }
+      for (const Array& input : inputs) call.inputs.push_back(input.data());
+      Array partial(wide_bytes, 0), stepwise(kCount * size_of(dtype), 0), result(kCount * size_of(dtype), 0);
+      col::core::reduce_mixed(op, dtype, false, call.inputs[0], false, call.inputs[1], true, partial.data(), kCount);
+      for (std::size_t k = 2; k < 5; ++k)
+        col::core::reduce_mixed(op, dtype, true, partial.data(), false, call.inputs[k], true, partial.data(), kCount);
+      col::core::finish(op, 5, dtype, true, partial.data(), stepwise.data(), kCount);
+      Expected expected = expect(call);
+      expected.bytes.assign(stepwise.data(), stepwise.data() + stepwise.bytes());
+      INFO(call.text());
+      for (const Instructions instructions : available_instructions()) {
+        fold_with(instructions, call, {result.data()}, {});
+        CHECK(first_difference(dtype, expected, result.data()) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("fold: a range in pieces gives the same bits as the whole", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  constexpr std::size_t kCount = 3001;
+  for (const Instructions instructions : available_instructions()) {
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64, DType::int8}) {
+      const std::size_t size = size_of(dtype);
+      std::vector<Array> inputs;
+      Call call{ReduceOp::avg, dtype, false, 3, kCount, {}};
+      for (int k = 0; k < 3; ++k) {
+        inputs.emplace_back(kCount * size, random() % 64);
+        randomize(inputs.back(), dtype, random);
+      }
+      for (const Array& input : inputs) call.inputs.push_back(input.data());
+      Array whole(kCount * size, 0), pieces(kCount * size, 16);
+      fold_with(instructions, call, {whole.data()}, {});
+      for (std::size_t begin = 0; begin < kCount;) {
+        Call piece = call;
+        piece.count = std::min<std::size_t>(kCount - begin, random() % 300);
+        for (const std::byte*& input : piece.inputs) input += begin * size;
+        fold_with(instructions, piece, {pieces.data() + begin * size, Stores::streaming}, {});
+        begin += piece.count;
+      }
+      Expected expected = expect(call);
+      expected.bytes.assign(whole.data(), whole.data() + whole.bytes());
+      INFO(to_string(instructions) << ": " << call.text());
+      CHECK(first_difference(dtype, expected, pieces.data()) == "");
+    }
+  }
+}
+
+TEST_CASE("fold: a user's function is applied in order, pair by pair, and a target may be any input", "[fold]") {
+  constexpr std::size_t kCount = 20'000;  // more than a block
+  const Op op = Op::user(
+      [](const void* left, const void* right, void* result, std::size_t count, DType dtype) {
+        REQUIRE(dtype == DType::uint32);
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto value = 3 * col::core::load<DType::uint32>(static_cast<const std::byte*>(left), i) +
+                             col::core::load<DType::uint32>(static_cast<const std::byte*>(right), i);
+          col::core::store<DType::uint32>(static_cast<std::byte*>(result), i, value);
+        }
+      },
+      false, "3x+y");
+  for (const std::size_t n : {1, 2, 3, 5}) {
+    for (std::size_t target = 0; target <= n; ++target) {
+      for (const Stores stores : {Stores::cached, Stores::streaming}) {
+        std::vector<std::vector<std::uint32_t>> inputs(n, std::vector<std::uint32_t>(kCount));
+        std::vector<std::uint32_t> expected(kCount), result(kCount), copy(kCount);
+        std::vector<const std::byte*> pointers;
+        for (std::size_t k = 0; k < n; ++k) {
+          for (std::size_t i = 0; i < kCount; ++i) {
+            inputs[k][i] = static_cast<std::uint32_t>(i * 7919 + k);
+            expected[i] = k == 0 ? inputs[k][i] : 3 * expected[i] + inputs[k][i];
+          }
+          pointers.push_back(reinterpret_cast<const std::byte*>(inputs[k].data()));
+        }
+        auto& first = target < n ? inputs[target] : result;
+        col::core::fold(op, DType::uint32, false, pointers, n, {reinterpret_cast<std::byte*>(first.data()), stores},
+                        {reinterpret_cast<std::byte*>(copy.data()), Stores::streaming}, kCount);
+        INFO(n << " inputs, target " << target);
+        CHECK((first == expected));
+        CHECK((copy == expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("fold: no elements touch nothing, and what has no kernel is refused", "[fold]") {
+  const std::array<const std::byte*, 2> nothing = {nullptr, nullptr};
+  CHECK_NOTHROW(col::core::fold(ReduceOp::sum, DType::int8, false, nothing, 0, {}, {}, 0));
+  CHECK_NOTHROW(col::core::copy(nullptr, nullptr, 0, Stores::streaming));
+  std::array<float, 2> values = {1, 2};
+  const auto* data = reinterpret_cast<const std::byte*>(values.data());
+  const std::array<const std::byte*, 2> inputs = {data, data};
+  const auto refused = [&](const Op& op, DType dtype, bool wide) {
+    return error_of([&] { col::core::fold(op, dtype, wide, inputs, 0, {}, {}, 2); }).code();
+  };
+  CHECK(refused(ReduceOp::bxor, DType::float32, false) == col::ErrorCode::internal);
+  CHECK(refused(ReduceOp::bor, DType::float16, true) == col::ErrorCode::internal);
+  CHECK(refused(Op::user([](auto...) {}, true), DType::float16, true) == col::ErrorCode::internal);
+  CHECK_NOTHROW(col::core::fold(ReduceOp::sum, DType::float32, false, inputs, 0, {}, {}, 2));
+  CHECK(values == std::array<float, 2>{1, 2});
+}
+
+TEST_CASE("fold: copies of every size and alignment, past the caches or not", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (int draw = 0; draw < 3000; ++draw) {
+    const std::size_t bytes = pick(random, {0, 16, 64, 128, 512, 4096, 20'000}) + random() % 80;
+    Array from(bytes, random() % 64), to(bytes, random() % 64);
+    randomize(from, DType::uint8, random);
+    col::core::copy(to.data(), from.data(), bytes, draw % 4 == 0 ? Stores::cached : Stores::streaming);
+    INFO(bytes << " bytes, draw " << draw);
+    REQUIRE(std::memcmp(to.data(), from.data(), bytes) == 0);
+    REQUIRE(to.guards_are_whole());
+  }
+}

@@ -1,0 +1,60 @@
+// Which kernels are taken, and what COL_ISA says about it.
+#include "core/instructions.hpp"
+
+#include <string>
+
+#include "core/reduce.hpp"
+#include "helpers.hpp"
+#include "support/catch.hpp"
+
+using col::DType;
+using col::ErrorCode;
+using col::ReduceOp;
+using col::core::Instructions;
+using col::core::instructions_from_environment;
+using col::core::instructions_named;
+using core_test::error_of;
+using core_test::ScopedVariable;
+
+TEST_CASE("instructions: the best that there are, unless COL_ISA names others", "[instructions]") {
+  {
+    const ScopedVariable unset("COL_ISA", std::nullopt);
+    CHECK(instructions_from_environment() == col::core::best_instructions());
+  }
+  for (const Instructions each : col::core::kAllInstructions) {
+    const ScopedVariable set("COL_ISA", std::string(to_string(each)));
+    INFO(to_string(each));
+    if (is_available(each)) {
+      CHECK(instructions_from_environment() == each);
+      CHECK(each <= col::core::best_instructions());
+    } else {
+      CHECK(error_of([] { instructions_from_environment(); }).code() == ErrorCode::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("instructions: a COL_ISA that does not exist, or that the processor lacks, is refused", "[instructions]") {
+  const ScopedVariable set("COL_ISA", "sse9");
+  const col::Error unknown = error_of([] { instructions_from_environment(); });
+  CHECK(unknown.code() == ErrorCode::invalid_argument);
+  CHECK_THAT(unknown.what(), Catch::Contains("COL_ISA='sse9' is not one of baseline, avx2, avx512"));
+
+  const col::Error lacking = error_of(
+      [] { instructions_named("avx2", [](Instructions each) noexcept { return each == Instructions::baseline; }); });
+  CHECK(lacking.code() == ErrorCode::invalid_argument);
+  CHECK_THAT(lacking.what(), Catch::Contains("COL_ISA='avx2'") && Catch::Contains("it has: baseline;"));
+}
+
+TEST_CASE("instructions: every table has the same kernels", "[instructions]") {
+  for (const Instructions each : col::core::kAllInstructions) {
+    for (int op = 0; op < col::kReduceOpCount; ++op) {
+      for (int dtype = 0; dtype < col::kDTypeCount; ++dtype) {
+        INFO(to_string(each) << ": " << op << " on " << dtype);
+        const bool has_kernel = kernel_table(each).folds[op][dtype] != nullptr;
+        CHECK(has_kernel == col::core::is_reducible(static_cast<ReduceOp>(op), static_cast<DType>(dtype)));
+        const bool from_float = kernel_table(each).wide_folds[op][dtype] != nullptr;
+        CHECK(from_float == (has_kernel && col::core::is_half(static_cast<DType>(dtype))));
+      }
+    }
+  }
+}
