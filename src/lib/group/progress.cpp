@@ -76,6 +76,8 @@ void Group::State::finish(group::Pending& pending) {
       trace_.push_back({pending.sequence, pending.request.collective, algorithm, executed.round, executed.step});
     pending.executed.clear();
   }
+  if (tracing_ && pending.collective && !pending.decision->plan)
+    trace_.push_back({pending.sequence, pending.request.collective, *names_.insert(pending.decision->algorithm).first});
 }
 
 // Blocks until `pending` has ended, at most for its timeout.

@@ -1,8 +1,6 @@
 // A group's life, and its collectives.
 #include "group/state.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <new>
@@ -10,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/mixed.hpp"
 #include "group/alone.hpp"
@@ -47,7 +46,6 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 Group::State::State(group::GroupParts parts, group::GroupHost host)
     : parts_(std::move(parts)),
       host_(std::move(host)),
-      pid_(getpid()),
       dispatcher_({name(), rank(), size()}, nodes_of(parts_.surroundings.peers), parts_.backend,
                   natives_of(parts_.channel.get()), *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
@@ -60,7 +58,7 @@ Group::State::~State() {
 }
 
 bool Group::State::is_forked_child() const {
-  return getpid() != pid_;
+  return fork_guard_.is_forked_child();
 }
 
 void Group::State::destroy() noexcept {
@@ -211,7 +209,11 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
   request.in_counts = pending->in_counts;
   request.out_counts = pending->out_counts;
   request.algorithm = pending->decision->native;
-  request.fingerprint = group::fingerprint(parts_.token, pending->sequence, request, pending->form);
+  // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
+  // the data of that one did not show it (a root that two ranks disagree about).
+  calls_ =
+      core::Hash().add(calls_).add(group::fingerprint(parts_.token, pending->sequence, request, pending->form)).value();
+  request.fingerprint = calls_;
   pending->fingerprint = request.fingerprint;
   pending->request = std::move(request);
   if (parts_.record != nullptr) parts_.record->begin(name(), pending->sequence, pending->name, pending->fingerprint);
@@ -267,11 +269,12 @@ void Group::State::launch(const PendingPtr& pending) {
 void Group::State::run_native(group::Pending& pending) {
   await_collectives();
   group::Diagnosis diagnosis = diagnose(pending);
-  WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  WaitContext wait(pending.timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
   try {
     exec::FaultHook::pass(fault_, pending.sequence, 0);
     parts_.channel->native(pending.request, wait);
     finish(pending);
+    if (parts_.record != nullptr) parts_.record->end();
   } catch (...) {
     fail_with_current(diagnosis, pending);
   }

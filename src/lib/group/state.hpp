@@ -17,6 +17,7 @@
 #include <col/backend.hpp>
 #include <col/group.hpp>
 
+#include "core/fork_guard.hpp"
 #include "group/call_settings.hpp"
 #include "group/diagnosis.hpp"
 #include "group/dispatch.hpp"
@@ -146,7 +147,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   group::GroupParts parts_;
   const group::GroupHost host_;
-  const std::int64_t pid_;  // of the process that joined: a forked child is no member
+  const core::ForkGuard fork_guard_;  // a forked child of the process that joined is no member
   group::Dispatcher dispatcher_;
   const exec::Fault* const fault_;
 
@@ -155,6 +156,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::mutex mutex_;  // guards all that follows, and the channel
   std::optional<Error> broken_;
   std::uint64_t sequence_ = 0;                                    // collectives so far
+  std::uint64_t calls_ = 0;                                       // hash of them
   std::uint64_t children_ = 0;                                    // groups made from this one
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
   std::map<int, int> open_any_;                                   // by tag: receives from any rank under way

@@ -84,6 +84,20 @@ TEST_CASE("failures: a rank that calls something else is named on all ranks", "[
   }
 }
 
+TEST_CASE("failures: two ranks that both take themselves for the root learn of it at the next call", "[group]") {
+  // Each only sends, or puts its data for others: in that call itself, nobody meets anything that is wrong.
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+      Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend, .timeout = 5s});
+      std::vector<int> data(10, rank);
+      group.broadcast(data, {.root = rank});
+      group.barrier();
+    });
+    INFO(backend << ": " << show(outcomes));
+    for (const auto& outcome : outcomes) CHECK(outcome.code == ErrorCode::mismatch);
+  }
+}
+
 TEST_CASE("failures: ranks that name different algorithms never exchange a byte", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     if (backend != "gloo") continue;  // the one with two algorithms for the same call

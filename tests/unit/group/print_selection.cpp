@@ -36,8 +36,8 @@ const CostModel kShm = {.intra = {1e-6, 1 / 8e9}, .gamma = 1 / 10e9, .copy = 1 /
 const CostModel kOthers = {.intra = {60e-6, 1 / 2.5e9}, .gamma = 1 / 10e9, .copy = 1 / 10e9, .memory_bandwidth = 30e9};
 constexpr std::string_view kMachine =
     "none: simulated. shm: 1 us + n / 8 GB/s a message; others, as Gloo on loopback: 60 us + n / 2.5 GB/s; one port "
-    "per "
-    "rank, all ranks on one node, reductions and copies 10 GB/s a rank, memory 30 GB/s for all, float32";
+    "per rank, all ranks on one node, reductions and copies 10 GB/s a rank, memory 30 GB/s for all, float32; that "
+    "'shared' comes first in shm: docs/performance.md";
 
 struct RankClass {
   int least, most;  // inclusive
@@ -253,8 +253,15 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
   return lists;
 }
 
+// What shared memory does without messages is faster at every size and number of ranks (docs/performance.md). It
+// blocks, so that calls that do not block go on to the rules below.
+bool is_native_in_shm(Collective collective) {
+  return collective != Collective::gatherv && collective != Collective::scatterv && collective != Collective::alltoallv;
+}
+
 std::vector<std::string> rules_of(Collective collective) {
   std::vector<std::string> rules;
+  if (is_native_in_shm(collective)) add_rules(collective, "shm", {1, 0, "", {{0, {.name = "shared"}}}}, rules);
   const std::vector<RuleList> shm = lists_of(collective, kShm);
   const std::vector<RuleList> others = lists_of(collective, kOthers);
   if (shm != others) {

@@ -266,7 +266,7 @@ TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[
   CHECK(ending.text.find("far") != std::string::npos);
 }
 
-TEST_CASE("shm segment: rings are powers of two, and all of them fit into a bounded piece of memory", "[shm]") {
+TEST_CASE("shm segment: rings are powers of two, and they and all slots fit into a bounded piece of memory", "[shm]") {
   std::size_t before = SIZE_MAX;
   for (int size = 1; size <= 300; ++size) {
     const std::size_t ring = Segment::ring_bytes_for(size);
@@ -275,6 +275,11 @@ TEST_CASE("shm segment: rings are powers of two, and all of them fit into a boun
     REQUIRE(ring <= before);
     before = ring;
     const auto pairs = static_cast<std::size_t>(size) * static_cast<std::size_t>(size - 1);
-    REQUIRE(Segment::bytes_for(size) <= (std::size_t{33} << 20) + pairs * (4096 + sizeof(shm_backend::RingIndices)));
+    const std::size_t slot = shm_backend::Area::slot_bytes_for(size);
+    REQUIRE(slot % 4096 == 0);
+    const std::size_t ranks = static_cast<std::size_t>(size) * (5 * 4096 + shm_backend::kSlots * slot);
+    const std::size_t rings = (std::size_t{33} << 20) + pairs * (4096 + sizeof(shm_backend::RingIndices));
+    REQUIRE(Segment::bytes_for(size) <= rings + ranks);
+    REQUIRE(shm_backend::kSlots * slot * static_cast<std::size_t>(size) <= (std::size_t{32} << 20));
   }
 }

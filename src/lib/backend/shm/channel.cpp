@@ -18,14 +18,6 @@ namespace {
 constexpr int kSpins = 50;
 constexpr int kYields = 100;
 
-void pause_briefly() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
 std::string what_is_awaited(bool sending, int peer) {
   if (sending) return fmt::format("rank {} to receive what was sent to it", peer);
   if (peer == kAnyPeer) return "data from any rank";
@@ -35,7 +27,13 @@ std::string what_is_awaited(bool sending, int peer) {
 }  // namespace
 
 ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment)
-    : group_(std::move(group)), rank_(rank), segment_(std::move(segment)), engine_(*segment_, rank) {}
+    : group_(std::move(group)),
+      rank_(rank),
+      segment_(std::move(segment)),
+      engine_(*segment_, rank),
+      collectives_(group_, *segment_, rank, *this) {
+  segment_->tell_processors(rank);
+}
 
 ShmChannel::~ShmChannel() {
   if (fork_guard_.is_forked_child()) return;
@@ -196,10 +194,15 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
   }
 }
 
-void ShmChannel::native(const Request& request, WaitContext& /*wait*/) {
+void ShmChannel::native(const Request& request, WaitContext& wait) {
   enter("native");
-  fail(Error(ErrorCode::internal, fmt::format("shm: {} was called, but this backend has no collectives of its own",
-                                              to_string(request.collective))));
+  guarded([&] { collectives_.run(request, wait); });
+}
+
+// What a rank owes the others while it waits in a collective: its messages, and a look at whether the group has ended.
+void ShmChannel::attend() {
+  engine_.progress();
+  throw_if_ended();
 }
 
 Error ShmChannel::cause() const {

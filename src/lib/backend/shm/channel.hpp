@@ -14,12 +14,13 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/engine.hpp"
-#include "backend/shm/fork_guard.hpp"
+#include "backend/shm/native/collectives.hpp"
 #include "backend/shm/segment.hpp"
+#include "core/fork_guard.hpp"
 
 namespace col::shm_backend {
 
-class ShmChannel final : public Channel {
+class ShmChannel final : public Channel, private Attendant {
  public:
   ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment);
   // Tells the peers that this rank has left. What it sent is still theirs to receive. In a process forked after the
@@ -30,11 +31,12 @@ class ShmChannel final : public Channel {
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
-  std::span<const NativeEntry> native_entries() const override { return {}; }
+  std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
   void native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
  private:
+  void attend() override;
   void enter(const char* call) const;
   void check_peer(const char* call, int peer) const;
   Operation& find(Ticket ticket);
@@ -51,9 +53,10 @@ class ShmChannel final : public Channel {
 
   const std::string group_;
   const int rank_;
-  const ForkGuard fork_guard_;
+  const core::ForkGuard fork_guard_;
   const std::shared_ptr<Segment> segment_;  // shared with the other ranks that are threads of this process
   Engine engine_;
+  Collectives collectives_;
 
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
   mutable std::mutex cause_mutex_;

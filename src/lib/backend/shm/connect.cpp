@@ -99,6 +99,7 @@ bool Connecting::lead_memfd() {
   const core::UniqueFd fd = make_memfd();
   if (!fd) return false;
   segment_ = Segment::create(fd.get(), request_.size, request_.token);
+  segment_->claim(request_.rank);
   seal(fd.get());
   const auto refusal = offer({{"pid", ::getpid()}, {"fd", fd.get()}});
   if (refusal) core::log::info("group '{}': {}; trying a file in {}", request_.group, *refusal, places_.files);
@@ -108,6 +109,7 @@ bool Connecting::lead_memfd() {
 void Connecting::lead_file() {
   const SharedFile file(places_.files);
   segment_ = Segment::create(file.fd(), request_.size, request_.token);
+  segment_->claim(request_.rank);
   const auto refusal = offer({{"path", file.path()}});
   if (!refusal) return;
   throw Error(
@@ -159,10 +161,12 @@ void Connecting::follow() {
 void Connecting::accept(const json& what) {
   offered_file_ = what.value("path", "");
   segment_ = local_.find(what.at("id").get<std::uint64_t>());
-  if (segment_ != nullptr) return;
-  const core::UniqueFd fd = open_offered(what);
-  segment_ = Segment::open(fd.get(), request_.size, request_.token);
-  if (segment_ == nullptr) throw std::system_error(ENOENT, std::generic_category(), "found something else there");
+  if (segment_ == nullptr) {
+    const core::UniqueFd fd = open_offered(what);
+    segment_ = Segment::open(fd.get(), request_.size, request_.token);
+    if (segment_ == nullptr) throw std::system_error(ENOENT, std::generic_category(), "found something else there");
+  }
+  segment_->claim(request_.rank);
 }
 
 // Throws system_error when it cannot be opened.

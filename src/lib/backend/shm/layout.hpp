@@ -1,6 +1,6 @@
 // What the ranks of a group share, in one piece of zeroed memory:
 //
-//   Header | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair
+//   Header | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair | area of collectives
 //
 // Everything in it is an atomic, or is written by one rank and read by others in the order that an atomic gives. There
 // are no locks: a rank may be killed at any instruction and blocks nobody.
@@ -15,7 +15,7 @@ namespace col::shm_backend {
 // Two cache lines, since processors fetch them in pairs: what different ranks write lies that far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x31'30'6d'68'73'6c'6f'63ULL;  // "colshm01" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x32'30'6d'68'73'6c'6f'63ULL;  // "colshm02" in memory: changes with the layout
 
 // Why the group was ended. The first rank to claim it writes it; it counts once it is `written`, so that a rank killed
 // in between has ended nothing.
@@ -34,6 +34,7 @@ struct Header {
   std::uint64_t token;
   std::uint64_t size;
   std::uint64_t ring_bytes;
+  std::uint64_t slot_bytes;  // as the rank that made it found right for the machine's caches
   alignas(kLine) AbortRecord abort;
 };
 
@@ -41,6 +42,12 @@ struct alignas(kLine) RankPlace {
   std::atomic<std::uint32_t> doorbell;  // see doorbell.hpp
   // Set when the rank closed its channel in good order: nothing more will come from it, or be read by it.
   alignas(kLine) std::atomic<std::uint32_t> left;
+  // The processors that the rank may run on: kUnknown before it has said so. Of those beyond the mask nothing is known.
+  static constexpr std::uint32_t kUnknown = 0, kListed = 1, kUnlisted = 2;
+  static constexpr std::size_t kMaskWords = 15;
+  alignas(kLine) std::atomic<std::uint32_t> processors_known;
+  std::uint32_t processors_quota;  // how many of them at a time; 0: no limit
+  std::uint64_t processors[kMaskWords];
 };
 
 // Bytes ever written to and ever read from a ring.

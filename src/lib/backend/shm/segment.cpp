@@ -43,12 +43,15 @@ std::size_t rings_at(std::size_t ranks) noexcept {
                           bytes >> 10, size, why));
 }
 
-// Every page is taken now: a hole that cannot be filled later would end the process with SIGBUS.
-void reserve(int fd, std::size_t bytes, int size) {
+// Beyond it the kernel would send SIGXFSZ instead of an error.
+void check_file_limit(std::size_t bytes, int size) {
   rlimit limit{};
-  // Beyond it the kernel would send SIGXFSZ instead of an error.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     throw_no_room(bytes, size, fmt::format("ulimit -f allows files of {} KiB", limit.rlim_cur >> 10));
+}
+
+// Takes every page now: a hole that cannot be filled later would end the process with SIGBUS.
+void reserve(int fd, std::size_t bytes, int size) {
   // In parts: on older kernels a signal undoes all that one call has reserved, and a timer could do so for ever.
   constexpr std::size_t kPart = std::size_t{256} << 10;
   int error = 0;
@@ -60,6 +63,17 @@ void reserve(int fd, std::size_t bytes, int size) {
   if (error != 0) throw_no_room(bytes, size, std::generic_category().message(error));
 }
 
+// Whether a mapping's pages can be taken with an error where there is no room (Linux 5.14).
+bool can_populate() noexcept {
+  static const bool kCan = ::madvise(nullptr, 0, MADV_POPULATE_WRITE) == 0;
+  return kCan;
+}
+
+std::size_t area_at(int size) noexcept {
+  const auto ranks = static_cast<std::size_t>(size);
+  return rings_at(ranks) + ranks * (ranks - 1) * Segment::ring_bytes_for(size);
+}
+
 }  // namespace
 
 std::size_t Segment::ring_bytes_for(int size) noexcept {
@@ -68,19 +82,17 @@ std::size_t Segment::ring_bytes_for(int size) noexcept {
 }
 
 std::size_t Segment::bytes_for(int size) noexcept {
-  const auto ranks = static_cast<std::size_t>(size);
-  return rings_at(ranks) + ranks * (ranks - 1) * ring_bytes_for(size);
+  return area_at(size) + Area::bytes_for(size, Area::slot_bytes_for(size));
 }
 
-Segment::Segment(void* address, int size) noexcept
-    : base_(static_cast<std::byte*>(address)), size_(size), ring_bytes_(ring_bytes_for(size)) {}
+Segment::Segment(void* address, int size, std::size_t bytes) noexcept
+    : base_(static_cast<std::byte*>(address)), bytes_(bytes), size_(size), ring_bytes_(ring_bytes_for(size)) {}
 
 Segment::~Segment() {
-  ::munmap(base_, bytes_for(size_));
+  ::munmap(base_, bytes_);
 }
 
-std::shared_ptr<Segment> Segment::map(int fd, int size) {
-  const std::size_t bytes = bytes_for(size);
+std::shared_ptr<Segment> Segment::map(int fd, int size, std::size_t bytes) {
   void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
     const int error = errno;
@@ -90,12 +102,17 @@ std::shared_ptr<Segment> Segment::map(int fd, int size) {
                                            std::generic_category().message(error)));
   }
   // Shared by the channels of this process: ranks may be its threads.
-  return std::shared_ptr<Segment>(new Segment(address, size));
+  return std::shared_ptr<Segment>(new Segment(address, size, bytes));
 }
 
 std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) {
-  reserve(fd, bytes_for(size), size);
-  auto segment = map(fd, size);
+  const std::size_t bytes = bytes_for(size);
+  check_file_limit(bytes, size);
+  const std::size_t common = can_populate() ? area_at(size) + Area::common_bytes(size) : bytes;
+  reserve(fd, common, size);
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    throw_no_room(bytes, size, std::generic_category().message(errno));
+  auto segment = map(fd, size, bytes);
   // Begins the lives of the objects in memory that nobody else sees yet.
   auto* const header = new (segment->base_) Header{};
   for (int rank = 0; rank < size; ++rank) new (&segment->place(rank)) RankPlace{};
@@ -107,6 +124,8 @@ std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) 
   header->token = token;
   header->size = static_cast<std::uint64_t>(size);
   header->ring_bytes = segment->ring_bytes_;
+  header->slot_bytes = Area::slot_bytes_for(size);
+  segment->area().construct();
   // release pairs with the acquire in open(): whoever reads the magic sees all of the above.
   header->magic.store(kMagic, std::memory_order_release);
   return segment;
@@ -116,12 +135,15 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
   struct stat status {};
   // Only a file that is large enough is touched: beyond its end there is SIGBUS.
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-      static_cast<std::size_t>(status.st_size) < bytes_for(size))
+      static_cast<std::size_t>(status.st_size) < area_at(size) + Area::common_bytes(size))
     return nullptr;
-  auto segment = map(fd, size);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
+  auto segment = map(fd, size, bytes);
   const Header& header = segment->header();
   if (header.magic.load(std::memory_order_acquire) != kMagic) return nullptr;  // pairs with create()
-  if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_) return nullptr;
+  if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_ ||
+      bytes != area_at(size) + Area::bytes_for(size, header.slot_bytes))
+    return nullptr;
   if (header.token != token) {
     throw Error(ErrorCode::mismatch,
                 fmt::format("shm: the shared memory is that of another group (token {:016x}, expected {:016x}); create "
@@ -129,6 +151,17 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
                             header.token, token));
   }
   return segment;
+}
+
+void Segment::claim(int rank) const {
+  const Area own = area();
+  if (can_populate()) {
+    int result = 0;
+    while ((result = ::madvise(own.part_of(rank), own.part_bytes(), MADV_POPULATE_WRITE)) != 0 && errno == EINTR) {
+    }
+    if (result != 0) throw_no_room(bytes_, size_, std::generic_category().message(errno == EFAULT ? ENOSPC : errno));
+  }
+  own.construct_part(rank);
 }
 
 Header& Segment::header() const noexcept {
@@ -150,6 +183,10 @@ RingIndices& Segment::indices(int from, int to) const noexcept {
 
 std::byte* Segment::ring(int from, int to) const noexcept {
   return base_ + rings_at(static_cast<std::size_t>(size_)) + pair(from, to) * ring_bytes_;
+}
+
+Area Segment::area() const noexcept {
+  return {base_ + area_at(size_), size_, header().slot_bytes};
 }
 
 void Segment::abort(int rank, const Error& cause) noexcept {

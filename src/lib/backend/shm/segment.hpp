@@ -9,6 +9,7 @@
 #include <col/error.hpp>
 
 #include "backend/shm/layout.hpp"
+#include "backend/shm/native/area.hpp"
 
 namespace col::shm_backend {
 
@@ -16,6 +17,7 @@ class Segment {
  public:
   // A power of two, less for more ranks: small groups stream well, large ones do not eat the machine's memory.
   static std::size_t ring_bytes_for(int size) noexcept;
+  // Of one that is made here.
   static std::size_t bytes_for(int size) noexcept;
 
   // Reserves, maps and fills a new segment in the empty file `fd`. Throws resource when there is no room.
@@ -23,6 +25,10 @@ class Segment {
   // Maps the segment that another rank made in `fd`. Null when there is none of this size; throws mismatch when it is
   // another group's, resource or io when it cannot be mapped.
   static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
+
+  // Takes the memory that `rank` alone writes, on the side of the machine that the calling thread runs on. Called by
+  // each rank before it tells the others that it is there. Throws resource when there is no room.
+  void claim(int rank) const;
 
   ~Segment();
   Segment(const Segment&) = delete;
@@ -34,6 +40,12 @@ class Segment {
   // Requires: from != to.
   RingIndices& indices(int from, int to) const noexcept;
   std::byte* ring(int from, int to) const noexcept;
+  Area area() const noexcept;
+
+  // Tells the others which processors the calling thread may use.
+  void tell_processors(int rank) const noexcept;
+  // How many the ranks have together; nothing before all have told.
+  std::optional<int> processors() const noexcept;
 
   // Ends the group for all ranks, unless it has ended before.
   void abort(int rank, const Error& cause) noexcept;
@@ -42,12 +54,13 @@ class Segment {
   std::optional<Error> abort_error() const;
 
  private:
-  Segment(void* address, int size) noexcept;
-  static std::shared_ptr<Segment> map(int fd, int size);
+  Segment(void* address, int size, std::size_t bytes) noexcept;
+  static std::shared_ptr<Segment> map(int fd, int size, std::size_t bytes);
   Header& header() const noexcept;
   std::size_t pair(int from, int to) const noexcept;
 
   std::byte* const base_;
+  const std::size_t bytes_;
   const int size_;
   const std::size_t ring_bytes_;
 };

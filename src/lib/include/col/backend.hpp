@@ -38,20 +38,21 @@ struct Request {
   std::span<const std::size_t> out_counts = {};
   Op op = {};
   int root = 0;
-  // Hash of (group, sequence, collective, dtype, reduce op, root, count). Calls that do not match never share it, so
-  // a backend that keys its messages by it can never pair them.
+  // Hash of (group, sequence, collective, dtype, reduce op, root, count), and of all calls of the group before. Calls
+  // that do not match never share it, so a backend that keys its messages by it can never pair them.
   std::uint64_t fingerprint = 0;
   Stream stream = {};
   // For native(): the name of one of native_entries(); empty: the backend chooses among those of `collective`.
   std::string_view algorithm = {};
 };
 
-// A collective that a backend does in its own way, and what it does not keep of the numerics of our plans.
+// A collective that a backend does in its own way, and what it keeps of the numerics of our plans.
 struct NativeEntry {
   Collective collective;
   std::string_view name;        // the algorithm, as selection and reports call it
   bool rounds_per_hop = false;  // 16-bit floats are rounded at every hop, not once
   bool drops_nan = false;       // min and max may lose a NaN
+  bool rank_order = false;      // combines the inputs in the order of the ranks: serves what does not commute
 };
 
 // The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is

@@ -116,7 +116,7 @@ struct TraceEntry {
   Collective collective = Collective::barrier;
   std::string_view algorithm = {};  // valid for as long as the group
   std::size_t round = 0;
-  Step step = {};
+  Step step = {};  // of a backend's own collective, which has no plan, this is empty and its entry the only one
 };
 
 // A named, ordered set of ranks. A cheap handle: copies mean the same group.

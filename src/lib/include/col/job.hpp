@@ -31,6 +31,8 @@ class COL_EXPORT Deadline {
 
   // `budget` from now; capped at kMaxBudget so that arithmetic on it cannot overflow. Negative counts as zero.
   static Deadline after(Duration budget) noexcept;
+  // Of a time that has not begun: expired, until it is replaced.
+  static Deadline of(Duration budget) noexcept { return {Clock::time_point(), budget}; }
   static constexpr Duration kMaxBudget = std::chrono::hours(24 * 365);
 
   bool expired() const noexcept { return Clock::now() >= at_; }
@@ -65,7 +67,7 @@ struct RankActivity {
   std::uint64_t fingerprint = 0;  // hash of (group, sequence, op, dtype, reduce op, root, count)
   std::int32_t step = -1;         // step of a plan, -1 when not in one
   std::int32_t peer = -1;         // rank waited for, -1 when not a single one
-  std::uint64_t since_ns = 0;     // when `state` was entered, CLOCK_MONOTONIC
+  std::uint64_t since_ns = 0;     // when `state` was entered, CLOCK_MONOTONIC, to a tick of the kernel (at most 10 ms)
 };
 
 // The part of the control page that one rank writes (one process, any number of readers, lock free). Two threads of
@@ -153,8 +155,15 @@ class COL_EXPORT WaitContext {
  public:
   explicit WaitContext(Deadline deadline, ControlPage* page = nullptr, RankRecord* record = nullptr,
                        WaitObserver* observer = nullptr) noexcept;
+  // The same with a deadline `budget` after the first check(), slice() or deadline(): for calls that mostly end without
+  // any, and then need no look at the clock.
+  explicit WaitContext(Duration budget, ControlPage* page = nullptr, RankRecord* record = nullptr,
+                       WaitObserver* observer = nullptr) noexcept;
 
-  const Deadline& deadline() const noexcept { return deadline_; }
+  const Deadline& deadline() noexcept {
+    start();
+    return deadline_;
+  }
   ControlPage* page() const noexcept { return page_; }
   RankRecord* record() const noexcept { return record_; }
 
@@ -170,10 +179,16 @@ class COL_EXPORT WaitContext {
   // Cheap when nothing is wrong (a load and a clock read).
   void check();
 
+  // Whoever waits has reason to think that the wait is in vain: the observer is asked at the next check().
+  void hurry() noexcept;
+
   // How long a blocking primitive may sleep before the next check(): never beyond the deadline, at most 50 ms.
-  Duration slice() const noexcept;
+  Duration slice() noexcept;
 
  private:
+  void start() noexcept;
+
+  bool is_started_ = true;
   Deadline deadline_;
   ControlPage* page_;
   RankRecord* record_;

@@ -1,5 +1,9 @@
 // Options::deterministic: the result is ((x0 op x1) op x2) op …, to the bit, by whatever algorithm, at any length. An
-// algorithm that combines in another order is refused by name, before any data moves; the group goes on.
+// algorithm that combines in another order is refused by name, before any data moves; the group goes on. A backend's
+// own collective is either refused or keeps the order.
+#include <optional>
+#include <vector>
+
 #include <col/select.hpp>
 
 #include "colcheck/engine/judge.hpp"
@@ -16,6 +20,11 @@ bool keeps_rank_order(Primitive primitive, const std::string& algorithm) {
   if (algorithm.empty()) return true;
   const Algorithm* built_in = find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name);
   return built_in != nullptr && built_in->order == FoldOrder::rank_order;
+}
+
+bool is_native(Primitive primitive, const std::string& algorithm) {
+  return !algorithm.empty() &&
+         find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name) == nullptr;
 }
 
 bool is_kept(const Form& form) {
@@ -49,10 +58,12 @@ void cases(const Selection& selection, std::vector<Case>& all) {
                    all);
 }
 
+// Empty when it is refused, in the right words.
 template <class T>
-std::string problem_with_refusal(Rank& rank, const Reduction& call, const std::vector<T>& input) {
+std::string problem_with_refusal(Rank& rank, const Reduction& call, const std::vector<T>& input,
+                                 std::optional<std::vector<T>>& output) {
   try {
-    output_of(rank.group(), call, input);
+    output = output_of(rank.group(), call, input);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument && error.message().find("rank order") != std::string::npos)
       return {};
@@ -68,13 +79,14 @@ Finding check(Rank& rank, const Case& c) {
   const std::size_t count = input_count(c);
   const PerRank<T> inputs = ill_conditioned_inputs<T>(c.ranks, count, c.seed);
   const auto& input = inputs[static_cast<std::size_t>(rank.rank())];
+  std::optional<std::vector<T>> output;
   if (!keeps_rank_order(c.primitive, c.algorithm)) {
-    std::string problem = problem_with_refusal(rank, call, input);
-    if (!problem.empty()) return Finding::fail(std::move(problem));
+    std::string problem = problem_with_refusal(rank, call, input, output);
+    if (!problem.empty() && !(output && is_native(c.primitive, c.algorithm))) return Finding::fail(std::move(problem));
     call.algorithm.clear();  // the group must serve the next call
   }
-  const auto output = output_of(rank.group(), call, input);
-  return Finding::of(problem_on_rank(call, rank.rank(), c.ranks, count, output, judge_left_fold(call, inputs)));
+  if (!output) output = output_of(rank.group(), call, input);
+  return Finding::of(problem_on_rank(call, rank.rank(), c.ranks, count, *output, judge_left_fold(call, inputs)));
 }
 
 Finding run(Rank& rank, const Case& c) {

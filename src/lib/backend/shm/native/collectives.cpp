@@ -1,0 +1,257 @@
+#include "backend/shm/native/collectives.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+constexpr std::string_view kName = "shared";
+// How long a rank that has found a mismatch waits for the calls of all others, and then for what they are in words, and
+// how often it asks.
+constexpr Duration kVotingTime = std::chrono::milliseconds(300);
+constexpr Duration kTimeForWords = std::chrono::milliseconds(50);
+constexpr Duration kVotingPause = std::chrono::milliseconds(5);
+
+constexpr NativeEntry entry(Collective collective) {
+  return {.collective = collective, .name = kName, .rank_order = true};
+}
+
+constexpr std::array kEntries = {entry(Collective::allreduce),      entry(Collective::reduce),
+                                 entry(Collective::broadcast),      entry(Collective::allgather),
+                                 entry(Collective::allgatherv),     entry(Collective::gather),
+                                 entry(Collective::reduce_scatter), entry(Collective::reduce_scatterv),
+                                 entry(Collective::scatter),        entry(Collective::alltoall),
+                                 entry(Collective::scan),           entry(Collective::exscan),
+                                 entry(Collective::barrier)};
+
+// Up to this size in total, reading all inputs on every rank is faster than one more wait.
+constexpr std::size_t kFoldAllBytes = std::size_t{32} << 10;
+// A root that folds alone holds up no more than this many.
+constexpr int kFewRanks = 4;
+// Vectors that leave the caches anyway go past them. Below, the reader finds them there.
+constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
+// What goes from or to one rank is cut so that both sides work at the same time.
+constexpr std::size_t kRootedParts = 8, kSmallestPart = std::size_t{8} << 10;
+
+}  // namespace
+
+// The real Port of steps.hpp.
+class Collectives::Port {
+  static_assert(kReuse == kSlots);
+
+ public:
+  Port(Collectives& own, const Movement& movement, std::uint64_t fingerprint, WaitContext& wait)
+      : own_(own), area_(own.area_), movement_(movement), fingerprint_(fingerprint), wait_(wait) {}
+
+  void wait_done(std::uint64_t step) {
+    if (own_.least_seen_done_ >= step) return;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int peer = 0; peer < own_.size_; ++peer) {
+      if (peer == own_.rank_) continue;
+      std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
+      if (seen < step) {
+        const auto& done = area_.done(peer).step;
+        // acquire: the peer's reads of this rank's slot come before this rank's next writes to it.
+        own_.waiter_.until([&] { return (seen = done.load(std::memory_order_seq_cst)) >= step; }, peer, wait_);
+      }
+      least = std::min(least, seen);
+    }
+    own_.least_seen_done_ = least;
+  }
+
+  void put(std::uint64_t index, std::uint64_t step) {
+    movement_.put(index, step);
+    SlotHeader& slot = area_.slot(own_.rank_, step);
+    slot.fingerprint = fingerprint_;
+    slot.done = area_.done(own_.rank_).step.load(std::memory_order_relaxed);
+  }
+  void tell_ready(std::uint64_t step) { tell(area_.slot(own_.rank_, step).ready, step); }
+  void tell_folded(std::uint64_t step) { tell(area_.slot(own_.rank_, step).folded, step); }
+  void tell_done(std::uint64_t step) { tell(area_.done(own_.rank_).step, step); }
+
+  void wait_ready(int peer, std::uint64_t step) {
+    const SlotHeader& slot = area_.slot(peer, step);
+    own_.waiter_.until([&] { return slot.ready.load(std::memory_order_seq_cst) >= step; }, peer, wait_);
+    if (slot.fingerprint != fingerprint_) throw OtherCall{peer};
+    std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
+    seen = std::max(seen, slot.done);
+  }
+  void wait_folded(int peer, std::uint64_t step) {
+    const SlotHeader& slot = area_.slot(peer, step);
+    own_.waiter_.until([&] { return slot.folded.load(std::memory_order_seq_cst) >= step; }, peer, wait_);
+  }
+
+  void fold(std::uint64_t index, std::uint64_t step) { movement_.fold(index, step); }
+  void take(std::uint64_t index, std::uint64_t step, int peer) { movement_.take(index, step, peer); }
+
+ private:
+  void tell(std::atomic<std::uint64_t>& word, std::uint64_t step) {
+    // release: what this rank has written, or read, comes before. seq_cst, as the sleepers are looked at next.
+    word.store(step, std::memory_order_seq_cst);
+    own_.waiter_.wake_others();
+  }
+
+  Collectives& own_;
+  const Area& area_;
+  const Movement& movement_;
+  const std::uint64_t fingerprint_;
+  WaitContext& wait_;
+};
+
+Collectives::Collectives(const std::string& group, const Segment& segment, int rank, Attendant& attendant)
+    : group_(group),
+      segment_(segment),
+      area_(segment.area()),
+      rank_(rank),
+      size_(segment.size()),
+      attendant_(attendant),
+      waiter_(segment, rank, attendant),
+      seen_done_(static_cast<std::size_t>(segment.size())),
+      sources_(static_cast<std::size_t>(segment.size())) {
+  waiter_.set_patience(Patience::of(true));  // until all have told which processors they have
+}
+
+std::span<const NativeEntry> Collectives::entries() noexcept {
+  return kEntries;
+}
+
+void Collectives::look_at_processors() {
+  if (knows_processors_) return;
+  const auto processors = segment_.processors();
+  if (!processors) return;
+  knows_processors_ = true;
+  crowded_ = size_ > *processors;
+  waiter_.set_patience(Patience::of(crowded_));
+  if (rank_ != 0) return;
+  core::log::info("group '{}': {} ranks on {} processors: {}", group_, size_, *processors,
+                  crowded_ ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");
+}
+
+std::size_t Collectives::vector_bytes(const Request& request) const {
+  return Movement::length_of(request, size_) * size_of(Movement::dtype_of(request, rank_));
+}
+
+Collectives::Choice Collectives::choose(const Request& request) const {
+  const std::size_t bytes = vector_bytes(request);
+  const std::size_t slot = area_.slot_bytes();
+  const std::size_t rooted = std::clamp(bytes / kRootedParts, kSmallestPart, slot / 2);
+  const bool in_place = request.in.data == request.out.data;
+  const core::Stores stores = !in_place && bytes >= kStreamedBytes ? core::Stores::streaming : core::Stores::cached;
+  // In a slot, 16-bit floats that were multiplied are wider than the result that would take their place.
+  const bool is_wide = Movement::is_scaled(request) && size_of(request.in.dtype) < sizeof(float);
+  const bool is_small = is_wide || bytes * static_cast<std::size_t>(size_ - 1) <= kFoldAllBytes;
+  switch (request.collective) {
+    case Collective::allreduce:
+      if (is_small) return {Form::fold_all, slot, stores};
+      return {Form::fold_slices, slot, stores};
+    case Collective::reduce:
+      if (is_small || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
+      return {Form::fold_slices_at, slot, stores};
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+      return {Form::fold_own, slot, stores};
+    case Collective::scan:
+    case Collective::exscan:
+      return {Form::fold_lower, slot, stores};
+    case Collective::broadcast:
+      return {Form::from_root, rooted, core::Stores::cached};
+    case Collective::scatter:
+      return {Form::from_root, slot, core::Stores::cached};
+    case Collective::gather:
+      return {Form::to_root, rooted, core::Stores::cached};
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::alltoall:
+    case Collective::barrier:
+      return {Form::between_all, slot, core::Stores::cached};
+    default:
+      throw Error(ErrorCode::internal, fmt::format("shm: {} was called, but is no collective of this backend's own; "
+                                                   "please report this as a bug in col",
+                                                   to_string(request.collective)));
+  }
+}
+
+void Collectives::run(const Request& request, WaitContext& wait) {
+  look_at_processors();
+  const Choice choice = choose(request);
+  const Movement movement(request, choice.form, area_, rank_, size_, choice.chunk_bytes, choice.stores, sources_);
+  Pattern pattern = pattern_of(choice.form, rank_, size_, request.root);
+  // Its own input goes through its slot, too.
+  pattern.puts = pattern.puts || (Movement::is_scaled(request) && pattern.folds != Peers::none);
+  const std::uint64_t first = next_step_;
+  next_step_ += movement.steps();
+  area_.done(rank_).enter(++call_, request.fingerprint);
+  waiter_.set_call(call_, request.fingerprint);
+  Port port(*this, movement, request.fingerprint, wait);
+  try {
+    movement.move_own();
+    run_steps(port, pattern, {rank_, size_, request.root}, first, movement.steps());
+  } catch (const OtherCall& other) {
+    throw_mismatch(other.peer, wait);
+  }
+}
+
+// ---- Calls that do not match
+
+// The first rank that is not with the majority; -1 where there is none.
+int Collectives::odd_one() const {
+  std::map<std::uint64_t, std::vector<int>> callers;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (const auto call = area_.done(rank).fingerprint_of(call_)) callers[*call].push_back(rank);
+  }
+  int odd = -1;
+  bool majority = false;
+  for (const auto& [call, ranks] : callers) {
+    if (2 * static_cast<int>(ranks.size()) > size_)
+      majority = true;
+    else if (odd < 0 || ranks.front() < odd)
+      odd = ranks.front();
+  }
+  return majority ? odd : -1;
+}
+
+bool Collectives::all_have_called() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!area_.done(rank).fingerprint_of(call_)) return false;
+  }
+  return true;
+}
+
+void Collectives::throw_mismatch(int peer, WaitContext& wait) {
+  const auto named = [&](int odd) { return odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : ""; };
+  // Who compares the calls in words has more to say; who counts them knows better who is odd.
+  const Deadline voting = Deadline::after(kVotingTime);
+  std::optional<Deadline> words;
+  while (!voting.expired() && !(words && words->expired())) {
+    if (!words && all_have_called()) words = Deadline::after(kTimeForWords);
+    try {
+      wait.hurry();
+      wait.check();
+    } catch (const Error& error) {
+      const int odd = odd_one();
+      if (error.code() != ErrorCode::mismatch || error.rank() >= 0 || odd < 0) throw;
+      throw Error(error.code(), named(odd) + error.message(), error.group(), odd);
+    }
+    attendant_.attend();
+    std::this_thread::sleep_for(kVotingPause);
+  }
+  const int odd = odd_one();
+  throw Error(ErrorCode::mismatch,
+              fmt::format("{}rank {} and rank {} have not made the same calls, this one or one before; every rank of a "
+                          "group must make the same collective calls in the same order, with the same counts, types "
+                          "and roots",
+                          named(odd), rank_, peer),
+              {}, odd);
+}
+
+}  // namespace col::shm_backend

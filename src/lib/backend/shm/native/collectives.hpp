@@ -1,0 +1,62 @@
+// The collectives of a group over its shared memory: one rank's end.
+//
+// Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/shm/native/area.hpp"
+#include "backend/shm/native/movement.hpp"
+#include "backend/shm/native/steps.hpp"
+#include "backend/shm/native/waiter.hpp"
+#include "backend/shm/segment.hpp"
+
+namespace col::shm_backend {
+
+class Collectives {
+ public:
+  // Requires: all outlive it. `group`: its name.
+  Collectives(const std::string& group, const Segment& segment, int rank, Attendant& attendant);
+
+  static std::span<const NativeEntry> entries() noexcept;
+
+  // Runs one of entries() to its end. Throws as Channel::native(), mismatch when the others' call is another one.
+  void run(const Request& request, WaitContext& wait);
+
+ private:
+  struct Choice {
+    Form form;
+    std::size_t chunk_bytes;
+    core::Stores stores;
+  };
+  class Port;
+
+  Choice choose(const Request& request) const;
+  std::size_t vector_bytes(const Request& request) const;
+  void look_at_processors();
+  // Throws the mismatch that this rank has found between its call and that of `peer`.
+  [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
+  int odd_one() const;
+  bool all_have_called() const;
+
+  const std::string& group_;
+  const Segment& segment_;
+  const Area area_;
+  const int rank_, size_;
+  Attendant& attendant_;
+  Waiter waiter_;
+  std::uint64_t next_step_ = 1;
+  std::uint64_t call_ = 0;                // number of the current or last call
+  std::vector<std::uint64_t> seen_done_;  // by rank: of its StepsDone, as last seen
+  std::uint64_t least_seen_done_ = 0;     // of all others
+  std::vector<const std::byte*> sources_;
+  bool crowded_ = false;
+  bool knows_processors_ = false;
+};
+
+}  // namespace col::shm_backend

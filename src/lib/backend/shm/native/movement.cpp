@@ -1,0 +1,259 @@
+#include "backend/shm/native/movement.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/mixed.hpp"
+#include "core/reduce.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+// Slices and chunks begin at whole cache lines of the slot, so that no two ranks write one line.
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned_up(std::size_t count, std::size_t element_bytes) {
+  const std::size_t unit = std::max<std::size_t>(1, kAlignment / element_bytes);
+  return (count + unit - 1) / unit * unit;
+}
+
+bool is_by_blocks(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::reduce_scatterv ||
+         collective == Collective::scatter || collective == Collective::alltoall;
+}
+
+std::size_t longest(std::span<const std::size_t> counts, std::size_t equal) {
+  return counts.empty() ? equal : *std::max_element(counts.begin(), counts.end());
+}
+
+}  // namespace
+
+std::size_t Movement::length_of(const Request& request, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  switch (request.collective) {
+    case Collective::barrier:
+      return 0;
+    case Collective::broadcast:
+      return request.out.count;
+    case Collective::allgatherv:
+      return longest(request.out_counts, 0);
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return request.out.count;
+    case Collective::reduce_scatterv:
+      return longest(request.in_counts, 0);
+    case Collective::alltoall:
+      return request.in.count / n;
+    default:
+      return request.in.count;
+  }
+}
+
+DType Movement::dtype_of(const Request& request, int rank) {
+  const bool from_out = request.collective == Collective::broadcast ||
+                        (request.collective == Collective::scatter && request.root != rank);
+  return from_out ? request.out.dtype : request.in.dtype;
+}
+
+bool Movement::is_scaled(const Request& request) {
+  switch (request.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+    case Collective::scan:
+    case Collective::exscan:
+      return request.op.kind() == Op::Kind::premul_sum;
+    default:
+      return false;
+  }
+}
+
+Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t chunk_bytes,
+                   core::Stores stores, std::span<const std::byte*> sources)
+    : request_(request),
+      form_(form),
+      area_(area),
+      rank_(rank),
+      size_(size),
+      stores_(stores),
+      sources_(sources),
+      dtype_(dtype_of(request, rank)),
+      scaled_(is_scaled(request)),
+      wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
+      by_blocks_(is_by_blocks(request.collective)),
+      in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
+      size_of_(col::size_of(dtype_)),
+      length_(length_of(request, size)) {
+  const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
+  if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
+    chunk_ = std::max<std::size_t>(1, length_);
+    return;
+  }
+  const std::size_t most = area.slot_bytes() / blocks / in_size_;
+  const std::size_t wanted = std::max<std::size_t>(1, std::min(chunk_bytes / blocks / in_size_, most));
+  // Equal chunks: no short one at the end that costs as many waits.
+  const std::size_t count = std::max<std::size_t>(1, (length_ + wanted - 1) / wanted);
+  chunk_ = std::max<std::size_t>(1, std::min(most, aligned_up((length_ + count - 1) / count, in_size_)));
+  steps_ = std::max<std::size_t>(1, (length_ + chunk_ - 1) / chunk_);
+}
+
+Movement::Range Movement::chunk(std::uint64_t index, std::size_t length) const noexcept {
+  const std::size_t begin = std::min(length, static_cast<std::size_t>(index) * chunk_);
+  return {begin, std::min(chunk_, length - begin)};
+}
+
+// The part of a chunk that a rank folds, relative to the chunk.
+Movement::Range Movement::slice(int rank, const Range& chunk) const noexcept {
+  const auto n = static_cast<std::size_t>(size_);
+  const std::size_t each = aligned_up((chunk.count + n - 1) / n, in_size_);
+  const std::size_t begin = std::min(chunk.count, static_cast<std::size_t>(rank) * each);
+  return {begin, std::min(each, chunk.count - begin)};
+}
+
+Movement::Range Movement::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
+  const auto r = static_cast<std::size_t>(rank);
+  if (counts.empty()) return {r * equal, equal};
+  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
+}
+
+// What the slots of this step hold at most: small steps lie in the header.
+std::size_t Movement::slot_data_bytes(std::uint64_t index) const noexcept {
+  if (by_blocks_) return static_cast<std::size_t>(size_) * chunk_ * in_size_;
+  return chunk(index, length_).count * in_size_;
+}
+
+std::byte* Movement::slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept {
+  return area_.data(rank, step, slot_data_bytes(index));
+}
+
+void Movement::copy_out(std::size_t begin, const std::byte* from, std::size_t count) const {
+  if (count > 0) core::copy(output() + begin * size_of_, from, count * size_of_, stores_);
+}
+
+void Movement::move_own() const {
+  const std::byte* from = nullptr;
+  Range to;
+  switch (request_.collective) {
+    case Collective::gather:
+      if (!is_root()) return;
+      [[fallthrough]];
+    case Collective::allgather:
+      from = input();
+      to = block(rank_, {}, request_.in.count);
+      break;
+    case Collective::allgatherv:
+      from = input();
+      to = block(rank_, request_.out_counts, 0);
+      break;
+    case Collective::scatter:
+      if (!is_root()) return;
+      from = input() + block(rank_, {}, request_.out.count).begin * size_of_;
+      to = {0, request_.out.count};
+      break;
+    case Collective::alltoall:
+      to = block(rank_, {}, length_);
+      from = input() + to.begin * size_of_;
+      break;
+    default:
+      return;
+  }
+  if (output() + to.begin * size_of_ != from) copy_out(to.begin, from, to.count);
+}
+
+// From the user's memory, at `begin`, to a slot.
+void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) const {
+  if (count == 0) return;
+  const std::byte* const memory = request_.collective == Collective::broadcast ? output() : input();
+  const std::byte* const from = memory + begin * size_of_;
+  if (scaled_)
+    core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
+  else
+    core::copy(to, from, count * size_of_, core::Stores::cached);
+}
+
+void Movement::put(std::uint64_t index, std::uint64_t step) const {
+  std::byte* const to = slot(rank_, index, step);
+  if (by_blocks_) {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_ && !scaled_) continue;
+      const Range whole = block(peer, request_.in_counts, length_);
+      const Range part = chunk(index, whole.count);
+      copy_in(to + place(peer), whole.begin + part.begin, part.count);
+    }
+    return;
+  }
+  const std::size_t length = request_.collective == Collective::allgatherv ? request_.in.count : length_;
+  const Range part = chunk(index, length);
+  if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
+    return copy_in(to, part.begin, part.count);
+  const Range own = slice(rank_, part);
+  const std::size_t after = own.begin + own.count;
+  copy_in(to, part.begin, own.begin);
+  copy_in(to + after * in_size_, part.begin + after, part.count - after);
+}
+
+void Movement::fold(std::uint64_t index, std::uint64_t step) const {
+  Range part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts, length_).count : length_);
+  std::size_t own = part.begin;  // where this rank's input begins
+  std::size_t place_in_slot = 0;
+  int end = size_;
+  if (form_ == Form::fold_slices || form_ == Form::fold_slices_at) {
+    const Range mine = slice(rank_, part);
+    place_in_slot = mine.begin * in_size_;
+    part = {part.begin + mine.begin, mine.count};
+    own = part.begin;
+  } else if (form_ == Form::fold_own) {
+    place_in_slot = place(rank_);
+    own += block(rank_, request_.in_counts, length_).begin;
+  } else if (form_ == Form::fold_lower) {
+    end = request_.collective == Collective::exscan ? rank_ : rank_ + 1;
+  }
+  if (part.count == 0 || end == 0) return;
+  for (int rank = 0; rank < end; ++rank) {
+    const bool from_slot = rank != rank_ || scaled_;
+    sources_[static_cast<std::size_t>(rank)] =
+        from_slot ? slot(rank, index, step) + place_in_slot : input() + own * size_of_;
+  }
+  core::FoldTarget out, shown;
+  const bool shows = form_ == Form::fold_slices || (form_ == Form::fold_slices_at && !is_root());
+  if (shows) shown = {slot(rank_, index, step) + place_in_slot, core::Stores::cached};
+  // On ranks other than the root, an output means nothing.
+  if (form_ != Form::fold_slices_at || is_root()) out = {output() + part.begin * size_of_, stores_};
+  core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(size_),
+             out, shown, part.count);
+}
+
+void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
+  const std::byte* const from = slot(peer, index, step);
+  switch (request_.collective) {
+    case Collective::barrier:
+      return;
+    case Collective::broadcast: {
+      const Range part = chunk(index, length_);
+      return copy_out(part.begin, from, part.count);
+    }
+    case Collective::scatter: {
+      const Range part = chunk(index, length_);
+      return copy_out(part.begin, from + place(rank_), part.count);
+    }
+    case Collective::alltoall: {
+      const Range part = chunk(index, length_);
+      return copy_out(block(peer, {}, length_).begin + part.begin, from + place(rank_), part.count);
+    }
+    case Collective::allgather:
+    case Collective::gather:
+    case Collective::allgatherv: {
+      const Range whole = block(peer, request_.out_counts, length_);
+      const Range part = chunk(index, whole.count);
+      return copy_out(whole.begin + part.begin, from, part.count);
+    }
+    default: {
+      const Range part = chunk(index, length_);
+      const Range theirs = slice(peer, part);
+      return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
+    }
+  }
+}
+
+}  // namespace col::shm_backend

@@ -1,0 +1,80 @@
+// What a collective moves in each of its steps, between the memory of one rank and the slots of all.
+//
+// A vector (allreduce, reduce, scan, broadcast, allgather, gather) is cut into chunks, one a step. A slot holds the
+// chunk as it lies in the vector; where every rank folds one slice of it, the result lies in the slice that its owner
+// has no need to put there. Blocks that are meant for one rank each (reduce_scatter, scatter, alltoall) are cut into
+// chunks alike, and a slot holds one chunk of each block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/shm/native/area.hpp"
+#include "backend/shm/native/pattern.hpp"
+#include "core/fold.hpp"
+
+namespace col::shm_backend {
+
+class Movement {
+ public:
+  // `chunk_bytes`: what one step should move of a vector, or of all blocks; at most what a slot holds.
+  // Requires: `request` outlives it; spaces for pointers, one per rank, in `sources`.
+  Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t chunk_bytes,
+           core::Stores stores, std::span<const std::byte*> sources);
+
+  std::uint64_t steps() const noexcept { return steps_; }
+
+  // What moves within this rank's own memory. Called once.
+  void move_own() const;
+  void put(std::uint64_t index, std::uint64_t step) const;
+  void fold(std::uint64_t index, std::uint64_t step) const;
+  void take(std::uint64_t index, std::uint64_t step, int peer) const;
+
+  // Elements of the vector, or of the longest block: the same on all ranks, whatever of it they have themselves.
+  static std::size_t length_of(const Request& request, int size);
+  // Of what is moved.
+  static DType dtype_of(const Request& request, int rank);
+  // Whether this is a premul_sum: then even this rank's own input goes through its slot.
+  static bool is_scaled(const Request& request);
+
+ private:
+  struct Range {  // elements
+    std::size_t begin = 0, count = 0;
+  };
+
+  bool is_root() const noexcept { return request_.root == rank_; }
+  Range chunk(std::uint64_t index, std::size_t length) const noexcept;
+  Range slice(int rank, const Range& chunk) const noexcept;
+  // The block of a rank in a vector of all ranks' blocks.
+  Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  std::size_t slot_data_bytes(std::uint64_t index) const noexcept;
+  std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
+  // Of the chunk of a rank's block in a slot.
+  std::size_t place(int rank) const noexcept { return static_cast<std::size_t>(rank) * chunk_ * in_size_; }
+  void copy_in(std::byte* to, std::size_t begin, std::size_t count) const;
+
+  void copy_out(std::size_t begin, const std::byte* from, std::size_t count) const;
+  const std::byte* input() const noexcept { return static_cast<const std::byte*>(request_.in.data); }
+  std::byte* output() const noexcept { return static_cast<std::byte*>(request_.out.data); }
+
+  const Request& request_;
+  const Form form_;
+  const Area area_;
+  const int rank_, size_;
+  const core::Stores stores_;
+  const std::span<const std::byte*> sources_;
+  DType dtype_ = DType::uint8;
+  // The input is multiplied on its way into the slot, this rank's own too; 16-bit floats lie there as float32.
+  bool scaled_ = false, wide_ = false;
+  bool by_blocks_ = false;                 // one chunk of each block in a slot
+  std::size_t in_size_ = 1, size_of_ = 1;  // bytes of an element in a slot, and in the user's memory
+  std::size_t length_ = 0;                 // elements of the vector, or of the longest block
+  std::size_t chunk_ = 0;                  // elements of it in a step
+  std::uint64_t steps_ = 1;
+};
+
+}  // namespace col::shm_backend

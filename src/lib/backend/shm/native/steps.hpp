@@ -1,0 +1,95 @@
+// The protocol of all collectives over shared memory: in which order a rank waits, works and tells.
+//
+//   put   waits until nobody reads the slot any more, writes the input into it, tells `ready`
+//   fold  waits until the inputs are there, reduces them in rank order, tells `folded` where others take the result
+//   take  waits for inputs or results of others and copies them out
+//   then tells `done`, which is what put waits for, kSlots steps later
+//
+// Steps overlap: while a rank folds one, the next one's inputs come. A rank that has no part in a step, or in a whole
+// collective, tells only `done`. That is all the synchronisation there is. Nothing is implied by another collective's
+// waits, so that any sequence of collectives is safe when one of each form is.
+//
+// Why it is right, for all ranks and all interleavings: the counters only grow, each is written by one rank, and no
+// rank decides anything by what it reads. So every execution has the same happens-before, and a test computes it from
+// this very code (tests/unit/shm/steps_test.cpp), for a Port that records: every two accesses to one place in a slot,
+// of which one writes, must be ordered, and every wait must come to an end.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/shm/native/pattern.hpp"
+
+namespace col::shm_backend {
+
+inline constexpr std::uint64_t kReuse = 4;  // kSlots: a slot is used again that many steps later
+
+// What a Port does. `step` counts from 1 over all collectives of the group; `index` from 0 within this one.
+//
+//   wait_done(step)                 until all other ranks have told done(step) or a later one
+//   put(index, step)                writes the input into this rank's slot
+//   tell_ready(step)
+//   wait_ready(peer, step), wait_folded(peer, step)
+//   fold(index, step)               reads the inputs of those it waited for; writes the result, where others take it
+//   tell_folded(step)
+//   take(index, step, peer)
+//   tell_done(step)
+
+struct Shape {
+  int rank = 0;
+  int size = 1;
+  int root = 0;
+};
+
+template <class Visit>
+void for_peers(Peers peers, const Shape& shape, Visit visit) {
+  switch (peers) {
+    case Peers::none:
+      return;
+    case Peers::root:
+      return visit(shape.root);
+    case Peers::lower:
+      for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
+      return;
+    case Peers::others:
+      // From the next rank on, so that not all read the same slot at once.
+      for (int peer = shape.rank + 1; peer < shape.size; ++peer) visit(peer);
+      for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
+      return;
+  }
+}
+
+// Goes through `steps` steps, the first of which is number `first`.
+template <class Port>
+void run_steps(Port& port, const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps) {
+  const std::uint64_t fold_lag = pattern.puts && steps > 1 ? 1 : 0;
+  const std::uint64_t take_lag = fold_lag + (pattern.takes_results && steps > 1 ? 1 : 0);
+  const bool reads = pattern.folds != Peers::none || pattern.takes != Peers::none;
+  // Who reads nothing in this collective holds nobody up.
+  if (!reads) port.tell_done(first + steps - 1);
+  for (std::uint64_t turn = 0; turn < steps + take_lag; ++turn) {
+    if (pattern.puts && turn < steps) {
+      const std::uint64_t step = first + turn;
+      if (step > kReuse) port.wait_done(step - kReuse);
+      port.put(turn, step);
+      port.tell_ready(step);
+    }
+    if (pattern.folds != Peers::none && turn >= fold_lag && turn < steps + fold_lag) {
+      const std::uint64_t step = first + turn - fold_lag;
+      for_peers(pattern.folds, shape, [&](int peer) { port.wait_ready(peer, step); });
+      port.fold(turn - fold_lag, step);
+      if (pattern.shows_result) port.tell_folded(step);
+    }
+    if (turn < take_lag) continue;
+    const std::uint64_t step = first + turn - take_lag;
+    for_peers(pattern.takes, shape, [&](int peer) {
+      if (pattern.takes_results)
+        port.wait_folded(peer, step);
+      else
+        port.wait_ready(peer, step);
+      port.take(turn - take_lag, step, peer);
+    });
+    if (reads) port.tell_done(step);
+  }
+}
+
+}  // namespace col::shm_backend

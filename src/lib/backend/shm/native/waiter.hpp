@@ -1,0 +1,94 @@
+// How a rank waits in a collective: looks, then lets others run, then sleeps.
+#pragma once
+
+#include <cstdint>
+
+#include <col/job.hpp>
+
+#include "backend/shm/native/area.hpp"
+#include "backend/shm/segment.hpp"
+
+namespace col::shm_backend {
+
+// What a waiting rank does meanwhile for its other duties.
+class Attendant {
+ public:
+  // Moves on the messages of this rank. Throws when the group has ended.
+  virtual void attend() = 0;
+
+ protected:
+  ~Attendant() = default;
+};
+
+// Thrown by a wait for a rank that has made another call.
+struct OtherCall {
+  int peer;
+};
+
+// How long a rank does what.
+struct Patience {
+  int looks = 0;         // in a row, at full speed, before it yields for the first time
+  Duration yields = {};  // how long it yields before it sleeps
+
+  // `crowded`: ranks outnumber processors, so that a rank may be waiting for one that waits for its processor.
+  static Patience of(bool crowded) noexcept;
+};
+
+inline void pause_briefly() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class Waiter {
+ public:
+  // Requires: all outlive it.
+  Waiter(const Segment& segment, int rank, Attendant& attendant) noexcept
+      : segment_(segment), area_(segment.area()), rank_(rank), attendant_(attendant) {}
+
+  void set_patience(const Patience& patience) noexcept { patience_ = patience; }
+  // The call that the following waits are part of.
+  void set_call(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+    call_ = number;
+    fingerprint_ = fingerprint;
+  }
+
+  // Until ready(), which looks with at least acquire. `peer`: for whom, who is lost when it has left the group.
+  // Throws what wait.check() throws, peer_lost, what ended the group, and OtherCall.
+  template <class Ready>
+  void until(Ready ready, int peer, WaitContext& wait) {
+    for (int i = 0; i <= patience_.looks; ++i) {
+      if (ready()) return;
+      pause_briefly();
+    }
+    wait_on({[](void* r) { return (*static_cast<Ready*>(r))(); }, &ready}, peer, wait);
+  }
+
+  // After this rank has stored what others may sleep for (seq_cst, see doorbell.hpp).
+  void wake_others() noexcept {
+    if (area_.header().sleepers.load(std::memory_order_seq_cst) != 0) ring_all();
+  }
+
+ private:
+  struct Condition {
+    bool (*look)(void*);
+    void* argument;
+    bool operator()() const { return look(argument); }
+  };
+
+  void wait_on(Condition ready, int peer, WaitContext& wait);
+  bool look(Condition ready, int peer, WaitContext& wait);
+  void sleep(Condition ready, int peer, WaitContext& wait);
+  void ring_all() noexcept;
+
+  const Segment& segment_;
+  const Area area_;
+  const int rank_;
+  Attendant& attendant_;
+  Patience patience_;
+  std::uint64_t call_ = 0, fingerprint_ = 0;
+};
+
+}  // namespace col::shm_backend

@@ -1,0 +1,110 @@
+// What is measured: an operation, its size, and the buffers of one rank.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace contest {
+
+enum class Operation {
+  barrier,
+  allreduce,
+  allreduce_in_place,
+  broadcast,
+  reduce,
+  allgather,
+  reduce_scatter,
+  gather,
+  scatter,
+  alltoall,
+  send,
+  round_trip
+};
+
+inline constexpr std::array<std::string_view, 12> kOperationNames = {
+    "barrier", "allreduce", "allreduce_in_place", "broadcast", "reduce",    "allgather", "reduce_scatter",
+    "gather",  "scatter",   "alltoall",           "send",      "round_trip"};
+
+inline std::string_view to_string(Operation operation) {
+  return kOperationNames[std::size_t(operation)];
+}
+
+inline std::optional<Operation> operation_from_string(std::string_view name) {
+  const auto* found = std::find(kOperationNames.begin(), kOperationNames.end(), name);
+  if (found == kOperationNames.end()) return std::nullopt;
+  return Operation(found - kOperationNames.begin());
+}
+
+// Messages there and back in one timed iteration: one alone is too short for the clock.
+inline constexpr int kRoundTrips = 8;
+
+// Sizes are those of nccl-tests: `bytes` is the larger of a rank's two buffers. An allgather of 1 MiB has a block of
+// 1 MiB / n from every rank. A block is at least one element, so tiny sizes grow to one element a rank.
+struct Cell {
+  Operation operation = Operation::barrier;
+  int rank = 0;
+  int size = 1;
+  std::size_t bytes = 0;      // as asked for
+  std::size_t count = 0;      // elements of the larger buffer
+  std::size_t block = 0;      // elements of one rank's block
+  std::size_t in_count = 0;   // of this rank's input; 0 where it has none
+  std::size_t out_count = 0;  // of this rank's output; 0 where it has none
+  float* in = nullptr;
+  float* out = nullptr;  // the only buffer of operations in place, broadcast among them
+
+  bool in_place() const { return operation == Operation::allreduce_in_place || operation == Operation::broadcast; }
+  bool point_to_point() const { return operation == Operation::send || operation == Operation::round_trip; }
+  // What one measured time is divided by.
+  int repeats() const { return operation == Operation::round_trip ? 2 * kRoundTrips : 1; }
+};
+
+inline Cell make_cell(Operation operation, std::size_t bytes, int rank, int size) {
+  Cell cell;
+  cell.operation = operation;
+  cell.rank = rank;
+  cell.size = size;
+  if (operation == Operation::barrier) return cell;
+  cell.bytes = bytes;
+  const std::size_t asked = std::max<std::size_t>(1, bytes / sizeof(float));
+  cell.block = std::max<std::size_t>(1, asked / std::size_t(size));
+  const bool root = rank == 0;
+  const std::size_t blocks = cell.block * std::size_t(size);
+  switch (operation) {
+    case Operation::allgather:
+      cell.in_count = cell.block, cell.out_count = blocks;
+      break;
+    case Operation::gather:
+      cell.in_count = cell.block, cell.out_count = root ? blocks : 0;
+      break;
+    case Operation::reduce_scatter:
+      cell.in_count = blocks, cell.out_count = cell.block;
+      break;
+    case Operation::scatter:
+      cell.in_count = root ? blocks : 0, cell.out_count = cell.block;
+      break;
+    case Operation::alltoall:
+      cell.in_count = cell.out_count = blocks;
+      break;
+    case Operation::reduce:
+      cell.in_count = asked, cell.out_count = root ? asked : 0;
+      break;
+    case Operation::send:
+      (root ? cell.in_count : cell.out_count) = asked;
+      break;
+    case Operation::broadcast:
+    case Operation::allreduce_in_place:
+      cell.out_count = asked;
+      break;
+    default:
+      cell.in_count = cell.out_count = asked;
+      break;
+  }
+  const bool in_blocks = operation >= Operation::allgather && operation <= Operation::alltoall;
+  cell.count = in_blocks ? blocks : asked;
+  return cell;
+}
+
+}  // namespace contest

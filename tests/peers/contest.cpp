@@ -1,0 +1,142 @@
+#include "contest.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <vector>
+
+#include "options.hpp"
+#include "pattern.hpp"
+#include "start_line.hpp"
+#include "statistics.hpp"
+
+namespace contest {
+namespace {
+
+constexpr int kFewestSamples = 20;
+constexpr int kFewestSamplesOfSlowOnes = 3;
+
+class Measurement {
+ public:
+  Measurement(Contestant& contestant, const Options& options)
+      : contestant_(contestant),
+        options_(options),
+        line_(options.start_line, contestant.rank(), contestant.size(), [this] { contestant_.progress(); }) {
+    // One element for each rank, should the sizes be less.
+    const std::size_t most = std::max(largest(options), std::size_t(contestant.size()) * sizeof(float));
+    in_ = static_cast<float*>(contestant.allocate(most));
+    out_ = static_cast<float*>(contestant.allocate(most));
+  }
+
+  // Whether all data was right.
+  bool run() {
+    bool right = true;
+    for (const Options::Asked& cell : options_.cells) right = measure_cell(cell.operation, cell.bytes) && right;
+    line_.meet();  // nobody leaves while another still works
+    return right;
+  }
+
+ private:
+  bool measure_cell(Operation operation, std::size_t bytes) {
+    Cell cell = make_cell(operation, bytes, contestant_.rank(), contestant_.size());
+    cell.in = in_;
+    cell.out = out_;
+    if (!contestant_.prepare(cell)) {
+      if (cell.rank == 0) print_missing(cell);
+      return true;
+    }
+    std::size_t wrong = check(cell, 1);
+    if (cell.operation == Operation::allreduce_in_place) clear(cell);  // sums of sums would overflow
+    loop(cell, options_.seconds / 5, 100, 2);
+    const std::vector<StartLine::Sample> samples = loop(cell, options_.seconds, StartLine::kMaxSamples, kFewestSamples);
+    const auto by_rank = line_.collect(samples);
+    wrong += cell.operation == Operation::allreduce_in_place ? count_not_zero(cell) : count_wrong(cell, 1);
+    wrong += check(cell, 2);
+    contestant_.finish(cell);
+    wrong = total(wrong);
+    if (cell.rank == 0)
+      print_line(cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()), wrong);
+    return wrong == 0;
+  }
+
+  // Fresh input, spoiled output, one run.
+  std::size_t check(const Cell& cell, unsigned seed) {
+    fill(cell, seed);
+    line_.meet();
+    if (takes_part(cell)) contestant_.run(cell);
+    const std::size_t wrong = count_wrong(cell, seed);
+    line_.meet();
+    return wrong;
+  }
+
+  std::vector<StartLine::Sample> loop(const Cell& cell, double seconds, std::size_t most, int fewest) {
+    std::vector<StartLine::Sample> samples;
+    samples.reserve(most);
+    const std::int64_t begin = now_ns();
+    const auto go_on = [&] {
+      const double passed = double(now_ns() - begin) * 1e-9;
+      const std::size_t have = samples.size();
+      if (have >= most) return false;
+      if (passed < seconds) return true;
+      return have < std::size_t(passed < options_.most_seconds ? fewest : std::min(fewest, kFewestSamplesOfSlowOnes));
+    };
+    while (line_.start(cell.rank == 0 ? std::int64_t(go_on()) : 0) != 0) {
+      StartLine::Sample sample;
+      sample.begin_ns = now_ns();
+      if (takes_part(cell)) contestant_.run(cell);
+      sample.end_ns = now_ns();
+      samples.push_back(sample);
+    }
+    return samples;
+  }
+
+  std::size_t total(std::size_t own) {
+    const auto all = line_.collect({{0, std::int64_t(own)}});
+    std::size_t sum = 0;
+    for (const auto& rank : all) sum += std::size_t(rank[0].end_ns);
+    return std::size_t(line_.meet(std::int64_t(sum)));
+  }
+
+  static bool takes_part(const Cell& cell) { return !cell.point_to_point() || cell.rank < 2; }
+
+  Contestant& contestant_;
+  const Options& options_;
+  StartLine line_;
+  float* in_ = nullptr;
+  float* out_ = nullptr;
+};
+
+}  // namespace
+
+void* Contestant::allocate(std::size_t bytes) {
+  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t rounded = (bytes + page - 1) / page * page;
+  void* memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, rounded, MADV_NOHUGEPAGE);
+  std::fill_n(static_cast<float*>(memory), rounded / sizeof(float), 0.0f);
+  return memory;
+}
+
+int measure(int argc, char** argv, const std::function<std::unique_ptr<Contestant>()>& make) {
+  try {
+    const Options options = parse(argc, argv);
+    const std::unique_ptr<Contestant> contestant = make();
+    Measurement measurement(*contestant, options);
+    return measurement.run() ? 0 : 1;
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    // The others may wait for this rank inside the contestant: end without its farewells.
+    std::fflush(nullptr);
+    _exit(1);
+  }
+}
+
+}  // namespace contest

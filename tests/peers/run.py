@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Measures col and the libraries beside it, one after the other and round after round, and prints who took how long.
+
+scripts/dev peers builds what this needs and calls it.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import random
+import signal
+import sys
+
+import report
+from contestants import CONTESTANTS, Places, takes_part
+from launch import launch
+
+UNITS = {"K": 1 << 10, "M": 1 << 20}
+SIZES = [8, 1 << 10, 32 << 10, 1 << 20, 32 << 20]
+BLOCKED = ("broadcast", "reduce", "allgather", "reduce_scatter", "gather", "scatter", "alltoall")
+
+# Cells that are measured in one launch, by operation.
+GROUPS = {
+    "barrier": [("barrier", 0)],
+    "allreduce": [("allreduce", size) for size in SIZES] + [("allreduce_in_place", 32 << 20)],
+    **{name: [(name, size) for size in SIZES] for name in BLOCKED},
+    "send": [("round_trip", 8), ("send", 4 << 20), ("send", 32 << 20)],
+}
+
+
+def size(text):
+    unit = UNITS.get(text[-1:].upper())
+    return int(text[:-1]) * unit if unit else int(text)
+
+
+def comma_list(kind=str):
+    return lambda text: [kind(word) for word in text.split(",") if word]
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cells", type=comma_list(), help="only these operations: " + ",".join(GROUPS))
+    parser.add_argument("--sizes", type=comma_list(size), help="only these sizes, such as 8,32K,32M (barriers stay)")
+    parser.add_argument("--ranks", type=comma_list(int), default=[2, 4, 8], help="default 2,4,8")
+    parser.add_argument("--only", type=comma_list(),
+                        help="only these contestants: " + ",".join(contestant.name for contestant in CONTESTANTS))
+    parser.add_argument("--rounds", type=int, default=5, help="default 5")
+    parser.add_argument("--seconds", type=float, default=0.1, help="measured per cell and round, at least; default 0.1")
+    parser.add_argument("--most-seconds", type=float, default=4,
+                        help="after which fewer than 20 samples of a cell will do; default 4")
+    parser.add_argument("--quick", action="store_true", help="one round, and no longer than 20 samples take")
+    parser.add_argument("--limit", type=float, default=240, help="seconds after which a launch is killed; default 240")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build-peers/results"),
+                        help="folder for raw.json and table.md")
+    parser.add_argument("--document", type=pathlib.Path, help="a page whose table is written anew")
+    parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path("build-peers"),
+                        help="folder of what make has built")
+    parser.add_argument("--colrun", default="colrun")
+    parser.add_argument("--colbench", default="", help="shown beside a few cells")
+    parser.add_argument("--report", type=pathlib.Path, metavar="RAW_JSON",
+                        help="measure nothing, print that run's table")
+    parser.add_argument("--statistic", choices=list(report.STATISTICS), default="median_us",
+                        help="what the table shows of each launch; all are in raw.json")
+    options = parser.parse_args()
+    names = {contestant.name for contestant in CONTESTANTS}
+    for given, known in ((options.cells, set(GROUPS)), (options.only, names)):
+        for word in given or []:
+            if word not in known:
+                parser.error(f"what is '{word}'? There are: {', '.join(sorted(known))}")
+    if options.quick:
+        options.rounds, options.seconds, options.most_seconds = 1, 0.02, 1
+    return options
+
+
+def chosen_cells(options, group, ranks):
+    if options.cells and group not in options.cells or group == "send" and ranks != 2:
+        return []
+    return [cell for cell in GROUPS[group] if not options.sizes or cell[1] == 0 or cell[1] in options.sizes]
+
+
+def measure(options, run):
+    """Every group of cells by every contestant in turn, in another order each time; then the next group."""
+    places = Places(options.programs.resolve(), options.colrun)
+    chance = random.Random(1)
+    plans = [(ranks, cells) for ranks in options.ranks for group in GROUPS
+             if (cells := chosen_cells(options, group, ranks))]
+    contestants = [contestant for contestant in CONTESTANTS if not options.only or contestant.name in options.only]
+    for number in range(options.rounds):
+        for step, (ranks, cells) in enumerate(plans):
+            say(f"round {number + 1} of {options.rounds}, {step + 1} of {len(plans)}: {cells[0][0]}, {ranks} ranks")
+            chance.shuffle(contestants)
+            for contestant in contestants:
+                own = [cell for cell in cells if takes_part(contestant, cell[0], ranks)]
+                if own:
+                    run["launches"].append({"round": number, **measure_one(options, places, contestant, ranks, own)})
+            save(options, run)
+
+
+def measure_one(options, places, contestant, ranks, cells):
+    words = ",".join(f"{name}:{bytes_}" for name, bytes_ in cells)
+    arguments = ["--cells", words, "--seconds", str(options.seconds), "--most-seconds", str(options.most_seconds)]
+    result = launch(contestant, ranks, arguments, places, options.limit)
+    if result.trouble:
+        say(f"{contestant.name}, {ranks} ranks, {words}: {result.trouble}")
+    return {"contestant": contestant.name, "ranks": ranks, "cells": cells, "trouble": result.trouble,
+            "foreign": round(result.foreign, 3), "seconds": round(result.seconds, 2), "lines": result.lines}
+
+
+def cross_check(options, run):
+    """colbench has its own clock and start; a few of its rows, to compare with what was measured here."""
+    for ranks in options.ranks:
+        for bytes_ in (1 << 10, 1 << 20):
+            if ("allreduce", bytes_) not in chosen_cells(options, "allreduce", ranks):
+                continue
+            found = report.colbench_row(options.colbench, ranks, bytes_, options.limit)
+            if found:
+                run["colbench"].append(found)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def save(options, run):
+    options.out.mkdir(parents=True, exist_ok=True)
+    new = options.out / "raw.json.new"
+    new.write_text(json.dumps(run, indent=None, separators=(",", ":")))
+    new.replace(options.out / "raw.json")
+
+
+def interrupt(number, frame):
+    signal.signal(number, signal.SIG_IGN)  # once is enough; the rest must not be interrupted
+    raise KeyboardInterrupt
+
+
+def main():
+    signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: what was started is ended, what was measured is shown
+    options = parse_arguments()
+    interrupted = False
+    if options.report:
+        run = json.loads(options.report.read_text())
+    else:
+        run = {"started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+               "command": sys.argv[1:], "machine": report.machine(), "launches": [], "colbench": []}
+        try:
+            measure(options, run)
+            if options.colbench:
+                cross_check(options, run)
+        except KeyboardInterrupt:
+            interrupted = True
+            say("interrupted; what was measured by then:")
+        save(options, run)
+    table = report.markdown(run, options.statistic)
+    print(table)
+    if not options.report:
+        (options.out / "table.md").write_text(table)
+    if options.document:
+        report.write_into(options.document, table)
+    return 130 if interrupted else int(report.bad(run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

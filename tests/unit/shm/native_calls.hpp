@@ -1,0 +1,258 @@
+// Collectives over shared memory, below the group layer, and what they must give: one scalar after the other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/backend.hpp>
+
+#include "unit/shm/shm_ranks.hpp"
+
+namespace col::test {
+
+struct NativeCall {
+  Collective collective = Collective::barrier;
+  std::size_t count = 0;  // elements of the vector, or of each block
+  int root = 0;
+  bool in_place = false;
+  std::vector<std::size_t> counts = {};  // v-forms: of the blocks
+};
+
+inline std::string show(const NativeCall& call) {
+  return fmt::format("{} of {} elements, root {}{}", to_string(call.collective), call.count, call.root,
+                     call.in_place ? ", in place" : "");
+}
+
+// Inputs and the operator of a type. All sums are exact, but for the one rounding of a 16-bit result.
+template <class T>
+struct Numbers;
+
+inline std::uint32_t scattered(int rank, std::size_t i, std::uint64_t number) {
+  return static_cast<std::uint32_t>((i * 2654435761U + static_cast<std::uint64_t>(rank) * 40503U + number * 97U) * 29U);
+}
+
+template <>
+struct Numbers<std::int32_t> {
+  static std::int32_t input(int rank, std::size_t i, std::uint64_t number) {
+    return static_cast<std::int32_t>(scattered(rank, i, number) >> 8);
+  }
+  static Op op(int /*rank*/) { return ReduceOp::sum; }
+  static std::int32_t fold(int end, std::size_t i, std::uint64_t number) {
+    std::int32_t sum = 0;
+    for (int rank = 0; rank < end; ++rank) sum += input(rank, i, number);
+    return sum;
+  }
+};
+
+// Affine maps modulo 2^16, one after the other: associative, and the order matters.
+template <>
+struct Numbers<std::uint32_t> {
+  static std::uint32_t input(int rank, std::size_t i, std::uint64_t number) { return scattered(rank, i, number) | 1U; }
+  static std::uint32_t compose(std::uint32_t left, std::uint32_t right) {
+    const std::uint32_t a = (left >> 16) * (right >> 16);
+    const std::uint32_t b = (left & 0xffffU) * (right >> 16) + (right & 0xffffU);
+    return (a & 0xffffU) << 16 | (b & 0xffffU);
+  }
+  static Op op(int /*rank*/) {
+    const auto apply = [](const void* left, const void* right, void* result, std::size_t count, DType) {
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<std::uint32_t*>(result)[i] =
+            compose(static_cast<const std::uint32_t*>(left)[i], static_cast<const std::uint32_t*>(right)[i]);
+      }
+    };
+    return Op::user(apply, false, "compose");
+  }
+  static std::uint32_t fold(int end, std::size_t i, std::uint64_t number) {
+    std::uint32_t result = input(0, i, number);
+    for (int rank = 1; rank < end; ++rank) result = compose(result, input(rank, i, number));
+    return result;
+  }
+};
+
+// premul_sum, by another factor on each rank.
+template <class T>
+struct ScaledNumbers {
+  static T input(int rank, std::size_t i, std::uint64_t number) {
+    return T(static_cast<float>(scattered(rank, i, number) % 255U));
+  }
+  static Op op(int rank) { return Op::premul_sum(0.5 * (rank + 1)); }
+  static T fold(int end, std::size_t i, std::uint64_t number) {
+    float sum = 0;
+    for (int rank = 0; rank < end; ++rank)
+      sum += 0.5F * static_cast<float>(rank + 1) * static_cast<float>(input(rank, i, number));
+    return T(sum);
+  }
+};
+template <>
+struct Numbers<float> : ScaledNumbers<float> {};
+template <>
+struct Numbers<bfloat16> : ScaledNumbers<bfloat16> {};
+
+// One rank's part in a call: its buffers, and what must be in them afterwards.
+template <class T>
+class NativePart {
+ public:
+  // `number`: of the call, the same on all ranks.
+  NativePart(const NativeCall& call, int rank, int size, std::uint64_t number)
+      : call_(call), rank_(rank), size_(size), number_(number) {
+    const auto n = static_cast<std::size_t>(size), r = static_cast<std::size_t>(rank);
+    const bool is_root = rank == call.root;
+    const std::size_t all = call.counts.empty() ? n * call.count : before(n),
+                      own = call.counts.empty() ? call.count : call.counts[r];
+    std::size_t own_block = call.counts.empty() ? r * call.count : before(r);
+    switch (call.collective) {
+      case Collective::barrier:
+        return;
+      case Collective::broadcast:
+        out_count_ = call.count;
+        break;
+      case Collective::allgather:
+      case Collective::allgatherv:
+        in_count_ = own, out_count_ = all;
+        break;
+      case Collective::gather:
+        in_count_ = own, out_count_ = is_root ? all : 0;
+        break;
+      case Collective::reduce_scatter:
+      case Collective::reduce_scatterv:
+        in_count_ = all, out_count_ = own;
+        break;
+      case Collective::scatter:
+        in_count_ = is_root ? all : 0, out_count_ = own;
+        break;
+      case Collective::alltoall:
+        in_count_ = out_count_ = all, own_block = 0;
+        break;
+      case Collective::reduce:
+        in_count_ = call.count, out_count_ = is_root ? call.count : 0, own_block = 0;
+        break;
+      default:
+        in_count_ = out_count_ = call.count, own_block = 0;
+        break;
+    }
+    in_.resize(in_count_ + 1);
+    for (std::size_t i = 0; i < in_count_; ++i) in_[i] = Numbers<T>::input(rank, i, number);
+    out_.assign(out_count_ + kGuard, untouched());
+    if (call.collective == Collective::broadcast && is_root) {
+      for (std::size_t i = 0; i < out_count_; ++i) out_[i] = Numbers<T>::input(rank, i, number);
+    }
+    request_.collective = call.collective;
+    request_.in = {in_.data(), in_count_, dtype_of<T>()};
+    request_.out = {out_.data(), out_count_, dtype_of<T>()};
+    if (call.in_place && in_count_ > 0 && out_count_ > 0) {
+      if (in_count_ <= out_count_) {
+        std::copy_n(in_.begin(), in_count_, out_.begin() + static_cast<std::ptrdiff_t>(own_block));
+        request_.in.data = out_.data() + own_block;
+      } else {
+        request_.out.data = in_.data() + own_block;
+      }
+    }
+    if (call.collective == Collective::allgatherv) request_.out_counts = call.counts;
+    if (call.collective == Collective::reduce_scatterv) request_.in_counts = call.counts;
+    request_.op = Numbers<T>::op(rank);
+    request_.root = call.root;
+    request_.fingerprint = (number + 1) * 0x9e37'79b9'7f4a'7c15ULL;
+    request_.algorithm = "shared";
+  }
+  NativePart(const NativePart&) = delete;
+  NativePart& operator=(const NativePart&) = delete;
+
+  const Request& request() const noexcept { return request_; }
+
+  // Throws at the first element that is not as it must be.
+  void check() const {
+    const auto* const got = static_cast<const T*>(request_.out.data);
+    for (std::size_t i = 0; i < out_count_; ++i) {
+      // Of large ones not all: what goes wrong does so at a border, or for more than a few.
+      if (out_count_ > 20'000 && i % 23 != 0 && ((i + 20) & 4095U) > 40 && i + 40 < out_count_) continue;
+      const std::optional<T> want = expected(i);
+      if (want && std::memcmp(&got[i], &*want, sizeof(T)) != 0) {
+        throw std::runtime_error(fmt::format("call {} on rank {} of {}: {}: element {} is {}, not {}", number_, rank_,
+                                             size_, show(call_), i, static_cast<float>(got[i]),
+                                             static_cast<float>(*want)));
+      }
+    }
+    const T guard = untouched();
+    for (std::size_t i = out_count_; i < out_.size(); ++i)
+      expect(std::memcmp(&out_[i], &guard, sizeof(T)) == 0, show(call_) + ": wrote beyond its output");
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 64;
+  static T untouched() { return T(-7); }
+
+  std::size_t before(std::size_t rank) const {
+    return std::accumulate(call_.counts.begin(), call_.counts.begin() + static_cast<std::ptrdiff_t>(rank),
+                           std::size_t{0});
+  }
+  T input(int rank, std::size_t i) const { return Numbers<T>::input(rank, i, number_); }
+  T fold(int end, std::size_t i) const { return Numbers<T>::fold(end, i, number_); }
+
+  // Of the output; nothing where it may be anything.
+  std::optional<T> expected(std::size_t i) const {
+    const auto r = static_cast<std::size_t>(rank_);
+    switch (call_.collective) {
+      case Collective::broadcast:
+        return input(call_.root, i);
+      case Collective::allgather:
+      case Collective::gather:
+        return input(static_cast<int>(i / call_.count), i % call_.count);
+      case Collective::allgatherv: {
+        std::size_t owner = 0;
+        while (i >= call_.counts[owner]) i -= call_.counts[owner++];
+        return input(static_cast<int>(owner), i);
+      }
+      case Collective::reduce_scatter:
+        return fold(size_, r * call_.count + i);
+      case Collective::reduce_scatterv:
+        return fold(size_, before(r) + i);
+      case Collective::scatter:
+        return input(call_.root, r * call_.count + i);
+      case Collective::alltoall:
+        return input(static_cast<int>(i / call_.count), r * call_.count + i % call_.count);
+      case Collective::scan:
+        return fold(rank_ + 1, i);
+      case Collective::exscan:
+        if (rank_ == 0) return call_.in_place ? input(0, i) : untouched();
+        return fold(rank_, i);
+      default:
+        return fold(size_, i);
+    }
+  }
+
+  const NativeCall call_;
+  const int rank_, size_;
+  const std::uint64_t number_;
+  std::size_t in_count_ = 0, out_count_ = 0;
+  std::vector<T> in_, out_;
+  Request request_;
+};
+
+inline void run_native(ShmChannel& channel, const Request& request, Duration timeout = std::chrono::seconds(60)) {
+  WaitContext wait(Deadline::after(timeout));
+  channel.native(request, wait);
+}
+
+template <class T>
+void make_call(ShmChannel& channel, const NativeCall& call, int rank, int size, std::uint64_t number) {
+  const NativePart<T> part(call, rank, size, number);
+  run_native(channel, part.request());
+  part.check();
+}
+
+inline bool is_rooted(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+inline bool is_v(Collective collective) {
+  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv;
+}
+
+}  // namespace col::test

@@ -1,0 +1,147 @@
+// What goes wrong in the collectives over shared memory: every rank gets an error, on time, that says why.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "unit/shm/native_calls.hpp"
+#include "unit/shm/shm_ranks.hpp"
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Data = std::int32_t;
+
+// The fingerprint is that of the call, as the group layer would make it.
+Ending native_ending(ShmChannel& channel, const NativeCall& call, int rank, int size, std::uint64_t number) {
+  const NativePart<Data> part(call, rank, size, number);
+  Request request = part.request();
+  request.fingerprint = (number + 1) << 40 | static_cast<std::uint64_t>(call.collective) << 32 |
+                        static_cast<std::uint64_t>(call.root) << 24 | call.count;
+  return ending_of([&] { run_native(channel, request, 20s); });
+}
+
+// Rank 0 makes one call and the others make another one; then all make barriers until they are told.
+void check_mismatch(const NativeCall& first, const NativeCall& others, int size) {
+  const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+    Ending ending = native_ending(channel, rank == 0 ? first : others, rank, size, 0);
+    for (std::uint64_t number = 1; !ending.code && number < 3; ++number)
+      ending = native_ending(channel, {}, rank, size, number);
+    expect(ending.code.has_value(), "no error");
+    throw Error(*ending.code, ending.text);
+  });
+  INFO(show(first) << " and " << show(others) << ", " << size << " ranks\n" << show(endings));
+  const auto saw = std::count_if(endings.begin(), endings.end(),
+                                 [](const Ending& ending) { return ending.code == ErrorCode::mismatch; });
+  CHECK(saw >= 1);
+  for (const Ending& ending : endings) {
+    CHECK((ending.code == ErrorCode::mismatch || ending.code == ErrorCode::aborted));
+    CHECK(ending.text.find("have not made the same calls") != std::string::npos);
+    CHECK(ending.seconds < 5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("native: calls that do not match are a mismatch, and all ranks learn it", "[shm]") {
+  const NativeCall barrier, allreduce{.collective = Collective::allreduce, .count = 10};
+  check_mismatch(barrier, allreduce, 2);
+  check_mismatch(allreduce, {.collective = Collective::allreduce, .count = 500'000}, 2);
+  check_mismatch({.collective = Collective::broadcast, .count = 10}, barrier, 2);
+  check_mismatch(allreduce, barrier, 3);
+  check_mismatch(allreduce, {.collective = Collective::allreduce, .count = 11}, 3);
+  check_mismatch({.collective = Collective::alltoall, .count = 300'000}, allreduce, 3);
+  check_mismatch({.collective = Collective::scan, .count = 10}, allreduce, 3);
+  check_mismatch(barrier, {.collective = Collective::gather, .count = 10}, 3);
+  check_mismatch({.collective = Collective::reduce, .count = 10}, {.collective = Collective::reduce, .count = 11}, 3);
+}
+
+TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for all", "[shm]") {
+  for (const int size : {2, 3, 4}) {
+    const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+      make_call<Data>(channel, {.collective = Collective::allreduce, .count = 10}, rank, size, 0);
+      if (rank == 1) return;
+      Ending ending;
+      for (std::uint64_t number = 1; !ending.code && number < 3; ++number)
+        ending = native_ending(channel, {.collective = Collective::allreduce, .count = 100}, rank, size, number);
+      expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
+      expect(ending.seconds < 2, "promptly");
+    });
+    INFO(show(endings));
+    CHECK(all_well(endings));
+  }
+}
+
+TEST_CASE("native: an absent rank is a timeout that names it, on time; the others are told", "[shm]") {
+  const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
+    const NativePart<Data> part({.collective = Collective::allreduce, .count = 10}, rank, 3, 0);
+    if (rank == 2) {  // comes too late
+      const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
+      expect(told.code == ErrorCode::aborted && told.text.find("timed out") != std::string::npos, told.text);
+      const Ending later = ending_of([&] { run_native(channel, part.request()); });
+      expect(later.code == ErrorCode::aborted && later.seconds < 0.5, later.text);
+      return;
+    }
+    const Ending ending = ending_of([&] { run_native(channel, part.request(), rank == 1 ? 300ms : 20s); });
+    if (rank == 0) return expect(ending.code == ErrorCode::aborted && ending.seconds < 2, ending.text);
+    expect(ending.code == ErrorCode::timeout && ending.text.find("rank 2") != std::string::npos, ending.text);
+    expect(ending.seconds >= 0.3 && ending.seconds < 1.5, fmt::format("{} s", ending.seconds));
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("native: abort from another thread ends the wait of all ranks with its cause", "[shm]") {
+  const auto page = ControlPage::in_memory(1);
+  page->record(0).join(0);
+  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+    const NativePart<Data> part({.collective = Collective::allgather, .count = 10}, rank, 3, 0);
+    if (rank == 2) {
+      const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
+      return expect(told.code == ErrorCode::aborted, told.text);
+    }
+    std::jthread other;
+    if (rank == 0) {
+      other = std::jthread([&] {
+        const Deadline deadline = Deadline::after(10s);
+        while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired())
+          std::this_thread::yield();
+        channel.abort(Error(ErrorCode::aborted, "the test says stop"));
+      });
+    }
+    WaitContext wait(Deadline::after(20s), rank == 0 ? page.get() : nullptr, rank == 0 ? &page->record(0) : nullptr);
+    const Ending ending = ending_of([&] { channel.native(part.request(), wait); });
+    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
+           ending.text);
+    expect(ending.seconds < 5, fmt::format("{} s", ending.seconds));
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}
+
+TEST_CASE("native: the job's abort cause ends the wait and is what it throws", "[shm]") {
+  const auto page = ControlPage::in_memory(2);
+  page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
+  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+    const NativePart<Data> part({.collective = Collective::reduce, .count = 10, .root = 0}, rank, 2, 0);
+    if (rank == 1) {
+      const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(0, 1, TensorView())); });
+      return expect(told.code == ErrorCode::peer_lost && told.rank == 7, told.text);
+    }
+    WaitContext wait(Deadline::after(20s), page.get());
+    const Ending ending = ending_of([&] { channel.native(part.request(), wait); });
+    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
+           ending.text);
+    expect(ending.seconds < 1, "promptly");
+  });
+  INFO(show(endings));
+  REQUIRE(all_well(endings));
+}

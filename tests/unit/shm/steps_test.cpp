@@ -1,0 +1,309 @@
+// A proof by computation of the protocol of the collectives over shared memory: steps.hpp says what is proved, and
+// support/protocol/happens_before.hpp how.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backend/shm/native/area.hpp"
+#include "support/catch.hpp"
+#include "support/protocol/happens_before.hpp"
+#include "support/protocol/recorded_steps.hpp"
+
+using namespace col;
+using namespace col::test;
+using shm_backend::Form;
+using shm_backend::kReuse;
+using shm_backend::kSlots;
+
+namespace {
+
+static_assert(kReuse == kSlots);
+
+constexpr std::array kForms = {Form::fold_all,  Form::fold_slices, Form::fold_slices_at,
+                               Form::fold_at,   Form::fold_own,    Form::fold_lower,
+                               Form::from_root, Form::to_root,     Form::between_all};
+
+bool is_rooted(Form form) {
+  return form == Form::fold_slices_at || form == Form::fold_at || form == Form::from_root || form == Form::to_root;
+}
+bool is_fold(Form form) {
+  return form != Form::from_root && form != Form::to_root && form != Form::between_all;
+}
+
+std::vector<Call> all_calls(int size, const std::vector<std::uint64_t>& steps, bool scaled_too = true) {
+  std::vector<Call> calls;
+  for (const Form form : kForms) {
+    for (int root = 0; root < (is_rooted(form) ? size : 1); ++root) {
+      for (const std::uint64_t count : steps) {
+        calls.push_back({form, root, count, false});
+        if (scaled_too && is_fold(form)) calls.push_back({form, root, count, true});
+      }
+    }
+  }
+  return calls;
+}
+
+const std::vector<std::uint64_t> kAllLengths = {1, 2, 3, 4, 5, 9};
+
+template <class Port, int kRanks>
+void record(const Call& call, std::uint64_t first, std::array<Program, kRanks>& programs) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    Program& program = programs[static_cast<std::size_t>(rank)];
+    program.clear();
+    Port port(call, rank, kRanks, program);
+    run_steps(port, pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps);
+  }
+}
+
+// What was found in all sequences of `depth` calls, up to the first problem.
+struct Finding {
+  std::string problem;
+  std::uint64_t sequences = 0, events = 0;
+};
+
+template <class Port, int kRanks, int kSlotCount = static_cast<int>(kSlots)>
+class Search {
+ public:
+  using Run = Execution<kRanks, kSlotCount>;
+
+  Search(std::vector<Call> calls, int depth, std::uint64_t base = 0) : calls_(std::move(calls)), depth_(depth) {
+    descend(Run(base), base + 1, depth);
+  }
+  const Finding& finding() const { return finding_; }
+
+ private:
+  // All continuations of what `begun` has done. That a sequence comes to its end does not depend on later calls, so
+  // each call is run to its end before the next one begins.
+  void descend(const Run& begun, std::uint64_t first, int depth) {
+    if (depth == 0) {
+      ++finding_.sequences;
+      return;
+    }
+    for (const Call& call : calls_) {
+      record<Port, kRanks>(call, first, programs_);
+      Run run = begun;
+      run.run(programs_);
+      path_[static_cast<std::size_t>(depth_ - depth)] = &call;
+      finding_.events += run.events() - begun.events();
+      if (!run.problem().empty()) {
+        for (int i = 0; i <= depth_ - depth; ++i) finding_.problem += show(*path_[static_cast<std::size_t>(i)]) + ", ";
+        finding_.problem += run.problem();
+      } else {
+        descend(run, first + call.steps, depth - 1);
+      }
+      if (!finding_.problem.empty()) return;
+    }
+  }
+
+  const std::vector<Call> calls_;
+  const int depth_;
+  std::array<Program, kRanks> programs_;
+  std::array<const Call*, 8> path_{};
+  Finding finding_;
+};
+
+template <int kRanks>
+void check_all(const std::vector<Call>& calls, int depth, std::uint64_t base = 0) {
+  const Search<RecordingPort, kRanks> search(calls, depth, base);
+  INFO(kRanks << " ranks, " << depth << " of " << calls.size() << " calls");
+  CHECK(search.finding().problem == "");
+  std::uint64_t expected = 1;
+  for (int i = 0; i < depth; ++i) expected *= calls.size();
+  CHECK(search.finding().sequences == expected);
+}
+
+template <int kRanks>
+std::string random_run(std::uint64_t seed, std::uint64_t base, int calls) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t n) { return std::uniform_int_distribution<std::uint64_t>(0, n - 1)(random); };
+  Execution<kRanks, kSlots> run(base);
+  std::array<Program, kRanks> programs;
+  std::uint64_t first = base + 1;
+  std::string path;
+  for (int i = 0; i < calls; ++i) {
+    const Form form = kForms[below(kForms.size())];
+    const Call call{form, is_rooted(form) ? static_cast<int>(below(kRanks)) : 0,
+                    below(4) == 0 ? 1 + below(20) : 1 + below(3), is_fold(form) && below(3) == 0};
+    record<RecordingPort, kRanks>(call, first, programs);
+    run.run(programs);
+    first += call.steps;
+    if (!run.problem().empty()) return fmt::format("call {}: {}: {}", i, show(call), run.problem());
+  }
+  return {};
+}
+
+template <int... kRanks>
+void check_random(std::integer_sequence<int, kRanks...>, std::uint64_t seed) {
+  for (const std::uint64_t base : {std::uint64_t{0}, (std::uint64_t{1} << 32) - 37, (std::uint64_t{1} << 63) - 38}) {
+    for (const std::string& problem : {random_run<kRanks>(seed + kRanks, base, 400)...}) CHECK(problem == "");
+  }
+}
+
+// ---- Planted bugs: Ports that leave something out, or do it too early
+// ------------------------------------------------
+
+struct NeverWaitsForDone : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void wait_done(std::uint64_t) {}
+};
+struct WaitsForOneStepEarlier : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void wait_done(std::uint64_t step) {
+    if (step > 1) RecordingPort::wait_done(step - 1);
+  }
+};
+struct TellsReadyBeforePut : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void put(std::uint64_t, std::uint64_t) {}
+  void tell_ready(std::uint64_t step) {
+    RecordingPort::tell_ready(step);
+    RecordingPort::put(0, step);
+  }
+};
+struct NeverWaitsForReady : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void wait_ready(int, std::uint64_t) {}
+};
+struct NeverWaitsForFolded : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void wait_folded(int, std::uint64_t) {}
+};
+struct TellsFoldedBeforeFold : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void fold(std::uint64_t index, std::uint64_t step) {
+    if (!pattern_.shows_result) RecordingPort::fold(index, step);
+  }
+  void tell_folded(std::uint64_t step) {
+    RecordingPort::tell_folded(step);
+    RecordingPort::fold(0, step);
+  }
+};
+struct TellsDoneBeforeTheLastTake : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void take(std::uint64_t, std::uint64_t step, int peer) {
+    flush();
+    taken_step_ = step, taken_from_ = peer;
+  }
+  void tell_done(std::uint64_t step) {
+    RecordingPort::tell_done(step);
+    flush();
+  }
+  void flush() {
+    if (taken_from_ >= 0) RecordingPort::take(0, taken_step_, taken_from_);
+    taken_from_ = -1;
+  }
+  std::uint64_t taken_step_ = 0;
+  int taken_from_ = -1;
+};
+struct TellsDoneBeforeFold : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void fold(std::uint64_t index, std::uint64_t step) {
+    if (!pattern_.takes_results) RecordingPort::tell_done(step);
+    RecordingPort::fold(index, step);
+  }
+};
+struct TellsDoneOnceTooOften : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void tell_done(std::uint64_t step) { RecordingPort::tell_done(step + 1); }
+};
+struct FoldsIntoItsWholeSlot : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void fold(std::uint64_t index, std::uint64_t step) {
+    RecordingPort::fold(index, step);
+    for (int part = 0; pattern_.shows_result && part < size_; ++part) add({Event::Kind::write, {}, rank_, step, part});
+  }
+};
+struct NotesAStepThatIsNotDone : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void put(std::uint64_t index, std::uint64_t step) {
+    RecordingPort::put(index, step);
+    program_.back().part = 1;  // added to what the note says
+  }
+};
+struct ForgetsToTellDone : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void tell_done(std::uint64_t step) {
+    if (pattern_.puts) RecordingPort::tell_done(step);
+  }
+};
+
+// No bug: what a rank puts where it will fold only takes time.
+struct PutsItsOwnSliceToo : RecordingPort {
+  using RecordingPort::RecordingPort;
+  void put(std::uint64_t index, std::uint64_t step) {
+    add({Event::Kind::write, {}, rank_, step, rank_});
+    RecordingPort::put(index, step);
+  }
+};
+
+template <class Port>
+std::string found() {
+  const auto calls = [](int size) { return all_calls(size, {1, 2, 5, 9}); };
+  const Search<Port, 2> two(calls(2), 2);
+  const Search<Port, 3> three(calls(3), 2);
+  return two.finding().problem.empty() || three.finding().problem.empty() ? "" : three.finding().problem;
+}
+
+const std::string kUnordered = "nothing orders it", kUnwritten = "reads what nobody has written",
+                  kForEver = "waits for ever";
+
+bool says(const std::string& problem, const std::string& what) {
+  return problem.find(what) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("steps: after any two calls, two ranks and three, every pair of accesses that conflict is ordered", "[shm]") {
+  check_all<2>(all_calls(2, kAllLengths), 2);
+  check_all<3>(all_calls(3, kAllLengths), 2);
+}
+
+TEST_CASE("steps: after any three calls", "[shm]") {
+  check_all<2>(all_calls(2, kAllLengths), 3);
+  check_all<3>(all_calls(3, {1, 2, 5}, false), 3);
+}
+
+TEST_CASE("steps: after any five calls of one step, the fifth of which uses the slots of the first again", "[shm]") {
+  check_all<2>(all_calls(2, {1}, false), 5);
+  check_all<3>(all_calls(3, {1}, false), 5);
+}
+
+TEST_CASE("steps: in long random sequences of calls of up to nine ranks, with counters of any size", "[shm]") {
+  const std::uint64_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  check_random(std::integer_sequence<int, 2, 3, 4, 5, 6, 7, 8, 9>{}, seed);
+}
+
+TEST_CASE("steps: nothing depends on how far the counters have come", "[shm]") {
+  for (const std::uint64_t base : {(std::uint64_t{1} << 32) - 3, (std::uint64_t{1} << 63) - 4}) {
+    check_all<2>(all_calls(2, {1, 5, 9}), 2, base);
+    check_all<3>(all_calls(3, {1, 5, 9}), 2, base);
+  }
+}
+
+TEST_CASE("steps: planted bugs are found", "[shm]") {
+  CHECK(says(found<NeverWaitsForDone>(), kUnordered));
+  CHECK(says(found<WaitsForOneStepEarlier>(), kUnordered));
+  CHECK(says(found<TellsReadyBeforePut>(), kUnordered));
+  CHECK(says(found<NeverWaitsForReady>(), kUnwritten));
+  CHECK(says(found<NeverWaitsForFolded>(), kUnwritten));
+  CHECK(says(found<TellsFoldedBeforeFold>(), kUnordered));
+  CHECK(says(found<TellsDoneBeforeTheLastTake>(), kUnordered));
+  CHECK(says(found<TellsDoneBeforeFold>(), kUnordered));
+  CHECK(says(found<TellsDoneOnceTooOften>(), kUnordered));
+  CHECK(says(found<FoldsIntoItsWholeSlot>(), kUnordered));
+  CHECK(says(found<NotesAStepThatIsNotDone>(), kUnordered));
+  CHECK(says(found<ForgetsToTellDone>(), kForEver));
+  CHECK(found<PutsItsOwnSliceToo>() == "");
+}
+
+TEST_CASE("steps: slots that are one fewer than kReuse are found", "[shm]") {
+  const Search<RecordingPort, 2, static_cast<int>(kSlots) - 1> search(all_calls(2, kAllLengths), 1);
+  CHECK(says(search.finding().problem, kUnordered));
+}
