@@ -4,7 +4,6 @@
 #include <array>
 #include <cassert>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,7 +11,6 @@
 
 #include "core/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
-#include "core/mixed.hpp"
 #include "core/reduce.hpp"
 
 namespace col::core {
@@ -68,14 +66,14 @@ void fold_user(const KernelTable& kernels, const Op& op, DType dtype, std::span<
   });
 }
 
-// Sums of integers are divided in a pass of their own, while they are in the first cache: there are no vector
-// instructions for it.
+// Sums of integers are divided in a pass of their own, while they are in the first cache.
 void fold_integer_average(const KernelTable& kernels, DType dtype, std::span<const std::byte* const> inputs,
                           std::size_t ranks, FoldTarget first, FoldTarget second, std::size_t count) {
   const FoldKernel sum = kernels.folds[static_cast<std::size_t>(ReduceOp::sum)][static_cast<std::size_t>(dtype)];
+  const DivideKernel divide = kernels.divisions[static_cast<std::size_t>(dtype)];
   by_blocks(kernels, size_of(dtype), first, second, count, [&](std::size_t begin, std::size_t n, std::byte* block) {
     sum({inputs.data(), inputs.size(), begin, {block}, {}, 0, n});
-    finish_average(ranks, dtype, block, n);
+    divide(ranks, block, block, n);
     return block;
   });
 }

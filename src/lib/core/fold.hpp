@@ -21,19 +21,23 @@ struct FoldTarget {
   Stores stores = Stores::cached;
 };
 
-// Both targets get, for each i below `count`, ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) … : in the order of
+// Both targets get, for each i below `count`, ((inputs[0][i] op inputs[1][i]) op inputs[2][i]) …: in the order of
 // `inputs`, whatever their number (at least 1). 16-bit floats are accumulated in float32 over all inputs and rounded
-// once; avg divides by the number of inputs (as core::finish does); premul_sum acts as sum; a user's function is
-// applied pair by pair. The bits are those of reduce_mixed() and finish() applied one after the other, on every
-// processor, for every alignment and every split of the range (but for the payload of a NaN that comes from several).
+// once; avg divides as core::finish() does; premul_sum acts as sum; a user's function is applied pair by pair. The bits
+// are those of reduce_mixed() and finish() applied one after the other, on every processor, for every alignment and
+// every split of the range (but for the payload of a NaN that comes from several).
 //
-// `wide`: the inputs are of accumulation_type(dtype), not of dtype. The targets are always of dtype.
-// `ranks`: what avg divides by; 0: not the last part of the fold, no division (then avg acts as sum).
+// `wide`: the inputs are of accumulation_type(dtype), not of dtype; not with a user's function on 16-bit floats. The
+// targets are always of dtype.
+// `ranks`: what avg divides by. 0: not the last part of the fold, no division (then avg acts as sum).
 //
-// No pointer needs to be aligned. A target may be exactly one of the inputs when `wide` changes nothing; no other
-// overlap. Nothing is allocated. A count of zero touches nothing. Streaming
-// stores are visible to other threads before the function returns (it ends with a store fence).
-// Requires: is_reducible(op, dtype); throws internal otherwise, and what a user's function throws.
+// No pointer needs to be aligned. A target may be exactly one of the inputs when `wide` changes nothing; inputs may be
+// the same, and the two targets are not; no other overlap. Nothing is allocated. A count of zero touches nothing, and
+// neither does a fold without targets. Only what is aligned to a vector is streamed, in a target of which some element
+// begins at such an address (and, where both targets stream, in the second only if it does where the first one does).
+// Streaming stores are ordered before whatever this thread stores afterwards: they end with a store fence.
+// Requires: is_reducible(op, dtype); throws internal otherwise, what a user's function throws, and invalid_argument
+// when COL_ISA is wrong (core/instructions.hpp).
 void fold(const Op& op, DType dtype, bool wide, std::span<const std::byte* const> inputs, std::size_t ranks,
           FoldTarget first, FoldTarget second, std::size_t count);
 
@@ -42,7 +46,8 @@ void fold_with(const KernelTable& kernels, const Op& op, DType dtype, bool wide,
                std::span<const std::byte* const> inputs, std::size_t ranks, FoldTarget first, FoldTarget second,
                std::size_t count);
 
-// Copies, past the caches when `stores` says so. The arrays do not overlap. As fold(): fenced, unaligned, any size.
+// Copies, past the caches when `stores` says so. The arrays are the same or do not overlap. As fold(): fenced,
+// unaligned, any size.
 void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores stores);
 
 }  // namespace col::core

@@ -5,8 +5,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -23,7 +21,7 @@
 namespace col::core {
 namespace {
 
-// 16-bit floats that are scaled or divided pass through this many floats on the stack: few enough for the first cache.
+// 16-bit floats that are scaled pass through this many floats on the stack: few enough for the first cache.
 constexpr std::size_t kChunk = 1024;
 
 [[noreturn]] void throw_unknown_dtype(DType dtype) {
@@ -31,29 +29,20 @@ constexpr std::size_t kChunk = 1024;
                                                static_cast<int>(dtype)));
 }
 
-const std::byte* at(const std::byte* data, bool wide, std::size_t index) {
-  return data + index * (wide ? sizeof(float) : sizeof(std::uint16_t));
-}
-std::byte* at(std::byte* data, bool wide, std::size_t index) {
-  return data + index * (wide ? sizeof(float) : sizeof(std::uint16_t));
-}
-
-// Applies work(in, out, count), a loop over float32, to 16-bit floats of which either side may be wide.
+// Applies work(in, out, count), a loop over float32, to 16-bit floats; the result may be wide.
 template <class Work>
-void through_float(DType user, bool from_wide, const std::byte* from, bool to_wide, std::byte* to, std::size_t count,
-                   Work work) {
+void through_float(DType user, const std::byte* from, bool to_wide, std::byte* to, std::size_t count, Work work) {
   const HalfKernels& kernels = half_kernels(user);
   std::array<std::byte, kChunk * sizeof(float)> chunk;
   for (std::size_t begin = 0; begin < count; begin += kChunk) {
     const std::size_t n = std::min(kChunk, count - begin);
-    const std::byte* in = at(from, from_wide, begin);
-    if (!from_wide) {
-      kernels.widen(in, chunk.data(), n);
-      in = chunk.data();
+    kernels.widen(from + begin * sizeof(std::uint16_t), chunk.data(), n);
+    if (to_wide) {
+      work(chunk.data(), to + begin * sizeof(float), n);
+    } else {
+      work(chunk.data(), chunk.data(), n);
+      kernels.narrow(chunk.data(), to + begin * sizeof(std::uint16_t), n);
     }
-    std::byte* const out = at(to, to_wide, begin);
-    work(in, to_wide ? out : chunk.data(), n);
-    if (!to_wide) kernels.narrow(chunk.data(), out, n);
   }
 }
 
@@ -82,22 +71,6 @@ void multiply_loop(double scale, const std::byte* in, std::byte* out, std::size_
   for (std::size_t i = 0; i < count; ++i) store<kDType>(out, i, Product::apply(load<kDType>(in, i), factor));
 }
 
-template <DType kDType>
-void divide_loop(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count) {
-  using Compute = typename Element<kDType>::Compute;
-  // In 64 bits, because the divisor need not fit the element: 200 ranks average int8.
-  using Wide = std::conditional_t<std::is_signed_v<Compute>, std::int64_t, std::uint64_t>;
-  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Wide>::max());
-  const auto by = static_cast<Wide>(std::min<std::uint64_t>(divisor, kMost));
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-  for (std::size_t i = 0; i < count; ++i)
-    store<kDType>(out, i, static_cast<Compute>(static_cast<Wide>(load<kDType>(in, i)) / by));
-}
-
 }  // namespace
 
 void reduce_mixed(const Op& op, DType user, bool left_wide, const void* left, bool right_wide, const void* right,
@@ -124,17 +97,12 @@ void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const v
   }
   const auto* in = static_cast<const std::byte*>(from);
   auto* out = static_cast<std::byte*>(to);
-  const auto divide = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
-    if constexpr (is_integer<kDType>) {
-      divide_loop<kDType>(ranks, in, out, count);
-    } else {
-      constexpr auto kColumn = static_cast<std::size_t>(kDType);
-      const KernelTable& table = kernels();
-      const auto& folds = from_wide && is_half(kDType) ? table.wide_folds : table.folds;
-      folds[static_cast<std::size_t>(ReduceOp::avg)][kColumn]({&in, 1, 0, {out}, {}, ranks, count});
-    }
-  };
-  if (!dispatch(user, divide)) throw_unknown_dtype(user);
+  const auto column = static_cast<std::size_t>(user);
+  if (column >= kDTypeCount) throw_unknown_dtype(user);
+  const KernelTable& table = kernels();
+  if (const DivideKernel divide = table.divisions[column]) return divide(ranks, in, out, count);
+  const auto& folds = from_wide && is_half(user) ? table.wide_folds : table.folds;
+  folds[static_cast<std::size_t>(ReduceOp::avg)][column]({&in, 1, 0, {out}, {}, ranks, count});
 }
 
 void premultiply_to(double scale, DType user, const void* in, bool to_wide, void* out, std::size_t count) {
@@ -147,7 +115,7 @@ void premultiply_to(double scale, DType user, const void* in, bool to_wide, void
                               scale, to_string(kDType)));
     }
     if constexpr (is_half(kDType)) {
-      through_float(kDType, false, from, to_wide, to, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
+      through_float(kDType, from, to_wide, to, count, [=](const std::byte* x, std::byte* y, std::size_t n) {
         multiply_loop<DType::float32>(scale, x, y, n);
       });
     } else {

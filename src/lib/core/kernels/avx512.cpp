@@ -3,10 +3,13 @@
 
 #include <immintrin.h>
 
+// All that the templates need from outside, so that none of it is compiled for the larger instruction set.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 

@@ -38,15 +38,27 @@ struct FoldLoop {
     Pack packs[kPacks];
   };
 
+  // Asks for what the tile after the next few will load, where a tile takes so many instructions that the processor
+  // does not look that far ahead by itself. Past the end it asks in vain, which is no error.
+  template <class Pack, std::size_t... kIndex>
+  [[gnu::always_inline]] static inline void prefetch(const std::byte* input, std::index_sequence<kIndex...>) {
+    constexpr std::size_t kAhead = 2048;
+    if constexpr (Pack::kRegisters > 1 && sizeof...(kIndex) > 1)
+      (__builtin_prefetch(input + kAhead + kIndex * Pack::kInputBytes), ...);
+  }
+
   // The results for the elements from `index` on, in registers.
   template <class Pack, std::size_t... kIndex>
   [[gnu::always_inline]] static inline Tile<Pack, sizeof...(kIndex)> compute(const FoldCall& call, std::size_t index,
                                                                              std::index_sequence<kIndex...>) {
     const std::size_t offset = (call.input_begin + index) * kInputSize;
     const std::byte* input = call.inputs[0] + offset;
+    constexpr auto kPacks = std::index_sequence<kIndex...>{};
+    prefetch<Pack>(input, kPacks);
     Tile<Pack, sizeof...(kIndex)> tile{{Pack::load(input + kIndex * Pack::kInputBytes)...}};
     for (std::size_t k = 1; k < call.input_count; ++k) {
       input = call.inputs[k] + offset;
+      prefetch<Pack>(input, kPacks);
       (tile.packs[kIndex].template add<Operator>(input + kIndex * Pack::kInputBytes), ...);
     }
     if constexpr (kDivides) {

@@ -35,6 +35,9 @@ struct FoldCall {
 
 using FoldKernel = void (*)(const FoldCall& call);
 
+// out[i] = in[i] / divisor, toward zero; `out` may be `in`. Requires: divisor > 0.
+using DivideKernel = void (*)(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count);
+
 // Which arrays of a reduction are float32 rather than 16 bits wide.
 struct Widths {
   bool left = false, right = false, result = false;
@@ -62,6 +65,8 @@ struct KernelTable {
   std::array<Row, kReduceOpCount> folds;
   // The same for inputs in float32: null but for 16-bit floats.
   std::array<Row, kReduceOpCount> wide_folds;
+  // By DType; null for floats.
+  std::array<DivideKernel, kDTypeCount> divisions;
   HalfKernels float16;
   HalfKernels bfloat16;
 };

@@ -9,6 +9,7 @@
 #include <col/types.hpp>
 
 #include "core/element.hpp"
+#include "core/kernels/divide_loop.hpp"
 #include "core/kernels/fold_loop.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/mixed_loops.hpp"
@@ -63,6 +64,20 @@ constexpr void set_folds(KernelTable& table, ReduceOp op, std::index_sequence<kI
   table.wide_folds[row] = {wide_fold_kernel<Isa, Operator, static_cast<DType>(kIndex)>()...};
 }
 
+template <class Isa, DType kDType>
+constexpr DivideKernel division() {
+  if constexpr (is_integer<kDType>) {
+    return &divide_loop<Isa, kDType>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class Isa, std::size_t... kIndex>
+constexpr void set_divisions(KernelTable& table, std::index_sequence<kIndex...>) {
+  table.divisions = {division<Isa, static_cast<DType>(kIndex)>()...};
+}
+
 template <class Isa, class Operator, DType kUser>
 constexpr std::array<HalfKernels::Reduce, 8> by_width() {
   constexpr DType kWide = DType::float32;
@@ -95,6 +110,7 @@ constexpr KernelTable make_table() {
   set_folds<Isa, BitAnd>(table, ReduceOp::band, kDTypes);
   set_folds<Isa, BitOr>(table, ReduceOp::bor, kDTypes);
   set_folds<Isa, BitXor>(table, ReduceOp::bxor, kDTypes);
+  set_divisions<Isa>(table, kDTypes);
   table.float16 = make_half_kernels<Isa, DType::float16>();
   table.bfloat16 = make_half_kernels<Isa, DType::bfloat16>();
   return table;
