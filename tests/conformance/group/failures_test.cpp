@@ -88,7 +88,7 @@ TEST_CASE("failures: two ranks that both take themselves for the root learn of i
   // Each only sends, or puts its data for others: in that call itself, nobody meets anything that is wrong.
   for (const std::string& backend : col::test::usable_backends()) {
     const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
-      Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend, .timeout = 5s});
+      col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend, .timeout = 5s});
       std::vector<int> data(10, rank);
       group.broadcast(data, {.root = rank});
       group.barrier();

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLooksAlone = 60;
 constexpr int kLooksCrowded = 3;
 constexpr Duration kYields = std::chrono::milliseconds(1);
+constexpr int kYieldsPerLook = 8;
 
 }  // namespace
 
@@ -27,13 +28,17 @@ Patience Patience::of(bool crowded) noexcept {
 
 void Waiter::wait_on(Condition ready, int peer, WaitContext& wait) {
   wait.describe([peer] { return fmt::format("data from rank {}", peer); });
-  if (wait.record() != nullptr) wait.record()->waiting(-1, peer);
-  for (;;) {
+  for (bool told = false;; told = true) {
     const auto until = Clock::now() + patience_.yields;
     do {
-      ::sched_yield();
+      // A look at everything costs as much as some yields: most waits end without.
+      for (int i = 0; i < kYieldsPerLook; ++i) {
+        ::sched_yield();
+        if (ready()) return;
+      }
       if (look(ready, peer, wait)) return;
     } while (Clock::now() < until);
+    if (!told && wait.record() != nullptr) wait.record()->waiting(-1, peer);
     sleep(ready, peer, wait);
     if (look(ready, peer, wait)) return;
   }
