@@ -59,11 +59,13 @@ constexpr std::array kTable = {
              false},
     Variable{"COL_ISA", "baseline | avx2 | avx512", "the best that this processor has",
              "With which instructions the library reduces and converts. The results are the same, bit by bit.", false},
-    Variable{"COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
-             "For drills: what happens to one rank at one step of one collective, for example "
-             "`kill:rank=2,op=17,step=3`; or the number at which groups begin to count their collectives, "
-             "`start:op=4294967290` on all ranks.",
-             false},
+    Variable{
+        "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
+        "For drills: what happens to one rank at one step of one collective, for example "
+        "`kill:rank=2,op=17,step=3` (at its begin where it runs without a plan, as `shared` does); or the number at "
+        "which groups begin to count their collectives, "
+        "`start:op=4294967290` on all ranks.",
+        false},
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
              "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
     Variable{"COL_GROUP_NAME", "text", "no group is adopted",

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/env.hpp"
+#include "core/instructions.hpp"
 
 namespace col::group {
 namespace {
@@ -32,6 +33,7 @@ CallSettings CallSettings::from_environment() {
   settings.compare_first = one_of("COL_CHECK", {"lazy", "strict"}) == 1;
   settings.progress_thread = one_of("COL_PROGRESS", {"calls", "thread"}) == 1;
   if (const auto text = core::env::get("COL_FAULT")) settings.fault = exec::Fault::parse(*text);
+  core::chosen_instructions();  // a wrong COL_ISA is told here, and not in the first reduction
   return settings;
 }
 

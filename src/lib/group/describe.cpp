@@ -58,7 +58,7 @@ std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, con
   const auto counts = common_counts(request);
   for (const std::size_t count : counts) hash.add(count);
   if (counts.empty() && !has_private_counts(c)) hash.add(view.count);
-  if (is_reduction(c)) hash.add(request.op.name());
+  if (is_reduction(c)) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
   if (is_rooted(c)) hash.add(request.root);
   hash.add(form.asynchronous).add(form.compress).add(form.algorithm);
   return hash.value();

@@ -258,8 +258,6 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
   if (c.key.asynchronous) return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
-  if (!c.key.commutative && !entry.rank_order)
-    return fmt::format("{} may change the order of the ranks, and the operator does not commute", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);
   const bool drops = entry.drops_nan && c.key.minmax;

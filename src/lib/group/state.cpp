@@ -271,7 +271,8 @@ void Group::State::run_native(group::Pending& pending) {
   group::Diagnosis diagnosis = diagnose(pending);
   WaitContext wait(pending.timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
   try {
-    exec::FaultHook::pass(fault_, pending.sequence, 0);
+    // It has no steps that could be counted from here: a fault strikes at its begin.
+    if (fault_ != nullptr) exec::FaultHook::pass(fault_, pending.sequence, fault_->step);
     parts_.channel->native(pending.request, wait);
     finish(pending);
     if (parts_.record != nullptr) parts_.record->end();

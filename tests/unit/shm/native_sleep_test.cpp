@@ -19,6 +19,7 @@ enum class Fault {
   reads_sleepers_before_it_stores,
   arms_again_before_it_sleeps,
   wakes_without_clearing_the_word,
+  says_for_whom_after_it_counts,
 };
 
 constexpr std::uint8_t kAwake = 0, kAsleep = 1;
@@ -34,6 +35,10 @@ std::size_t in_kernel(std::size_t rank) {
   return 2 * kModelRanks + rank;
 }
 constexpr std::size_t kSleepers = 3 * kModelRanks;
+// For whom a rank sleeps, plus one.
+std::size_t awaited(std::size_t rank) {
+  return kSleepers + 1 + rank;
+}
 
 // One rank's program, instruction by instruction.
 class Writer {
@@ -57,8 +62,13 @@ class Writer {
   // Waiter::wait_on(), without the looks that come before it sleeps: they only make sleep rarer.
   void wait(std::size_t peer, std::uint8_t value) {
     const std::size_t again = here();
+    const bool late = fault_ == Fault::says_for_whom_after_it_counts;
+    if (!late) set("say for whom", awaited(rank_), static_cast<std::uint8_t>(peer + 1));
     if (fault_ != Fault::counts_itself_after_the_last_look) count(+1);
     std::size_t last_look = 0;
+    const auto say_late = [&] {
+      if (late) set("say for whom", awaited(rank_), static_cast<std::uint8_t>(peer + 1));
+    };
     if (fault_ == Fault::looks_before_it_arms) {
       last_look = add("look a last time");
       set("arm", bell(rank_), kAsleep);
@@ -66,6 +76,7 @@ class Writer {
       set("arm", bell(rank_), kAsleep);
       last_look = add("look a last time");
     }
+    say_late();
     if (fault_ == Fault::counts_itself_after_the_last_look) count(+1);
     if (fault_ == Fault::arms_again_before_it_sleeps) set("arm again", bell(rank_), kAsleep);
     const std::size_t enter = add("ask the kernel for sleep");
@@ -116,9 +127,12 @@ class Writer {
   }
   // Doorbell::ring().
   void ring(std::size_t other) {
+    const std::size_t whose = add("look for whom it sleeps");
     const std::size_t load = add("look at a doorbell"), exchange = add("ring it"), wake = add("wake the sleeper");
     const int end = next(wake);
     const bool clears = fault_ != Fault::wakes_without_clearing_the_word;
+    const auto mine = static_cast<std::uint8_t>(rank_ + 1);
+    act(whose, [=](ModelState& s) { return s.words[awaited(other)] == mine ? next(whose) : end; });
     act(load, [=](ModelState& s) { return s.words[bell(other)] == kAsleep ? next(load) : end; });
     act(exchange, [=](ModelState& s) {
       const bool was_asleep = s.words[bell(other)] == kAsleep;
@@ -212,4 +226,5 @@ TEST_CASE("native sleep: planted bugs let a rank sleep for ever", "[shm]") {
   CHECK(first_stuck(Fault::counts_itself_after_the_last_look) != "");
   CHECK(first_stuck(Fault::arms_again_before_it_sleeps) != "");
   CHECK(first_stuck(Fault::wakes_without_clearing_the_word) != "");
+  CHECK(first_stuck(Fault::says_for_whom_after_it_counts) != "");
 }

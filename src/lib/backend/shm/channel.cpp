@@ -196,7 +196,16 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
 
 void ShmChannel::native(const Request& request, WaitContext& wait) {
   enter("native");
-  guarded([&] { collectives_.run(request, wait); });
+  guarded([&] {
+    try {
+      collectives_.run(request, wait);
+    } catch (const Error&) {
+      throw;
+    } catch (...) {  // from a user's function: the others must not wait for this rank
+      abort(Error(ErrorCode::internal, "a reduction of the user's threw an exception", group_));
+      throw;
+    }
+  });
 }
 
 // What a rank owes the others while it waits in a collective: its messages, and a look at whether the group has ended.

@@ -1,4 +1,4 @@
-// The shared-memory channel: point-to-point messages between ranks of one machine.
+// The shared-memory channel: messages and collectives between ranks of one machine.
 #pragma once
 
 #include <sys/types.h>

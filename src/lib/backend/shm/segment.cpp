@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,6 +17,10 @@
 #include <fmt/format.h>
 
 #include "backend/shm/doorbell.hpp"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // in the kernel before it came to the C library's headers
+#endif
 
 namespace col::shm_backend {
 namespace {
@@ -156,8 +161,12 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
 void Segment::claim(int rank) const {
   const Area own = area();
   if (can_populate()) {
+    // From a page's begin, where pages are larger than ours: to take a part of a neighbour's changes nothing in it.
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const auto before = reinterpret_cast<std::uintptr_t>(own.part_of(rank)) & (page - 1);
     int result = 0;
-    while ((result = ::madvise(own.part_of(rank), own.part_bytes(), MADV_POPULATE_WRITE)) != 0 && errno == EINTR) {
+    while ((result = ::madvise(own.part_of(rank) - before, own.part_bytes() + before, MADV_POPULATE_WRITE)) != 0 &&
+           errno == EINTR) {
     }
     if (result != 0) throw_no_room(bytes_, size_, std::generic_category().message(errno == EFAULT ? ENOSPC : errno));
   }

@@ -26,8 +26,9 @@ class Segment {
   // another group's, resource or io when it cannot be mapped.
   static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
 
-  // Takes the memory that `rank` alone writes, on the side of the machine that the calling thread runs on. Called by
-  // each rank before it tells the others that it is there. Throws resource when there is no room.
+  // Takes the memory that `rank` alone writes, on the side of the machine that the calling thread runs on (before Linux
+  // 5.14, create() has taken it). Called by each rank before it tells the others that it is there. Throws resource when
+  // there is no room.
   void claim(int rank) const;
 
   ~Segment();

@@ -42,7 +42,8 @@ struct alignas(kLine) StepsDone {
     std::atomic<std::uint64_t> number;  // from 1; 0 while it is written
     std::atomic<std::uint64_t> fingerprint;
   };
-  static constexpr std::size_t kKeptCalls = 4;
+  // One more than slots: a rank that only puts may be that far ahead.
+  static constexpr std::size_t kKeptCalls = kSlots + 1;
   Call calls[kKeptCalls];
 
   // For the owner. release, each: whoever sees a fingerprint sees that the entry was not valid before it.

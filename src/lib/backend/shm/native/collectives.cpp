@@ -147,15 +147,16 @@ Collectives::Choice Collectives::choose(const Request& request) const {
   const std::size_t rooted = std::clamp(bytes / kRootedParts, kSmallestPart, slot / 2);
   const bool in_place = request.in.data == request.out.data;
   const core::Stores stores = !in_place && bytes >= kStreamedBytes ? core::Stores::streaming : core::Stores::cached;
-  // In a slot, 16-bit floats that were multiplied are wider than the result that would take their place.
+  const bool is_small = bytes * static_cast<std::size_t>(size_ - 1) <= kFoldAllBytes;
+  // 16-bit floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
+  // rank that is not the root has none.
   const bool is_wide = Movement::is_scaled(request) && size_of(request.in.dtype) < sizeof(float);
-  const bool is_small = is_wide || bytes * static_cast<std::size_t>(size_ - 1) <= kFoldAllBytes;
   switch (request.collective) {
     case Collective::allreduce:
       if (is_small) return {Form::fold_all, slot, stores};
       return {Form::fold_slices, slot, stores};
     case Collective::reduce:
-      if (is_small || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
+      if (is_small || is_wide || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
       return {Form::fold_slices_at, slot, stores};
     case Collective::reduce_scatter:
     case Collective::reduce_scatterv:

@@ -217,11 +217,17 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
   }
   core::FoldTarget out, shown;
   const bool shows = form_ == Form::fold_slices || (form_ == Form::fold_slices_at && !is_root());
-  if (shows) shown = {slot(rank_, index, step) + place_in_slot, core::Stores::cached};
+  // A result that is narrower than the inputs would overwrite those that are still to be read: it goes there
+  // afterwards.
+  const bool shows_later = shows && wide_;
+  if (shows && !wide_) shown = {slot(rank_, index, step) + place_in_slot, core::Stores::cached};
   // On ranks other than the root, an output means nothing.
-  if (form_ != Form::fold_slices_at || is_root()) out = {output() + part.begin * size_of_, stores_};
+  if (form_ != Form::fold_slices_at || is_root())
+    out = {output() + part.begin * size_of_, shows_later ? core::Stores::cached : stores_};
   core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(size_),
              out, shown, part.count);
+  if (shows_later)
+    core::copy(slot(rank_, index, step) + place_in_slot, out.data, part.count * size_of_, core::Stores::cached);
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLooksAlone = 60;
 constexpr int kLooksCrowded = 3;
 constexpr Duration kYields = std::chrono::milliseconds(1);
-constexpr int kYieldsPerLook = 8;
+constexpr Duration kBetweenLooks = std::chrono::microseconds(10);
 
 }  // namespace
 
@@ -27,17 +27,18 @@ Patience Patience::of(bool crowded) noexcept {
 }
 
 void Waiter::wait_on(Condition ready, int peer, WaitContext& wait) {
-  wait.describe([peer] { return fmt::format("data from rank {}", peer); });
+  wait.describe([peer] { return fmt::format("rank {} to do its part of a collective", peer); });
   for (bool told = false;; told = true) {
-    const auto until = Clock::now() + patience_.yields;
-    do {
-      // A look at everything costs as much as some yields: most waits end without.
-      for (int i = 0; i < kYieldsPerLook; ++i) {
-        ::sched_yield();
-        if (ready()) return;
-      }
+    auto now = Clock::now();
+    const auto until = now + patience_.yields;
+    for (auto next_look = now; now < until; now = Clock::now()) {
+      ::sched_yield();
+      if (ready()) return;
+      // A look at everything costs as much as some yields. By time, as a yield may take long where many compute.
+      if (now < next_look) continue;
+      next_look = now + kBetweenLooks;
       if (look(ready, peer, wait)) return;
-    } while (Clock::now() < until);
+    }
     if (!told && wait.record() != nullptr) wait.record()->waiting(-1, peer);
     sleep(ready, peer, wait);
     if (look(ready, peer, wait)) return;
@@ -64,6 +65,8 @@ bool Waiter::look(Condition ready, int peer, WaitContext& wait) {
 void Waiter::sleep(Condition ready, int peer, WaitContext& wait) {
   auto& sleepers = area_.header().sleepers;
   Doorbell doorbell(segment_.place(rank_).doorbell);
+  // relaxed: whoever sees the count below sees it.
+  segment_.place(rank_).awaited.store(peer, std::memory_order_relaxed);
   // seq_cst: whoever stores what this rank waits for, looks at `sleepers` afterwards, and this rank looks at what is
   // stored after it has counted itself (doorbell.hpp).
   sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -81,9 +84,12 @@ void Waiter::sleep(Condition ready, int peer, WaitContext& wait) {
   sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void Waiter::ring_all() noexcept {
+// Those who sleep for another rank are left alone: they would only look and sleep again.
+void Waiter::ring_waiting() noexcept {
   for (int other = 0; other < segment_.size(); ++other) {
-    if (other != rank_) Doorbell(segment_.place(other).doorbell).ring();
+    RankPlace& place = segment_.place(other);
+    // relaxed: a sleeper that is counted has stored it before; what one that is awake left there costs a look.
+    if (other != rank_ && place.awaited.load(std::memory_order_relaxed) == rank_) Doorbell(place.doorbell).ring();
   }
 }
 

@@ -13,7 +13,7 @@ namespace col::shm_backend {
 // What a waiting rank does meanwhile for its other duties.
 class Attendant {
  public:
-  // Moves on the messages of this rank. Throws when the group has ended.
+  // Moves on the messages of this rank. Throws when the group has ended, and the mismatch of a message.
   virtual void attend() = 0;
 
  protected:
@@ -68,7 +68,7 @@ class Waiter {
 
   // After this rank has stored what others may sleep for (seq_cst, see doorbell.hpp).
   void wake_others() noexcept {
-    if (area_.header().sleepers.load(std::memory_order_seq_cst) != 0) ring_all();
+    if (area_.header().sleepers.load(std::memory_order_seq_cst) != 0) ring_waiting();
   }
 
  private:
@@ -81,7 +81,7 @@ class Waiter {
   void wait_on(Condition ready, int peer, WaitContext& wait);
   bool look(Condition ready, int peer, WaitContext& wait);
   void sleep(Condition ready, int peer, WaitContext& wait);
-  void ring_all() noexcept;
+  void ring_waiting() noexcept;
 
   const Segment& segment_;
   const Area area_;
