@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/blocked_signal.hpp"
 #include "core/log.hpp"
 #include "group/failure.hpp"
 
@@ -12,6 +13,7 @@ namespace col::group {
 void write_error_file(const std::string& path, const Error& error) noexcept {
   if (path.empty()) return;
   try {
+    const core::BlockedSignal too_long(SIGXFSZ);
     const std::string temporary = path + ".tmp";
     std::ofstream(temporary) << encode_error(error) << '\n';
     std::filesystem::rename(temporary, path);

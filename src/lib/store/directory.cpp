@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "core/blocked_signal.hpp"
 #include "store/file_error.hpp"
 #include "store/prepare_directory.hpp"
 
@@ -49,6 +50,7 @@ std::string read_all(int fd, int& error) {
 
 // Returns errno, 0 when all is written.
 int write_all(int fd, std::string_view content) noexcept {
+  const core::BlockedSignal too_long(SIGXFSZ);  // EFBIG says it
   while (!content.empty()) {
     const ssize_t n = ::write(fd, content.data(), content.size());
     if (n >= 0) {

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "backend/gloo/signals.hpp"
 #include "backend/gloo/slots.hpp"
 #include "backend/gloo/translate.hpp"
+#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 
@@ -23,7 +23,7 @@ GlooChannel::~GlooChannel() {
     return;
   }
   if (!transport().broken()) {
-    const SigpipeGuard sigpipe;
+    const core::BlockedSignal sigpipe(SIGPIPE);
     transport().say_goodbye();
   }
   mesh_->loop().ticker().start();
@@ -69,7 +69,7 @@ void GlooChannel::fail(const std::exception_ptr& failure, WaitContext* wait) {
 
 template <class Body>
 auto GlooChannel::guarded(WaitContext* wait, Body body) {
-  const SigpipeGuard sigpipe;
+  const core::BlockedSignal sigpipe(SIGPIPE);
   const GuardedContext::WaitScope scope(transport(), wait);
   try {
     return body();
@@ -146,7 +146,7 @@ void GlooChannel::native(const Request& request, WaitContext& wait) {
 
 void GlooChannel::abort(const Error& cause) noexcept {
   if (getpid() != pid_) return;
-  const SigpipeGuard sigpipe;
+  const core::BlockedSignal sigpipe(SIGPIPE);
   transport().break_off(cause);
 }
 

@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/gloo/interface.hpp"
-#include "backend/gloo/signals.hpp"
 #include "backend/gloo/slots.hpp"
 #include "backend/gloo/translate.hpp"
+#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -248,7 +248,7 @@ Mesh::Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> t
 }
 
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait) {
-  const SigpipeGuard sigpipe;
+  const core::BlockedSignal sigpipe(SIGPIPE);
   Connecting connecting(request, wait);
   try {
     return connecting.run();

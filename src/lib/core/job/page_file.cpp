@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "core/blocked_signal.hpp"
 #include "core/hash.hpp"
 #include "core/unique_fd.hpp"
 
@@ -143,7 +144,10 @@ std::optional<PageMapping> create_page_file(const std::string& path, int local_r
   TemporaryFile file(path);
   // Space is taken now: on a full disk a hole would end the process with SIGBUS at its first write.
   int error = 0;
-  while ((error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(size_bytes))) == EINTR) {
+  {
+    const BlockedSignal too_long(SIGXFSZ);  // EFBIG says it
+    while ((error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(size_bytes))) == EINTR) {
+    }
   }
   if (error != 0) throw_system_error(error, "allocate", path);
   void* address = map_shared(file.fd(), size_bytes, path);

@@ -13,6 +13,7 @@
 
 #include <col/error.hpp>
 
+#include "core/blocked_signal.hpp"
 #include "core/text_file.hpp"
 #include "group/adopt/user_directory.hpp"
 
@@ -33,7 +34,8 @@ core::UniqueFd open_file(const std::string& directory, int flags) {
 void append(const core::UniqueFd& file, const std::string& text, const std::string& directory) {
   struct stat before {};
   if (::fstat(file.get(), &before) != 0) throw_directory_error(errno, "look at", file_in(directory));
-  errno = ENOSPC;  // what a short write means
+  const core::BlockedSignal too_long(SIGXFSZ);  // EFBIG says it
+  errno = ENOSPC;                               // what a short write means
   if (::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
   const int error = errno;
   // A part of a line is no line; should it stay, decode() passes over the file.
