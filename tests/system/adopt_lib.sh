@@ -35,6 +35,7 @@ cat >"$work/each" <<'SCRIPT'
 #!/bin/bash
 launcher=$1 ranks=$2
 shift 2
+pids=()
 for ((rank = 0; rank < ranks; ++rank)); do
   case " $MISSING " in *" $rank "*) continue ;; esac
   case $launcher in
@@ -51,9 +52,11 @@ for ((rank = 0; rank < ranks; ++rank)); do
     nameless) set_place=(RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=$ranks) ;;
   esac
   env "${set_place[@]}" "$@" &
+  pids+=($!)
 done
 code=0
-for pid in $(jobs -p); do
+# Not jobs -p: it knows no more of ranks that have died already.
+for pid in "${pids[@]}"; do
   wait "$pid"
   ended=$?
   [ "$ended" -le "$code" ] || code=$ended
