@@ -150,7 +150,7 @@ Collectives::Choice Collectives::choose(const Request& request) const {
   const bool is_small = bytes * static_cast<std::size_t>(size_ - 1) <= kFoldAllBytes;
   // 16-bit floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
-  const bool is_wide = Movement::is_scaled(request) && size_of(request.in.dtype) < sizeof(float);
+  const bool is_wide = request.op.kind() == Op::Kind::premul_sum && size_of(request.in.dtype) < sizeof(float);
   switch (request.collective) {
     case Collective::allreduce:
       if (is_small) return {Form::fold_all, slot, stores};
@@ -188,7 +188,7 @@ void Collectives::run(const Request& request, WaitContext& wait) {
   const Movement movement(request, choice.form, area_, rank_, size_, choice.chunk_bytes, choice.stores, sources_);
   Pattern pattern = pattern_of(choice.form, rank_, size_, request.root);
   // Its own input goes through its slot, too.
-  pattern.puts = pattern.puts || (Movement::is_scaled(request) && pattern.folds != Peers::none);
+  pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
   const std::uint64_t first = next_step_;
   next_step_ += movement.steps();
   area_.done(rank_).enter(++call_, request.fingerprint);

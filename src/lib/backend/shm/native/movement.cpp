@@ -55,20 +55,6 @@ DType Movement::dtype_of(const Request& request, int rank) {
   return from_out ? request.out.dtype : request.in.dtype;
 }
 
-bool Movement::is_scaled(const Request& request) {
-  switch (request.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::scan:
-    case Collective::exscan:
-      return request.op.kind() == Op::Kind::premul_sum;
-    default:
-      return false;
-  }
-}
-
 Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t chunk_bytes,
                    core::Stores stores, std::span<const std::byte*> sources)
     : request_(request),
@@ -79,7 +65,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       stores_(stores),
       sources_(sources),
       dtype_(dtype_of(request, rank)),
-      scaled_(is_scaled(request)),
+      scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
       by_blocks_(is_by_blocks(request.collective)),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),

@@ -27,6 +27,8 @@ class Movement {
            core::Stores stores, std::span<const std::byte*> sources);
 
   std::uint64_t steps() const noexcept { return steps_; }
+  // A premul_sum: even this rank's own input goes through its slot.
+  bool is_scaled() const noexcept { return scaled_; }
 
   // What moves within this rank's own memory. Called once.
   void move_own() const;
@@ -38,8 +40,6 @@ class Movement {
   static std::size_t length_of(const Request& request, int size);
   // Of what is moved.
   static DType dtype_of(const Request& request, int rank);
-  // Whether this is a premul_sum: then even this rank's own input goes through its slot.
-  static bool is_scaled(const Request& request);
 
  private:
   struct Range {  // elements

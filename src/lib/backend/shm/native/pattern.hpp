@@ -34,6 +34,10 @@ enum class Form : std::uint8_t {
   between_all,     // everybody puts, everybody takes from all others
 };
 
+constexpr bool folds(Form form) noexcept {
+  return form != Form::from_root && form != Form::to_root && form != Form::between_all;
+}
+
 constexpr Pattern pattern_of(Form form, int rank, int size, int root) noexcept {
   const bool is_root = rank == root;
   switch (form) {
