@@ -34,6 +34,7 @@ using contest::StartLine;
 using contest::Stores;
 
 constexpr std::size_t kLarge = std::size_t(1) << 20;
+
 void bind_to_processor(int index) {
   cpu_set_t usable;
   CPU_ZERO(&usable);
@@ -81,6 +82,7 @@ class Bare {
   void run() {
     for (const contest::Options::Asked& asked : options_.cells) {
       const Cell cell = contest::make_cell(asked.operation, asked.bytes, 0, ranks_);
+      begin_ = contest::now_ns();
       if (cell.bytes <= 8)
         cache_line(cell);
       else if (cell.bytes >= kLarge)
@@ -126,15 +128,14 @@ class Bare {
   }
 
   contest::Summary time(const std::function<void()>& work, int repeats) {
+    const contest::Series warm_up{.seconds = options_.seconds / 5, .most_seconds = options_.most_seconds, .fewest = 1};
+    const contest::Series measured{.seconds = options_.seconds, .most_seconds = options_.most_seconds};
     std::vector<StartLine::Sample> samples;
-    for (const double seconds : {options_.seconds / 5, options_.seconds}) {
+    for (const contest::Series& series : {warm_up, measured}) {
       samples.clear();
       const std::int64_t begin = contest::now_ns();
-      const auto go_on = [&] {
-        return samples.size() < StartLine::kMaxSamples &&
-               (samples.size() < 20 || double(contest::now_ns() - begin) * 1e-9 < seconds);
-      };
-      while (line_.start(thread_ == 0 ? std::int64_t(go_on()) : 0) != 0) {
+      const auto goes_on = [&] { return series.goes_on(samples.size(), double(contest::now_ns() - begin) * 1e-9); };
+      while (line_.start(thread_ == 0 ? std::int64_t(goes_on()) : 0) != 0) {
         StartLine::Sample sample;
         sample.begin_ns = contest::now_ns();
         work();
@@ -147,7 +148,8 @@ class Bare {
   }
 
   void report(const Cell& cell, const contest::Summary& summary, const char* how) const {
-    if (thread_ == 0) contest::print_line(cell, summary, 0, how);
+    if (thread_ == 0)
+      contest::print_line(cell, summary, {.spent_s = double(contest::now_ns() - begin_) * 1e-9, .how = how});
   }
 
   const contest::Options& options_;
@@ -157,6 +159,7 @@ class Bare {
   contest::Buffers& buffers_;
   Ball& ball_;
   StartLine line_;
+  std::int64_t begin_ = 0;  // of the cell
 };
 
 int run(int argc, char** argv) {

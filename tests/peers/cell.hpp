@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -13,6 +14,7 @@ enum class Operation {
   barrier,
   allreduce,
   allreduce_in_place,
+  allreduce_bfloat16,  // the only one whose elements are not float32
   broadcast,
   reduce,
   allgather,
@@ -24,9 +26,11 @@ enum class Operation {
   round_trip
 };
 
-inline constexpr std::array<std::string_view, 12> kOperationNames = {
-    "barrier", "allreduce", "allreduce_in_place", "broadcast", "reduce",    "allgather", "reduce_scatter",
-    "gather",  "scatter",   "alltoall",           "send",      "round_trip"};
+inline constexpr std::array<std::string_view, 13> kOperationNames = {
+    "barrier",   "allreduce", "allreduce_in_place", "allreduce_bfloat16",
+    "broadcast", "reduce",    "allgather",          "reduce_scatter",
+    "gather",    "scatter",   "alltoall",           "send",
+    "round_trip"};
 
 inline std::string_view to_string(Operation operation) {
   return kOperationNames[std::size_t(operation)];
@@ -47,13 +51,18 @@ struct Cell {
   Operation operation = Operation::barrier;
   int rank = 0;
   int size = 1;
-  std::size_t bytes = 0;      // as asked for
+  std::size_t bytes = 0;  // as asked for
+  std::size_t element_bytes = sizeof(float);
   std::size_t count = 0;      // elements of the larger buffer
   std::size_t block = 0;      // elements of one rank's block
   std::size_t in_count = 0;   // of this rank's input; 0 where it has none
   std::size_t out_count = 0;  // of this rank's output; 0 where it has none
   float* in = nullptr;
   float* out = nullptr;  // the only buffer of operations in place, broadcast among them
+
+  // The same buffers where elements are of 16 bits.
+  std::uint16_t* in16() const { return reinterpret_cast<std::uint16_t*>(in); }
+  std::uint16_t* out16() const { return reinterpret_cast<std::uint16_t*>(out); }
 
   bool in_place() const { return operation == Operation::allreduce_in_place || operation == Operation::broadcast; }
   bool point_to_point() const { return operation == Operation::send || operation == Operation::round_trip; }
@@ -68,7 +77,8 @@ inline Cell make_cell(Operation operation, std::size_t bytes, int rank, int size
   cell.size = size;
   if (operation == Operation::barrier) return cell;
   cell.bytes = bytes;
-  const std::size_t asked = std::max<std::size_t>(1, bytes / sizeof(float));
+  if (operation == Operation::allreduce_bfloat16) cell.element_bytes = sizeof(std::uint16_t);
+  const std::size_t asked = std::max<std::size_t>(1, bytes / cell.element_bytes);
   cell.block = std::max<std::size_t>(1, asked / std::size_t(size));
   const bool root = rank == 0;
   const std::size_t blocks = cell.block * std::size_t(size);

@@ -1,7 +1,12 @@
-// col, through its public interface. Started by colrun.
+// col, through its public interface. Started by colrun. With CONTEST_BUFFERS=shared the buffers are col's own.
 #include <col/col.hpp>
+#include <col/memory.hpp>
 
+#include <cstdlib>
+#include <memory>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "contest.hpp"
 
@@ -12,8 +17,14 @@ using contest::Operation;
 
 class ColContestant : public contest::Contestant {
  public:
-  ColContestant() : world_(col::init()) {}
-  ~ColContestant() override { col::finalize(); }
+  ColContestant() : world_(col::init()) {
+    const char* buffers = std::getenv("CONTEST_BUFFERS");
+    shared_ = buffers != nullptr && std::string_view(buffers) == "shared";
+  }
+  ~ColContestant() override {
+    memory_.clear();
+    col::finalize();
+  }
 
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
@@ -30,6 +41,9 @@ class ColContestant : public contest::Contestant {
         break;
       case Operation::allreduce_in_place:
         world_.allreduce(out);
+        break;
+      case Operation::allreduce_bfloat16:
+        world_.allreduce(bfloat16_span(cell.in, cell.in_count), bfloat16_span(cell.out, cell.out_count));
         break;
       case Operation::broadcast:
         world_.broadcast(out);
@@ -61,7 +75,17 @@ class ColContestant : public contest::Contestant {
     }
   }
 
+  void* allocate(std::size_t bytes) override {
+    if (!shared_) return Contestant::allocate(bytes);
+    memory_.emplace_back(col::alloc(bytes, world_), &col::free);
+    return memory_.back().get();
+  }
+
  private:
+  static std::span<col::bfloat16> bfloat16_span(float* buffer, std::size_t count) {
+    return {reinterpret_cast<col::bfloat16*>(buffer), count};
+  }
+
   void round_trips(std::span<const float> in, std::span<float> out) {
     const int peer = 1 - world_.rank();
     for (int i = 0; i < contest::kRoundTrips; ++i) {
@@ -72,6 +96,8 @@ class ColContestant : public contest::Contestant {
   }
 
   col::Group world_;
+  bool shared_ = false;
+  std::vector<std::unique_ptr<void, decltype(&col::free)>> memory_;
 };
 
 }  // namespace

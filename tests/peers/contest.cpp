@@ -17,9 +17,6 @@
 namespace contest {
 namespace {
 
-constexpr int kFewestSamples = 20;
-constexpr int kFewestSamplesOfSlowOnes = 3;
-
 class Measurement {
  public:
   Measurement(Contestant& contestant, const Options& options)
@@ -45,21 +42,25 @@ class Measurement {
     Cell cell = make_cell(operation, bytes, contestant_.rank(), contestant_.size());
     cell.in = in_;
     cell.out = out_;
+    const std::int64_t begin = now_ns();
     if (!contestant_.prepare(cell)) {
       if (cell.rank == 0) print_missing(cell);
       return true;
     }
     std::size_t wrong = check(cell, 1);
-    if (cell.operation == Operation::allreduce_in_place) clear(cell);  // sums of sums would overflow
-    loop(cell, options_.seconds / 5, 100, 2);
-    const std::vector<StartLine::Sample> samples = loop(cell, options_.seconds, StartLine::kMaxSamples, kFewestSamples);
+    const bool sums_pile_up = cell.operation == Operation::allreduce_in_place;
+    if (sums_pile_up) clear(cell);
+    // Large cells are warm from that run: the clock has been running since.
+    loop(cell, {.seconds = options_.seconds / 5, .most = 100, .fewest = 0}, begin);
+    if (!sums_pile_up) fill(cell, 2);
+    const auto samples = loop(cell, {.seconds = options_.seconds, .most_seconds = options_.most_seconds}, now_ns());
     const auto by_rank = line_.collect(samples);
-    wrong += cell.operation == Operation::allreduce_in_place ? count_not_zero(cell) : count_wrong(cell, 1);
-    wrong += check(cell, 2);
+    wrong += sums_pile_up ? count_not_zero(cell) + check(cell, 2) : count_wrong(cell, 2);
     contestant_.finish(cell);
     wrong = total(wrong);
     if (cell.rank == 0)
-      print_line(cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()), wrong);
+      print_line(cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()),
+                 {.wrong = wrong, .spent_s = double(now_ns() - begin) * 1e-9});
     return wrong == 0;
   }
 
@@ -73,18 +74,11 @@ class Measurement {
     return wrong;
   }
 
-  std::vector<StartLine::Sample> loop(const Cell& cell, double seconds, std::size_t most, int fewest) {
+  std::vector<StartLine::Sample> loop(const Cell& cell, const Series& series, std::int64_t begin) {
     std::vector<StartLine::Sample> samples;
-    samples.reserve(most);
-    const std::int64_t begin = now_ns();
-    const auto go_on = [&] {
-      const double passed = double(now_ns() - begin) * 1e-9;
-      const std::size_t have = samples.size();
-      if (have >= most) return false;
-      if (passed < seconds) return true;
-      return have < std::size_t(passed < options_.most_seconds ? fewest : std::min(fewest, kFewestSamplesOfSlowOnes));
-    };
-    while (line_.start(cell.rank == 0 ? std::int64_t(go_on()) : 0) != 0) {
+    samples.reserve(series.most);
+    const auto goes_on = [&] { return series.goes_on(samples.size(), double(now_ns() - begin) * 1e-9); };
+    while (line_.start(cell.rank == 0 ? std::int64_t(goes_on()) : 0) != 0) {
       StartLine::Sample sample;
       sample.begin_ns = now_ns();
       if (takes_part(cell)) contestant_.run(cell);

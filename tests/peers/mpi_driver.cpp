@@ -28,6 +28,7 @@ class MpiContestant : public contest::Contestant {
   int size() const override { return size_; }
 
   bool prepare(const Cell& cell) override {
+    if (cell.operation == Operation::allreduce_bfloat16) return false;
     counts_.assign(std::size_t(size_), int(cell.block));
     return true;
   }
@@ -36,6 +37,8 @@ class MpiContestant : public contest::Contestant {
     const int count = int(cell.count);
     const int block = int(cell.block);
     switch (cell.operation) {
+      case Operation::allreduce_bfloat16:
+        break;  // prepare() has said no
       case Operation::barrier:
         MPI_Barrier(MPI_COMM_WORLD);
         break;

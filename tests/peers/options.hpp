@@ -19,8 +19,8 @@ struct Options {
     std::size_t bytes = 0;
   };
   std::vector<Asked> cells;
-  double seconds = 0.1;     // measured per cell, if that gives samples enough
-  double most_seconds = 4;  // after which fewer samples will do
+  double seconds = 0.1;       // measured per cell, if that gives samples enough
+  double most_seconds = 0.2;  // after which fewer samples will do
   StartLine::Place start_line;
 };
 

@@ -1,26 +1,20 @@
 """From the raw numbers of a run to its tables."""
 
 import collections
-import json
-import math
-import pathlib
-import platform
 import re
 import statistics
-import subprocess
-import tempfile
 
-from contestants import CONTESTANTS, processors
+import targets
+from plan import BY_NAME, OPERATIONS
+from targets import BLOCKED, KIB, MIB, MPI, geometric_mean
 
 BEGIN = "<!-- written by scripts/dev peers: begin -->"
 END = "<!-- written by scripts/dev peers: end -->"
-FEWEST_SAMPLES = 20
+FEWEST_SAMPLES = 20  # over all rounds
 BUSY = 0.05  # share of the machine that others may take before a cell is marked
 # What may stand for the samples of a launch; low quartiles are for a look on a machine that others use.
 STATISTICS = {"median_us": "Median of the slowest rank's times", "low_us": "Lower quartile of the slowest rank's times",
               "elapsed_us": "Median of the times from the first rank's begin to the last one's end"}
-MPI = ("openmpi", "mpich")
-BY_NAME = {contestant.name: contestant for contestant in CONTESTANTS}
 
 
 class Cell:
@@ -53,23 +47,21 @@ def collect(run, statistic):
                 cell.wrong = cell.wrong or line["wrong"] > 0
                 cell.medians.append(line[statistic])
                 cell.foreign.append(launch["foreign"])
-                cell.samples = min(cell.samples or line["samples"], line["samples"])
+                cell.samples += line["samples"]
     return cells
 
 
 def bad(run):
     """Whether anybody gave wrong data, or col failed."""
     wrong = any(line.get("wrong") for launch in run["launches"] for line in launch["lines"])
-    return wrong or any(launch["trouble"] and launch["contestant"] == "col" for launch in run["launches"])
+    own = [launch for launch in run["launches"] if BY_NAME[launch["contestant"]].family == "col"]
+    return wrong or any(launch["trouble"] for launch in own)
 
 
 def keys(run):
-    """Of cells, in the order of the first round."""
-    seen = {}
-    for launch in run["launches"]:
-        for operation, bytes_ in launch["cells"]:
-            seen.setdefault((operation, launch["ranks"], bytes_))
-    return sorted(seen, key=lambda key: key[1])
+    """Of cells, in the order of the tables."""
+    seen = {(operation, launch["ranks"], bytes_) for launch in run["launches"] for operation, bytes_ in launch["cells"]}
+    return sorted(seen, key=lambda key: (key[1], OPERATIONS.index(key[0]), key[2]))
 
 
 def number(us):
@@ -91,7 +83,15 @@ def size(bytes_):
     return f"{bytes_} B" if bytes_ else ""
 
 
-def text(cell):
+def operation_name(operation):
+    return operation.replace("_", " ")
+
+
+def cell_name(key):
+    return ", ".join(filter(None, (operation_name(key[0]), size(key[2]), f"{key[1]} ranks")))
+
+
+def text(cell, rounds=0):
     """A cell of the table: a time with its marks, or why there is none."""
     if cell is None or (cell.us is None and not (cell.trouble or cell.wrong)):
         return "–"
@@ -100,6 +100,7 @@ def text(cell):
     if cell.us is None:
         return cell.trouble.split(":", 1)[0]
     marks = ("*" if statistics.median(cell.foreign) > BUSY else "") + ("†" if cell.samples < FEWEST_SAMPLES else "")
+    marks += "‡" if len(cell.medians) < rounds and not cell.trouble else ""
     once = f" (once: {cell.trouble.split(':', 1)[0]})" if cell.trouble else ""
     return number(cell.us) + marks.replace("*", "\\*") + once
 
@@ -108,6 +109,7 @@ class Row:
     def __init__(self, cells, key):
         self.key = key
         self.by_name = {name: cells[(*key, name)] for name in BY_NAME if (*key, name) in cells}
+        self.beside_float32 = None  # of bfloat16: how many times as long the sum of as many float32 takes
 
     def us(self, name):
         cell = self.by_name.get(name)
@@ -119,22 +121,33 @@ class Row:
                  and self.us(name) is not None and (contestant.default or not only_default)]
         return min(names, key=self.us, default=None)
 
+    def failed(self, name):
+        """Whether it was asked for this and did not do it, or not right."""
+        return name in self.by_name and self.us(name) is None
+
+    def quotient(self, name, other):
+        """Of their times; None when one of them has none."""
+        mine, its = self.us(name) if name else None, self.us(other)
+        return mine / its if mine and its else None
+
     def ratio(self, name):
         """How many times as long as col."""
-        own = self.us("col")
-        return self.us(name) / own if name and own else None
+        return self.quotient(name, "col")
+
+    def text(self, name):
+        own = self.by_name.get("col")
+        return text(self.by_name.get(name), len(own.medians) if own else 0)
 
     def cells(self):
         best_of = {family: self.best((family,)) for family in (*MPI, "gloo")}
-        tuned = {f: text(self.by_name.get(best_of[f])) + self.settings(best_of[f]) for f in best_of}
-        bound = self.us("bare")
-        own = self.us("col")
+        tuned = {family: self.text(name) + self.settings(name) for family, name in best_of.items()}
         return [
-            self.key[0].replace("_", " "), size(self.key[2]), text(self.by_name.get("col")),
-            text(self.by_name.get("openmpi")), tuned["openmpi"], text(self.by_name.get("mpich")), tuned["mpich"],
-            text(self.by_name.get("gloo")), tuned["gloo"], text(self.by_name.get("bare")),
+            operation_name(self.key[0]), size(self.key[2]), self.text("col"), self.text("col-alloc"),
+            self.text("openmpi"), tuned["openmpi"], self.text("mpich"), tuned["mpich"],
+            self.text("gloo"), tuned["gloo"], self.text("bare"),
             times(self.ratio(self.best(MPI, only_default=True))), times(self.ratio(self.best(MPI))),
-            times(self.ratio(best_of["gloo"])), times(own / bound if own and bound else None),
+            times(self.ratio(best_of["gloo"])), times(self.quotient("col", "bare")),
+            times(self.quotient("col-alloc", "bare")),
         ]
 
     @staticmethod
@@ -142,18 +155,15 @@ class Row:
         return "" if name is None or BY_NAME[name].default else " " + name.split("-", 1)[1]
 
 
-HEAD = ["operation", "size", "col", "Open MPI", "its best", "MPICH", "its best", "Gloo", "its best", "bound",
-        "default ÷ col", "best ÷ col", "Gloo ÷ col", "col ÷ bound"]
+HEAD = ["operation", "size", "col", "col::alloc", "Open MPI", "its best", "MPICH", "its best", "Gloo", "its best",
+        "bound", "default ÷ col", "best ÷ col", "Gloo ÷ col", "col ÷ bound", "col::alloc ÷ bound"]
 
 
-def as_table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|---|---|" + "---:|" * (len(head) - 2)]
+def as_table(head, rows, numbers=None):
+    """The last columns, all but two unless told, are numbers."""
+    numbers = len(head) - 2 if numbers is None else numbers
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * (len(head) - numbers) + "---:|" * numbers]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def geometric_mean(values):
-    values = [value for value in values if value]
-    return math.exp(statistics.fmean(map(math.log, values))) if values else None
 
 
 def means(rows):
@@ -163,17 +173,19 @@ def means(rows):
         operation, ranks, bytes_ = row.key
         if row.us("col") is None:
             continue
-        if operation == "allreduce" and 1 << 10 <= bytes_ <= 1 << 20:
-            kinds["allreduce, 1 KiB to 1 MiB"].append(row)
-        if operation in ("allreduce", "barrier") and bytes_ <= 1 << 10 and ranks > 2:
+        for which in (f"{ranks} ranks", "all"):
+            if operation == "allreduce" and KIB <= bytes_ <= MIB:
+                kinds[f"allreduce, 1 KiB to 1 MiB, {which}"].append(row)
+            if operation in BLOCKED:
+                kinds[f"broadcast to alltoall, {which}"].append(row)
+        if operation in ("allreduce", "barrier") and bytes_ <= KIB and ranks > 2:
             kinds["allreduce up to 1 KiB and barrier, more than 2 ranks"].append(row)
-        if operation not in ("allreduce", "allreduce_in_place", "barrier", "send", "round_trip"):
-            kinds[f"broadcast to alltoall, {ranks} ranks"].append(row)
-            kinds["broadcast to alltoall"].append(row)
+        if operation in BLOCKED:
+            kinds[f"{operation_name(operation)}, all"].append(row)
     for name, members in sorted(kinds.items()):
         entry = [name, str(len(members))]
-        for families, only_default in ((MPI, True), (MPI, False), (("gloo",), False)):
-            ratios = [ratio for row in members if (ratio := row.ratio(row.best(families, only_default)))]
+        for ratio_of in (targets.to_default, targets.to_best, targets.to_gloo):
+            ratios = [ratio for row in members if (ratio := ratio_of(row))]
             entry += [times(geometric_mean(ratios)), times(min(ratios, default=None))]
         yield entry
 
@@ -183,15 +195,29 @@ def circumstances(run, statistic):
     rounds = 1 + max((launch["round"] for launch in run["launches"]), default=0)
     foreign = statistics.median([launch["foreign"] for launch in run["launches"]] or [0])
     versions_ = "; ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    return (f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; {versions_}. "
-            f"{STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
-            f"Other programs took {foreign:.0%} of the machine.")
+    return (f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; "
+            f"{versions_}. {STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
+            f"Other programs took {foreign:.0%} of the machine; "
+            f"all turns together {sum(launch['seconds'] for launch in run['launches']) / 60:.1f} minutes.")
+
+
+def beside_float32(row, rows):
+    operation, ranks, bytes_ = row.key
+    if operation != "allreduce_bfloat16" or not row.us("col"):
+        return None
+    as_many = [other.us("col") for other in rows if other.key == ("allreduce", ranks, 2 * bytes_)]
+    return as_many[0] / row.us("col") if as_many and as_many[0] else None
 
 
 def markdown(run, statistic):
     cells = collect(run, statistic)
     rows = [Row(cells, key) for key in keys(run)]
+    for row in rows:
+        row.beside_float32 = beside_float32(row, rows)
     lines = [circumstances(run, statistic), ""]
+    if judged := targets.lines(rows, cell_name):
+        lines += ["### Targets", ""]
+        lines += as_table(["cells", "wanted", "reached", "verdict"], judged, numbers=0) + [""]
     for ranks in sorted({row.key[1] for row in rows}):
         lines += [f"### {ranks} ranks", ""]
         lines += as_table(HEAD, [row.cells() for row in rows if row.key[1] == ranks]) + [""]
@@ -217,32 +243,3 @@ def write_into(document, table):
     if not pattern.search(page):
         raise SystemExit(f"{document} has no lines '{BEGIN}' and '{END}' for the table to go between")
     document.write_text(pattern.sub(lambda _: f"{BEGIN}\n{table}\n{END}", page))
-
-
-def machine():
-    cpu = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return {"cpu": cpu.group(1) if cpu else platform.machine(), "processors": processors(),
-            "kernel": platform.release(), "versions": versions()}
-
-
-def versions():
-    found = {}
-    for name, package in (("Open MPI", "libopenmpi3"), ("MPICH", "libmpich12"), ("Gloo", "libgloo0")):
-        query = ["dpkg-query", "-W", "-f=${Version}", package]
-        asked = subprocess.run(query, capture_output=True, text=True, check=False)
-        if asked.returncode == 0:
-            found[name] = asked.stdout
-    return found
-
-
-def colbench_row(colbench, ranks, bytes_, limit):
-    """One row of colbench's, out of place; None when it does not run."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "row.json"
-        try:
-            subprocess.run([colbench, "allreduce", "--size", str(bytes_), "-n", str(ranks), "--json", str(path)],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit, check=True)
-            row = json.loads(path.read_text())["cells"][0]
-            return {"ranks": ranks, "bytes": bytes_, "us": row["stats"]["p50"] / 1000}
-        except (OSError, subprocess.SubprocessError, KeyError, IndexError, ValueError):
-            return None

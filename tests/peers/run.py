@@ -10,23 +10,18 @@ import json
 import pathlib
 import random
 import signal
+import subprocess
 import sys
+import tempfile
+import time
 
+import plan
 import report
-from contestants import CONTESTANTS, Places, takes_part
+from contestants import CONTESTANTS, Places
 from launch import launch
+from machine import machine
 
 UNITS = {"K": 1 << 10, "M": 1 << 20}
-SIZES = [8, 1 << 10, 32 << 10, 1 << 20, 32 << 20]
-BLOCKED = ("broadcast", "reduce", "allgather", "reduce_scatter", "gather", "scatter", "alltoall")
-
-# Cells that are measured in one launch, by operation.
-GROUPS = {
-    "barrier": [("barrier", 0)],
-    "allreduce": [("allreduce", size) for size in SIZES] + [("allreduce_in_place", 32 << 20)],
-    **{name: [(name, size) for size in SIZES] for name in BLOCKED},
-    "send": [("round_trip", 8), ("send", 4 << 20), ("send", 32 << 20)],
-}
 
 
 def size(text):
@@ -40,61 +35,66 @@ def comma_list(kind=str):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cells", type=comma_list(), help="only these operations: " + ",".join(GROUPS))
+    parser.add_argument("--cells", type=comma_list(), help="only these operations: " + ",".join(plan.OPERATIONS))
     parser.add_argument("--sizes", type=comma_list(size), help="only these sizes, such as 8,32K,32M (barriers stay)")
     parser.add_argument("--ranks", type=comma_list(int), default=[2, 4, 8], help="default 2,4,8")
     parser.add_argument("--only", type=comma_list(),
                         help="only these contestants: " + ",".join(contestant.name for contestant in CONTESTANTS))
-    parser.add_argument("--rounds", type=int, default=5, help="default 5")
-    parser.add_argument("--seconds", type=float, default=0.1, help="measured per cell and round, at least; default 0.1")
-    parser.add_argument("--most-seconds", type=float, default=4,
-                        help="after which fewer than 20 samples of a cell will do; default 4")
+    parser.add_argument("--rounds", type=int, default=3, help="default 3")
+    parser.add_argument("--budget", type=float, default=13, metavar="MINUTES",
+                        help="for all rounds; where it does not suffice, later ones leave out rivals' cells that are "
+                             "slow and decide nothing, and then there are fewer rounds; default 13")
+    parser.add_argument("--seconds", type=float, default=0.04,
+                        help="measured per cell and round, at least; default 0.04")
+    parser.add_argument("--most-seconds", type=float, default=0.2,
+                        help="after which fewer than 20 samples of a cell will do; default 0.2")
     parser.add_argument("--quick", action="store_true", help="one round, and no longer than 20 samples take")
-    parser.add_argument("--limit", type=float, default=240, help="seconds after which a launch is killed; default 240")
+    parser.add_argument("--limit", type=float, default=90, help="seconds after which a launch is killed; default 90")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build-peers/results"),
                         help="folder for raw.json and table.md")
     parser.add_argument("--document", type=pathlib.Path, help="a page whose table is written anew")
     parser.add_argument("--programs", type=pathlib.Path, default=pathlib.Path("build-peers"),
                         help="folder of what make has built")
     parser.add_argument("--colrun", default="colrun")
-    parser.add_argument("--colbench", default="", help="shown beside a few cells")
+    parser.add_argument("--colbench", default="", metavar="PROGRAM", help="shown beside a few cells")
     parser.add_argument("--report", type=pathlib.Path, metavar="RAW_JSON",
                         help="measure nothing, print that run's table")
     parser.add_argument("--statistic", choices=list(report.STATISTICS), default="median_us",
                         help="what the table shows of each launch; all are in raw.json")
     options = parser.parse_args()
     names = {contestant.name for contestant in CONTESTANTS}
-    for given, known in ((options.cells, set(GROUPS)), (options.only, names)):
+    for given, known in ((options.cells, set(plan.OPERATIONS)), (options.only, names)):
         for word in given or []:
             if word not in known:
                 parser.error(f"what is '{word}'? There are: {', '.join(sorted(known))}")
     if options.quick:
-        options.rounds, options.seconds, options.most_seconds = 1, 0.02, 1
+        options.rounds, options.seconds = 1, 0.02
     return options
-
-
-def chosen_cells(options, group, ranks):
-    if options.cells and group not in options.cells or group == "send" and ranks != 2:
-        return []
-    return [cell for cell in GROUPS[group] if not options.sizes or cell[1] == 0 or cell[1] in options.sizes]
 
 
 def measure(options, run):
     """Every group of cells by every contestant in turn, in another order each time; then the next group."""
     places = Places(options.programs.resolve(), options.colrun)
     chance = random.Random(1)
-    plans = [(ranks, cells) for ranks in options.ranks for group in GROUPS
-             if (cells := chosen_cells(options, group, ranks))]
-    contestants = [contestant for contestant in CONTESTANTS if not options.only or contestant.name in options.only]
-    for number in range(options.rounds):
-        for step, (ranks, cells) in enumerate(plans):
-            say(f"round {number + 1} of {options.rounds}, {step + 1} of {len(plans)}: {cells[0][0]}, {ranks} ranks")
-            chance.shuffle(contestants)
-            for contestant in contestants:
-                own = [cell for cell in cells if takes_part(contestant, cell[0], ranks)]
-                if own:
-                    run["launches"].append({"round": number, **measure_one(options, places, contestant, ranks, own)})
+    turns = plan.turns(options.ranks, options.cells, options.sizes, options.only)
+    end = time.monotonic() + options.budget * 60
+    left_out, rounds, number = set(), options.rounds, 0
+    while number < rounds:
+        began = len(run["launches"])
+        for step, turn in enumerate(turns):
+            say(f"round {number + 1} of {rounds}, {step + 1} of {len(turns)}: {turn.cells[0][0]}, {turn.ranks} ranks")
+            for contestant in chance.sample(turn.contestants, len(turn.contestants)):
+                if own := turn.of(contestant, left_out):
+                    done = measure_one(options, places, contestant, turn.ranks, own)
+                    run["launches"].append({"round": number, **done})
             save(options, run)
+        number += 1
+        costs = plan.Costs(run["launches"][began:])
+        left_out = plan.leave_out(costs, rounds - number, end - time.monotonic(), left_out)
+        rounds = number + plan.affordable(costs, rounds - number, end - time.monotonic(), left_out)
+    if rounds < options.rounds:
+        say(f"only {rounds} of {options.rounds} rounds in {options.budget:g} minutes: "
+            "give a longer --budget, or less to do")
 
 
 def measure_one(options, places, contestant, ranks, cells):
@@ -107,15 +107,28 @@ def measure_one(options, places, contestant, ranks, cells):
             "foreign": round(result.foreign, 3), "seconds": round(result.seconds, 2), "lines": result.lines}
 
 
+def colbench_row(colbench, ranks, bytes_, limit):
+    """One row of colbench's, out of place; None when it does not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "row.json"
+        try:
+            subprocess.run([colbench, "allreduce", "--size", str(bytes_), "-n", str(ranks), "--json", str(path)],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit, check=True)
+            row = json.loads(path.read_text())["cells"][0]
+            return {"ranks": ranks, "bytes": bytes_, "us": row["stats"]["p50"] / 1000}
+        except (OSError, subprocess.SubprocessError, KeyError, IndexError, ValueError):
+            return None
+
+
 def cross_check(options, run):
     """colbench has its own clock and start; a few of its rows, to compare with what was measured here."""
+    measured = {(turn.ranks, *cell) for turn in plan.turns(options.ranks, options.cells, options.sizes)
+                for cell in turn.cells}
     for ranks in options.ranks:
         for bytes_ in (1 << 10, 1 << 20):
-            if ("allreduce", bytes_) not in chosen_cells(options, "allreduce", ranks):
-                continue
-            found = report.colbench_row(options.colbench, ranks, bytes_, options.limit)
-            if found:
-                run["colbench"].append(found)
+            if (ranks, "allreduce", bytes_) in measured:
+                if found := colbench_row(options.colbench, ranks, bytes_, options.limit):
+                    run["colbench"].append(found)
 
 
 def say(text):
@@ -142,7 +155,7 @@ def main():
         run = json.loads(options.report.read_text())
     else:
         run = {"started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-               "command": sys.argv[1:], "machine": report.machine(), "launches": [], "colbench": []}
+               "command": sys.argv[1:], "machine": machine(), "launches": [], "colbench": []}
         try:
             measure(options, run)
             if options.colbench:

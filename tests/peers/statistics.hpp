@@ -12,6 +12,22 @@
 
 namespace contest {
 
+// When a series of samples has enough of them.
+struct Series {
+  static constexpr std::size_t kFewestOfSlowOnes = 3;
+
+  double seconds = 0;       // lasts as long, if that gives samples enough
+  double most_seconds = 0;  // after which fewer samples will do
+  std::size_t most = StartLine::kMaxSamples;
+  std::size_t fewest = 20;
+
+  bool goes_on(std::size_t have, double passed) const {
+    if (have >= most) return false;
+    if (passed < seconds) return true;
+    return have < (passed < most_seconds ? fewest : std::min(fewest, kFewestOfSlowOnes));
+  }
+};
+
 struct Summary {
   std::size_t samples = 0;
   double median_us = 0;   // of the slowest rank's time
@@ -62,13 +78,18 @@ inline void print_missing(const Cell& cell) {
   std::fflush(stdout);
 }
 
-// `how`: a word on how it was done.
-inline void print_line(const Cell& cell, const Summary& summary, std::size_t wrong, const char* how = "") {
+struct Remarks {
+  std::size_t wrong = 0;  // elements
+  double spent_s = 0;     // on the whole cell: input, warm-up and looking at results included
+  const char* how = "";   // a word on how it was done
+};
+
+inline void print_line(const Cell& cell, const Summary& summary, const Remarks& remarks) {
   std::printf(
       "%s,\"bytes_moved\":%zu,\"samples\":%zu,\"median_us\":%.4f,\"low_us\":%.4f,\"high_us\":%.4f,"
-      "\"least_us\":%.4f,\"elapsed_us\":%.4f,\"wrong\":%zu,\"how\":\"%s\"}\n",
-      json_head(cell).c_str(), cell.count * sizeof(float), summary.samples, summary.median_us, summary.low_us,
-      summary.high_us, summary.least_us, summary.elapsed_us, wrong, how);
+      "\"least_us\":%.4f,\"elapsed_us\":%.4f,\"wrong\":%zu,\"spent_s\":%.4f,\"how\":\"%s\"}\n",
+      json_head(cell).c_str(), cell.count * cell.element_bytes, summary.samples, summary.median_us, summary.low_us,
+      summary.high_us, summary.least_us, summary.elapsed_us, remarks.wrong, remarks.spent_s, remarks.how);
   std::fflush(stdout);
 }
 

@@ -3,6 +3,10 @@
 namespace col {
 
 Channel::~Channel() = default;
+std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/) {
+  return nullptr;
+}
+
 BackendFactory::~BackendFactory() = default;
 
 }  // namespace col

@@ -49,12 +49,11 @@ std::string describe(const Request& request, const CallForm& form) {
   return text;
 }
 
-std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request,
-                          const CallForm& form) {
+std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form) {
   const Collective c = request.collective;
   const ConstTensorView view = common_view(request);
   core::Hash hash;
-  hash.add(group_token).add(sequence).add(static_cast<int>(c)).add(static_cast<int>(view.dtype));
+  hash.add(group_token).add(static_cast<int>(c)).add(static_cast<int>(view.dtype));
   const auto counts = common_counts(request);
   for (const std::size_t count : counts) hash.add(count);
   if (counts.empty() && !has_private_counts(c)) hash.add(view.count);

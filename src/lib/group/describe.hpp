@@ -19,8 +19,7 @@ struct CallForm {
 // "allreduce of 10 float32, sum, by ring": equal on ranks whose calls match, different on others.
 std::string describe(const Request& request, const CallForm& form = {});
 
-// The same as a number that no two calls of a group share: it tells their messages apart.
-std::uint64_t fingerprint(std::uint64_t group_token, std::uint64_t sequence, const Request& request,
-                          const CallForm& form = {});
+// The same as a number, which two calls of a group share only when they are the same but for their memory.
+std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form = {});
 
 }  // namespace col::group

@@ -65,6 +65,23 @@ Operation describe_collective(const Pending& pending, int rank, int size) {
 
 }  // namespace
 
+namespace {
+
+bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
+}
+
+}  // namespace
+
+bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) const {
+  return other.collective == request.collective && is_same(other.in, request.in) && is_same(other.out, request.out) &&
+         other.root == request.root && other.op.kind() == Op::Kind::builtin && request.op.kind() == Op::Kind::builtin &&
+         other.op.reduce_op() == request.op.reduce_op() && other.in_counts.empty() && other.out_counts.empty() &&
+         in_counts.empty() && out_counts.empty() && other.stream.handle == request.stream.handle &&
+         wishes.asynchronous == form.asynchronous && wishes.compress == form.compress &&
+         wishes.deterministic == deterministic && wishes.algorithm == asked_algorithm;
+}
+
 void Pending::reset() {
   name = "";
   legs.clear();

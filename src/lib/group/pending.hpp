@@ -41,10 +41,13 @@ class Pending {
   std::string_view name = "";  // "allreduce"
   std::uint64_t sequence = 0;
   std::uint64_t fingerprint = 0;
+  std::uint64_t call = 0;  // hash of it, whatever its number
   Duration timeout = {};
   bool collective = true;
   Request request = {};  // collectives: spans point to the copies below
   CallForm form = {};
+  std::string asked_algorithm = {};  // Options::algorithm
+  bool deterministic = false;
   std::vector<std::size_t> in_counts = {}, out_counts = {};
   std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher's cache
   std::vector<Leg> legs = {};
@@ -59,6 +62,8 @@ class Pending {
   int source = -1;  // of a receive that has ended
 
   void reset();
+  // Whether a call would be this one again: the same buffers, and all else that a decision and the checks go by.
+  bool is_repeated_by(const Request& other, const CallWishes& wishes) const;
   // The operations as others compare them, in words.
   std::vector<Operation> describe(int rank, int size) const;
 };

@@ -69,7 +69,8 @@ bool Group::State::progress(group::Pending& pending) {
 
 void Group::State::finish(group::Pending& pending) {
   pending.ended = true;
-  pending.request.op = {};  // a user's function may hold what its owner wants back
+  // A user's function may hold what its owner wants back.
+  if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
   if (pending.collective && !pending.executed.empty()) {
     const std::string_view algorithm = *names_.insert(pending.decision->algorithm).first;
     for (const exec::Executed& executed : pending.executed)

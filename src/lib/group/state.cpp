@@ -24,6 +24,12 @@ namespace {
 
 // Operations that are kept for reuse.
 constexpr std::size_t kPooled = 64;
+// Calls that are known when they come again.
+constexpr std::size_t kRepeated = 128;
+
+group::CallWishes wishes_of(const Options& options, bool asynchronous) {
+  return {options.algorithm, asynchronous, options.deterministic, options.compress};
+}
 
 // For each rank the number of its host, counted in the order of the ranks.
 std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
@@ -116,12 +122,47 @@ Duration Group::State::timeout_of(const Options& options) const {
 
 void Group::State::run(Request request, const Options& options) {
   const Use use(*this);
+  run_in_use(std::move(request), options);
+}
+
+// Requires: this thread has a Use.
+void Group::State::run_in_use(Request request, const Options& options) {
+  if (size() > 1) {
+    // A training step makes the calls of the last one again: they need no new checks, and no new decision.
+    PendingPtr& known = slot_of(request);
+    if (known && known->is_repeated_by(request, wishes_of(options, false))) {
+      check_name(options.group);
+      known->ended = false;
+      known->timeout = timeout_of(options);
+      announce(*known);
+      return run_native(*known);
+    }
+  }
   const PendingPtr pending = begin(std::move(request), options, false);
   if (!pending) return;
-  if (pending->decision->plan)
-    await(*pending);
-  else
-    run_native(*pending);
+  if (pending->decision->plan) return await(*pending);
+  run_native(*pending);
+  if (pending->request.op.kind() == Op::Kind::builtin) keep(pending);
+}
+
+// In the place of one that was made before, which may be used for something else.
+void Group::State::keep(const PendingPtr& pending) {
+  std::erase(pool_, pending);
+  const PendingPtr old = std::exchange(slot_of(pending->request), pending);
+  if (old && pool_.size() < kPooled) pool_.push_back(old);
+}
+
+// Where a call is kept that runs natively, by its buffers.
+Group::State::PendingPtr& Group::State::slot_of(const Request& request) {
+  repeated_.resize(kRepeated);
+  const std::uint64_t hash = core::Hash()
+                                 .add(static_cast<int>(request.collective))
+                                 .add(reinterpret_cast<std::uintptr_t>(request.in.data))
+                                 .add(reinterpret_cast<std::uintptr_t>(request.out.data))
+                                 .add(request.in.count)
+                                 .add(request.out.count)
+                                 .value();
+  return repeated_[hash % kRepeated];
 }
 
 Work Group::State::start(Request request, const Options& options) {
@@ -183,7 +224,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
     default:
       break;
   }
-  return dispatcher_.explain(request, {options.algorithm, false, options.deterministic, options.compress});
+  return dispatcher_.explain(request, wishes_of(options, false));
 }
 
 // Checks the call, gives it its number, and launches it when it has a plan.
@@ -194,41 +235,46 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
     group::run_alone(request);
     return nullptr;
   }
-  auto decision =
-      dispatcher_.decide(request, {options.algorithm, asynchronous, options.deterministic, options.compress});
+  auto decision = dispatcher_.decide(request, wishes_of(options, asynchronous));
 
   PendingPtr pending = acquire();
   pending->name = to_string(request.collective);
   pending->collective = true;
-  pending->sequence = ++sequence_;
   pending->timeout = timeout_of(options);
   pending->decision = std::move(decision);
   pending->form = {asynchronous, options.compress, pending->decision->algorithm};
+  pending->asked_algorithm = options.algorithm;
+  pending->deterministic = options.deterministic;
   pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());
   pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
   request.in_counts = pending->in_counts;
   request.out_counts = pending->out_counts;
   request.algorithm = pending->decision->native;
+  pending->call = group::fingerprint(parts_.token, request, pending->form);
+  pending->request = std::move(request);
+  announce(*pending);
+  if (pending->decision->plan) launch(pending);
+  return pending;
+}
+
+// Gives a call its number, and tells others of it.
+void Group::State::announce(group::Pending& pending) {
+  pending.sequence = ++sequence_;
   // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
   // the data of that one did not show it (a root that two ranks disagree about).
-  calls_ =
-      core::Hash().add(calls_).add(group::fingerprint(parts_.token, pending->sequence, request, pending->form)).value();
-  request.fingerprint = calls_;
-  pending->fingerprint = request.fingerprint;
-  pending->request = std::move(request);
-  if (parts_.record != nullptr) parts_.record->begin(name(), pending->sequence, pending->name, pending->fingerprint);
+  calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
+  pending.fingerprint = pending.request.fingerprint = calls_;
+  if (parts_.record != nullptr) parts_.record->begin(name(), pending.sequence, pending.name, pending.fingerprint);
   if (host_.settings->compare_first) {
-    group::Diagnosis diagnosis = diagnose(*pending);
-    WaitContext wait(Deadline::after(pending->timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+    group::Diagnosis diagnosis = diagnose(pending);
+    WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {
       // Peers may need what is in flight here before they come to this call.
       diagnosis.compare_first(wait, [this] { progress_all(); });
     } catch (...) {
-      fail_with_current(diagnosis, *pending);
+      fail_with_current(diagnosis, pending);
     }
   }
-  if (pending->decision->plan) launch(pending);
-  return pending;
 }
 
 void Group::State::launch(const PendingPtr& pending) {

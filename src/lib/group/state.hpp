@@ -75,6 +75,11 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   int exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options);
   Work start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
 
+  // ---- Memory (memory.cpp)
+  std::shared_ptr<void> allocate(std::size_t bytes, const Options& options);
+  // Throws invalid_argument when a call or an operation of this group may use the memory.
+  void require_unused(const void* memory, std::size_t bytes);
+
   // ---- Works (progress.cpp)
   // False when `pending` has not ended after `budget`; a budget of zero is "its timeout", after which it fails.
   bool wait(group::Pending& pending, Duration budget);
@@ -113,7 +118,11 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   Work work_of(PendingPtr pending);
 
   // state.cpp
+  void run_in_use(Request request, const Options& options);
   PendingPtr begin(Request&& request, const Options& options, bool asynchronous);
+  void announce(group::Pending& pending);
+  PendingPtr& slot_of(const Request& request);
+  void keep(const PendingPtr& pending);
   void launch(const PendingPtr& pending);
   void run_native(group::Pending& pending);
   PendingPtr acquire();
@@ -163,6 +172,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
   std::vector<PendingPtr> active_;                                // in flight, in the order of starting
   std::vector<PendingPtr> pool_;                                  // for reuse
+  std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
+  bool told_of_memory_ = false;
   bool tracing_ = false;
   std::vector<TraceEntry> trace_;
   std::set<std::string, std::less<>> names_;  // of algorithms in the trace

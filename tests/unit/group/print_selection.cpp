@@ -255,13 +255,9 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
 
 // What shared memory does without messages is faster at every size and number of ranks (docs/performance.md). It
 // blocks, so that calls that do not block go on to the rules below.
-bool is_native_in_shm(Collective collective) {
-  return collective != Collective::gatherv && collective != Collective::scatterv && collective != Collective::alltoallv;
-}
-
 std::vector<std::string> rules_of(Collective collective) {
   std::vector<std::string> rules;
-  if (is_native_in_shm(collective)) add_rules(collective, "shm", {1, 0, "", {{0, {.name = "shared"}}}}, rules);
+  add_rules(collective, "shm", {1, 0, "", {{0, {.name = "shared"}}}}, rules);
   const std::vector<RuleList> shm = lists_of(collective, kShm);
   const std::vector<RuleList> others = lists_of(collective, kOthers);
   if (shm != others) {

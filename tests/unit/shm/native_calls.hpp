@@ -118,6 +118,7 @@ class NativePart {
         in_count_ = own, out_count_ = all;
         break;
       case Collective::gather:
+      case Collective::gatherv:
         in_count_ = own, out_count_ = is_root ? all : 0;
         break;
       case Collective::reduce_scatter:
@@ -125,7 +126,15 @@ class NativePart {
         in_count_ = all, out_count_ = own;
         break;
       case Collective::scatter:
+      case Collective::scatterv:
         in_count_ = is_root ? all : 0, out_count_ = own;
+        break;
+      case Collective::alltoallv:
+        for (std::size_t peer = 0; peer < n; ++peer) {
+          in_counts_.push_back(between(r, peer));
+          out_counts_.push_back(between(peer, r));
+        }
+        in_count_ = sum(in_counts_, n), out_count_ = sum(out_counts_, n), own_block = 0;
         break;
       case Collective::alltoall:
         in_count_ = out_count_ = all, own_block = 0;
@@ -146,7 +155,8 @@ class NativePart {
     request_.collective = call.collective;
     request_.in = {in_.data(), in_count_, dtype_of<T>()};
     request_.out = {out_.data(), out_count_, dtype_of<T>()};
-    if (call.in_place && in_count_ > 0 && out_count_ > 0) {
+    const bool fits = call.collective != Collective::alltoallv || in_count_ == out_count_;
+    if (call.in_place && fits && in_count_ > 0 && out_count_ > 0) {
       if (in_count_ <= out_count_) {
         std::copy_n(in_.begin(), in_count_, out_.begin() + static_cast<std::ptrdiff_t>(own_block));
         request_.in.data = out_.data() + own_block;
@@ -154,8 +164,10 @@ class NativePart {
         request_.out.data = in_.data() + own_block;
       }
     }
-    if (call.collective == Collective::allgatherv) request_.out_counts = call.counts;
-    if (call.collective == Collective::reduce_scatterv) request_.in_counts = call.counts;
+    const Collective c = call.collective;
+    if (c == Collective::allgatherv || (c == Collective::gatherv && is_root)) request_.out_counts = call_.counts;
+    if (c == Collective::reduce_scatterv || (c == Collective::scatterv && is_root)) request_.in_counts = call_.counts;
+    if (c == Collective::alltoallv) request_.in_counts = in_counts_, request_.out_counts = out_counts_;
     request_.op = Numbers<T>::op(rank);
     request_.root = call.root;
     request_.fingerprint = (number + 1) * 0x9e37'79b9'7f4a'7c15ULL;
@@ -188,9 +200,14 @@ class NativePart {
   static constexpr std::size_t kGuard = 64;
   static T untouched() { return T(-7); }
 
-  std::size_t before(std::size_t rank) const {
-    return std::accumulate(call_.counts.begin(), call_.counts.begin() + static_cast<std::ptrdiff_t>(rank),
-                           std::size_t{0});
+  static std::size_t sum(const std::vector<std::size_t>& counts, std::size_t ranks) {
+    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(ranks), std::size_t{0});
+  }
+  std::size_t before(std::size_t rank) const { return sum(call_.counts, rank); }
+  // What one rank sends to another in an alltoallv: on an odd number of ranks, as much as it gets in all, and otherwise
+  // cut.
+  std::size_t between(std::size_t from, std::size_t to) const {
+    return call_.counts[(2 * from + to) % call_.counts.size()];
   }
   T input(int rank, std::size_t i) const { return Numbers<T>::input(rank, i, number_); }
   T fold(int end, std::size_t i) const { return Numbers<T>::fold(end, i, number_); }
@@ -204,7 +221,8 @@ class NativePart {
       case Collective::allgather:
       case Collective::gather:
         return input(static_cast<int>(i / call_.count), i % call_.count);
-      case Collective::allgatherv: {
+      case Collective::allgatherv:
+      case Collective::gatherv: {
         std::size_t owner = 0;
         while (i >= call_.counts[owner]) i -= call_.counts[owner++];
         return input(static_cast<int>(owner), i);
@@ -215,6 +233,15 @@ class NativePart {
         return fold(size_, before(r) + i);
       case Collective::scatter:
         return input(call_.root, r * call_.count + i);
+      case Collective::scatterv:
+        return input(call_.root, before(r) + i);
+      case Collective::alltoallv: {
+        std::size_t from = 0;
+        while (i >= out_counts_[from]) i -= out_counts_[from++];
+        std::size_t begin = 0;
+        for (std::size_t peer = 0; peer < r; ++peer) begin += between(from, peer);
+        return input(static_cast<int>(from), begin + i);
+      }
       case Collective::alltoall:
         return input(static_cast<int>(i / call_.count), r * call_.count + i % call_.count);
       case Collective::scan:
@@ -231,6 +258,7 @@ class NativePart {
   const int rank_, size_;
   const std::uint64_t number_;
   std::size_t in_count_ = 0, out_count_ = 0;
+  std::vector<std::size_t> in_counts_, out_counts_;  // alltoallv
   std::vector<T> in_, out_;
   Request request_;
 };
@@ -249,10 +277,11 @@ void make_call(ShmChannel& channel, const NativeCall& call, int rank, int size, 
 
 inline bool is_rooted(Collective collective) {
   return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter;
+         collective == Collective::scatter || collective == Collective::gatherv || collective == Collective::scatterv;
 }
 inline bool is_v(Collective collective) {
-  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv;
+  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv ||
+         collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;
 }
 
 }  // namespace col::test

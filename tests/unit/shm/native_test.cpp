@@ -34,11 +34,12 @@ void work_for(std::chrono::microseconds time) {
 std::vector<NativeCall> calls_of(std::size_t count, int size, bool in_place) {
   std::vector<NativeCall> calls;
   for (const NativeEntry& entry : Collectives::entries()) {
-    for (int root = 0; root < (is_rooted(entry.collective) ? size : 1); ++root)
+    std::vector<std::size_t> counts;
+    for (int rank = 0; is_v(entry.collective) && rank < size; ++rank)
+      counts.push_back(rank % 2 == 0 ? count : count / 3);
+    for (int root = 0; root < (is_rooted(entry.collective) ? size : 1); ++root) {
       calls.push_back({.collective = entry.collective, .count = count, .root = root, .in_place = in_place});
-    if (is_v(entry.collective)) {
-      auto& counts = calls.back().counts;
-      for (int rank = 0; rank < size; ++rank) counts.push_back(rank % 2 == 0 ? count : count / 3);
+      calls.back().counts = counts;
     }
   }
   return calls;
@@ -149,7 +150,8 @@ TEST_CASE("native: blocks of no elements", "[shm]") {
   const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
     std::uint64_t number = 0;
     for (const auto& counts : all_counts) {
-      for (const Collective collective : {Collective::allgatherv, Collective::reduce_scatterv}) {
+      for (const Collective collective : {Collective::allgatherv, Collective::reduce_scatterv, Collective::gatherv,
+                                          Collective::scatterv, Collective::alltoallv}) {
         for (const bool in_place : {false, true}) {
           const NativeCall call{.collective = collective, .in_place = in_place, .counts = counts};
           make_call<std::int32_t>(channel, call, rank, 3, number++);
@@ -160,6 +162,23 @@ TEST_CASE("native: blocks of no elements", "[shm]") {
   });
   INFO(show(endings));
   REQUIRE(all_well(endings));
+}
+
+TEST_CASE("native: counts that a rank alone knows, and the others expect otherwise", "[shm]") {
+  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+    std::vector<std::int32_t> in(10), out(30);
+    // Rank 1 sends more than the root expects of it.
+    const std::vector<std::size_t> counts = {5, 5, 5};
+    Request request;
+    request.collective = Collective::gatherv;
+    request.in = {in.data(), rank == 1 ? std::size_t{6} : std::size_t{5}, DType::int32};
+    if (rank == 0) request.out = {out.data(), 15, DType::int32}, request.out_counts = counts;
+    request.fingerprint = 77;
+    run_native(channel, request, 20s);
+  });
+  INFO(show(endings));
+  // Those who cannot see it learn of it, or are done before.
+  CHECK(endings[0].code == ErrorCode::mismatch);
 }
 
 TEST_CASE("native: mixed calls of ranks that dawdle, with messages on their way", "[shm]") {

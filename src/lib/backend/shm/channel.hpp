@@ -33,6 +33,7 @@ class ShmChannel final : public Channel, private Attendant {
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
   void native(const Request& request, WaitContext& wait) override;
+  std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange) override;
   void abort(const Error& cause) noexcept override;
 
  private:
@@ -56,6 +57,7 @@ class ShmChannel final : public Channel, private Attendant {
   const core::ForkGuard fork_guard_;
   const std::shared_ptr<Segment> segment_;  // shared with the other ranks that are threads of this process
   Engine engine_;
+  Regions regions_;
   Collectives collectives_;
 
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read

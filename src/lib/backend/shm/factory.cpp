@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -29,8 +30,15 @@ class Factory final : public BackendFactory {
   }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    return std::make_unique<ShmChannel>(std::string(request.group), request.rank,
-                                        connect_segment(request, wait, local_));
+    const auto segment = connect_segment(request, wait, local_);
+    try {
+      return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment);
+    } catch (const std::bad_alloc&) {
+      const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some, or raise the limit",
+                        std::string(request.group));
+      segment->abort(request.rank, error);  // others may use it already
+      throw error;
+    }
   }
 
   std::string describe(const ConnectRequest& request) const override {

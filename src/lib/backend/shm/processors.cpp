@@ -5,26 +5,22 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-#include <fstream>
-#include <string>
+#include <exception>
 
 #include "backend/shm/segment.hpp"
+#include "core/control_group.hpp"
 
 namespace col::shm_backend {
 namespace {
 
 using Mask = std::array<std::uint64_t, RankPlace::kMaskWords>;
 
-// How many processors' time the control group of this process may use; 0: no limit, or none that can be read.
+// How many processors' time the control groups of this process leave to it; 0: no limit, or none that can be read.
 std::uint32_t quota() {
-  // "max 100000", or "150000 100000". Inside a container its own group is the root of what it sees.
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string limit;
-  double period = 0;
-  if (!(file >> limit >> period) || limit == "max" || period <= 0) return 0;
-  const double processors = std::strtod(limit.c_str(), nullptr) / period;
-  return static_cast<std::uint32_t>(std::max(1.0, processors));
+  const auto processors = core::processor_quota();
+  if (!processors) return 0;
+  // Whole ones: a part of one is no place for a rank. The bound is for the cast.
+  return static_cast<std::uint32_t>(std::clamp(*processors, 1.0, 1e6));
 }
 
 }  // namespace

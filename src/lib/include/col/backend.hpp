@@ -1,7 +1,9 @@
 // The backend interface: what moves bytes between the ranks of one group. For extenders; users never see it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -71,8 +73,8 @@ struct Ticket {
 
 // The connections of one rank to the others of its group.
 //
-// Used by one thread at a time, abort() excepted, which any thread may call. After any call has thrown, the channel is
-// broken: every later call throws at once, and the group has to be created anew.
+// Used by one thread at a time, abort() excepted, which any thread may call. After any call has thrown (but for want of
+// room in allocate()), the channel is broken: every later call throws at once, and the group has to be created anew.
 class COL_EXPORT Channel {
  public:
   virtual ~Channel();
@@ -94,6 +96,14 @@ class COL_EXPORT Channel {
   virtual std::span<const NativeEntry> native_entries() const = 0;
   // Runs one of them to its end. Blocking; errors as wait().
   virtual void native(const Request& request, WaitContext& wait) = 0;
+
+  // Memory of this rank that the collectives of this channel can reach from the other ranks; zeroed, and it goes back
+  // when the last pointer to it is gone, which may be after the channel's end. Called by all ranks, with the same
+  // `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden. Throws
+  // resource on all ranks when there is no room on one, which does not break the channel, and what `exchange` throws.
+  using Exchange = std::function<std::vector<std::string>(const std::string& words)>;  // what all ranks say, by rank
+  static constexpr std::size_t kMostWords = 1000;                                      // bytes of them
+  virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange);
 
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
   // Idempotent.

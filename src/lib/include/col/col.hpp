@@ -12,6 +12,7 @@
 //   colrun -n 8 ./my_trainer
 #pragma once
 
-#include <col/error.hpp>  // IWYU pragma: export
-#include <col/group.hpp>  // IWYU pragma: export
-#include <col/types.hpp>  // IWYU pragma: export
+#include <col/error.hpp>   // IWYU pragma: export
+#include <col/group.hpp>   // IWYU pragma: export
+#include <col/memory.hpp>  // IWYU pragma: export
+#include <col/types.hpp>   // IWYU pragma: export

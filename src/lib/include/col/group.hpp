@@ -68,7 +68,8 @@ struct Options {
   int tag = 0;            // send and recv: only equal tags pair
   // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
   bool deterministic = false;
-  // 16-bit floats: partial sums travel in 16 bits, rounded at every hop; half the bytes.
+  // 16-bit floats: partial sums travel in 16 bits, rounded at every hop; half the bytes. An algorithm that sends no
+  // partial sums (shared, inside a node) has nothing to gain from it, and rounds once all the same.
   bool compress = false;
 };
 
@@ -242,6 +243,9 @@ class COL_EXPORT Group {
   void send_object(const T& object, int destination, const Options& options = {});
   template <class T>
   T recv_object(int source, const Options& options = {});
+
+  // Memory for buffers that the ranks of a node share: see alloc() in <col/memory.hpp>.
+  [[nodiscard]] void* alloc(std::size_t bytes, const Options& options = {});
 
   // Why a call would run the algorithm that it would run: its name, the rule that fired, those passed over. `bytes` is
   // the whole vector, or all blocks together. Not collective.

@@ -64,7 +64,7 @@ struct RankActivity {
   std::string group;              // cut at 47 bytes
   std::uint64_t sequence = 0;     // number of the operation in its group
   std::string op;                 // "allreduce", "recv"; cut at 15 bytes
-  std::uint64_t fingerprint = 0;  // hash of (group, sequence, op, dtype, reduce op, root, count)
+  std::uint64_t fingerprint = 0;  // as Request::fingerprint: of the call, and of all calls of the group before
   std::int32_t step = -1;         // step of a plan, -1 when not in one
   std::int32_t peer = -1;         // rank waited for, -1 when not a single one
   std::uint64_t since_ns = 0;     // when `state` was entered, CLOCK_MONOTONIC, to a tick of the kernel (at most 10 ms)

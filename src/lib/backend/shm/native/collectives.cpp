@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,13 +27,14 @@ constexpr NativeEntry entry(Collective collective) {
   return {.collective = collective, .name = kName, .rank_order = true};
 }
 
-constexpr std::array kEntries = {entry(Collective::allreduce),      entry(Collective::reduce),
-                                 entry(Collective::broadcast),      entry(Collective::allgather),
-                                 entry(Collective::allgatherv),     entry(Collective::gather),
-                                 entry(Collective::reduce_scatter), entry(Collective::reduce_scatterv),
-                                 entry(Collective::scatter),        entry(Collective::alltoall),
-                                 entry(Collective::scan),           entry(Collective::exscan),
-                                 entry(Collective::barrier)};
+constexpr std::array kEntries = {entry(Collective::gatherv),         entry(Collective::scatterv),
+                                 entry(Collective::alltoallv),       entry(Collective::allreduce),
+                                 entry(Collective::reduce),          entry(Collective::broadcast),
+                                 entry(Collective::allgather),       entry(Collective::allgatherv),
+                                 entry(Collective::gather),          entry(Collective::reduce_scatter),
+                                 entry(Collective::reduce_scatterv), entry(Collective::scatter),
+                                 entry(Collective::alltoall),        entry(Collective::scan),
+                                 entry(Collective::exscan),          entry(Collective::barrier)};
 
 // Up to this size in total, reading all inputs on every rank is faster than one more wait.
 constexpr std::size_t kFoldAllBytes = std::size_t{32} << 10;
@@ -46,12 +48,13 @@ constexpr std::size_t kRootedParts = 8, kSmallestPart = std::size_t{8} << 10;
 }  // namespace
 
 // The real Port of steps.hpp.
+template <class Moves>
 class Collectives::Port {
   static_assert(kReuse == kSlots);
 
  public:
-  Port(Collectives& own, const Movement& movement, std::uint64_t fingerprint, WaitContext& wait)
-      : own_(own), area_(own.area_), movement_(movement), fingerprint_(fingerprint), wait_(wait) {}
+  Port(Collectives& own, const Moves& moves, std::uint64_t fingerprint, WaitContext& wait)
+      : own_(own), area_(own.area_), moves_(moves), fingerprint_(fingerprint), wait_(wait) {}
 
   void wait_done(std::uint64_t step) {
     if (own_.least_seen_done_ >= step) return;
@@ -70,7 +73,7 @@ class Collectives::Port {
   }
 
   void put(std::uint64_t index, std::uint64_t step) {
-    movement_.put(index, step);
+    moves_.put(index, step);
     SlotHeader& slot = area_.slot(own_.rank_, step);
     slot.fingerprint = fingerprint_;
     slot.done = area_.done(own_.rank_).step.load(std::memory_order_relaxed);
@@ -91,8 +94,8 @@ class Collectives::Port {
     own_.waiter_.until([&] { return slot.folded.load(std::memory_order_seq_cst) >= step; }, peer, wait_);
   }
 
-  void fold(std::uint64_t index, std::uint64_t step) { movement_.fold(index, step); }
-  void take(std::uint64_t index, std::uint64_t step, int peer) { movement_.take(index, step, peer); }
+  void fold(std::uint64_t index, std::uint64_t step) { moves_.fold(index, step); }
+  void take(std::uint64_t index, std::uint64_t step, int peer) { moves_.take(index, step, peer); }
 
  private:
   void tell(std::atomic<std::uint64_t>& word, std::uint64_t step) {
@@ -103,21 +106,74 @@ class Collectives::Port {
 
   Collectives& own_;
   const Area& area_;
-  const Movement& movement_;
+  const Moves& moves_;
   const std::uint64_t fingerprint_;
   WaitContext& wait_;
 };
 
-Collectives::Collectives(const std::string& group, const Segment& segment, int rank, Attendant& attendant)
+// All ranks wait for all, and may tell one another where their buffers lie.
+class Collectives::Meeting {
+ public:
+  Meeting(const Area& area, int rank, std::span<Whereabouts> told) : area_(area), rank_(rank), told_(told) {}
+
+  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+    static_assert(sizeof(Whereabouts) <= kInlineBytes);
+    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Whereabouts));
+  }
+  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
+  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
+    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Whereabouts));
+  }
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  const Area& area_;
+  const int rank_;
+  const std::span<Whereabouts> told_;  // by rank, this one's own included; empty: nothing is told
+};
+
+// All ranks tell all how many elements they send to whom.
+class Collectives::Counting {
+ public:
+  Counting(const Area& area, int rank, std::span<const std::uint64_t> sent, std::span<const std::uint64_t> expected,
+           std::uint64_t& longest)
+      : area_(area), rank_(rank), sent_(sent), expected_(expected), longest_(longest) {}
+
+  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+    std::memcpy(area_.data(rank_, step, sent_.size_bytes()), sent_.data(), sent_.size_bytes());
+  }
+  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
+  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
+    const std::byte* const row = area_.data(peer, step, sent_.size_bytes());
+    for (std::size_t rank = 0; rank < sent_.size(); ++rank) {
+      std::uint64_t count = 0;
+      std::memcpy(&count, row + rank * sizeof count, sizeof count);
+      longest_ = std::max(longest_, count);
+      if (static_cast<int>(rank) == rank_ && count != expected_[static_cast<std::size_t>(peer)]) throw OtherCall{peer};
+    }
+  }
+
+ private:
+  const Area& area_;
+  const int rank_;
+  const std::span<const std::uint64_t> sent_, expected_;
+  std::uint64_t& longest_;
+};
+
+Collectives::Collectives(const std::string& group, const Segment& segment, const Regions& regions, int rank,
+                         Attendant& attendant)
     : group_(group),
       segment_(segment),
+      regions_(regions),
       area_(segment.area()),
       rank_(rank),
       size_(segment.size()),
       attendant_(attendant),
       waiter_(segment, rank, attendant),
       seen_done_(static_cast<std::size_t>(segment.size())),
-      sources_(static_cast<std::size_t>(segment.size())) {
+      sources_(static_cast<std::size_t>(segment.size())),
+      whereabouts_(static_cast<std::size_t>(segment.size())) {
   waiter_.set_patience(Patience::of(true));  // until all have told which processors they have
 }
 
@@ -137,12 +193,7 @@ void Collectives::look_at_processors() {
                   crowded_ ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");
 }
 
-std::size_t Collectives::vector_bytes(const Request& request) const {
-  return Movement::length_of(request, size_) * size_of(Movement::dtype_of(request, rank_));
-}
-
-Collectives::Choice Collectives::choose(const Request& request) const {
-  const std::size_t bytes = vector_bytes(request);
+Collectives::Choice Collectives::choose(const Request& request, std::size_t bytes) const {
   const std::size_t slot = area_.slot_bytes();
   const std::size_t rooted = std::clamp(bytes / kRootedParts, kSmallestPart, slot / 2);
   const bool in_place = request.in.data == request.out.data;
@@ -167,12 +218,15 @@ Collectives::Choice Collectives::choose(const Request& request) const {
     case Collective::broadcast:
       return {Form::from_root, rooted, core::Stores::cached};
     case Collective::scatter:
+    case Collective::scatterv:
       return {Form::from_root, slot, core::Stores::cached};
     case Collective::gather:
+    case Collective::gatherv:
       return {Form::to_root, rooted, core::Stores::cached};
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:
+    case Collective::alltoallv:
     case Collective::barrier:
       return {Form::between_all, slot, core::Stores::cached};
     default:
@@ -182,24 +236,97 @@ Collectives::Choice Collectives::choose(const Request& request) const {
   }
 }
 
+template <class Moves>
+void Collectives::go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps,
+                     WaitContext& wait) {
+  const std::uint64_t first = next_step_;
+  next_step_ += steps;
+  Port<Moves> port(*this, moves, request.fingerprint, wait);
+  run_steps(port, pattern, {rank_, size_, request.root}, first, steps);
+}
+
 void Collectives::run(const Request& request, WaitContext& wait) {
   look_at_processors();
-  const Choice choice = choose(request);
-  const Movement movement(request, choice.form, area_, rank_, size_, choice.chunk_bytes, choice.stores, sources_);
-  Pattern pattern = pattern_of(choice.form, rank_, size_, request.root);
-  // Its own input goes through its slot, too.
-  pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
-  const std::uint64_t first = next_step_;
-  next_step_ += movement.steps();
   area_.done(rank_).enter(++call_, request.fingerprint);
   waiter_.set_call(call_, request.fingerprint);
-  Port port(*this, movement, request.fingerprint, wait);
   try {
-    movement.move_own();
-    run_steps(port, pattern, {rank_, size_, request.root}, first, movement.steps());
+    if (regions_.any() && run_directly(request, wait)) return;
+    run_through_slots(request, wait);
   } catch (const OtherCall& other) {
     throw_mismatch(other.peer, wait);
   }
+}
+
+void Collectives::run_through_slots(const Request& request, WaitContext& wait) {
+  const bool asks = Movement::counts_differ(request.collective);
+  const std::size_t length = asks ? agree_on_length(request, wait) : Movement::length_of(request, size_);
+  const Choice choice = choose(request, length * size_of(Movement::dtype_of(request, rank_)));
+  const Movement movement(request, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores,
+                          sources_);
+  if (request.collective == Collective::alltoallv && request.in.data == request.out.data &&
+      !std::equal(request.in_counts.begin(), request.in_counts.end(), request.out_counts.begin())) {
+    // In place, and what comes does not lie where what goes has left: it would be overwritten before it is sent.
+    const auto* const input = static_cast<const std::byte*>(request.in.data);
+    const std::vector<std::byte> copy(input, input + request.in.bytes());
+    Request moved = request;
+    moved.in.data = copy.data();
+    const Movement safe(moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores, sources_);
+    return move(request, safe, choice.form, wait);
+  }
+  move(request, movement, choice.form, wait);
+}
+
+void Collectives::move(const Request& request, const Movement& movement, Form form, WaitContext& wait) {
+  Pattern pattern = pattern_of(form, rank_, size_, request.root);
+  // Its own input goes through its slot, too.
+  pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
+  movement.move_own();
+  go(request, movement, pattern, movement.steps(), wait);
+}
+
+// Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
+// what it expects.
+std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wait) {
+  const auto root = static_cast<std::size_t>(request.root);
+  sent_.assign(static_cast<std::size_t>(size_), 0);
+  expected_.assign(static_cast<std::size_t>(size_), 0);
+  const auto set = [](std::vector<std::uint64_t>& row, std::span<const std::size_t> counts) {
+    std::copy(counts.begin(), counts.end(), row.begin());
+  };
+  switch (request.collective) {
+    case Collective::gatherv:
+      sent_[root] = request.in.count;
+      if (rank_ == request.root) set(expected_, request.out_counts);
+      break;
+    case Collective::scatterv:
+      expected_[root] = request.out.count;
+      if (rank_ == request.root) set(sent_, request.in_counts);
+      break;
+    default:
+      set(sent_, request.in_counts);
+      set(expected_, request.out_counts);
+      break;
+  }
+  std::uint64_t longest = *std::max_element(sent_.begin(), sent_.end());
+  go(request, Counting(area_, rank_, sent_, expected_, longest), pattern_of(Form::between_all, rank_, size_, 0), 1,
+     wait);
+  return longest;
+}
+
+// False when the buffers do not lie where all can reach them: nothing has been done then.
+bool Collectives::run_directly(const Request& request, WaitContext& wait) {
+  if (!Direct::suits(request, size_)) return false;
+  const Pattern all_meet = pattern_of(Form::between_all, rank_, size_, request.root);
+  whereabouts_[static_cast<std::size_t>(rank_)] = Direct::whereabouts(request, regions_);
+  go(request, Meeting(area_, rank_, whereabouts_), all_meet, 1, wait);
+  Direct direct(request, regions_, rank_, size_, whereabouts_, sources_);
+  if (!direct.possible()) return false;
+  direct.run([&] {
+    attendant_.attend();
+    wait.check();
+  });
+  go(request, Meeting(area_, rank_, {}), all_meet, 1, wait);
+  return true;
 }
 
 // ---- Calls that do not match

@@ -11,7 +11,9 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/area.hpp"
+#include "backend/shm/native/direct.hpp"
 #include "backend/shm/native/movement.hpp"
+#include "backend/shm/native/region.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment.hpp"
@@ -21,7 +23,7 @@ namespace col::shm_backend {
 class Collectives {
  public:
   // Requires: all outlive it. `group`: its name.
-  Collectives(const std::string& group, const Segment& segment, int rank, Attendant& attendant);
+  Collectives(const std::string& group, const Segment& segment, const Regions& regions, int rank, Attendant& attendant);
 
   static std::span<const NativeEntry> entries() noexcept;
 
@@ -34,10 +36,19 @@ class Collectives {
     std::size_t chunk_bytes;
     core::Stores stores;
   };
+  template <class Moves>
   class Port;
+  class Meeting;
+  class Counting;
 
-  Choice choose(const Request& request) const;
-  std::size_t vector_bytes(const Request& request) const;
+  template <class Moves>
+  void go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps, WaitContext& wait);
+  void run_through_slots(const Request& request, WaitContext& wait);
+  void move(const Request& request, const Movement& movement, Form form, WaitContext& wait);
+  bool run_directly(const Request& request, WaitContext& wait);
+  std::size_t agree_on_length(const Request& request, WaitContext& wait);
+  // `bytes`: of the vector, or of the longest block.
+  Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
@@ -46,6 +57,7 @@ class Collectives {
 
   const std::string& group_;
   const Segment& segment_;
+  const Regions& regions_;
   const Area area_;
   const int rank_, size_;
   Attendant& attendant_;
@@ -55,6 +67,8 @@ class Collectives {
   std::vector<std::uint64_t> seen_done_;  // by rank: of its StepsDone, as last seen
   std::uint64_t least_seen_done_ = 0;     // of all others
   std::vector<const std::byte*> sources_;
+  std::vector<Whereabouts> whereabouts_;        // by rank
+  std::vector<std::uint64_t> sent_, expected_;  // elements, by rank: of a call of which no rank knows all
   bool crowded_ = false;
   bool knows_processors_ = false;
 };

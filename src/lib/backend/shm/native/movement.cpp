@@ -19,7 +19,8 @@ std::size_t aligned_up(std::size_t count, std::size_t element_bytes) {
 
 bool is_by_blocks(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::reduce_scatterv ||
-         collective == Collective::scatter || collective == Collective::alltoall;
+         collective == Collective::scatter || collective == Collective::scatterv ||
+         collective == Collective::alltoall || collective == Collective::alltoallv;
 }
 
 std::size_t longest(std::span<const std::size_t> counts, std::size_t equal) {
@@ -27,6 +28,10 @@ std::size_t longest(std::span<const std::size_t> counts, std::size_t equal) {
 }
 
 }  // namespace
+
+bool Movement::counts_differ(Collective collective) noexcept {
+  return collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;
+}
 
 std::size_t Movement::length_of(const Request& request, int size) {
   const auto n = static_cast<std::size_t>(size);
@@ -55,8 +60,8 @@ DType Movement::dtype_of(const Request& request, int rank) {
   return from_out ? request.out.dtype : request.in.dtype;
 }
 
-Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t chunk_bytes,
-                   core::Stores stores, std::span<const std::byte*> sources)
+Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
+                   std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources)
     : request_(request),
       form_(form),
       area_(area),
@@ -70,7 +75,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       by_blocks_(is_by_blocks(request.collective)),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
       size_of_(col::size_of(dtype_)),
-      length_(length_of(request, size)) {
+      length_(length) {
   const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
   if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
     chunk_ = std::max<std::size_t>(1, length_);
@@ -122,24 +127,24 @@ void Movement::move_own() const {
   Range to;
   switch (request_.collective) {
     case Collective::gather:
+    case Collective::gatherv:
       if (!is_root()) return;
       [[fallthrough]];
     case Collective::allgather:
-      from = input();
-      to = block(rank_, {}, request_.in.count);
-      break;
     case Collective::allgatherv:
       from = input();
-      to = block(rank_, request_.out_counts, 0);
+      to = block(rank_, request_.out_counts, request_.in.count);
       break;
     case Collective::scatter:
+    case Collective::scatterv:
       if (!is_root()) return;
-      from = input() + block(rank_, {}, request_.out.count).begin * size_of_;
+      from = input() + block(rank_, request_.in_counts, request_.out.count).begin * size_of_;
       to = {0, request_.out.count};
       break;
     case Collective::alltoall:
-      to = block(rank_, {}, length_);
-      from = input() + to.begin * size_of_;
+    case Collective::alltoallv:
+      to = block(rank_, request_.out_counts, length_);
+      from = input() + block(rank_, request_.in_counts, length_).begin * size_of_;
       break;
     default:
       return;
@@ -169,7 +174,8 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
     }
     return;
   }
-  const std::size_t length = request_.collective == Collective::allgatherv ? request_.in.count : length_;
+  const bool own_count = request_.collective == Collective::allgatherv || request_.collective == Collective::gatherv;
+  const std::size_t length = own_count ? request_.in.count : length_;
   const Range part = chunk(index, length);
   if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
     return copy_in(to, part.begin, part.count);
@@ -225,17 +231,21 @@ void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
       const Range part = chunk(index, length_);
       return copy_out(part.begin, from, part.count);
     }
-    case Collective::scatter: {
-      const Range part = chunk(index, length_);
+    case Collective::scatter:
+    case Collective::scatterv: {
+      const Range part = chunk(index, request_.out.count);
       return copy_out(part.begin, from + place(rank_), part.count);
     }
-    case Collective::alltoall: {
-      const Range part = chunk(index, length_);
-      return copy_out(block(peer, {}, length_).begin + part.begin, from + place(rank_), part.count);
+    case Collective::alltoall:
+    case Collective::alltoallv: {
+      const Range whole = block(peer, request_.out_counts, length_);
+      const Range part = chunk(index, whole.count);
+      return copy_out(whole.begin + part.begin, from + place(rank_), part.count);
     }
     case Collective::allgather:
     case Collective::gather:
-    case Collective::allgatherv: {
+    case Collective::allgatherv:
+    case Collective::gatherv: {
       const Range whole = block(peer, request_.out_counts, length_);
       const Range part = chunk(index, whole.count);
       return copy_out(whole.begin + part.begin, from, part.count);

@@ -1,0 +1,216 @@
+#include "backend/shm/native/direct.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "backend/shm/native/movement.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+// Below, telling where the buffers lie costs more than is gained.
+constexpr std::size_t kSmallest = std::size_t{32} << 10;
+// Vectors that leave the caches anyway go past them.
+constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
+// What is folded once and then copied to several: it stays in the first cache meanwhile.
+constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
+// Between two looks at whether the group has ended.
+constexpr std::size_t kBetweenRests = std::size_t{1} << 20;
+constexpr std::size_t kAlignment = 64;
+
+Whereabouts::Place place_of(const void* memory, std::size_t bytes, const Regions& regions) {
+  if (bytes == 0) return {Whereabouts::kNothing, 0};
+  const Region* const region = regions.find(memory, bytes);
+  if (region == nullptr) return {};
+  return {region->number(), *region->offset_of(memory, bytes)};
+}
+
+}  // namespace
+
+bool Direct::suits(const Request& request, int size) noexcept {
+  switch (request.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
+      // Nobody may change another's input, and multiplied ones have to lie somewhere.
+      if (request.op.kind() == Op::Kind::premul_sum) return false;
+      break;
+    case Collective::broadcast:
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::alltoall:
+    case Collective::gather:
+    case Collective::scatter:
+      break;
+    default:
+      return false;
+  }
+  // The type is the same on all ranks, but where it means nothing.
+  const DType dtype = request.collective == Collective::scatter ? request.out.dtype : Movement::dtype_of(request, 0);
+  return Movement::length_of(request, size) * col::size_of(dtype) >= kSmallest;
+}
+
+Whereabouts Direct::whereabouts(const Request& request, const Regions& regions) {
+  Whereabouts own;
+  const bool both = request.in.data == request.out.data;
+  if (request.collective == Collective::alltoall && both) return own;
+  own.in = place_of(request.in.data, request.in.bytes(), regions);
+  own.out = place_of(request.out.data, request.out.bytes(), regions);
+  return own;
+}
+
+Direct::Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Whereabouts> all,
+               std::span<const std::byte*> sources)
+    : request_(request),
+      rank_(rank),
+      size_(size),
+      sources_(sources),
+      dtype_(Movement::dtype_of(request, rank)),
+      size_of_(col::size_of(dtype_)) {
+  possible_ = is_reachable(all);
+  if (!possible_) return;
+  find_memory(all, regions);
+  const bool in_place = request.in.data == request.out.data;
+  if (!in_place && std::max(request.in.bytes(), request.out.bytes()) >= kStreamedBytes)
+    stores_ = core::Stores::streaming;
+}
+
+bool Direct::is_reachable(std::span<const Whereabouts> all) const {
+  const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
+  const Whereabouts& root = all[static_cast<std::size_t>(request_.root)];
+  const bool all_in = std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.in); });
+  const bool all_out = std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.out); });
+  switch (request_.collective) {
+    case Collective::allreduce:
+      return all_in && all_out;
+    case Collective::reduce:
+      return all_in && shares(root.out);
+    case Collective::broadcast:
+      return all_out;
+    case Collective::gather:
+      return shares(root.out);
+    case Collective::scatter:
+      return shares(root.in);
+    default:
+      return all_in;
+  }
+}
+
+void Direct::find_memory(std::span<const Whereabouts> all, const Regions& regions) {
+  const auto address = [&](const Whereabouts::Place& place, std::size_t rank) -> std::byte* {
+    const Region* const region = place.region == Whereabouts::kPrivate ? nullptr : regions.find(place.region);
+    return region == nullptr ? nullptr : region->part(static_cast<int>(rank)) + place.offset;
+  };
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    inputs_.push_back(address(all[rank].in, rank));
+    outputs_.push_back(address(all[rank].out, rank));
+  }
+  // By its own addresses, whether or not others can reach them.
+  inputs_[static_cast<std::size_t>(rank_)] = const_cast<std::byte*>(static_cast<const std::byte*>(request_.in.data));
+  outputs_[static_cast<std::size_t>(rank_)] = static_cast<std::byte*>(request_.out.data);
+}
+
+// The part of a vector that this rank works on: whole cache lines.
+Direct::Range Direct::slice(std::size_t count) const noexcept {
+  const auto n = static_cast<std::size_t>(size_), rank = static_cast<std::size_t>(rank_);
+  const std::size_t unit = std::max<std::size_t>(1, kAlignment / size_of_);
+  const std::size_t each = ((count + n - 1) / n + unit - 1) / unit * unit;
+  const std::size_t begin = std::min(count, rank * each);
+  return {begin, std::min(each, count - begin)};
+}
+
+Direct::Range Direct::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
+  const auto r = static_cast<std::size_t>(rank);
+  if (counts.empty()) return {r * equal, equal};
+  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
+}
+
+void Direct::run(const Rest& rest) {
+  const auto own = static_cast<std::size_t>(rank_), root = static_cast<std::size_t>(request_.root);
+  const std::size_t in_bytes = request_.in.bytes(), out_bytes = request_.out.bytes();
+  switch (request_.collective) {
+    case Collective::allreduce:
+      return fold_into(outputs_, slice(request_.in.count), 0, rest);
+    case Collective::reduce:
+      return fold_into({&outputs_[root], 1}, slice(request_.in.count), 0, rest);
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv: {
+      const Range mine = block(rank_, request_.in_counts, request_.out.count);
+      return fold_into({&outputs_[own], 1}, mine, mine.begin, rest);
+    }
+    case Collective::broadcast:
+      return copy_slice(rest);
+    case Collective::gather:
+      return copy(outputs_[root] + own * in_bytes, inputs_[own], in_bytes, rest);
+    case Collective::scatter:
+      return copy(outputs_[own], inputs_[root] + own * out_bytes, out_bytes, rest);
+    default:
+      break;
+  }
+  // allgather(v), alltoall: from the next rank on, so that not all read the same memory at once.
+  const bool to_all = request_.collective == Collective::alltoall;
+  const std::size_t each = to_all ? request_.in.count / static_cast<std::size_t>(size_) : request_.in.count;
+  for (int i = 0; i < size_; ++i) {
+    const int peer = (rank_ + i) % size_;
+    const Range theirs = block(peer, request_.out_counts, each);
+    const std::size_t from = to_all ? own * each : 0;
+    copy(outputs_[own] + theirs.begin * size_of_, inputs_[static_cast<std::size_t>(peer)] + from * size_of_,
+         theirs.count * size_of_, rest);
+  }
+}
+
+// Folds `from` of all inputs to the same place less `shift` in all targets.
+void Direct::fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift, const Rest& rest) {
+  const auto place = [&](std::byte* target, std::size_t begin) { return target + (begin - shift) * size_of_; };
+  // With more than two, the result is made once, in the first cache, and copied to all. Where it replaces the inputs,
+  // that is the first target; where it does not, the targets are written past the caches, and it needs a place.
+  const bool copies = targets.size() > 2;
+  const bool by_block = copies && stores_ == core::Stores::streaming;
+  alignas(kAlignment) std::array<std::byte, kBlockBytes> block;
+  const std::size_t most = (copies ? kBlockBytes : kBetweenRests) / size_of_;
+  std::size_t until_rest = 0;
+  for (std::size_t done = 0; done < from.count; done += most) {
+    const std::size_t begin = from.begin + done, count = std::min(most, from.count - done);
+    for (std::size_t rank = 0; rank < sources_.size(); ++rank) sources_[rank] = inputs_[rank] + begin * size_of_;
+    core::FoldTarget first{place(targets[0], begin), stores_}, second;
+    if (by_block) first = {block.data(), core::Stores::cached};
+    if (targets.size() == 2) second = {place(targets[1], begin), stores_};
+    core::fold(request_.op, dtype_, false, sources_, sources_.size(), first, second, count);
+    for (std::size_t i = by_block ? 0 : 1; copies && i < targets.size(); ++i)
+      core::copy(place(targets[i], begin), first.data, count * size_of_, stores_);
+    until_rest += count * size_of_;
+    if (until_rest < kBetweenRests) continue;
+    until_rest = 0;
+    rest();
+  }
+}
+
+// This rank's slice of the root's vector, to all others: read once, while each rank reads another part.
+void Direct::copy_slice(const Rest& rest) {
+  const std::size_t most = kBlockBytes / size_of_;
+  const Range mine = slice(request_.out.count);
+  std::size_t until_rest = 0;
+  for (std::size_t done = 0; done < mine.count; done += most) {
+    const std::size_t begin = (mine.begin + done) * size_of_, bytes = std::min(most, mine.count - done) * size_of_;
+    for (std::size_t rank = 0; rank < outputs_.size(); ++rank) {
+      if (static_cast<int>(rank) != request_.root)
+        core::copy(outputs_[rank] + begin, outputs_[static_cast<std::size_t>(request_.root)] + begin, bytes, stores_);
+    }
+    until_rest += bytes;
+    if (until_rest < kBetweenRests) continue;
+    until_rest = 0;
+    rest();
+  }
+}
+
+void Direct::copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const {
+  if (to == from) return;
+  for (std::size_t done = 0; done < bytes; done += kBetweenRests) {
+    core::copy(to + done, from + done, std::min(kBetweenRests, bytes - done), stores_);
+    rest();
+  }
+}
+
+}  // namespace col::shm_backend

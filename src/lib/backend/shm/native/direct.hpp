@@ -1,0 +1,82 @@
+// Collectives on memory that all ranks can reach (Regions): each rank reads the inputs of others where they are, and
+// writes results where they belong.
+//
+// The ranks first tell one another where their buffers lie. If that suits, all do their share, and wait for one another
+// once more; if not, the call goes through the slots. All decide alike, as all know the same.
+//
+//   allreduce, reduce    rank r folds slice r of all inputs, into the outputs of all, or of the root
+//   reduce_scatter       rank r folds block r of all inputs into its output
+//   broadcast            rank r copies slice r of the root's to all others
+//   allgather, alltoall  every rank copies what it wants from the others' inputs
+//   gather               every rank copies its input to the root's output
+//   scatter              every rank copies its block from the root's input
+//
+// No rank reads in this what another one writes: a slice, and a block, is written by one rank, and no other reads it.
+// (In an alltoall that is so only where input and output differ: in place it goes through the slots.)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/shm/native/region.hpp"
+#include "core/fold.hpp"
+
+namespace col::shm_backend {
+
+// Where the buffers of one rank lie, as the others may find them.
+struct Whereabouts {
+  // Else the number of a region.
+  static constexpr std::uint64_t kPrivate = 0, kNothing = ~std::uint64_t{0};
+  struct Place {
+    std::uint64_t region = kPrivate;
+    std::uint64_t offset = 0;
+  };
+  Place in, out;
+};
+
+class Direct {
+ public:
+  using Rest = std::function<void()>;
+
+  // Whether a call may go this way, wherever its buffers lie: the same on all ranks.
+  static bool suits(const Request& request, int size) noexcept;
+  static Whereabouts whereabouts(const Request& request, const Regions& regions);
+
+  // Requires: `all` by rank; room for one pointer per rank in `sources`; both outlive it, and `request`.
+  Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Whereabouts> all,
+         std::span<const std::byte*> sources);
+
+  // Whether the buffers lie so that it works: the same on all ranks.
+  bool possible() const noexcept { return possible_; }
+  // This rank's share. `rest` is called now and then, and may throw. Requires: possible().
+  void run(const Rest& rest);
+
+ private:
+  struct Range {  // elements
+    std::size_t begin = 0, count = 0;
+  };
+
+  void find_memory(std::span<const Whereabouts> all, const Regions& regions);
+  bool is_reachable(std::span<const Whereabouts> all) const;
+  Range slice(std::size_t count) const noexcept;
+  Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  void fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift, const Rest& rest);
+  void copy_slice(const Rest& rest);
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const;
+
+  const Request& request_;
+  const int rank_, size_;
+  const std::span<const std::byte*> sources_;
+  std::vector<std::byte*> inputs_, outputs_;  // by rank; null where they cannot be reached
+  DType dtype_ = DType::uint8;
+  std::size_t size_of_ = 1;
+  core::Stores stores_ = core::Stores::cached;
+  bool possible_ = false;
+};
+
+}  // namespace col::shm_backend
