@@ -24,6 +24,8 @@ int main() {
   world.broadcast_object(settings);                 // structs, strings, vectors
   col::Group half = world.split(world.rank() % 2);  // groups from groups
   half.allreduce(gradients, {.algorithm = "bde"});
+  std::vector<float, col::Allocator<float>> shared(1 << 20, col::Allocator<float>(world));
+  world.allreduce(shared);  // memory that the ranks share: nothing is copied on the way
   const std::string why = world.explain(col::Collective::allreduce, 32 << 20);  // which algorithm, and why
   // [/readme]
 
