@@ -118,7 +118,8 @@ Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopte
                           .settings = settings_,
                           .global_rank = spec_.rank,
                           .make_group = [this](const GroupSpec& child) { return init_group(child); },
-                          .has_group = [this](const std::string& child) { return find(child).has_value(); }};
+                          .has_group = [this](const std::string& child) { return find(child).has_value(); },
+                          .all_groups = [this] { return all(); }};
     auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
@@ -134,6 +135,15 @@ std::optional<Group> Context::Impl::find(std::string_view name) const {
   const auto it = groups_.find(name);
   if (it == groups_.end() || !it->second) return std::nullopt;
   return Group(it->second);
+}
+
+std::vector<Group> Context::Impl::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Group> groups;
+  for (const auto& [name, state] : groups_) {
+    if (state) groups.push_back(Group(state));
+  }
+  return groups;
 }
 
 // How to join a group that nobody in this process has named yet: the environment's word, then the store's.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <col/group.hpp>
 
@@ -22,6 +23,7 @@ class Context::Impl {
   Group init_group(const GroupSpec& spec);
   Group group(std::string_view name);
   std::optional<Group> find(std::string_view name) const;
+  std::vector<Group> all() const;
   bool destroy_group(std::string_view name);
   void finalize();
   const ContextSpec& spec() const { return spec_; }

@@ -90,6 +90,12 @@ class Allocations {
 }  // namespace
 
 void Group::State::require_unused(const void* memory, std::size_t bytes) {
+  require_unused_here(memory, bytes);
+  if (destroyed_ || is_forked_child() || !host_.all_groups) return;
+  for (const Group& other : host_.all_groups()) other.state_->require_unused_here(memory, bytes);
+}
+
+void Group::State::require_unused_here(const void* memory, std::size_t bytes) {
   if (is_forked_child()) return;
   // Also when the group is destroyed: a call in another thread may not have come to its end.
   if (in_use_.exchange(true, std::memory_order_acquire))

@@ -46,6 +46,7 @@ struct GroupHost {
   // Not called after the group was destroyed.
   std::function<Group(const GroupSpec&)> make_group = {};
   std::function<bool(const std::string&)> has_group = {};
+  std::function<std::vector<Group>()> all_groups = {};
 };
 
 }  // namespace group
@@ -77,7 +78,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // ---- Memory (memory.cpp)
   std::shared_ptr<void> allocate(std::size_t bytes, const Options& options);
-  // Throws invalid_argument when a call or an operation of this group may use the memory.
+  // Throws invalid_argument when a call or an operation of this group, or, while it lives, of another one in its
+  // context, may use the memory.
   void require_unused(const void* memory, std::size_t bytes);
 
   // ---- Works (progress.cpp)
@@ -116,6 +118,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void check_name(std::string_view named) const;
   Duration timeout_of(const Options& options) const;
   Work work_of(PendingPtr pending);
+
+  // memory.cpp
+  void require_unused_here(const void* memory, std::size_t bytes);
 
   // state.cpp
   void run_in_use(Request request, const Options& options);

@@ -197,16 +197,21 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
 
 void ShmChannel::native(const Request& request, WaitContext& wait) {
   enter("native");
-  guarded([&] {
-    try {
-      collectives_.run(request, wait);
-    } catch (const Error&) {
-      throw;
-    } catch (...) {  // from a user's function: the others must not wait for this rank
-      abort(Error(ErrorCode::internal, "a reduction of the user's threw an exception", group_));
-      throw;
-    }
-  });
+  try {
+    guarded([&] {
+      try {
+        collectives_.run(request, wait);
+      } catch (const Error&) {
+        throw;
+      } catch (...) {  // from a user's function: the others must not wait for this rank
+        abort(Error(ErrorCode::internal, "a reduction of the user's threw an exception", group_));
+        throw;
+      }
+    });
+  } catch (...) {
+    collectives_.take_back();
+    throw;
+  }
 }
 
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange) {

@@ -15,7 +15,7 @@ namespace col::shm_backend {
 // Two cache lines, since processors fetch them in pairs: what different ranks write lies that far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x33'30'6d'68'73'6c'6f'63ULL;  // "colshm03" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x34'30'6d'68'73'6c'6f'63ULL;  // "colshm04" in memory: changes with the layout
 
 // Why the group was ended. The first rank to claim it writes it; it counts once it is `written`, so that a rank killed
 // in between has ended nothing.
@@ -43,6 +43,8 @@ struct alignas(kLine) RankPlace {
   std::atomic<std::int32_t> awaited;    // for whom it sleeps in a collective
   // Set when the rank closed its channel in good order: nothing more will come from it, or be read by it.
   alignas(kLine) std::atomic<std::uint32_t> left;
+  // Set while the rank works on memory of others.
+  alignas(kLine) std::atomic<std::uint32_t> works;
   // The processors that the rank may run on: kUnknown before it has said so. Of those beyond the mask nothing is known.
   static constexpr std::uint32_t kUnknown = 0, kListed = 1, kUnlisted = 2;
   static constexpr std::size_t kMaskWords = 15;

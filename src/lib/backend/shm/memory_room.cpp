@@ -49,8 +49,10 @@ std::optional<std::uint64_t> room_in(const core::ControlGroup& group, std::uint6
   const auto memory = unified ? left(group, "memory.max", "memory.current")
                               : left(group, "memory.limit_in_bytes", "memory.usage_in_bytes");
   // Swap counts for itself in version 2, together with the memory in version 1.
-  const auto both = unified ? std::nullopt : left(group, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes");
-  if (!memory || std::min(*memory, both.value_or(kUnlimited)) >= least) return std::nullopt;
+  const std::uint64_t both_bytes =
+      unified ? kUnlimited
+              : left(group, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes").value_or(kUnlimited);
+  if (!memory || std::min(*memory, both_bytes) >= least) return std::nullopt;
   // What was read from files goes before anything is killed. The groups inside count too; in version 2 they always do.
   const Pair files = unified
                          ? find_numbers(group.folder() + "/memory.stat", {"inactive_file", "active_file"})
@@ -58,7 +60,7 @@ std::optional<std::uint64_t> room_in(const core::ControlGroup& group, std::uint6
   const std::uint64_t from_files = sum(files[0].value_or(0), files[1].value_or(0));
   const std::uint64_t own_swap = unified ? left(group, "memory.swap.max", "memory.swap.current").value_or(swap) : swap;
   const std::uint64_t room = sum(sum(*memory, from_files), std::min(own_swap, swap));
-  return both ? std::min(room, sum(*both, from_files)) : room;
+  return std::min(room, sum(both_bytes, from_files));
 }
 
 }  // namespace

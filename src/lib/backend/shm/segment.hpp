@@ -36,6 +36,7 @@ class Segment {
   Segment& operator=(const Segment&) = delete;
 
   int size() const noexcept { return size_; }
+  std::uint64_t token() const noexcept { return header().token; }
   std::size_t ring_bytes() const noexcept { return ring_bytes_; }
   RankPlace& place(int rank) const noexcept;
   // Requires: from != to.

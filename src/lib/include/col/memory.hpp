@@ -7,7 +7,7 @@
 //
 // It pays for large vectors that live long, as a trainer's gradients do. Wherever the ranks cannot share memory (on
 // several hosts, over another backend than shm, in a world of one) alloc() gives ordinary memory, which works as well
-// and no faster; with COL_LOG=info it says so once per group.
+// and no faster, and is taken from the machine as it is touched; with COL_LOG=info it says so once per group.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@
 
 namespace col {
 
-// Allocates `bytes` on every rank of the group: zeroed, aligned to at least 64 bytes, all of it taken from the machine
-// at once. Zero bytes give a pointer too. It is this rank's own memory; nothing tells that others can reach it.
+// Allocates `bytes` on every rank of the group: zeroed, aligned to at least 64 bytes; shared memory is taken from the
+// machine at once. Zero bytes give a pointer too. It is this rank's own memory; nothing tells that others can reach it.
 //
 // Collective and blocking, with the deadline of Options::timeout, counted among the group's calls: every rank calls it
 // with the same size. Throws resource when there is no room on one of the ranks; then no rank has got anything, and the
@@ -35,7 +35,8 @@ namespace col {
 // likes, also after the group is gone. Null is ignored.
 //
 // Throws invalid_argument, and frees nothing, when `memory` is no pointer that alloc() gave and that has not been
-// freed; when an operation that has not ended uses it; and when its group is in use by another thread. Thread safe.
+// freed; when an operation that has not ended uses it, in its group or, while that lives, in another of the same
+// context; and when one of these groups is in use by another thread. Thread safe.
 COL_EXPORT void free(void* memory);
 
 namespace detail {

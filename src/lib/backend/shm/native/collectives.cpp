@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,7 @@ constexpr std::string_view kName = "shared";
 // how often it asks.
 constexpr Duration kVotingTime = std::chrono::milliseconds(300);
 constexpr Duration kTimeForWords = std::chrono::milliseconds(50);
+constexpr Duration kTimeToLetGo = std::chrono::milliseconds(200);
 constexpr Duration kVotingPause = std::chrono::milliseconds(5);
 
 constexpr NativeEntry entry(Collective collective) {
@@ -111,18 +114,20 @@ class Collectives::Port {
   WaitContext& wait_;
 };
 
-// All ranks wait for all, and may tell one another where their buffers lie.
+// All ranks wait for all, and may tell one another something of the same kind.
+template <class Told>
 class Collectives::Meeting {
  public:
-  Meeting(const Area& area, int rank, std::span<Whereabouts> told) : area_(area), rank_(rank), told_(told) {}
+  // `told`: by rank, this one's own included; empty: nothing is told.
+  Meeting(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
-    static_assert(sizeof(Whereabouts) <= kInlineBytes);
-    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Whereabouts));
+    static_assert(sizeof(Told) <= kInlineBytes);
+    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
   }
   void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
   void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
-    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Whereabouts));
+    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Told));
   }
 
  private:
@@ -130,7 +135,7 @@ class Collectives::Meeting {
 
   const Area& area_;
   const int rank_;
-  const std::span<Whereabouts> told_;  // by rank, this one's own included; empty: nothing is told
+  const std::span<Told> told_;
 };
 
 // All ranks tell all how many elements they send to whom.
@@ -161,7 +166,7 @@ class Collectives::Counting {
   std::uint64_t& longest_;
 };
 
-Collectives::Collectives(const std::string& group, const Segment& segment, const Regions& regions, int rank,
+Collectives::Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank,
                          Attendant& attendant)
     : group_(group),
       segment_(segment),
@@ -173,7 +178,8 @@ Collectives::Collectives(const std::string& group, const Segment& segment, const
       waiter_(segment, rank, attendant),
       seen_done_(static_cast<std::size_t>(segment.size())),
       sources_(static_cast<std::size_t>(segment.size())),
-      whereabouts_(static_cast<std::size_t>(segment.size())) {
+      reach_(group, rank, segment.token()),
+      presences_(static_cast<std::size_t>(segment.size())) {
   waiter_.set_patience(Patience::of(true));  // until all have told which processors they have
 }
 
@@ -250,7 +256,7 @@ void Collectives::run(const Request& request, WaitContext& wait) {
   area_.done(rank_).enter(++call_, request.fingerprint);
   waiter_.set_call(call_, request.fingerprint);
   try {
-    if (regions_.any() && run_directly(request, wait)) return;
+    if (run_without_slots(request, wait)) return;
     run_through_slots(request, wait);
   } catch (const OtherCall& other) {
     throw_mismatch(other.peer, wait);
@@ -314,19 +320,77 @@ std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wa
 }
 
 // False when the buffers do not lie where all can reach them: nothing has been done then.
-bool Collectives::run_directly(const Request& request, WaitContext& wait) {
-  if (!Direct::suits(request, size_)) return false;
-  const Pattern all_meet = pattern_of(Form::between_all, rank_, size_, request.root);
-  whereabouts_[static_cast<std::size_t>(rank_)] = Direct::whereabouts(request, regions_);
-  go(request, Meeting(area_, rank_, whereabouts_), all_meet, 1, wait);
-  Direct direct(request, regions_, rank_, size_, whereabouts_, sources_);
-  if (!direct.possible()) return false;
-  direct.run([&] {
+bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
+  const bool may_be_direct = regions_.any() && Direct::suits(request, size_);
+  const bool may_pull = reach_.may_work() && Pull::suits(request, size_);
+  if (!may_be_direct && !may_pull) return false;
+
+  Presence& own = presences_[static_cast<std::size_t>(rank_)];
+  own = {};
+  if (may_be_direct) own.whereabouts = Direct::whereabouts(request, regions_);
+  own.addresses = Pull::addresses(request);
+  own.identity = reach_.identity();
+  others_may_write_ = may_be_direct;
+  meet<Presence>(request, presences_, wait);
+
+  if (may_be_direct) {
+    Direct direct(request, regions_, rank_, size_, presences_, sources_);
+    if (direct.possible()) {
+      run_and_meet(
+          request, [&](const auto& rest) { direct.run(rest); }, wait);
+      return true;
+    }
+  }
+  others_may_write_ = false;  // all know that it is not possible
+  if (!may_pull) return false;
+  if (!reach_.works()) {
+    reach_.learn(presences_);
+    return false;
+  }
+  const Pull pull(request, rank_, size_, presences_);
+  if (!pull.possible()) return false;
+  run_and_meet(
+      request, [&](const auto& rest) { pull.run(reach_, rest); }, wait);
+  return true;
+}
+
+// A rank's share of a call, and the wait for the others' shares.
+template <class Work>
+void Collectives::run_and_meet(const Request& request, const Work& work, WaitContext& wait) {
+  const Direct::Rest rest = [&] {
     attendant_.attend();
     wait.check();
-  });
-  go(request, Meeting(area_, rank_, {}), all_meet, 1, wait);
-  return true;
+  };
+  {
+    auto& works = segment_.place(rank_).works;
+    const std::unique_ptr<std::atomic<std::uint32_t>, void (*)(std::atomic<std::uint32_t>*)> end(
+        &works, [](auto* flag) { flag->store(0, std::memory_order_release); });  // release: pairs with take_back()
+    // seq_cst: either the group's end is seen below, or whoever has ended it sees this (take_back()).
+    works.store(1, std::memory_order_seq_cst);
+    rest();
+    work(rest);
+  }
+  meet<Presence>(request, {}, wait);
+  others_may_write_ = false;
+}
+
+void Collectives::take_back() noexcept {
+  if (!std::exchange(others_may_write_, false)) return;
+  // Who comes late sees that the group has ended; who is at work sees it soon, unless it has been stopped.
+  const Deadline deadline = Deadline::after(kTimeToLetGo);
+  for (int rank = 0; rank < size_; ++rank) {
+    // seq_cst: see run_and_meet().
+    while (rank != rank_ && segment_.place(rank).works.load(std::memory_order_seq_cst) != 0) {
+      if (deadline.expired()) return regions_.detach();
+      std::this_thread::yield();
+    }
+  }
+  if (!segment_.aborted()) regions_.detach();  // nobody could be told
+}
+
+template <class Told>
+void Collectives::meet(const Request& request, std::span<Told> told, WaitContext& wait) {
+  go(request, Meeting<Told>(area_, rank_, told), pattern_of(Form::between_all, rank_, size_, request.root), 1, wait);
 }
 
 // ---- Calls that do not match

@@ -13,6 +13,9 @@
 #include "backend/shm/native/area.hpp"
 #include "backend/shm/native/direct.hpp"
 #include "backend/shm/native/movement.hpp"
+#include "backend/shm/native/presence.hpp"
+#include "backend/shm/native/pull.hpp"
+#include "backend/shm/native/reach.hpp"
 #include "backend/shm/native/region.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/native/waiter.hpp"
@@ -23,12 +26,15 @@ namespace col::shm_backend {
 class Collectives {
  public:
   // Requires: all outlive it. `group`: its name.
-  Collectives(const std::string& group, const Segment& segment, const Regions& regions, int rank, Attendant& attendant);
+  Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank, Attendant& attendant);
 
   static std::span<const NativeEntry> entries() noexcept;
 
   // Runs one of entries() to its end. Throws as Channel::native(), mismatch when the others' call is another one.
   void run(const Request& request, WaitContext& wait);
+  // After run() has thrown and the group has ended for all: makes sure that nobody writes into this rank's memory any
+  // more, which is its user's again.
+  void take_back() noexcept;
 
  private:
   struct Choice {
@@ -38,6 +44,7 @@ class Collectives {
   };
   template <class Moves>
   class Port;
+  template <class Told>
   class Meeting;
   class Counting;
 
@@ -45,7 +52,11 @@ class Collectives {
   void go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps, WaitContext& wait);
   void run_through_slots(const Request& request, WaitContext& wait);
   void move(const Request& request, const Movement& movement, Form form, WaitContext& wait);
-  bool run_directly(const Request& request, WaitContext& wait);
+  bool run_without_slots(const Request& request, WaitContext& wait);
+  template <class Told>
+  void meet(const Request& request, std::span<Told> told, WaitContext& wait);
+  template <class Work>
+  void run_and_meet(const Request& request, const Work& work, WaitContext& wait);
   std::size_t agree_on_length(const Request& request, WaitContext& wait);
   // `bytes`: of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
@@ -57,7 +68,7 @@ class Collectives {
 
   const std::string& group_;
   const Segment& segment_;
-  const Regions& regions_;
+  Regions& regions_;
   const Area area_;
   const int rank_, size_;
   Attendant& attendant_;
@@ -67,7 +78,9 @@ class Collectives {
   std::vector<std::uint64_t> seen_done_;  // by rank: of its StepsDone, as last seen
   std::uint64_t least_seen_done_ = 0;     // of all others
   std::vector<const std::byte*> sources_;
-  std::vector<Whereabouts> whereabouts_;        // by rank
+  Reach reach_;
+  std::vector<Presence> presences_;             // by rank
+  bool others_may_write_ = false;               // into this rank's memory
   std::vector<std::uint64_t> sent_, expected_;  // elements, by rank: of a call of which no rank knows all
   bool crowded_ = false;
   bool knows_processors_ = false;

@@ -61,7 +61,7 @@ Whereabouts Direct::whereabouts(const Request& request, const Regions& regions) 
   return own;
 }
 
-Direct::Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Whereabouts> all,
+Direct::Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Presence> all,
                std::span<const std::byte*> sources)
     : request_(request),
       rank_(rank),
@@ -77,11 +77,13 @@ Direct::Direct(const Request& request, const Regions& regions, int rank, int siz
     stores_ = core::Stores::streaming;
 }
 
-bool Direct::is_reachable(std::span<const Whereabouts> all) const {
+bool Direct::is_reachable(std::span<const Presence> all) const {
   const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
-  const Whereabouts& root = all[static_cast<std::size_t>(request_.root)];
-  const bool all_in = std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.in); });
-  const bool all_out = std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.out); });
+  const Whereabouts& root = all[static_cast<std::size_t>(request_.root)].whereabouts;
+  const bool all_in =
+      std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.in); });
+  const bool all_out =
+      std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.out); });
   switch (request_.collective) {
     case Collective::allreduce:
       return all_in && all_out;
@@ -98,14 +100,14 @@ bool Direct::is_reachable(std::span<const Whereabouts> all) const {
   }
 }
 
-void Direct::find_memory(std::span<const Whereabouts> all, const Regions& regions) {
+void Direct::find_memory(std::span<const Presence> all, const Regions& regions) {
   const auto address = [&](const Whereabouts::Place& place, std::size_t rank) -> std::byte* {
     const Region* const region = place.region == Whereabouts::kPrivate ? nullptr : regions.find(place.region);
     return region == nullptr ? nullptr : region->part(static_cast<int>(rank)) + place.offset;
   };
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    inputs_.push_back(address(all[rank].in, rank));
-    outputs_.push_back(address(all[rank].out, rank));
+    inputs_.push_back(address(all[rank].whereabouts.in, rank));
+    outputs_.push_back(address(all[rank].whereabouts.out, rank));
   }
   // By its own addresses, whether or not others can reach them.
   inputs_[static_cast<std::size_t>(rank_)] = const_cast<std::byte*>(static_cast<const std::byte*>(request_.in.data));

@@ -23,21 +23,11 @@
 
 #include <col/backend.hpp>
 
+#include "backend/shm/native/presence.hpp"
 #include "backend/shm/native/region.hpp"
 #include "core/fold.hpp"
 
 namespace col::shm_backend {
-
-// Where the buffers of one rank lie, as the others may find them.
-struct Whereabouts {
-  // Else the number of a region.
-  static constexpr std::uint64_t kPrivate = 0, kNothing = ~std::uint64_t{0};
-  struct Place {
-    std::uint64_t region = kPrivate;
-    std::uint64_t offset = 0;
-  };
-  Place in, out;
-};
 
 class Direct {
  public:
@@ -48,7 +38,7 @@ class Direct {
   static Whereabouts whereabouts(const Request& request, const Regions& regions);
 
   // Requires: `all` by rank; room for one pointer per rank in `sources`; both outlive it, and `request`.
-  Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Whereabouts> all,
+  Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Presence> all,
          std::span<const std::byte*> sources);
 
   // Whether the buffers lie so that it works: the same on all ranks.
@@ -61,8 +51,8 @@ class Direct {
     std::size_t begin = 0, count = 0;
   };
 
-  void find_memory(std::span<const Whereabouts> all, const Regions& regions);
-  bool is_reachable(std::span<const Whereabouts> all) const;
+  void find_memory(std::span<const Presence> all, const Regions& regions);
+  bool is_reachable(std::span<const Presence> all) const;
   Range slice(std::size_t count) const noexcept;
   Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
   void fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift, const Rest& rest);

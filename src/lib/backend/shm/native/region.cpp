@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <sstream>
@@ -81,6 +82,14 @@ void Region::claim() const {
 void Region::enter_all() const noexcept {
   // Without it, the faults come later.
   if (can_populate()) static_cast<void>(populate(base_, bytes_for(size_, part_bytes_)));
+}
+
+void Region::detach() const noexcept {
+  void* const copy = ::mmap(nullptr, part_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return core::log::warn("no memory to take shared memory back from the other ranks");
+  std::memcpy(copy, part(rank_), part_bytes_);
+  if (::mremap(copy, part_bytes_, part_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, part(rank_)) == MAP_FAILED)
+    core::log::warn("cannot take shared memory back from the other ranks");
 }
 
 void Region::give_back() const noexcept {
@@ -197,6 +206,10 @@ std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchan
                       by_file ? "" : "; trying a file in /dev/shm", refusal->substr(kNo.size()));
   }
   return nullptr;
+}
+
+void Regions::detach() noexcept {
+  for (const auto& region : regions_) region->detach();
 }
 
 const Region* Regions::find(std::uint64_t number) const noexcept {

@@ -29,6 +29,9 @@ class Region {
   void claim() const;
   // Makes the others' parts, which they have claimed, known to this process's page tables: no faults in a collective.
   void enter_all() const noexcept;
+  // Makes this rank's part its own: from now on, what others write there is not seen here, nor the other way round. For
+  // the time after a failure; what another thread of this process writes meanwhile may be lost.
+  void detach() const noexcept;
   // Ends the use of this rank's part: its memory goes back to the machine. In a forked child nothing happens.
   void give_back() const noexcept;
   // Nobody has a buffer in it any more.
@@ -58,6 +61,8 @@ class Regions {
   std::shared_ptr<void> allocate(std::size_t bytes, const Channel::Exchange& exchange);
   // Whether the group has ever allocated: the same on all ranks at the same call.
   bool any() const noexcept { return made_ > 0; }
+  // Region::detach() for all.
+  void detach() noexcept;
   // Null where there is none.
   const Region* find(std::uint64_t number) const noexcept;
   const Region* find(const void* memory, std::size_t bytes) const noexcept;
