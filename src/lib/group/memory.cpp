@@ -90,18 +90,21 @@ class Allocations {
 }  // namespace
 
 void Group::State::require_unused(const void* memory, std::size_t bytes) {
-  require_unused_here(memory, bytes);
+  require_unused_here(memory, bytes, true);
   if (destroyed_ || is_forked_child() || !host_.all_groups) return;
-  for (const Group& other : host_.all_groups()) other.state_->require_unused_here(memory, bytes);
+  for (const Group& other : host_.all_groups()) other.state_->require_unused_here(memory, bytes, false);
 }
 
-void Group::State::require_unused_here(const void* memory, std::size_t bytes) {
+// `own`: the memory was allocated in this group.
+void Group::State::require_unused_here(const void* memory, std::size_t bytes, bool own) {
   if (is_forked_child()) return;
   // Also when the group is destroyed: a call in another thread may not have come to its end.
-  if (in_use_.exchange(true, std::memory_order_acquire))
+  if (in_use_.exchange(true, std::memory_order_acquire)) {
+    if (!own) return;  // most likely with memory of its own
     throw Error(ErrorCode::invalid_argument,
                 "free: the group is in use by another thread, maybe with this memory; free it after that call", name(),
                 rank());
+  }
   const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> release(
       &in_use_, [](auto* flag) { flag->store(false, std::memory_order_release); });
   const std::lock_guard lock(mutex_);

@@ -120,7 +120,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   Work work_of(PendingPtr pending);
 
   // memory.cpp
-  void require_unused_here(const void* memory, std::size_t bytes);
+  void require_unused_here(const void* memory, std::size_t bytes, bool own);
 
   // state.cpp
   void run_in_use(Request request, const Options& options);

@@ -450,13 +450,14 @@ TEST_CASE("memory: containers with the allocator", "[group][memory]") {
 }
 
 TEST_CASE("memory: threads allocate and free in groups of their own, and free each other's", "[group][memory]") {
+  constexpr std::size_t kRounds = 12;
   threads_on_each_backend(2, [](Group& group, col::Context&) {
     std::vector<Group> groups = {group.dup(), group.dup()};
     std::vector<std::vector<void*>> left(2);
     std::vector<std::future<void>> threads;
     for (std::size_t t = 0; t < 2; ++t) {
       threads.push_back(std::async(std::launch::async, [&, t] {
-        for (int round = 0; round < 50; ++round) {
+        for (std::size_t round = 0; round < kRounds; ++round) {
           expect_usable(groups[t]);
           left[t].push_back(groups[t].alloc(1000 + 5000 * t));
         }
@@ -465,7 +466,7 @@ TEST_CASE("memory: threads allocate and free in groups of their own, and free ea
     for (auto& thread : threads) thread.get();
     for (std::size_t t = 0; t < 2; ++t) {
       threads[t] = std::async(std::launch::async, [&, t] {
-        for (std::size_t i = t; i < 50; i += 2) {
+        for (std::size_t i = t; i < kRounds; i += 2) {
           col::free(left[0][i]);
           col::free(left[1][i]);
         }

@@ -35,8 +35,8 @@ namespace col {
 // likes, also after the group is gone. Null is ignored.
 //
 // Throws invalid_argument, and frees nothing, when `memory` is no pointer that alloc() gave and that has not been
-// freed; when an operation that has not ended uses it, in its group or, while that lives, in another of the same
-// context; and when one of these groups is in use by another thread. Thread safe.
+// freed; when its group is in use by another thread; and when an operation uses it that has not ended, in its group or,
+// while that lives, in another of the same context that no thread is in. Thread safe.
 COL_EXPORT void free(void* memory);
 
 namespace detail {
