@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -98,16 +99,19 @@ void Group::State::require_unused(const void* memory, std::size_t bytes) {
 // `own`: the memory was allocated in this group.
 void Group::State::require_unused_here(const void* memory, std::size_t bytes, bool own) {
   if (is_forked_child()) return;
-  // Also when the group is destroyed: a call in another thread may not have come to its end.
-  if (in_use_.exchange(true, std::memory_order_acquire)) {
+  // in_use_ is not taken: a call that begins meanwhile waits for the lock instead of being refused. Looked at also when
+  // the group is destroyed: a call in another thread may not have come to its end.
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock()) {  // the progress thread holds it for moments
+    if (in_use_.load(std::memory_order_acquire)) break;
+    std::this_thread::yield();
+  }
+  if (in_use_.load(std::memory_order_acquire)) {
     if (!own) return;  // most likely with memory of its own
     throw Error(ErrorCode::invalid_argument,
                 "free: the group is in use by another thread, maybe with this memory; free it after that call", name(),
                 rank());
   }
-  const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> release(
-      &in_use_, [](auto* flag) { flag->store(false, std::memory_order_release); });
-  const std::lock_guard lock(mutex_);
   const ConstTensorView whole(memory, bytes, DType::uint8);
   for (const PendingPtr& pending : active_) {
     const bool uses = pending->collective

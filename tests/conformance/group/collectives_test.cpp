@@ -1,7 +1,9 @@
 // Every collective of Group against an obvious reference, on every backend, as threads and as processes. Inputs differ
 // by rank and element, so that a block in the wrong place cannot look right.
+#include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -268,6 +270,53 @@ TEST_CASE("collectives: an algorithm that the backend does not have is refused, 
         expect(error.message().find("choose from '") != std::string::npos, error.what());
       }
       group.allreduce(data);  // the group is as good as before
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}
+
+TEST_CASE("collectives: ranks that are not the root of a scatter give no input", "[group]") {
+  constexpr int kRanks = 3;
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_threads(kRanks, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.rank = rank, .world_size = kRanks, .backend_name = backend});
+      for (const std::size_t count : {4u, 300'000u}) {
+        const std::vector<std::size_t> counts = {count, 2 * count, 3};
+        for (int root = 0; root < kRanks; ++root) {
+          std::vector<float> all(3 * count + 3), mine(counts[static_cast<std::size_t>(rank)]);
+          std::iota(all.begin(), all.end(), static_cast<float>(root));
+          const std::array<std::size_t, kRanks> begins = {0, count, 3 * count};
+          const std::size_t begin = begins[static_cast<std::size_t>(rank)];
+          if (rank == root)
+            group.scatterv(all, counts, mine, {.root = root});
+          else
+            group.scatterv({}, {}, mine, {.root = root});
+          for (std::size_t i = 0; i < mine.size(); ++i)
+            expect(mine[i] == static_cast<float>(begin + i) + static_cast<float>(root), fmt::format("scatterv {}", i));
+          std::vector<float> equal(count);
+          if (rank == root)
+            group.scatter(std::span(all).first(kRanks * count), equal, {.root = root});
+          else
+            group.scatter({}, equal, {.root = root});
+          for (std::size_t i = 0; i < count; ++i)
+            expect(equal[i] == all[static_cast<std::size_t>(rank) * count + i], fmt::format("scatter {}", i));
+        }
+      }
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}
+
+TEST_CASE("collectives: a root means nothing to calls that have none", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend});
+      const std::vector<float, col::Allocator<float>> in(100'000, 1.0F, col::Allocator<float>(group));
+      std::vector<float, col::Allocator<float>> out(100'000, col::Allocator<float>(group));
+      group.allreduce(in, out, {.root = 7});
+      expect(std::count(out.begin(), out.end(), 2.0F) == 100'000, "the sum");
     });
     INFO(backend << "\n" << col::test::show(outcomes));
     CHECK(col::test::all_good(outcomes));

@@ -102,7 +102,7 @@ TEST_CASE("reach: a process that is gone, and memory that is not there", "[shm]"
       if (ended) throw col::Error(col::ErrorCode::aborted, "the group has ended");
     };
     try {
-      first.read(1, from, reinterpret_cast<std::byte*>(&to), sizeof to, rest);
+      if (!first.read(1, from, reinterpret_cast<std::byte*>(&to), sizeof to, rest)) return std::string("refused");
     } catch (const col::Error& error) {
       return fmt::format("{} of rank {}", to_string(error.code()), error.rank());
     }
@@ -110,9 +110,14 @@ TEST_CASE("reach: a process that is gone, and memory that is not there", "[shm]"
   };
   CHECK(failure(address(&here)) == "no error");
   CHECK(to == 7);
-  CHECK(failure(16) == "io of rank 1");
+  CHECK(failure(16) == "refused");
   process.reset();  // kills and reaps it
   CHECK(failure(address(&here)) == "peer_lost of rank 1");
+  auto told = told_by(first, second);
+  CHECK(first.all_have_read(told));
+  told[1].identity.reaches_all = 0;
+  CHECK_FALSE(first.all_have_read(told));
+  CHECK_FALSE(first.may_work());
   ended = true;
   CHECK(failure(address(&here)) == "aborted of rank -1");
   ::munmap(page, 4096);

@@ -336,8 +336,9 @@ bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
   if (may_be_direct) {
     Direct direct(request, regions_, rank_, size_, presences_, sources_);
     if (direct.possible()) {
-      run_and_meet(
-          request, [&](const auto& rest) { direct.run(rest); }, wait);
+      work_on_others([&](const auto& rest) { direct.run(rest); }, wait);
+      meet<Presence>(request, {}, wait);
+      others_may_write_ = false;
       return true;
     }
   }
@@ -349,43 +350,44 @@ bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
   }
   const Pull pull(request, rank_, size_, presences_);
   if (!pull.possible()) return false;
-  run_and_meet(
-      request, [&](const auto& rest) { pull.run(reach_, rest); }, wait);
-  return true;
+  bool all_read = false;
+  work_on_others([&](const auto& rest) { all_read = pull.run(reach_, rest); }, wait);
+  own.identity.reaches_all = all_read ? 1 : 0;
+  meet<Presence>(request, presences_, wait);
+  return reach_.all_have_read(presences_);
 }
 
-// A rank's share of a call, and the wait for the others' shares.
+// A rank's share of a call that works on others' memory.
 template <class Work>
-void Collectives::run_and_meet(const Request& request, const Work& work, WaitContext& wait) {
+void Collectives::work_on_others(const Work& work, WaitContext& wait) {
   const Direct::Rest rest = [&] {
     attendant_.attend();
     wait.check();
   };
-  {
-    auto& works = segment_.place(rank_).works;
-    const std::unique_ptr<std::atomic<std::uint32_t>, void (*)(std::atomic<std::uint32_t>*)> end(
-        &works, [](auto* flag) { flag->store(0, std::memory_order_release); });  // release: pairs with take_back()
-    // seq_cst: either the group's end is seen below, or whoever has ended it sees this (take_back()).
-    works.store(1, std::memory_order_seq_cst);
-    rest();
-    work(rest);
-  }
-  meet<Presence>(request, {}, wait);
-  others_may_write_ = false;
+  auto& works = segment_.place(rank_).works;
+  const std::unique_ptr<std::atomic<std::uint32_t>, void (*)(std::atomic<std::uint32_t>*)> end(
+      &works, [](auto* flag) { flag->store(0, std::memory_order_release); });  // release: pairs with take_back()
+  // seq_cst: either the group's end is seen below, or whoever has ended it sees this (take_back()).
+  works.store(1, std::memory_order_seq_cst);
+  rest();
+  work(rest);
 }
 
 void Collectives::take_back() noexcept {
   if (!std::exchange(others_may_write_, false)) return;
   // Who comes late sees that the group has ended; who is at work sees it soon, unless it has been stopped.
   const Deadline deadline = Deadline::after(kTimeToLetGo);
+  while (!segment_.aborted()) {  // another rank may be writing the end down; before, that nobody works proves nothing
+    if (deadline.expired()) return regions_.detach();
+    std::this_thread::yield();
+  }
   for (int rank = 0; rank < size_; ++rank) {
-    // seq_cst: see run_and_meet().
+    // seq_cst: see work_on_others().
     while (rank != rank_ && segment_.place(rank).works.load(std::memory_order_seq_cst) != 0) {
       if (deadline.expired()) return regions_.detach();
       std::this_thread::yield();
     }
   }
-  if (!segment_.aborted()) regions_.detach();  // nobody could be told
 }
 
 template <class Told>

@@ -56,7 +56,7 @@ class Collectives {
   template <class Told>
   void meet(const Request& request, std::span<Told> told, WaitContext& wait);
   template <class Work>
-  void run_and_meet(const Request& request, const Work& work, WaitContext& wait);
+  void work_on_others(const Work& work, WaitContext& wait);
   std::size_t agree_on_length(const Request& request, WaitContext& wait);
   // `bytes`: of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;

@@ -79,7 +79,8 @@ Direct::Direct(const Request& request, const Regions& regions, int rank, int siz
 
 bool Direct::is_reachable(std::span<const Presence> all) const {
   const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
-  const Whereabouts& root = all[static_cast<std::size_t>(request_.root)].whereabouts;
+  // Of rooted calls alone is the root known to be a rank.
+  const auto root = [&]() -> const Whereabouts& { return all[static_cast<std::size_t>(request_.root)].whereabouts; };
   const bool all_in =
       std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.in); });
   const bool all_out =
@@ -88,13 +89,13 @@ bool Direct::is_reachable(std::span<const Presence> all) const {
     case Collective::allreduce:
       return all_in && all_out;
     case Collective::reduce:
-      return all_in && shares(root.out);
+      return all_in && shares(root().out);
     case Collective::broadcast:
       return all_out;
     case Collective::gather:
-      return shares(root.out);
+      return shares(root().out);
     case Collective::scatter:
-      return shares(root.in);
+      return shares(root().in);
     default:
       return all_in;
   }

@@ -56,7 +56,8 @@ std::size_t Movement::length_of(const Request& request, int size) {
 
 DType Movement::dtype_of(const Request& request, int rank) {
   const bool from_out = request.collective == Collective::broadcast ||
-                        (request.collective == Collective::scatter && request.root != rank);
+                        ((request.collective == Collective::scatter || request.collective == Collective::scatterv) &&
+                         request.root != rank);
   return from_out ? request.out.dtype : request.in.dtype;
 }
 

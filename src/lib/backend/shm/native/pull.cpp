@@ -60,7 +60,7 @@ Pull::Block Pull::block_of(int rank) const noexcept {
   return {r * each, each};
 }
 
-void Pull::run(const Reach& reach, const std::function<void()>& rest) const {
+bool Pull::run(const Reach& reach, const std::function<void()>& rest) const {
   const auto at = [&](int rank) -> const Addresses& { return all_[static_cast<std::size_t>(rank)].addresses; };
   const int root = request_.root;
   const bool is_root = rank_ == root;
@@ -69,13 +69,12 @@ void Pull::run(const Reach& reach, const std::function<void()>& rest) const {
   const auto* const in = static_cast<const std::byte*>(request_.in.data);
   switch (request_.collective) {
     case Collective::broadcast:
-      if (!is_root) reach.read(root, at(root).out, out, request_.out.bytes(), rest);
-      return;
+      return is_root || reach.read(root, at(root).out, out, request_.out.bytes(), rest);
     case Collective::scatter: {
       const std::size_t bytes = request_.out.bytes();
       if (!is_root) return reach.read(root, at(root).in + own * bytes, out, bytes, rest);
       if (out != in + own * bytes) std::memcpy(out, in + own * bytes, bytes);
-      return;
+      return true;
     }
     default:
       break;
@@ -89,11 +88,10 @@ void Pull::run(const Reach& reach, const std::function<void()>& rest) const {
     const std::size_t offset = request_.collective == Collective::alltoall ? block_of(rank_).begin * size : 0;
     std::byte* const to = out + theirs.begin * size;
     const std::size_t bytes = theirs.count * size;
-    if (peer != rank_)
-      reach.read(peer, at(peer).in + offset, to, bytes, rest);
-    else if (bytes > 0 && to != in + offset)
-      std::memcpy(to, in + offset, bytes);
+    if (peer != rank_ && !reach.read(peer, at(peer).in + offset, to, bytes, rest)) return false;
+    if (peer == rank_ && bytes > 0 && to != in + offset) std::memcpy(to, in + offset, bytes);
   }
+  return true;
 }
 
 }  // namespace col::shm_backend

@@ -27,8 +27,9 @@ class Pull {
 
   // Whether what others read stays where it is: the same on all ranks.
   bool possible() const noexcept;
-  // This rank's share. `rest` as in Reach::read().
-  void run(const Reach& reach, const std::function<void()>& rest) const;
+  // This rank's share; false when the kernel refuses: some of the output is written then, and no input. `rest` as in
+  // Reach::read().
+  bool run(const Reach& reach, const std::function<void()>& rest) const;
 
  private:
   // Elements before a rank's block, and in it.

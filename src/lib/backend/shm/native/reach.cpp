@@ -68,24 +68,35 @@ void Reach::learn(std::span<const Presence> all) {
   }
 }
 
-void Reach::read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes,
+bool Reach::all_have_read(std::span<const Presence> all) noexcept {
+  if (!std::all_of(all.begin(), all.end(), [](const Presence& each) { return each.identity.reaches_all != 0; }))
+    state_ = State::no;
+  return state_ == State::yes;
+}
+
+bool Reach::read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes,
                  const std::function<void()>& rest) const {
   const std::int64_t pid = pids_[static_cast<std::size_t>(rank)];
   while (bytes > 0) {
     const ssize_t got = read_some(pid, from, to, std::min(bytes, kAtOnce));
     if (got <= 0) {
       const int error = errno;
-      rest();  // throws the reason, if there is one
-      throw Error(error == ESRCH ? ErrorCode::peer_lost : ErrorCode::io,
-                  fmt::format("shm: cannot read the memory of rank {} ({})", rank,
-                              got == 0 ? "nothing there" : std::generic_category().message(error)),
-                  group_, rank);
+      rest();  // throws the reason, if the group has ended
+      if (got < 0 && error == ESRCH)
+        throw Error(ErrorCode::peer_lost, fmt::format("rank {} has ended while its memory was read", rank), group_,
+                    rank);
+      core::log::info(
+          "group '{}': rank {} cannot read memory of rank {} through the kernel ({}); data goes through "
+          "shared memory from now on",
+          group_, rank_, rank, got == 0 ? "nothing there" : std::generic_category().message(error));
+      return false;
     }
     from += static_cast<std::uint64_t>(got);
     to += got;
     bytes -= static_cast<std::size_t>(got);
     if (bytes > 0) rest();
   }
+  return true;
 }
 
 }  // namespace col::shm_backend

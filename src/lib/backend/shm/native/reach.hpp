@@ -30,9 +30,13 @@ class Reach {
   // After a meeting, with what all have told, by rank.
   void learn(std::span<const Presence> all);
 
-  // Copies from the memory of `rank`. Throws peer_lost when it is gone, io. `rest` is called now and then, and may
-  // throw. Requires: works().
-  void read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes, const std::function<void()>& rest) const;
+  // After a meeting in which each has told whether it could read: false, and never again, when one could not (memory of
+  // a device, say, that the probe did not meet).
+  bool all_have_read(std::span<const Presence> all) noexcept;
+
+  // Copies from the memory of `rank`; false when the kernel refuses. Throws peer_lost when that process is gone. `rest`
+  // is called now and then, and may throw. Requires: works().
+  bool read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes, const std::function<void()>& rest) const;
 
  private:
   enum class State { unknown, tried, yes, no };

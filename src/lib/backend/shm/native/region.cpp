@@ -1,6 +1,7 @@
 #include "backend/shm/native/region.hpp"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +86,13 @@ void Region::enter_all() const noexcept {
 }
 
 void Region::detach() const noexcept {
+  if (given_back_.load(std::memory_order_relaxed)) return;
+  try {
+    if (const auto lack = lack_of_memory(part_bytes_))
+      return core::log::warn("no room to take shared memory back from the other ranks ({})", *lack);
+  } catch (const std::exception&) {  // not even for the question
+    return;
+  }
   void* const copy = ::mmap(nullptr, part_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return core::log::warn("no memory to take shared memory back from the other ranks");
   std::memcpy(copy, part(rank_), part_bytes_);
@@ -94,6 +102,7 @@ void Region::detach() const noexcept {
 
 void Region::give_back() const noexcept {
   if (fork_guard_.is_forked_child()) return;
+  given_back_.store(true, std::memory_order_relaxed);
   ::madvise(part(rank_), part_bytes_, MADV_REMOVE);  // the file lives as long as one rank maps it
   header().given_back.fetch_add(1, std::memory_order_relaxed);
 }
@@ -139,6 +148,9 @@ Regions::Offer Regions::make_offer(bool by_file, std::size_t part_bytes) const {
       offer.words = fmt::format("{}{}", kFull, *problem);
     } else if (!by_file) {
       seal(fd);
+      struct stat status {};
+      if (::fstat(fd, &status) != 0) throw std::system_error(errno, std::generic_category());
+      offer.words += fmt::format(" {} {}", status.st_dev, status.st_ino);
     }
   } catch (const std::exception&) {
     offer.words = kNone;
@@ -152,12 +164,23 @@ std::shared_ptr<Region> Regions::accept(const std::string& offer, std::size_t pa
     std::istringstream words(offer);
     std::string kind, path;
     int pid = 0, number = 0;
+    dev_t device = 0;
+    ino_t file = 0;
     words >> kind;
-    if (offer.starts_with(kMemfd) && words >> pid >> number) path = fmt::format("/proc/{}/fd/{}", pid, number);
+    const bool by_number = offer.starts_with(kMemfd);
+    if (by_number && words >> pid >> number >> device >> file) path = fmt::format("/proc/{}/fd/{}", pid, number);
     if (offer.starts_with(kFile)) path = offer.substr(kFile.size());
     const core::UniqueFd fd = open_regular_file(path);
     if (!fd) {
       answer = fmt::format("{}cannot open {}: {}", kNo, path, std::generic_category().message(errno));
+      return nullptr;
+    }
+    // In another namespace of processes, that may be anybody's file.
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0 ||
+        static_cast<std::size_t>(status.st_size) != Region::bytes_for(size_, part_bytes) ||
+        (by_number && (status.st_dev != device || status.st_ino != file))) {
+      answer = fmt::format("{}found something else at {}", kNo, path);
       return nullptr;
     }
     auto region = std::make_shared<Region>(fd.get(), rank_, size_, part_bytes, made_ + 1);
@@ -195,6 +218,7 @@ std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchan
     if (refusal == answers.end()) {
       ++made_;
       region->enter_all();
+      exchange("entered");  // before one of them gives back what others are still entering
       std::erase_if(regions_, [](const auto& old) { return old->is_given_back(); });
       regions_.push_back(region);
       return {region->part(rank_), [region](void*) { region->give_back(); }};

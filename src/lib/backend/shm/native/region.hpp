@@ -1,6 +1,7 @@
 // Memory that the ranks of a group have allocated together: a part for each, and every rank maps all of them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,6 +52,7 @@ class Region {
   const std::size_t part_bytes_;
   const std::uint64_t number_;
   std::byte* base_ = nullptr;
+  mutable std::atomic<bool> given_back_{false};  // by this rank
 };
 
 class Regions {
