@@ -1,9 +1,9 @@
 // Memory that the ranks of one node share: collectives on it copy nothing that they need not.
 //
-// A collective on private memory moves every byte through a staging area. Where all buffers of a call lie in memory
-// from alloc(), ranks read the inputs of others where they are and write results where they belong: an in-place
-// allreduce then reads and writes each byte once. The results are the same bits either way, and such memory may be used
-// wherever other memory may.
+// A collective on private memory copies what others need, through a staging area or by the kernel. Where all buffers of
+// a call lie in memory from alloc(), ranks read the inputs of others where they are and write results where they
+// belong: an in-place allreduce then reads and writes each byte once. The results are the same bits either way, and
+// such memory may be used wherever other memory may.
 //
 // It pays for large vectors that live long, as a trainer's gradients do. Wherever the ranks cannot share memory (on
 // several hosts, over another backend than shm, in a world of one) alloc() gives ordinary memory, which works as well
