@@ -74,13 +74,20 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// AddressSanitizer keeps back what is freed, up to 256 MiB of it, to find later uses.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kKeptBack = std::uint64_t{256} << 20;
+#else
+constexpr std::uint64_t kKeptBack = 0;
+#endif
+
 // The store keeps a few descriptors for its next wait, and the allocator asks for memory, and maps it, in large pieces.
 std::vector<Holding> holdings() {
   return {{"descriptors", entries("/proc/self/fd"), 5},
           {"threads", entries("/proc/self/task"), 0},
           {"mappings", mappings(), 16},
           {"files in /dev/shm", shared_files(), 0},
-          {"resident bytes", resident_bytes(), 1 << 20}};
+          {"resident bytes", resident_bytes(), (1 << 20) + kKeptBack}};
 }
 
 // When no rank of the case makes a group.
