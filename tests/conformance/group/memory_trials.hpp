@@ -20,6 +20,13 @@
 
 namespace col::test {
 
+// Under a sanitizer everything takes several times as long: there is less of it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+
 using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kGuard = 64;   // bytes before and after every buffer that no call may touch
