@@ -496,7 +496,8 @@ TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and 
       const std::size_t maps = lines_of("/proc/self/maps"), descriptors = entries_of("/proc/self/fd");
       const std::size_t size = status_of("VmSize"), shared = status_of("RssShmem");
       rounds(group.backend() == "gloo" ? 100 : kInstrumented ? 200 : 1000);
-      expect(lines_of("/proc/self/maps") <= maps + 100,
+      // AddressSanitizer's own come and go; one for each allocation would be 800.
+      expect(lines_of("/proc/self/maps") <= maps + (kInstrumented ? 400 : 50),
              fmt::format("{} mappings, then {}", maps, lines_of("/proc/self/maps")));
       expect(entries_of("/proc/self/fd") <= descriptors + 8,
              fmt::format("{} descriptors, then {}", descriptors, entries_of("/proc/self/fd")));
