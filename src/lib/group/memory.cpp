@@ -102,15 +102,14 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
   // in_use_ is not taken: a call that begins meanwhile waits for the lock instead of being refused. Looked at also when
   // the group is destroyed: a call in another thread may not have come to its end.
   std::unique_lock lock(mutex_, std::defer_lock);
-  while (!lock.try_lock()) {  // the progress thread holds it for moments
-    if (in_use_.load(std::memory_order_acquire)) break;
-    std::this_thread::yield();
-  }
-  if (in_use_.load(std::memory_order_acquire)) {
-    if (!own) return;  // most likely with memory of its own
-    throw Error(ErrorCode::invalid_argument,
-                "free: the group is in use by another thread, maybe with this memory; free it after that call", name(),
-                rank());
+  for (;; std::this_thread::yield()) {
+    if (in_use_.load(std::memory_order_acquire)) {
+      if (!own) return;  // most likely with memory of its own
+      throw Error(ErrorCode::invalid_argument,
+                  "free: the group is in use by another thread, maybe with this memory; free it after that call",
+                  name(), rank());
+    }
+    if (lock.try_lock()) break;  // only the progress thread holds it without that flag, for moments
   }
   const ConstTensorView whole(memory, bytes, DType::uint8);
   for (const PendingPtr& pending : active_) {

@@ -63,10 +63,6 @@ Operation describe_collective(const Pending& pending, int rank, int size) {
   return operation;
 }
 
-}  // namespace
-
-namespace {
-
 bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
   return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
 }

@@ -213,7 +213,14 @@ std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchan
     if (offer == kNone) continue;
     std::string answer;
     auto region = accept(offer, part_bytes, answer);
-    const std::vector<std::string> answers = exchange(answer.substr(0, Channel::kMostWords));
+    std::vector<std::string> answers;
+    try {
+      answers = exchange(answer.substr(0, Channel::kMostWords));
+    } catch (...) {
+      // Rank 0, who would remove the file, may be what was lost.
+      if (offer.starts_with(kFile)) ::unlink(offer.c_str() + kFile.size());
+      throw;
+    }
     const auto refusal = std::find_if(answers.begin(), answers.end(), [](const auto& a) { return a != kYes; });
     if (refusal == answers.end()) {
       ++made_;

@@ -55,6 +55,8 @@ class Region {
   mutable std::atomic<bool> given_back_{false};  // by this rank
 };
 
+// The regions of one rank's channel. A rank that has given its part back keeps the others' mapped: they may still have
+// buffers there. Used by one thread; what it has allocated may be given back by any, also when this is gone.
 class Regions {
  public:
   Regions(std::string group, int rank, int size);
