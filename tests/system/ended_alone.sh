@@ -22,6 +22,6 @@ once() {
 for attempt in $(seq 10); do
   if once; then break; fi
 done
-expect_in "$err" '^colrun: 1 other rank failed because of it \(rank 3\)$'
+expect_in "$err" '^colrun: 1 other rank failed, too \(rank 0: exit code 1\); 1 other rank failed because of it \(rank 3\)$'
 expect_lines "$err" 2
 nothing_left

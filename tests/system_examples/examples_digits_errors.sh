@@ -36,6 +36,8 @@ expect 2 "--batch: must be a whole number 1..1000000, not '0'" --batch 0
 expect 2 "--lr: must be a number above 0" --lr -1
 expect 2 "--device: must be cpu or cuda, not 'tpu'" --device tpu
 expect 1 "--device cuda is not available: " --device cuda
+expect 2 "--continue: needs the model" --continue --no-save
+expect 2 "--continue: goes on from --model" --continue --resume good.model
 expect 1 "'absent.csv' cannot be opened: No such file or directory" --data absent.csv
 expect 1 "'folder' is a directory" --data folder
 expect 1 "short.csv:1: expected 65 values .*, found 3" --data short.csv

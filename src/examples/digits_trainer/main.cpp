@@ -50,11 +50,13 @@ struct Setup {
 TrainingState starting_state(const TrainerOptions& options) {
   const TrainingState defaults;
   TrainingState state;
-  if (options.resume.empty()) {
+  const bool found = options.go_on && std::filesystem::exists(options.model);
+  const std::filesystem::path& from = found ? options.model : options.resume;
+  if (from.empty()) {
     state = fresh_state(defaults.shape, options.seed.value_or(defaults.seed), options.batch.value_or(defaults.batch),
                         options.learning_rate.value_or(defaults.learning_rate));
   } else {
-    state = load_checkpoint(options.resume, defaults.shape);
+    state = load_checkpoint(from, defaults.shape);
     state.seed = options.seed.value_or(state.seed);
     state.batch = options.batch.value_or(state.batch);
     state.learning_rate = options.learning_rate.value_or(state.learning_rate);
@@ -74,6 +76,21 @@ Setup prepare(const TrainerOptions& options, int rank) {
   return setup;
 }
 
+Problem save(const TrainingState& state, const TrainerOptions& options) {
+  try {
+    save_checkpoint(state, options.model);
+    return {};
+  } catch (const std::exception& error) {
+    return {kExitFailure, error.what()};
+  }
+}
+
+// How many epochs this run trains.
+std::uint64_t epochs_to_train(const TrainerOptions& options, std::uint64_t trained) {
+  if (!options.go_on) return options.epochs;
+  return options.epochs > trained ? options.epochs - trained : 0;
+}
+
 // Returns an exit code, the same on every rank.
 int train(col::Group& world, const TrainerOptions& options, Setup setup) {
   const bool speaker = world.rank() == 0;
@@ -89,7 +106,8 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
   }
 
   std::optional<EpochReport> last;
-  for (std::uint64_t i = 0; i < options.epochs; ++i) {
+  const std::uint64_t epochs = epochs_to_train(options, trainer.state().epochs);
+  for (std::uint64_t i = 0; i < epochs; ++i) {
     const EpochReport report = trainer.run_epoch();
     const auto epoch = static_cast<unsigned long long>(trainer.state().epochs);
     if (!std::isfinite(report.loss)) {  // the same on every rank
@@ -103,6 +121,9 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
                   100 * report.communication_seconds / report.seconds);
     }
     last = report;
+    if (!options.go_on) continue;
+    const int exit_code = agree(world, speaker ? save(trainer.state(), options) : Problem{});
+    if (exit_code != 0) return exit_code;
   }
 
   const double accuracy = last ? last->test_accuracy : trainer.test_accuracy();
@@ -112,12 +133,10 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
     std::printf("test accuracy %.4f after %llu %s on %d %s\n", accuracy, static_cast<unsigned long long>(state.epochs),
                 state.epochs == 1 ? "epoch" : "epochs", world.size(), world.size() == 1 ? "rank" : "ranks");
     if (options.save) {
-      try {
-        save_checkpoint(state, options.model);
+      problem = save(state, options);
+      if (problem.exit_code == 0) {
         std::printf("model written to %s (--resume %s goes on from it)\n", options.model.c_str(),
                     options.model.c_str());
-      } catch (const std::exception& error) {
-        problem = {kExitFailure, error.what()};
       }
     }
     if (problem.exit_code == 0) problem = lost_output();

@@ -77,6 +77,9 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   app.add_flag("--no-save", no_save, "Write no model");
   app.add_option("--resume", options.resume, "Go on from this model file; batch, lr and seed come from it unless given")
       ->type_name("FILE");
+  app.add_flag("--continue", options.go_on,
+               "For jobs that are restarted: write the model after every epoch, go on from it where it exists, and end "
+               "at N epochs in all");
   app.add_option("--device", device, "Where to compute: cpu (default) or cuda")->type_name("DEVICE");
 
   try {
@@ -96,6 +99,9 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
                                      "; leave it out, or say --device cpu"};
   }
   if (device != "cpu") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
+  if (options.go_on && no_save) return usage_problem("--continue: needs the model that --no-save does not write");
+  if (options.go_on && !options.resume.empty())
+    return usage_problem("--continue: goes on from --model, not from --resume; leave one out");
   if (options.save && options.model.empty()) return usage_problem("--model: is empty; --no-save writes none");
   return options;
 }

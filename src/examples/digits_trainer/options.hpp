@@ -12,7 +12,7 @@
 namespace digits {
 
 struct TrainerOptions {
-  std::uint64_t epochs = 15;  // to train in this run
+  std::uint64_t epochs = 15;  // to train in this run; with go_on, in all runs together
   // Unset: what the file given to --resume says, else the defaults of TrainingState.
   std::optional<std::uint64_t> batch;
   std::optional<double> learning_rate;
@@ -21,6 +21,7 @@ struct TrainerOptions {
   std::filesystem::path model = "digits.model";
   bool save = true;
   std::filesystem::path resume;  // empty: start anew
+  bool go_on = false;            // resume from `model` where it exists, and write it after every epoch
 };
 
 // A text to print before a good end: --help, --version.

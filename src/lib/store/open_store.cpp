@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -8,16 +9,22 @@
 #include <col/error.hpp>
 #include <col/store.hpp>
 
+#include "core/env.hpp"
+#include "store/tcp/endpoint.hpp"
+#include "store/tcp/token.hpp"
 #include "store/text.hpp"
 
 namespace col {
 namespace {
 
 constexpr std::string_view kFileScheme = "file://";
+constexpr std::string_view kTcpScheme = "tcp://";
+constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
 
 [[noreturn]] void reject(std::string_view url, std::string_view why) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("store URL '{}' {}; use file:///dir (COL_STORE), a directory that every rank can reach",
+              fmt::format("store URL '{}' {}; use file:///dir, a directory that every rank can reach, or "
+                          "tcp://host:port, a server that they can connect to (COL_STORE)",
                           store::printable(url), why));
 }
 
@@ -44,21 +51,34 @@ std::string percent_decoded(std::string_view url, std::string_view path) {
   return decoded;
 }
 
-}  // namespace
-
-std::shared_ptr<Store> open_store(std::string_view url) {
-  const auto scheme_end = url.find("://");
-  if (scheme_end == std::string_view::npos) reject(url, "has no scheme");
-  if (!url.starts_with(kFileScheme)) {
-    reject(url, fmt::format("has the scheme '{}', which this version of col does not support",
-                            store::printable(url.substr(0, scheme_end))));
-  }
+std::shared_ptr<Store> open_file_store(std::string_view url) {
   const std::string_view path = url.substr(kFileScheme.size());
   if (!path.starts_with('/')) reject(url, "needs three slashes and an absolute path");
   const std::string directory = percent_decoded(url, path);
   if (directory.find('\0') != std::string::npos) reject(url, "has a zero byte in its path");
   if (directory.find_first_not_of('/') == std::string::npos) reject(url, "names no directory");
   return make_file_store(directory);
+}
+
+std::shared_ptr<Store> open_tcp_store(std::string_view url) {
+  const auto endpoint = store::tcp::parse_endpoint(url.substr(kTcpScheme.size()));
+  if (!endpoint) reject(url, "needs a host and a port from 1 to 65535 (an address with colons in brackets)");
+  const std::string token = store::tcp::token_from_environment();
+  if (token.empty())
+    reject(url, "needs the token of the job in COL_STORE_TOKEN, or in a file that COL_STORE_TOKEN_FILE names");
+  return make_tcp_store(endpoint->host, endpoint->port, token,
+                        core::env::get_duration("COL_TIMEOUT").value_or(kDefaultTimeout));
+}
+
+}  // namespace
+
+std::shared_ptr<Store> open_store(std::string_view url) {
+  const auto scheme_end = url.find("://");
+  if (scheme_end == std::string_view::npos) reject(url, "has no scheme");
+  if (url.starts_with(kFileScheme)) return open_file_store(url);
+  if (url.starts_with(kTcpScheme)) return open_tcp_store(url);
+  reject(url, fmt::format("has the scheme '{}', which this version of col does not support",
+                          store::printable(url.substr(0, scheme_end))));
 }
 
 }  // namespace col

@@ -18,7 +18,7 @@
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "common/version.hpp"
-#include "launch/environment.hpp"
+#include "launch/cpu_quota.hpp"
 #include "launch/job_spec.hpp"
 
 namespace col::colbench {

@@ -1,6 +1,5 @@
-// colrun: runs a program as several ranks on this machine. The work is done by tools/launch.
+// colrun: runs a program as several ranks. The work is done by tools/launch.
 #include <dirent.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,14 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "colrun/options.hpp"
 #include "common/exit_codes.hpp"
+#include "launch/agent.hpp"
+#include "launch/cpu_quota.hpp"
 #include "launch/descriptors.hpp"
-#include "launch/environment.hpp"
+#include "launch/job_result.hpp"
 #include "launch/launch.hpp"
+#include "launch/placement.hpp"
 #include "launch/signals.hpp"
 
 namespace {
@@ -43,18 +46,19 @@ int print(const std::string& text) {
 
 int run(int argc, char** argv) {
   using namespace col;
-  const auto request = colrun::parse_command_line({argv + 1, argv + argc}, launch::usable_cpus());
+  colrun::Surroundings surroundings{argv[0], environ, launch::usable_cpus()};
+  surroundings.gpus = [] { return launch::visible_gpu_count(); };
+  colrun::Request request = colrun::parse_options({argv + 1, argv + argc}, surroundings);
   // Before closed descriptors are replaced: a text that nobody gets is an error.
-  if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
-  col::launch::ensure_standard_descriptors();
-  launch::JobSpec spec;
-  spec.keep_fds = inherited_descriptors();
-  const auto& options = std::get<colrun::Options>(request);
-  spec.command = options.command;
-  spec.ranks = options.ranks;
-  spec.label = options.label;
-  spec.title = {argv[0], argv[argc - 1] + strlen(argv[argc - 1]) + 1};
+  if (const auto* text = std::get_if<colrun::Text>(&request)) return print(text->text);
+  launch::ensure_standard_descriptors();
+  const std::span<char> title(argv[0], argv[argc - 1] + strlen(argv[argc - 1]) + 1);
+  if (std::holds_alternative<colrun::Agent>(request)) return launch::run_agent(title);
 
+  auto& [spec, warnings] = std::get<colrun::Job>(request);
+  for (const std::string& warning : warnings) std::fprintf(stderr, "colrun: %s\n", warning.c_str());
+  spec.keep_fds = inherited_descriptors();
+  spec.title = title;
   const launch::JobResult result = launch::run(spec);
   if (!result.error.empty()) std::fprintf(stderr, "colrun: %s\n", result.error.c_str());
   if (result.signal != 0) launch::die_of(result.signal);

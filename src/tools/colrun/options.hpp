@@ -1,30 +1,31 @@
-// The command line of colrun.
+// The command line of colrun, the variables COLRUN_* and a configuration file: what the job is.
 #pragma once
 
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "colrun/surroundings.hpp"
+#include "common/command_line.hpp"
+#include "launch/job_spec.hpp"
+
 namespace col::colrun {
 
-struct Options {
-  int ranks = 1;
-  bool label = false;
-  std::vector<std::string> command;
-};
-
 // The command line cannot be used; what() is one line: what is wrong and what to write instead.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+using tools::UsageError;
+
+struct Job {
+  launch::JobSpec spec;
+  std::vector<std::string> warnings;  // for the user, a line each
 };
+struct Text {  // to be printed: --help, --help-all, --version
+  std::string text;
+};
+struct Agent {};  // another colrun has started this one on its host: --agent
 
-// What there is to do: run a job, or print a text (--help, --version) and end.
-using Request = std::variant<Options, std::string>;
+using Request = std::variant<Job, Text, Agent>;
 
-// Options end at the first argument that is none, or at "--"; the rest is the program's. Throws UsageError.
-Request parse_command_line(const std::vector<std::string>& arguments, int default_ranks);
+// `arguments` without argv[0]. Reads the files that options name, each under a deadline. Throws UsageError.
+Request parse_options(const std::vector<std::string>& arguments, const Surroundings& surroundings);
 
 }  // namespace col::colrun

@@ -17,12 +17,23 @@ namespace col::launch {
 using tools::UniqueFd;
 using tools::exit_code::kLauncher;
 
-rlimit raise_open_files(int ranks) {
-  constexpr rlim_t kFilesPerRank = 3;  // two pipes and a pidfd
+namespace {
+
+PipeEnds make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw LaunchError(kLauncher, fmt::format("cannot create a pipe: {}; use fewer ranks", strerror(errno)));
+  }
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+}  // namespace
+
+rlimit raise_open_files(int ranks, int files_per_rank) {
   constexpr rlim_t kOtherFiles = 64;
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  const rlim_t needed = static_cast<rlim_t>(ranks) * kFilesPerRank + kOtherFiles;
+  const rlim_t needed = static_cast<rlim_t>(ranks) * static_cast<rlim_t>(files_per_rank) + kOtherFiles;
   if (before.rlim_max < needed) {
     throw LaunchError(kLauncher,
                       fmt::format("{} ranks need {} open files, but the hard limit is {}; raise it (ulimit -Hn) or use "
@@ -49,13 +60,15 @@ void watch_readable(int epoll_fd, int fd, std::uint64_t tag) {
   }
 }
 
-OutputPipe make_output_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw LaunchError(kLauncher, fmt::format("cannot create a pipe: {}; use fewer ranks", strerror(errno)));
-  }
-  OutputPipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+PipeEnds make_output_pipe() {
+  PipeEnds pipe = make_pipe();
   ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+PipeEnds make_input_pipe() {
+  PipeEnds pipe = make_pipe();
+  ::fcntl(pipe.write.get(), F_SETFL, O_NONBLOCK);
   return pipe;
 }
 

@@ -12,11 +12,30 @@ void Ending::enter(Phase phase, int signal, std::optional<Time> deadline) {
 }
 
 void Ending::terminate(Time now) {
-  enter(Phase::terminating, SIGTERM, now + kGrace);
+  enter(Phase::terminating, SIGTERM, now + rules_.grace);
 }
 
-void Ending::on_failure(const Failure& failure, Time now) {
-  if (why_ != Why::not_ending && why_ != Why::rank_failed) return;
+void Ending::go_on(Time now) {
+  if (settles_) {
+    enter(Phase::settling, 0, now + kSettle);
+  } else {
+    terminate(now);
+  }
+}
+
+void Ending::examine_or_go_on(bool examine, Time now) {
+  if (examine) {
+    enter(Phase::examining, 0, now + kExamine);
+  } else {
+    go_on(now);
+  }
+}
+
+void Ending::on_examined(Time now) {
+  if (phase_ == Phase::examining) go_on(now);
+}
+
+void Ending::note(const Failure& failure) {
   // Once ranks have been told to end, how they end says nothing, except a death that we cannot have caused.
   const bool told = std::any_of(sent_.begin(), sent_.end(), [](bool sent) { return sent; });
   const bool on_its_own =
@@ -25,24 +44,44 @@ void Ending::on_failure(const Failure& failure, Time now) {
     culprit_ = failure.rank;
     culprit_is_collateral_ = !on_its_own;
   }
-  if (phase_ != Phase::running) return;
-  why_ = Why::rank_failed;
+}
+
+void Ending::on_failure(const Failure& failure, Time now) {
+  if (is_ending() && cause_ != EndCause::rank_failed) return;
+  note(failure);
+  if (phase_ != Phase::running || rules_.keep_going) return;
+  cause_ = EndCause::rank_failed;
   // A collateral failure comes before its cause was seen: that gets the same time to show up.
-  if (failure.others_may_notice || failure.collateral) {
-    enter(Phase::settling, 0, now + kSettle);
-  } else {
-    terminate(now);
-  }
+  settles_ = failure.others_may_notice || failure.collateral;
+  examine_or_go_on(rules_.examine_failures, now);
+}
+
+void Ending::on_failure_elsewhere(bool others_may_notice, Time now) {
+  if (is_ending()) return;
+  cause_ = EndCause::rank_failed;
+  settles_ = others_may_notice;
+  examine_or_go_on(rules_.examine_failures, now);
+}
+
+void Ending::on_limit(EndCause cause, Time now) {
+  if (is_ending()) return;
+  cause_ = cause;
+  examine_or_go_on(rules_.examine_time_limits && cause != EndCause::node_lost, now);
 }
 
 void Ending::on_signal(int signal, Time now) {
-  later_signal_ = why_ != Why::not_ending;
+  later_signal_ = is_ending();
   switch (phase_) {
     case Phase::running:
-      why_ = Why::interrupted;
+      cause_ = EndCause::interrupted;
       signal_ = signal;
-      enter(signal == SIGINT ? Phase::interrupted : Phase::terminating, signal, now + kGrace);
+      if (signal == SIGINT) {
+        enter(Phase::interrupted, signal, now + rules_.grace);
+      } else {
+        enter(Phase::terminating, signal, now + rules_.term_grace);
+      }
       break;
+    case Phase::examining:
     case Phase::settling:
     case Phase::interrupted:
       terminate(now);
@@ -58,13 +97,13 @@ void Ending::on_signal(int signal, Time now) {
 }
 
 void Ending::on_output_closed(Time now) {
-  if (why_ != Why::not_ending) return;
-  why_ = Why::output_closed;
+  if (is_ending()) return;
+  cause_ = EndCause::output_closed;
   terminate(now);
 }
 
-void Ending::kill(Why why, Time now) {
-  if (why_ == Why::not_ending) why_ = why;
+void Ending::kill(EndCause cause, Time now) {
+  if (!is_ending()) cause_ = cause;
   if (phase_ == Phase::killing || phase_ == Phase::given_up) return;
   enter(Phase::killing, SIGKILL, now + kKillWait);
 }
@@ -72,6 +111,9 @@ void Ending::kill(Why why, Time now) {
 int Ending::due(Time now) {
   if (deadline_ && now >= *deadline_) {
     switch (phase_) {
+      case Phase::examining:
+        go_on(now);
+        break;
       case Phase::settling:
       case Phase::interrupted:
         terminate(now);

@@ -1,15 +1,20 @@
-// When and how a job ends: decisions only, no system calls.
+// When and how the ranks of one node are ended: decisions only, no system calls.
 //
-//   a rank fails  ── others in col calls get 250 ms to see peer_lost ──► TERM ── grace ──► KILL
-//   SIGINT        ── forwarded ── grace, or a second signal ──────────► TERM ── grace, or a third SIGINT ──► KILL
-//   SIGTERM, SIGHUP, SIGQUIT ── forwarded ── grace ─────────────────────────────────────► KILL
-//   the reader of our output is gone ─────────────────────────────────► TERM ── grace ──► KILL
-//   the launcher was killed, or could not start all ranks ──────────────────────────────► KILL
+// clang-format off
+//   a rank fails   ── stacks, if wanted ── others in col calls get 250 ms to see it ──► TERM ── grace ──► KILL
+//   a time limit   ── stacks, if wanted ──────────────────────────────────────────────► TERM ── grace ──► KILL
+//   SIGINT         ── forwarded ── grace, or a second signal ─────────────────────────► TERM ── grace, or a third ──► KILL
+//   SIGTERM, SIGHUP, SIGQUIT ── forwarded ── term grace ──────────────────────────────────────────────► KILL
+//   the reader of our output is gone ─────────────────────────────────────────────────► TERM ── grace ──► KILL
+//   the launcher was killed, or could not start all ranks ────────────────────────────────────────────► KILL
+// clang-format on
 #pragma once
 
 #include <array>
 #include <chrono>
 #include <optional>
+
+#include "launch/job_result.hpp"
 
 namespace col::launch {
 
@@ -18,12 +23,20 @@ class Ending {
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
   static constexpr std::chrono::milliseconds kSettle{250};
-  static constexpr std::chrono::milliseconds kGrace{5000};
+  static constexpr std::chrono::milliseconds kExamine{10'000};
   // After SIGKILL: only a process stuck in the kernel takes longer.
   static constexpr std::chrono::milliseconds kKillWait{5000};
 
-  enum class Phase { running, settling, interrupted, terminating, killing, given_up };
-  enum class Why { not_ending, rank_failed, interrupted, output_closed, launcher_failed };
+  struct Rules {
+    std::chrono::milliseconds grace{5'000};
+    std::chrono::milliseconds term_grace{25'000};
+    bool keep_going = false;           // a failed rank ends nobody
+    bool examine_failures = false;     // stacks are taken before ranks are ended because one has failed
+    bool examine_time_limits = false;  // … or because a time limit has passed
+  };
+  explicit Ending(const Rules& rules) : rules_(rules) {}
+
+  enum class Phase { running, examining, settling, interrupted, terminating, killing, given_up };
 
   // A rank ended with a nonzero status. `collateral`: because another one had failed; `by_signal`: the signal that
   // killed it, or 0; `others_may_notice`: other living ranks use col, and so will see that this one is lost.
@@ -34,29 +47,39 @@ class Ending {
     bool others_may_notice = false;
   };
   void on_failure(const Failure& failure, Time now);
-  void on_signal(int signal, Time now);  // one that ends the job
+  void on_failure_elsewhere(bool others_may_notice, Time now);  // of a rank on another node
+  void on_signal(int signal, Time now);                         // one that ends the job
+  void on_limit(EndCause cause, Time now);                      // timed_out, exit_timed_out, node_lost
   void on_output_closed(Time now);
-  void kill(Why why, Time now);
+  void kill(EndCause cause, Time now);
+  // Stacks have been taken, or cannot be: the examining phase is over.
+  void on_examined(Time now);
 
   // The signal that all living ranks are to get now, 0 for none. Call it after every event and at deadline().
   int due(Time now);
   std::optional<Time> deadline() const { return deadline_; }
 
   Phase phase() const noexcept { return phase_; }
-  Why why() const noexcept { return why_; }
-  int signal() const noexcept { return signal_; }                  // that interrupted the job, or 0
-  int culprit() const noexcept { return culprit_; }                // whose status decides the exit code, or -1
+  EndCause cause() const noexcept { return cause_; }
+  bool is_ending() const noexcept { return cause_ != EndCause::none; }
+  int signal() const noexcept { return signal_; }    // that interrupted the job, or 0
+  int culprit() const noexcept { return culprit_; }  // first rank that failed by itself, else of all; or -1
   bool signalled_after() const noexcept { return later_signal_; }  // one arrived while the job was ending already
 
  private:
   void enter(Phase phase, int signal, std::optional<Time> deadline);
+  void note(const Failure& failure);
+  void examine_or_go_on(bool examine, Time now);
+  void go_on(Time now);
   void terminate(Time now);
 
+  Rules rules_;
   Phase phase_ = Phase::running;
-  Why why_ = Why::not_ending;
+  EndCause cause_ = EndCause::none;
   int signal_ = 0;
   int culprit_ = -1;
   bool culprit_is_collateral_ = false;
+  bool settles_ = false;  // after the examination
   bool later_signal_ = false;
   int pending_ = 0;
   std::array<bool, 65> sent_{};

@@ -23,19 +23,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
+#include "common/write_file.hpp"
 #include "launch/ending.hpp"
+#include "launch/host_name.hpp"
+#include "launch/inspect.hpp"
 #include "launch/job_directory.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/leftovers.hpp"
+#include "launch/placement.hpp"
+#include "launch/preflight.hpp"
 #include "launch/processes.hpp"
 #include "launch/program.hpp"
+#include "launch/raw_terminal.hpp"
 #include "launch/report.hpp"
+#include "launch/report_json.hpp"
 #include "launch/shared_report.hpp"
 #include "launch/signals.hpp"
 #include "launch/watcher.hpp"
@@ -83,19 +97,38 @@ void forward_signals(SignalGate& signals, int lifeline) {
   }
 }
 
-// Passes signals on until the watcher has ended; does not reap it.
-void attend(pid_t watcher, SignalGate& signals, int lifeline) {
+// True when whoever holds the other end of `fd` is gone.
+bool is_at_end(int fd) {
+  char rest[256];
+  return ::read(fd, rest, sizeof rest) == 0;
+}
+
+// Passes signals on until the watcher has ended; does not reap it. The end of `guard_fd` (-1: none) ends the lifeline.
+void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, int guard_fd) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, watcher, 0)));
-  pollfd events[] = {{pidfd.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
+  pollfd events[] = {{pidfd.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {guard_fd, POLLIN, 0}};
   while (pidfd && (events[0].revents & POLLIN) == 0) {
-    ::poll(events, 2, -1);
-    if ((events[1].revents & POLLIN) != 0) forward_signals(signals, lifeline);
+    ::poll(events, 3, -1);
+    if ((events[1].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
+    if (events[2].revents == 0 || !is_at_end(guard_fd)) continue;
+    events[2].fd = -1;
+    lifeline.reset();
   }
 }
 
-JobResult clean_up_after(pid_t watcher, int wait_status, const ProcessInfo& process, const JobDirectory& directory) {
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw LaunchError(kLauncher, fmt::format("cannot write: {}", strerror(errno)));
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+JobResult clean_up_after(pid_t watcher, int wait_status, const ProcessInfo& process, const std::string& job_id) {
   // Children of ours that are older than the watcher belong to somebody else (`exec colrun` in a script).
   const std::size_t left = kill_children(process.start_ticks, Ending::Clock::now() + Ending::kKillWait);
+  const JobDirectory directory(job_id);
   const bool removed = directory.remove();
   JobResult result;
   result.exit_code = kLauncher;
@@ -106,13 +139,45 @@ JobResult clean_up_after(pid_t watcher, int wait_status, const ProcessInfo& proc
   return result;
 }
 
-JobResult run_checked(const JobSpec& asked) {
+std::vector<std::string> resolve_programs(const JobSpec& spec) {
+  std::vector<std::string> paths;
+  for (const Program& program : spec.programs) paths.push_back(resolve_program(program.command.front()));
+  return paths;
+}
+
+// Says what was asked for without starting anything. Returns whether that is all.
+bool only_inspects(const JobSpec& spec, const Rendezvous& rendezvous, const Placement& placement) {
+  const InspectSpec& inspect = spec.inspect;
+  const std::string host = host_name();
+  const Assignment assignment{.node_rank = std::max(0, rendezvous.node_rank),
+                              .nodes = rendezvous.max_nodes,
+                              .first_rank = std::max(0, rendezvous.node_rank) * spec.local_ranks(),
+                              .local_ranks = spec.local_ranks(),
+                              .world_size = rendezvous.max_nodes * spec.local_ranks(),
+                              .job_id = "job"};
+  std::string text;
+  if (inspect.dry_run || inspect.display_map) text += map_text(spec, placement, rendezvous, assignment, host);
+  if (inspect.report_bindings) {
+    std::vector<int> ranks(static_cast<std::size_t>(spec.local_ranks()));
+    std::iota(ranks.begin(), ranks.end(), assignment.first_rank);
+    for (const std::string& line : describe_bindings(placement.topology, placement.binding, ranks)) text += line + "\n";
+  }
+  if (inspect.print_environment) text += environment_text(spec, placement, assignment, host);
+  const bool is_all = inspect.dry_run || inspect.print_environment;
+  // What the ranks print may be read by a program; this is for the user.
+  write_all(is_all ? spec.stdout_fd : spec.stderr_fd, text);
+  return is_all;
+}
+
+JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, int guard_fd) {
   JobSpec spec = asked;
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
-  const std::string program = resolve_program(spec.command.front());
+  const std::vector<std::string> programs = resolve_programs(spec);
+  const Placement placement = place_ranks(spec);
+  if (only_inspects(spec, rendezvous, placement)) return {};
+  preflight(spec.local_ranks());
   const std::string job_id = make_job_id();
-  const JobDirectory directory(job_id);
-  SharedReport report(spec.ranks);
+  SharedReport report;
   SignalGate signals;
   SubreaperScope subreaper;
   int ends[2];
@@ -122,10 +187,20 @@ JobResult run_checked(const JobSpec& asked) {
   UniqueFd lifeline_read(ends[0]);
   UniqueFd lifeline(ends[1]);
 
+  // The watcher makes it raw, and restores it unless it is killed.
+  std::optional<RawTerminal> terminal;
+  if (spec.output.pty && spec.stdin_fd >= 0) terminal.emplace(spec.stdin_fd);
   const pid_t watcher = ::fork();
   if (watcher == 0) {
     lifeline.reset();
-    watch_job({spec, program, job_id, directory, report, signals, lifeline_read.get()});
+    watch_job({.job = {.spec = spec,
+                       .programs = programs,
+                       .placement = placement,
+                       .job_id = job_id,
+                       .rendezvous = rendezvous,
+                       .signals = signals,
+                       .lifeline = lifeline_read.get()},
+               .report = report});
   }
   if (watcher < 0) {
     throw LaunchError(kLauncher, fmt::format("cannot start the watcher process: {}; allow more processes (ulimit -u)",
@@ -136,26 +211,75 @@ JobResult run_checked(const JobSpec& asked) {
     UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup3(null.get(), spec.stdin_fd, spec.stdin_fd > STDERR_FILENO ? O_CLOEXEC : 0);
   }
-  attend(watcher, signals, lifeline.get());
+  attend(watcher, signals, std::move(lifeline), guard_fd);
+  if (terminal) terminal->restore();
 
   const ProcessInfo process = read_process(watcher);  // still there: not reaped yet
   int wait_status = 0;
   ::waitpid(watcher, &wait_status, 0);
   JobResult result;
-  return report.read(result) ? result : clean_up_after(watcher, wait_status, process, directory);
+  return report.read(result) ? result : clean_up_after(watcher, wait_status, process, job_id);
+}
+
+JobResult failed_result(const LaunchError& error) {
+  JobResult result;
+  result.exit_code = error.exit_code();
+  result.cause = EndCause::launcher_failed;
+  result.error = error.what();
+  return result;
 }
 
 }  // namespace
 
-JobResult run(const JobSpec& spec) {
+JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, int guard_fd) {
   try {
-    return run_checked(spec);
+    return run_checked(spec, rendezvous, guard_fd);
   } catch (const LaunchError& error) {
-    JobResult result;
-    result.exit_code = error.exit_code();
-    result.error = error.what();
-    return result;
+    return failed_result(error);
   }
+}
+
+namespace {
+
+// A job that never came to have ranks has a report as well: what an earlier run left there must not be taken for it.
+void report_failed_start(const JobSpec& spec, const JobResult& result) {
+  if (spec.inspect.json_path.empty() || result.cause != EndCause::launcher_failed || result.error.empty()) return;
+  JobStory story;
+  story.tool = spec.tool;
+  story.command_line = spec.command_line;
+  story.directory = current_directory();
+  story.started_at = std::chrono::system_clock::now();
+  story.result = result;
+  const std::string text = report_json_text(story);
+  try {
+    if (spec.inspect.json_path == "-")
+      write_all(spec.stdout_fd, text);
+    else
+      tools::write_file(spec.inspect.json_path, text);
+  } catch (const std::exception&) {  // the error that is said is the more important one
+  }
+}
+
+JobResult run_planned(JobSpec& spec) {
+  const Lookup lookup = [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
+  };
+  try {
+    const Rendezvous rendezvous = plan_rendezvous(spec, lookup);
+    return run_node(spec, rendezvous, -1);
+  } catch (const LaunchError& error) {
+    return failed_result(error);
+  }
+}
+
+}  // namespace
+
+JobResult run(const JobSpec& asked) {
+  JobSpec spec = asked;
+  const JobResult result = run_planned(spec);
+  report_failed_start(spec, result);
+  return result;
 }
 
 }  // namespace col::launch

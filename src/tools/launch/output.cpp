@@ -1,6 +1,6 @@
+// Moving the bytes. How a rank is connected is in output_connect.cpp.
 #include "launch/output.hpp"
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -8,43 +8,18 @@
 #include <cerrno>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/pty.hpp"
 
 namespace col::launch {
-namespace {
-
-constexpr std::size_t kReadBytes = 64 * 1024;  // what a pipe holds
-
-}  // namespace
-
-Output::Output(int epoll_fd, std::uint64_t pipe_tag, std::uint64_t sink_tag, int stdout_fd, int stderr_fd)
-    : epoll_fd_(epoll_fd), pipe_tag_(pipe_tag), sink_tag_(sink_tag), buffer_(kReadBytes, '\0') {
-  sides_.push_back(std::make_unique<Side>(stdout_fd));
-  if (!same_file(stdout_fd, stderr_fd)) sides_.push_back(std::make_unique<Side>(stderr_fd));
-  Side& err = *sides_.back();
-  err.own_source = err.lines.add_source("");
-}
-
-void Output::add(Stream stream, std::string label, tools::UniqueFd read_end) {
-  Pipe pipe{.fd = std::move(read_end), .side = side_of(stream)};
-  pipe.source = sides_[pipe.side]->lines.add_source(std::move(label));
-  // Edge-triggered: a pipe that is not to be read now must not wake us again and again.
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = pipe_tag_ | pipes_.size();
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, pipe.fd.get(), &event) != 0) {
-    throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch a rank's output: {}", strerror(errno)));
-  }
-  pipes_.push_back(std::move(pipe));
-  ++open_pipes_;
-}
 
 void Output::say(std::string_view line) {
-  Side& err = *sides_.back();
-  err.lines.feed(err.own_source, std::string(line) + "\n", LineMux::Clock::now());
+  Outlet& err = *outlets_[console_of(Stream::err)];
+  if (!err.broken) err.lines.feed(own_source_, std::string(line) + "\n", LineMux::Clock::now());
+}
+
+void Output::print(std::string_view text) {
+  Outlet& out = *outlets_.front();
+  if (!out.broken) out.lines.feed(print_source_, text, LineMux::Clock::now());
 }
 
 void Output::on_pipe(std::size_t index) {
@@ -54,80 +29,131 @@ void Output::on_pipe(std::size_t index) {
 }
 
 void Output::on_sink(std::size_t index) {
-  Side& side = *sides_[index];
-  if (!side.blocked) return;
-  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, side.sink.fd(), nullptr);
-  side.blocked = false;
+  Outlet* outlet = outlets_[index].get();
+  if (outlet == nullptr || !outlet->blocked) return;
+  ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, outlet->sink.fd(), nullptr);
+  outlet->blocked = false;
+}
+
+void Output::copy_window_size() {
+  for (const Pipe& pipe : pipes_) {
+    if (!pipe.is_terminal || !pipe.fd) continue;
+    for (int from : {wiring_.stderr_fd, wiring_.stdout_fd, wiring_.stdin_fd}) {
+      launch::copy_window_size(from, pipe.fd.get());
+    }
+  }
+}
+
+bool Output::wants(const Pipe& pipe) const {
+  return std::all_of(pipe.routes.begin(), pipe.routes.end(), [&](const Route& route) {
+    return outlets_[route.outlet]->broken || outlets_[route.outlet]->lines.wants(route.source);
+  });
 }
 
 bool Output::work(Time now) {
-  for (std::size_t index : ready_) {
-    Pipe& pipe = pipes_[index];
-    if (pipe.fd && sides_[pipe.side]->lines.wants(pipe.source)) read(pipe, now);
+  std::size_t first_left = 0;
+  bool all_served = true;
+  for (std::size_t at = 0; at < ready_.size(); ++at) {
+    Pipe& pipe = pipes_[ready_[at]];
+    if (!pipe.fd) continue;
+    if (wants(pipe)) {
+      read(pipe, now);
+    } else if (std::exchange(all_served, false)) {
+      first_left = at;
+    }
   }
+  // Whoever found no room is the first to get some.
+  std::rotate(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(first_left), ready_.end());
   std::erase_if(ready_, [&](std::size_t index) { return !pipes_[index].ready; });
-  for (std::size_t index = 0; index < sides_.size(); ++index) {
-    sides_[index]->lines.tick(now);
+  for (std::size_t index = 0; index < outlets_.size(); ++index) {
+    if (outlets_[index] == nullptr) continue;
+    outlets_[index]->lines.tick(now);
     write(index);
   }
-  return std::any_of(ready_.begin(), ready_.end(),
-                     [&](std::size_t index) { return sides_[pipes_[index].side]->lines.wants(pipes_[index].source); });
+  return std::any_of(ready_.begin(), ready_.end(), [&](std::size_t index) { return wants(pipes_[index]); });
 }
 
 void Output::read(Pipe& pipe, Time now) {
   const ssize_t length = ::read(pipe.fd.get(), buffer_.data(), buffer_.size());
-  if (length > 0) {
-    sides_[pipe.side]->lines.feed(pipe.source, std::string_view(buffer_.data(), static_cast<std::size_t>(length)), now);
-  } else if (length < 0 && errno == EAGAIN) {
-    pipe.ready = false;
-  } else if (length == 0 || errno != EINTR) {
-    end(pipe, now);
+  if (length <= 0) {
+    if (length < 0 && errno == EAGAIN) {
+      pipe.ready = false;
+    } else if (length == 0 || errno != EINTR) {
+      end(pipe, now);  // a terminal says so by an error
+    }
+    return;
   }
+  const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(length));
+  std::string_view stamp;
+  if (spec_.timestamps && !pipe.is_raw) stamp = stamp_.text(std::chrono::system_clock::now());
+  for (const Route& route : pipe.routes) {
+    Outlet& outlet = *outlets_[route.outlet];
+    if (!outlet.broken) outlet.lines.feed(route.source, bytes, now, stamp);
+  }
+  if (pipe.tail >= 0) ranks_[static_cast<std::size_t>(pipe.tail)].tail.feed(bytes);
 }
 
 void Output::end(Pipe& pipe, Time now) {
+  // A terminal's descriptor may have a twin, so closing this one would not end its events.
+  ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, pipe.fd.get(), nullptr);
   pipe.fd.reset();
   pipe.ready = false;
-  --open_pipes_;
-  sides_[pipe.side]->lines.close(pipe.source, now);
+  --(pipe.is_raw ? open_raw_pipes_ : open_rank_pipes_);
+  for (const Route& route : pipe.routes) outlets_[route.outlet]->lines.close(route.source, now);
 }
 
 void Output::write(std::size_t index) {
-  Side& side = *sides_[index];
-  if (side.broken) side.lines.consume(side.lines.pending().size());
-  if (side.blocked || side.lines.pending().empty()) return;
-  const auto [written, error] = side.sink.write(side.lines.pending());
-  side.lines.consume(written);
+  Outlet& outlet = *outlets_[index];
+  if (outlet.broken) outlet.lines.consume(outlet.lines.pending().size());
+  if (outlet.blocked || outlet.lines.pending().empty()) return;
+  const auto [written, error] = outlet.sink.write(outlet.lines.pending());
+  outlet.lines.consume(written);
   if (error == 0) return;
   if (error != EAGAIN) return fail(index, error);
   epoll_event event{};
   event.events = EPOLLOUT;
-  event.data.u64 = sink_tag_ | index;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, side.sink.fd(), &event) != 0) return fail(index, errno);
-  side.blocked = true;
+  event.data.u64 = wiring_.sink_tag | index;
+  if (::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_ADD, outlet.sink.fd(), &event) != 0) return fail(index, errno);
+  outlet.blocked = true;
 }
 
 void Output::fail(std::size_t index, int error) {
-  if (error_ == 0) error_ = error;
-  sides_[index]->broken = true;
-  const Time now = LineMux::Clock::now();
-  for (Pipe& pipe : pipes_) {
-    if (pipe.side == index && pipe.fd) end(pipe, now);
+  Outlet& failed = *outlets_[index];
+  failed.broken = true;
+  failed.lines.consume(failed.lines.pending().size());
+  const bool is_console = index < consoles_;
+  if (is_console && !spec_.file_pattern.empty()) return;
+  if (error_ == 0) {
+    error_ = error;
+    error_file_ = failed.path;
   }
-  sides_[index]->lines.consume(sides_[index]->lines.pending().size());
+  const Time now = LineMux::Clock::now();
+  const auto leads_here = [&](const Route& route) { return route.outlet == index; };
+  for (Pipe& pipe : pipes_) {
+    if (pipe.fd && std::any_of(pipe.routes.begin(), pipe.routes.end(), leads_here)) end(pipe, now);
+  }
 }
 
 std::optional<Output::Time> Output::deadline() const {
   std::optional<Time> first;
-  for (const auto& side : sides_) {
-    const std::optional<Time> due = side->lines.deadline();
+  for (const auto& outlet : outlets_) {
+    if (outlet == nullptr || outlet->broken) continue;
+    const std::optional<Time> due = outlet->lines.deadline();
     if (due && (!first || *due < *first)) first = due;
   }
   return first;
 }
 
 bool Output::all_written() const {
-  return std::all_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->lines.pending().empty(); });
+  return std::all_of(outlets_.begin(), outlets_.end(), [](const auto& outlet) {
+    return outlet == nullptr || outlet->broken || outlet->lines.is_drained();
+  });
+}
+
+void Output::give_up_rank_pipes(Time now) {
+  for (Pipe& pipe : pipes_) {
+    if (pipe.fd && !pipe.is_raw) end(pipe, now);
+  }
 }
 
 void Output::give_up_pipes(Time now) {
@@ -137,9 +163,11 @@ void Output::give_up_pipes(Time now) {
 }
 
 void Output::drop_unwritten() {
-  for (const auto& side : sides_) {
-    side->broken = true;
-    side->lines.consume(side->lines.pending().size());
+  for (std::size_t index = 0; index < outlets_.size(); ++index) {
+    Outlet* outlet = outlets_[index].get();
+    if (outlet == nullptr || (index >= consoles_ && !outlet->blocked)) continue;
+    outlet->broken = true;
+    outlet->lines.consume(outlet->lines.pending().size());
   }
 }
 

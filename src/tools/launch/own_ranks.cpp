@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
@@ -57,14 +58,15 @@ OwnResult run_own_ranks(const OwnRanks& job) {
   screen.verdict_fd = verdict.in.get();
   spec.keep_fds.push_back(verdict.in.get());
   std::sort(spec.keep_fds.begin(), spec.keep_fds.end());
-  spec.command = {tools::own_path(), "--spawned", screen.text()};
-  spec.command.insert(spec.command.end(), job.arguments.begin(), job.arguments.end());
-  spec.ranks = job.ranks;
+  Program program{.command = {tools::own_path(), "--spawned", screen.text()}, .ranks = job.ranks};
+  program.command.insert(program.command.end(), job.arguments.begin(), job.arguments.end());
+  spec.programs.push_back(std::move(program));
   spec.tool = job.tool;
   spec.stdin_fd = -1;
   spec.title = job.title;
 
-  const JobResult result = run(spec);
+  // Never of several nodes, whatever scheduler runs this tool.
+  const JobResult result = run_node(spec, Rendezvous(), -1);
   if (!result.error.empty()) std::fprintf(stderr, "%s: %s\n", job.tool.c_str(), result.error.c_str());
   const std::optional<int> found = verdict_from(verdict.out.get());
   int code = result.exit_code;

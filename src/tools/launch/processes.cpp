@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <csignal>
@@ -77,12 +78,13 @@ bool has_no_children() noexcept {
   return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
 }
 
-std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline) {
+std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
+                          std::span<const pid_t> kept) {
   while (!has_no_children()) {
     std::size_t left = 0;
     bool reaped = false;
     for (const ProcessInfo& child : children_of(::getpid())) {
-      if (child.start_ticks < since_ticks) continue;
+      if (child.start_ticks < since_ticks || std::find(kept.begin(), kept.end(), child.pid) != kept.end()) continue;
       ::kill(child.pid, SIGKILL);
       if (::waitpid(child.pid, nullptr, WNOHANG) == child.pid) {
         reaped = true;

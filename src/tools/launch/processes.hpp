@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace col::launch {
@@ -26,10 +27,12 @@ std::vector<ProcessInfo> children_of(pid_t parent);
 bool has_no_children() noexcept;
 
 // Kills and reaps the children of this process that started at or after `since_ticks`, with all their descendants, and
-// returns how many were left at the deadline (0 nearly always: only a process stuck in the kernel survives).
+// returns how many were left at the deadline (0 nearly always: only a process stuck in the kernel survives). Those in
+// `kept` stay.
 //
 // Only direct children are ever signalled, and a child keeps its pid until we reap it, so no stranger can be hit. Their
 // descendants become our children as their parents die. Requires: this process is a child subreaper.
-std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline);
+std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
+                          std::span<const pid_t> kept = {});
 
 }  // namespace col::launch

@@ -1,24 +1,29 @@
-// What the user reads when a job did not end well: one line per fact.
+// What the user reads at the end of a job: one block, every line begins with the tool's name.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "launch/error_file.hpp"
-#include "launch/job_spec.hpp"
+#include "common/style.hpp"
+#include "launch/job_story.hpp"
+#include "launch/rank_words.hpp"
 
 namespace col::launch {
 
-// "exited with code 7", "was killed by SIGSEGV".
-std::string describe_wait_status(int wait_status);
+struct ReportStyle {
+  tools::Style text = {};
+  std::size_t columns = 0;  // of the terminal: lines of stacks are cut there; 0: they are not
+  // What --timeout or --exit-timeout allowed, when that is why the job ended.
+  std::optional<std::chrono::milliseconds> limit = {};
+};
 
-// "rank 2", "ranks 0-2, 5".
-std::string name_ranks(const std::vector<int>& ranks);
+inline constexpr std::size_t kStderrLines = 20;  // of the culprit, that are repeated
 
-// The lines about a job that is over, four at most, without newlines; none when all is well. `culprit_error` is what
-// the culprit said in its error file.
-std::vector<std::string> report_lines(const JobResult& result, std::string_view tool,
-                                      const std::optional<RankError>& culprit_error);
+// Who failed, and how; what it said; what the others were doing, and what became of them. Lines without newlines; none
+// when all is well, or when only the launcher failed (result.error is the front process's to print).
+std::vector<std::string> report_lines(const JobStory& story, const ReportStyle& style = {});
 
 }  // namespace col::launch

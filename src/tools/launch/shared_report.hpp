@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "launch/job_spec.hpp"
+#include "launch/job_result.hpp"
 
 namespace col::launch {
 
@@ -12,7 +12,7 @@ namespace col::launch {
 // once the watcher is gone, so a watcher that was killed leaves `complete` unset, never half a report.
 class SharedReport {
  public:
-  explicit SharedReport(int ranks);  // throws LaunchError (125) when there is no memory
+  SharedReport();  // throws LaunchError (125) when there is no memory
   ~SharedReport();
   SharedReport(const SharedReport&) = delete;
   SharedReport& operator=(const SharedReport&) = delete;
@@ -24,9 +24,6 @@ class SharedReport {
  private:
   struct Header;
   Header* header_;
-  RankStatus* ranks_;
-  std::size_t rank_count_;
-  std::size_t bytes_;
 };
 
 }  // namespace col::launch

@@ -18,7 +18,7 @@ namespace col::launch {
 namespace {
 
 constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-constexpr std::array kNotify = {SIGUSR1, SIGUSR2, SIGWINCH};
+constexpr std::array kNotify = {SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
 bool is_ignored(int signal) noexcept {
   struct sigaction action {};

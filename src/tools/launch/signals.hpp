@@ -15,7 +15,7 @@ std::string signal_name(int signal);
 // End the job: forwarded to the ranks' process groups, then escalated.
 std::span<const int> ending_signals() noexcept;  // SIGINT SIGTERM SIGHUP SIGQUIT
 // Only passed on, to the rank processes themselves: helpers that a rank started do not expect them.
-std::span<const int> notify_signals() noexcept;  // SIGUSR1 SIGUSR2 SIGWINCH
+std::span<const int> notify_signals() noexcept;  // SIGUSR1 SIGUSR2 SIGALRM SIGWINCH
 bool ends_job(int signal) noexcept;
 
 // True when SIGHUP is ignored, as under nohup. It stays so, for us and for the ranks. Other ignored signals do not: a

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ Sink::Sink(int user_fd) {
   }
   if (fd_) return;
   fd_.reset(::fcntl(user_fd, F_DUPFD_CLOEXEC, 3));
-  may_block_ = !is_file;  // a file is as fast as its disk, and has no use for polling
+  is_socket_ = known && S_ISSOCK(info.st_mode);
+  may_block_ = !is_file && !is_socket_;  // a file is as fast as its disk, and has no use for polling
 }
 
 Sink::Outcome Sink::write(std::string_view bytes) {
@@ -40,7 +42,9 @@ Sink::Outcome Sink::write(std::string_view bytes) {
       if (::poll(&room, 1, 0) == 0) return {outcome.written, EAGAIN};
       length = std::min<std::size_t>(length, PIPE_BUF);
     }
-    const ssize_t written = ::write(fd_.get(), bytes.data() + outcome.written, length);
+    const char* start = bytes.data() + outcome.written;
+    const ssize_t written =
+        is_socket_ ? ::send(fd_.get(), start, length, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_.get(), start, length);
     if (written >= 0) {
       outcome.written += static_cast<std::size_t>(written);
     } else if (errno != EINTR) {

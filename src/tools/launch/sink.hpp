@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "common/unique_fd.hpp"
 
@@ -12,6 +13,7 @@ namespace col::launch {
 class Sink {
  public:
   explicit Sink(int user_fd);
+  explicit Sink(tools::UniqueFd own) : fd_(std::move(own)) {}  // non-blocking, where that means something
 
   struct Outcome {
     std::size_t written = 0;
@@ -24,6 +26,7 @@ class Sink {
  private:
   tools::UniqueFd fd_;
   bool may_block_ = false;
+  bool is_socket_ = false;
 };
 
 // True when both descriptors lead to the same place (`2>&1`): lines must then share one stream to stay whole.

@@ -1,5 +1,6 @@
 #include "launch/spawn.hpp"
 
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,14 +33,20 @@ void close_all_but(std::span<const int> keep) {
 
 // In the child, which shares our memory: writes nothing but its own stack and `exec_error`.
 [[noreturn, gnu::noinline]] void become(const ChildPlan& plan, pid_t parent, volatile int& exec_error) {
-  ::setpgid(0, 0);
+  if (plan.descriptors.controlling_terminal) {
+    ::setsid();
+    ::ioctl(plan.descriptors.stdout_fd, TIOCSCTTY, 0);
+  } else {
+    ::setpgid(0, 0);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);  // the parent died before the line above
-  ::dup2(plan.stdin_fd, STDIN_FILENO);
-  ::dup2(plan.stdout_fd, STDOUT_FILENO);
-  ::dup2(plan.stderr_fd, STDERR_FILENO);
+  ::dup2(plan.descriptors.stdin_fd, STDIN_FILENO);
+  ::dup2(plan.descriptors.stdout_fd, STDOUT_FILENO);
+  ::dup2(plan.descriptors.stderr_fd, STDERR_FILENO);
   close_all_but(plan.keep_fds);
   ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
+  if (plan.cpus != nullptr) plan.cpus->apply();
   reset_signals(plan.ignore_hangup);
   ::execve(plan.path, plan.arguments, plan.environment);
   exec_error = errno;

@@ -1,91 +1,134 @@
-// The life of one job inside the watcher process: starts the ranks, passes signals and output on, ends them in order.
+// The life of a job on this node, inside the watcher process: starts the ranks, passes signals and output on, ends them
+// in order, and starts them again where that is wanted.
 #pragma once
 
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <col/job.hpp>
-
 #include "common/unique_fd.hpp"
-#include "launch/ending.hpp"
-#include "launch/environment.hpp"
-#include "launch/error_file.hpp"
-#include "launch/job_directory.hpp"
+#include "launch/attempt.hpp"
+#include "launch/endpoint.hpp"
+#include "launch/input.hpp"
 #include "launch/job_spec.hpp"
+#include "launch/job_story.hpp"
+#include "launch/node_link.hpp"
 #include "launch/output.hpp"
+#include "launch/placement.hpp"
+#include "launch/remotes.hpp"
+#include "launch/rendezvous.hpp"
 #include "launch/signals.hpp"
+#include "launch/stacks.hpp"
 
 namespace col::launch {
 
 // What a job needs that exists before its first rank.
 struct JobParts {
   const JobSpec& spec;
-  const std::string& program;  // resolved
-  const JobDirectory& directory;
-  Environment& environment;
-  ControlPage& page;
+  const std::vector<std::string>& programs;  // paths, as many as spec.programs
+  const Placement& placement;
+  const std::string& job_id;
+  const Rendezvous& rendezvous;
   SignalGate& signals;
   int lifeline;  // non-blocking; one byte per signal that the front got, its end when the front is gone
 };
 
 class Supervisor {
  public:
-  // Throws LaunchError (125) when the limits of this process do not allow that many ranks.
+  // Throws LaunchError when the limits of this process do not allow that many ranks, or nothing is as asked for.
   explicit Supervisor(const JobParts& parts);
 
-  // Returns when every process of the job is gone and all output is written. Throws LaunchError when a rank could not
-  // be started; those that were are gone then, too.
+  // Returns when every process of the job on this node is gone and all output is written. Throws LaunchError when a
+  // rank could not be started; those that were are gone then, too.
   JobResult run();
 
  private:
   using Clock = Ending::Clock;
   using Time = Ending::Time;
 
-  struct Rank {
-    RankStatus status;
-    tools::UniqueFd pidfd;
-    Time started{};
-  };
-
-  void start_all();
-  void start(int rank);
-  pid_t spawn_rank(int rank, int stdin_fd, int stdout_fd, int stderr_fd);
-
-  // Handles what has happened, waiting for it until `latest` at most (no limit of its own when empty).
+  // supervise.cpp: what happens while ranks run
   void step(std::optional<Time> latest);
+  std::optional<Time> next_deadline() const;
   void dispatch(std::uint64_t event);
   void on_lifeline();
   void on_forwarded(int signal);
-  void set_stopped(bool stopped);
-  void on_rank_end(int rank);
+  void on_end_signal(int signal);
+  void on_stop_signal(bool stopped);
+  void on_rank_event(int local_rank);
   void reap_adopted();
-  void signal_ranks(int signal);
-  bool uses_col(int rank) const;  // joined a job of libcol and has not left it in good order
-  bool others_may_notice() const;
+  void do_due(Time now);
+  void check_limits(Time now);
+  void look_into_survivors();
 
+  // supervise_start.cpp
+  void start_all();
+  void start(int local_rank);
+  bool is_last_start() const;
+  void give_input_away();
+  pid_t spawn(int local_rank, const ChildDescriptors& descriptors);
+  Assignment assignment_alone() const;
+  JobStory run_attempt(const Assignment& assignment);
+
+  // supervise_end.cpp
   void drain();
   void end_descendants();
   void flush();
-  JobResult result();
-  void say_how_it_ended(const JobResult& result);
+  JobStory story();
+  JobResult result() const;
+  bool may_restart(const JobStory& story) const;
+  void say(const JobStory& story);
+  void write_json(const JobStory& story);
+  JobResult finish(JobStory story);
+
+  // supervise_nodes.cpp: what other nodes have to do with it
+  void meet_nodes();
+  void serve_meeting(Listener listener);
+  void serve_meeting_if_here(const Endpoint& endpoint);
+  void connect(const std::vector<Endpoint>& endpoints);
+  void join_meeting(Connection connection, const Endpoint& endpoint);
+  void on_link();
+  void on_link_event(const LinkEvent& event);
+  void tell_failure(int local_rank);
+  LinkEvent next_news(const JobStory* ended);
+  JobResult run_with_others();
+  std::string describe_lost(const LinkEvent& event, bool had_started) const;
+  void leave_others();
+  JobStory failed_story(const Assignment& assignment, const std::string& error) const;
 
   JobParts parts_;
   rlimit open_files_;  // as the launcher was started with
+  const std::string host_;
+  const Time began_;
+  const std::chrono::system_clock::time_point began_at_;
   tools::UniqueFd epoll_;
   tools::UniqueFd null_;
   Output output_;
-  Ending ending_;
-  std::vector<Rank> ranks_;
-  int living_ = 0;
+  std::unique_ptr<Input> input_;      // null: no rank reads, or one that has the descriptor itself
+  std::vector<int> readers_;          // local ranks in the order in which input_ knows them
+  std::unique_ptr<NodeLink> link_;    // null: this node is the only one
+  std::unique_ptr<Remotes> remotes_;  // null: no other node is started from here
+  std::unique_ptr<Attempt> attempt_;
+  std::unique_ptr<StackTaker> stacks_;  // while they are taken
+  std::vector<pid_t> examined_;         // whose
+  std::optional<LinkEvent> news_;       // that ranks start or that the job is over; not acted upon yet
+  pid_t meeting_ = 0;                   // process where the nodes meet, when it is on this one
+  std::string meeting_place_;           // where this node has joined it
+  std::size_t processes_left_ = 0;
+  int restarts_ = 0;
+  int node_rank_ = 0;
+  int signal_between_ = 0;   // the first that came while there were no ranks
+  int signals_between_ = 0;  // how many
   bool more_output_ = false;
   bool child_changed_ = false;
   bool front_is_gone_ = false;
-  bool stopped_ = false;  // the ranks, by ^Z
+  bool stopped_ = false;         // the ranks, by ^Z
+  bool input_is_taken_ = false;  // by a rank of the first attempt
+  bool warned_of_stragglers_ = false;
 };
 
 }  // namespace col::launch

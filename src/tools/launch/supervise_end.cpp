@@ -2,13 +2,19 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "common/write_file.hpp"
+#include "launch/leftovers.hpp"
 #include "launch/processes.hpp"
 #include "launch/report.hpp"
+#include "launch/report_json.hpp"
+#include "launch/report_usage.hpp"
 #include "launch/supervise.hpp"
 
 namespace col::launch {
@@ -24,7 +30,7 @@ constexpr std::chrono::milliseconds kDrain{500};
 // All ranks have ended: reads what they left in their pipes, ends what they left behind, writes the rest.
 void Supervisor::drain() {
   const Time latest = Clock::now() + kDrain;
-  while (!output_.all_ended() && !front_is_gone_ && ending_.why() != Ending::Why::interrupted &&
+  while (!output_.ranks_ended() && !front_is_gone_ && attempt_->ending().cause() != EndCause::interrupted &&
          Clock::now() < latest) {
     step(latest);
   }
@@ -33,59 +39,128 @@ void Supervisor::drain() {
 }
 
 void Supervisor::end_descendants() {
-  if (!has_no_children()) kill_children(0, Clock::now() + Ending::kKillWait);
+  std::vector<pid_t> kept = remotes_ ? remotes_->pids() : std::vector<pid_t>();
+  if (meeting_ != 0) kept.push_back(meeting_);
+  if (!has_no_children()) processes_left_ = kill_children(0, Clock::now() + Ending::kKillWait, kept);
 }
 
 // No writer is left but the user's reader may be slow. Only an interrupted job leaves output unwritten.
 void Supervisor::flush() {
   std::optional<Time> latest;
-  for (step(Clock::now()); !output_.all_ended() || !output_.all_written(); step(latest)) {
+  for (step(Clock::now()); !output_.ranks_ended() || !output_.all_written(); step(latest)) {
     if (front_is_gone_) return;
-    if (!latest && (ending_.why() == Ending::Why::interrupted || ending_.signalled_after()))
-      latest = Clock::now() + kDrain;
+    const bool interrupted = signal_between_ != 0 ||
+                             (attempt_ && (attempt_->ending().signal() != 0 || attempt_->ending().signalled_after()));
+    if (!latest && interrupted) latest = Clock::now() + kDrain;
     if (latest && Clock::now() >= *latest) output_.drop_unwritten();
     // A process that is not of this job holds a pipe: all that the ranks wrote was read.
-    if (!more_output_ && output_.all_written()) output_.give_up_pipes(Clock::now());
+    if (!more_output_ && output_.all_written()) output_.give_up_rank_pipes(Clock::now());
   }
 }
 
-JobResult Supervisor::result() {
+JobResult Supervisor::result() const {
   JobResult outcome;
-  for (const Rank& rank : ranks_) outcome.ranks.push_back(rank.status);
-  switch (ending_.why()) {
-    case Ending::Why::not_ending:
+  Ending& ending = attempt_->ending();
+  outcome.cause = ending.cause();
+  outcome.culprit = ending.culprit();
+  if (outcome.cause == EndCause::none && outcome.culprit >= 0) outcome.cause = EndCause::rank_failed;
+  switch (outcome.cause) {
+    case EndCause::none:
+    case EndCause::rank_failed:  // the story knows the ranks
       break;
-    case Ending::Why::rank_failed: {
-      outcome.culprit = ending_.culprit();
-      const RankStatus& culprit = outcome.ranks[static_cast<std::size_t>(outcome.culprit)];
-      outcome.exit_code = WIFSIGNALED(culprit.wait_status)
-                              ? tools::exit_code::kSignalBase + WTERMSIG(culprit.wait_status)
-                              : WEXITSTATUS(culprit.wait_status);
-      break;
-    }
-    case Ending::Why::interrupted:
-      outcome.signal = ending_.signal();
+    case EndCause::interrupted:
+      outcome.signal = ending.signal();
       outcome.exit_code = tools::exit_code::kSignalBase + outcome.signal;
       break;
-    case Ending::Why::output_closed:
+    case EndCause::timed_out:
+    case EndCause::exit_timed_out:
+      outcome.exit_code = tools::exit_code::kTimeout;
+      break;
+    case EndCause::output_closed:
       outcome.exit_code = output_.error() == EPIPE ? tools::exit_code::kOutputClosed : kLauncher;
       if (output_.error() != EPIPE) {
-        outcome.error = fmt::format("cannot write the ranks' output: {}", strerror(output_.error()));
+        outcome.error =
+            fmt::format("cannot write the ranks' output{}{}: {}", output_.error_file().empty() ? "" : " to ",
+                        output_.error_file(), strerror(output_.error()));
       }
       break;
-    case Ending::Why::launcher_failed:
+    case EndCause::node_lost:
+    case EndCause::launcher_failed:
       outcome.exit_code = kLauncher;
       break;
   }
   return outcome;
 }
 
-void Supervisor::say_how_it_ended(const JobResult& outcome) {
-  if (ending_.why() == Ending::Why::output_closed) return;
-  std::optional<RankError> said;
-  if (outcome.culprit >= 0) said = read_error_file(parts_.directory.error_file(outcome.culprit));
-  for (const std::string& line : report_lines(outcome, parts_.spec.tool, said)) output_.say(line);
-  flush();
+JobStory Supervisor::story() {
+  JobStory story;
+  story.tool = parts_.spec.tool;
+  story.job_id = attempt_->assignment().job_id;
+  story.command_line = parts_.spec.command_line;
+  story.directory = current_directory();
+  story.started_at = began_at_;
+  story.seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+  story.nodes = attempt_->assignment().nodes;
+  story.restarts = restarts_;
+  story.processes_left = processes_left_;
+  story.result = result();
+  story.ranks = attempt_->stories();
+  for (RankStory& rank : story.ranks) {
+    if (!rank.status.exited || rank.status.wait_status == 0) continue;
+    rank.last_stderr = output_.last_stderr(static_cast<std::size_t>(rank.local_rank));
+  }
+  if (story.result.cause == EndCause::rank_failed && story.result.culprit >= 0) {
+    const auto index = static_cast<std::size_t>(attempt_->deciding_rank() - attempt_->assignment().first_rank);
+    story.result.exit_code = exit_code_of(story.ranks[index].status);
+  }
+  return story;
+}
+
+bool Supervisor::may_restart(const JobStory& story) const {
+  return story.result.cause == EndCause::rank_failed && restarts_ < parts_.spec.lifecycle.max_restarts &&
+         !front_is_gone_ && signal_between_ == 0;
+}
+
+void Supervisor::say(const JobStory& story) {
+  if (story.result.cause == EndCause::output_closed) return;
+  if (story.result.cause == EndCause::none && story.result.error.empty() && !parts_.spec.inspect.report) return;
+  if (!story.result.error.empty()) output_.say(fmt::format("{}: {}", parts_.spec.tool, story.result.error));
+  const LifecycleSpec& limits = parts_.spec.lifecycle;
+  ReportStyle style;
+  if (story.result.cause == EndCause::timed_out) style.limit = limits.timeout;
+  if (story.result.cause == EndCause::exit_timed_out) style.limit = limits.exit_timeout;
+  std::vector<std::string> lines = report_lines(story, style);
+  if (parts_.spec.inspect.report) {
+    for (std::string& line : usage_lines(story, style)) lines.push_back(std::move(line));
+  }
+  for (const std::string& line : lines) output_.say(line);
+}
+
+void Supervisor::write_json(const JobStory& story) {
+  const std::string& path = parts_.spec.inspect.json_path;
+  // Of several nodes that report, the first one writes: the path may be the same file on all.
+  if (path.empty() || (node_rank_ > 0 && !remotes_)) return;
+  const std::string text = report_json_text(story);
+  if (path == "-") {
+    output_.print(text);
+    return;
+  }
+  try {
+    tools::write_file(path, text);
+  } catch (const std::exception& error) {
+    output_.say(fmt::format("{}: cannot write the report: {}", parts_.spec.tool, error.what()));
+  }
+}
+
+JobResult Supervisor::finish(JobStory story) {
+  if (!front_is_gone_) {
+    say(story);
+    write_json(story);
+    flush();
+    // Said; what the front would add is what it alone knows.
+    if (story.result.cause != EndCause::output_closed) story.result.error.clear();
+  }
+  return story.result;
 }
 
 }  // namespace col::launch

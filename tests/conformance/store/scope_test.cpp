@@ -80,7 +80,16 @@ TEST_CASE("store: a URL that names no store is refused with the form that works"
       {"", "no scheme"},
       {"/tmp/store", "no scheme"},
       {"file:/tmp/store", "no scheme"},
-      {"tcp://host:1234", "scheme 'tcp'"},
+      {"tcp://", "needs a host and a port"},
+      {"tcp://host", "needs a host and a port"},
+      {"tcp://host:", "needs a host and a port"},
+      {"tcp://:1234", "needs a host and a port"},
+      {"tcp://host:0", "needs a host and a port"},
+      {"tcp://host:65536", "needs a host and a port"},
+      {"tcp://host:-1", "needs a host and a port"},
+      {"tcp://host:12x", "needs a host and a port"},
+      {"tcp://::1:1234", "needs a host and a port"},
+      {"tcp://host/dir:1234", "needs a host and a port"},
       {"FILE:///tmp", "scheme 'FILE'"},
       {"redis\n://host", "scheme 'redis\\x0a'"},
       {"file://dir", "three slashes and an absolute path"},
@@ -102,6 +111,7 @@ TEST_CASE("store: a URL that names no store is refused with the form that works"
       INFO(error.message());
       CHECK(error.message().find(reason) != std::string::npos);
       CHECK(error.message().find("file:///dir") != std::string::npos);
+      CHECK(error.message().find("tcp://host:port") != std::string::npos);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Every store, as a list of types for TEMPLATE_LIST_TEST_CASE: each makes a fresh, empty one.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <tuple>
 
@@ -18,6 +19,12 @@ struct InMemory {
 struct InFiles {
   TempDir directory;
   std::shared_ptr<Store> store = make_file_store(directory / "store");
+};
+
+// In a server, in this process.
+struct OverTcp {
+  StoreServer server{{.host = "127.0.0.1", .token = "a token"}};
+  std::shared_ptr<Store> store = make_tcp_store("127.0.0.1", server.port(), "a token", std::chrono::seconds(20));
 };
 
 struct ByUrl {
@@ -46,7 +53,7 @@ struct Nested {
   Nested() { outer.store->set("neighbour", "in the outer scope"); }
 };
 
-using Stores =
-    std::tuple<InMemory, InFiles, ByUrl, Scoped<InMemory>, Scoped<InFiles>, Nested<InMemory>, Nested<InFiles>>;
+using Stores = std::tuple<InMemory, InFiles, OverTcp, ByUrl, Scoped<InMemory>, Scoped<InFiles>, Scoped<OverTcp>,
+                          Nested<InMemory>, Nested<InFiles>>;
 
 }  // namespace col::test

@@ -1,42 +1,72 @@
 #include "launch/ending.hpp"
 
 #include <csignal>
+#include <vector>
 
 #include "support/catch.hpp"
 
+using col::launch::EndCause;
 using col::launch::Ending;
 using std::chrono::milliseconds;
+using Phase = Ending::Phase;
 
 namespace {
 
 const Ending::Time kStart{std::chrono::hours(1)};
+constexpr milliseconds kGrace{5'000};
+constexpr milliseconds kTermGrace{25'000};
+const Ending::Rules kRules{};
 
 }  // namespace
 
 TEST_CASE("ending: after a failure others that use col get a moment, then TERM, then KILL", "[launch]") {
-  Ending ending;
+  Ending ending(kRules);
+  CHECK_FALSE(ending.is_ending());
+  CHECK_FALSE(ending.deadline());
   ending.on_failure({.rank = 2, .others_may_notice = true}, kStart);
+  CHECK(ending.phase() == Phase::settling);
   CHECK(ending.due(kStart) == 0);
   auto now = kStart + Ending::kSettle;
   REQUIRE(ending.deadline() == now);
+  CHECK(ending.due(now - milliseconds(1)) == 0);
   CHECK(ending.due(now) == SIGTERM);
   CHECK(ending.due(now) == 0);
-  now += Ending::kGrace;
+  now += kGrace;
+  REQUIRE(ending.deadline() == now);
   CHECK(ending.due(now) == SIGKILL);
   now += Ending::kKillWait;
   CHECK(ending.due(now) == 0);
-  CHECK(ending.phase() == Ending::Phase::given_up);
+  CHECK(ending.phase() == Phase::given_up);
+  CHECK_FALSE(ending.deadline());
   CHECK(ending.culprit() == 2);
+  CHECK(ending.cause() == EndCause::rank_failed);
 }
 
 TEST_CASE("ending: ranks that do not use col have nothing to notice", "[launch]") {
-  Ending ending;
+  Ending ending(kRules);
   ending.on_failure({.rank = 0}, kStart);
   CHECK(ending.due(kStart) == SIGTERM);
 }
 
+TEST_CASE("ending: the graces are those that were asked for", "[launch]") {
+  const Ending::Rules rules{.grace = milliseconds(70), .term_grace = milliseconds(900)};
+  Ending failed(rules), told(rules), asked(rules);
+  failed.on_failure({.rank = 0}, kStart);
+  CHECK(failed.due(kStart) == SIGTERM);
+  CHECK(failed.due(kStart + milliseconds(69)) == 0);
+  CHECK(failed.due(kStart + milliseconds(70)) == SIGKILL);
+  told.on_signal(SIGTERM, kStart);
+  CHECK(told.due(kStart) == SIGTERM);
+  CHECK(told.due(kStart + milliseconds(899)) == 0);
+  CHECK(told.due(kStart + milliseconds(900)) == SIGKILL);
+  asked.on_signal(SIGINT, kStart);
+  CHECK(asked.due(kStart) == SIGINT);
+  CHECK(asked.due(kStart + milliseconds(70)) == SIGTERM);
+  CHECK(asked.due(kStart + milliseconds(140)) == SIGKILL);
+}
+
 TEST_CASE("ending: the first rank to fail on its own is the culprit", "[launch]") {
-  Ending ending;
+  Ending ending(kRules);
   SECTION("later failures change nothing") {
     ending.on_failure({.rank = 3, .others_may_notice = true}, kStart);
     ending.on_failure({.rank = 1}, kStart);
@@ -62,52 +92,164 @@ TEST_CASE("ending: the first rank to fail on its own is the culprit", "[launch]"
     ending.on_failure({.rank = 3, .by_signal = SIGSEGV}, kStart + Ending::kSettle);
     CHECK(ending.culprit() == 3);
   }
+  SECTION("the highest signal is a signal as well") {
+    ending.on_failure({.rank = 0, .by_signal = 64}, kStart);
+    CHECK(ending.culprit() == 0);
+  }
+}
+
+TEST_CASE("ending: with keep-going a failed rank ends nobody, here or on another node", "[launch]") {
+  Ending ending({.keep_going = true});
+  ending.on_failure({.rank = 1}, kStart);
+  CHECK_FALSE(ending.is_ending());
+  CHECK(ending.due(kStart) == 0);
+  CHECK_FALSE(ending.deadline());
+  CHECK(ending.culprit() == 1);
+  SECTION("a time limit still ends all") {
+    ending.on_limit(EndCause::timed_out, kStart);
+    CHECK(ending.due(kStart) == SIGTERM);
+    CHECK(ending.cause() == EndCause::timed_out);
+  }
+  SECTION("a signal still does") {
+    ending.on_signal(SIGTERM, kStart);
+    CHECK(ending.due(kStart) == SIGTERM);
+    CHECK(ending.cause() == EndCause::interrupted);
+  }
+}
+
+TEST_CASE("ending: a failure on another node ends the ranks of this one, with no culprit here", "[launch]") {
+  for (const bool notice : {false, true}) {
+    Ending ending(kRules);
+    ending.on_failure_elsewhere(notice, kStart);
+    CHECK(ending.cause() == EndCause::rank_failed);
+    CHECK(ending.culprit() == -1);
+    CHECK(ending.due(kStart) == (notice ? 0 : SIGTERM));
+    if (notice) CHECK(ending.due(kStart + Ending::kSettle) == SIGTERM);
+    const auto later = ending.deadline();
+    ending.on_failure_elsewhere(true, kStart + milliseconds(1));  // heard already
+    CHECK(ending.deadline() == later);
+  }
+  Ending own(kRules);
+  own.on_failure({.rank = 5, .others_may_notice = true}, kStart);
+  own.on_failure_elsewhere(false, kStart);
+  CHECK(own.phase() == Phase::settling);
+  CHECK(own.culprit() == 5);
+}
+
+TEST_CASE("ending: stacks are taken before anybody is ended, where that is wanted", "[launch]") {
+  using Event = void (*)(Ending&);
+  struct Case {
+    Event event;
+    bool settles;  // after the stacks
+  };
+  const std::vector<Case> cases = {
+      {[](Ending& ending) { ending.on_failure({.rank = 0, .others_may_notice = true}, kStart); }, true},
+      {[](Ending& ending) { ending.on_failure({.rank = 0}, kStart); }, false},
+      {[](Ending& ending) { ending.on_failure_elsewhere(true, kStart); }, true},
+      {[](Ending& ending) { ending.on_failure_elsewhere(false, kStart); }, false},
+      {[](Ending& ending) { ending.on_limit(EndCause::exit_timed_out, kStart); }, false},
+  };
+  for (const Case& one : cases) {
+    const Ending::Rules rules{.examine_failures = true, .examine_time_limits = true};
+    Ending taken(rules), slow(rules), impatient(rules);
+    for (Ending* ending : {&taken, &slow, &impatient}) {
+      one.event(*ending);
+      REQUIRE(ending->phase() == Phase::examining);
+      CHECK(ending->due(kStart) == 0);
+      CHECK(ending->deadline() == kStart + Ending::kExamine);
+    }
+    taken.on_examined(kStart);
+    CHECK(taken.due(kStart) == (one.settles ? 0 : SIGTERM));
+    if (one.settles) CHECK(taken.due(kStart + Ending::kSettle) == SIGTERM);
+    CHECK(slow.due(kStart + Ending::kExamine) == (one.settles ? 0 : SIGTERM));
+    if (one.settles) CHECK(slow.due(kStart + Ending::kExamine + Ending::kSettle) == SIGTERM);
+    impatient.on_signal(SIGINT, kStart);
+    CHECK(impatient.due(kStart) == SIGTERM);
+    impatient.on_examined(kStart);
+    CHECK(impatient.phase() == Phase::terminating);
+  }
+}
+
+TEST_CASE("ending: each kind of stack taking is asked for on its own", "[launch]") {
+  Ending failure({.examine_time_limits = true});
+  failure.on_failure({.rank = 0}, kStart);
+  CHECK(failure.phase() == Phase::terminating);
+  Ending limit({.examine_failures = true});
+  limit.on_limit(EndCause::timed_out, kStart);
+  CHECK(limit.phase() == Phase::terminating);
+  Ending lost({.examine_time_limits = true});
+  lost.on_limit(EndCause::node_lost, kStart);  // no time limit
+  CHECK(lost.phase() == Phase::terminating);
+  CHECK(lost.cause() == EndCause::node_lost);
 }
 
 TEST_CASE("ending: SIGINT escalates with every further one, and by itself", "[launch]") {
-  Ending ending;
+  Ending ending(kRules);
   ending.on_signal(SIGINT, kStart);
   CHECK(ending.due(kStart) == SIGINT);
+  CHECK_FALSE(ending.signalled_after());
   SECTION("impatient") {
     ending.on_signal(SIGINT, kStart);
     CHECK(ending.due(kStart) == SIGTERM);
     ending.on_signal(SIGINT, kStart);
     CHECK(ending.due(kStart) == SIGKILL);
+    ending.on_signal(SIGINT, kStart);
+    CHECK(ending.due(kStart) == 0);
+    CHECK(ending.signalled_after());
   }
   SECTION("patient") {
-    CHECK(ending.due(kStart + Ending::kGrace) == SIGTERM);
-    CHECK(ending.due(kStart + 2 * Ending::kGrace) == SIGKILL);
+    CHECK(ending.due(kStart + kGrace) == SIGTERM);
+    CHECK(ending.due(kStart + 2 * kGrace) == SIGKILL);
   }
   CHECK(ending.signal() == SIGINT);
-  CHECK(ending.why() == Ending::Why::interrupted);
+  CHECK(ending.cause() == EndCause::interrupted);
 }
 
-TEST_CASE("ending: SIGTERM is forwarded, given the grace, and may come twice", "[launch]") {
-  Ending ending;
-  ending.on_signal(SIGTERM, kStart);
-  CHECK(ending.due(kStart) == SIGTERM);
-  ending.on_signal(SIGTERM, kStart + milliseconds(1));
-  CHECK(ending.due(kStart + milliseconds(1)) == 0);
-  CHECK(ending.due(kStart + Ending::kGrace) == SIGKILL);
+TEST_CASE("ending: a supervisor's signals are forwarded, given the long grace, and may come twice", "[launch]") {
+  for (const int signal : {SIGTERM, SIGHUP, SIGQUIT}) {
+    Ending ending(kRules);
+    ending.on_signal(signal, kStart);
+    CHECK(ending.due(kStart) == signal);
+    ending.on_signal(SIGTERM, kStart + milliseconds(1));
+    CHECK(ending.due(kStart + milliseconds(1)) == 0);
+    CHECK(ending.due(kStart + kTermGrace - milliseconds(1)) == 0);
+    CHECK(ending.due(kStart + kTermGrace) == SIGKILL);
+    CHECK(ending.signal() == signal);
+  }
 }
 
-TEST_CASE("ending: an interrupted job has no culprit, a failed one keeps its own", "[launch]") {
-  Ending interrupted;
-  interrupted.on_signal(SIGTERM, kStart);
-  interrupted.on_failure({.rank = 1}, kStart);
-  CHECK(interrupted.culprit() == -1);
-  Ending failed;
-  failed.on_failure({.rank = 1, .others_may_notice = true}, kStart);
-  failed.on_signal(SIGINT, kStart);
-  CHECK(failed.due(kStart) == SIGTERM);
-  CHECK(failed.why() == Ending::Why::rank_failed);
-  CHECK(failed.signalled_after());
+TEST_CASE("ending: what began first is the cause", "[launch]") {
+  using Event = void (*)(Ending&);
+  const std::vector<std::pair<EndCause, Event>> events = {
+      {EndCause::interrupted, [](Ending& ending) { ending.on_signal(SIGTERM, kStart); }},
+      {EndCause::rank_failed, [](Ending& ending) { ending.on_failure({.rank = 1}, kStart); }},
+      {EndCause::rank_failed, [](Ending& ending) { ending.on_failure_elsewhere(true, kStart); }},
+      {EndCause::timed_out, [](Ending& ending) { ending.on_limit(EndCause::timed_out, kStart); }},
+      {EndCause::output_closed, [](Ending& ending) { ending.on_output_closed(kStart); }},
+      {EndCause::launcher_failed, [](Ending& ending) { ending.kill(EndCause::launcher_failed, kStart); }},
+  };
+  for (const auto& [cause, first] : events) {
+    for (const auto& [later_cause, later] : events) {
+      Ending ending(kRules);
+      first(ending);
+      later(ending);
+      CHECK(ending.cause() == cause);
+      if (cause != EndCause::interrupted) CHECK(ending.signal() == 0);
+      if (cause != EndCause::rank_failed) CHECK(ending.culprit() == -1);
+    }
+  }
 }
 
-TEST_CASE("ending: kill needs no grace and happens once", "[launch]") {
-  Ending ending;
-  ending.kill(Ending::Why::launcher_failed, kStart);
+TEST_CASE("ending: an unread output ends all with TERM, a launcher that is gone with KILL, once", "[launch]") {
+  Ending closed(kRules);
+  closed.on_output_closed(kStart);
+  CHECK(closed.due(kStart) == SIGTERM);
+  CHECK(closed.due(kStart + kGrace) == SIGKILL);
+  Ending ending(kRules);
+  ending.kill(EndCause::launcher_failed, kStart);
   CHECK(ending.due(kStart) == SIGKILL);
-  ending.kill(Ending::Why::launcher_failed, kStart);
+  const auto deadline = ending.deadline();
+  ending.kill(EndCause::launcher_failed, kStart + milliseconds(5));
   CHECK(ending.due(kStart) == 0);
+  CHECK(ending.deadline() == deadline);
 }

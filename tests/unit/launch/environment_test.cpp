@@ -7,68 +7,237 @@
 #include "launch/job_directory.hpp"
 #include "support/catch.hpp"
 
-using col::launch::Environment;
-using col::launch::JobDirectory;
+using namespace col::launch;
+using Found = std::multimap<std::string, std::string>;
 
 namespace {
 
-// As a program sees it: a name that stands twice would show.
-std::multimap<std::string, std::string> variables(Environment& environment, int rank) {
-  std::multimap<std::string, std::string> result;
-  for (const char* entry : environment.of_rank(rank)) {
-    if (entry == nullptr) break;
-    const std::string text = entry;
-    result.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
-  }
-  return result;
-}
+struct Scene {
+  JobSpec spec{.programs = {{.command = {"a"}, .ranks = 4}}};
+  Assignment assignment{.local_ranks = 4, .world_size = 4, .job_id = "job", .master_port = 4711};
+  int cpus = 8;
+  std::vector<std::string> gpus = {};
 
-Environment make(const std::vector<const char*>& inherited, int ranks, int cpus) {
-  return Environment(inherited.data(), ranks, cpus, 4711, "job", JobDirectory("job"));
+  Environment make(std::vector<const char*> inherited) const {
+    inherited.push_back(nullptr);
+    return Environment(inherited.data(), {.spec = spec,
+                                          .assignment = assignment,
+                                          .directory = JobDirectory("job"),
+                                          .host = "ada",
+                                          .cpus = cpus,
+                                          .gpus = gpus});
+  }
+  // As a program sees it: a name that stands twice would show.
+  Found of(int local_rank, const std::vector<const char*>& inherited = {}) const {
+    Environment environment = make(inherited);
+    Found found;
+    for (const char* entry : environment.of_rank(local_rank)) {
+      if (entry == nullptr) break;
+      const std::string text = entry;
+      found.emplace(text.substr(0, text.find('=')), text.substr(text.find('=') + 1));
+    }
+    return found;
+  }
+};
+
+// Its value; "(unset)", or "(twice)".
+std::string value(const Found& found, const std::string& name) {
+  const auto count = found.count(name);
+  return count == 0 ? "(unset)" : count > 1 ? "(twice)" : found.find(name)->second;
 }
 
 }  // namespace
 
-TEST_CASE("environment: what the launcher sets replaces what was there", "[launch]") {
-  Environment environment = make({"RANK=1", "WORLD_SIZE=3", "COL_STORE=tcp://x:1", "HOME=/h", nullptr}, 4, 8);
-  for (int rank = 0; rank < 4; ++rank) {
-    const auto found = variables(environment, rank);
-    for (const char* name : {"RANK", "WORLD_SIZE", "COL_STORE", "HOME", "COL_RANK"}) CHECK(found.count(name) == 1);
-    CHECK(found.find("RANK")->second == std::to_string(rank));
-    CHECK(found.find("WORLD_SIZE")->second == "4");
-    CHECK(found.find("MASTER_PORT")->second == "4711");
-    CHECK(found.find("COL_STORE")->second == "file://" + JobDirectory("job").store());
-    CHECK(found.find("COL_ERROR_FILE")->second == JobDirectory("job").error_file(rank));
-    CHECK(found.find("HOME")->second == "/h");
+TEST_CASE("environment: each rank is told who it is, by the names of col and of torchrun", "[launch]") {
+  Scene scene;
+  scene.assignment = {.node_rank = 2,
+                      .nodes = 3,
+                      .first_rank = 8,
+                      .local_ranks = 4,
+                      .world_size = 12,
+                      .restart = 5,
+                      .job_id = "job",
+                      .store_url = "tcp://10.0.0.1:7001",
+                      .store_token = "sesame",
+                      .master_address = "10.0.0.1",
+                      .master_port = 4711};
+  scene.spec.lifecycle.max_restarts = 7;
+  const JobDirectory directory("job");
+  for (int local = 0; local < 4; ++local) {
+    const Found found = scene.of(local);
+    const std::map<std::string, std::string> expected = {
+        {"COL_RANK", std::to_string(8 + local)},
+        {"COL_LOCAL_RANK", std::to_string(local)},
+        {"COL_WORLD_SIZE", "12"},
+        {"COL_LOCAL_WORLD_SIZE", "4"},
+        {"COL_NODE_RANK", "2"},
+        {"COL_NNODES", "3"},
+        {"COL_JOB_ID", "job"},
+        {"COL_RESTART_COUNT", "5"},
+        {"COL_STORE", "tcp://10.0.0.1:7001"},
+        {"COL_STORE_TOKEN", "sesame"},
+        {"COL_CONTROL", directory.control()},
+        {"COL_ERROR_FILE", directory.error_file(local)},
+        {"RANK", std::to_string(8 + local)},
+        {"LOCAL_RANK", std::to_string(local)},
+        {"WORLD_SIZE", "12"},
+        {"LOCAL_WORLD_SIZE", "4"},
+        {"GROUP_RANK", "2"},
+        {"GROUP_WORLD_SIZE", "3"},
+        {"ROLE_RANK", std::to_string(8 + local)},
+        {"ROLE_WORLD_SIZE", "12"},
+        {"ROLE_NAME", "default"},
+        {"MASTER_ADDR", "10.0.0.1"},
+        {"MASTER_PORT", "4711"},
+        {"TORCHELASTIC_RESTART_COUNT", "5"},
+        {"TORCHELASTIC_MAX_RESTARTS", "7"},
+        {"TORCHELASTIC_RUN_ID", "job"},
+        {"TORCHELASTIC_ERROR_FILE", directory.torch_error_file(local)},
+    };
+    for (const auto& [name, wanted] : expected) {
+      INFO(name);
+      CHECK(value(found, name) == wanted);
+    }
   }
+}
+
+TEST_CASE("environment: one node alone has its store in the job directory, and no token", "[launch]") {
+  const Found found = Scene{}.of(0, {"COL_STORE_TOKEN=of an outer job", "COL_STORE=tcp://x:1"});
+  CHECK(value(found, "COL_STORE") == "file://" + JobDirectory("job").store());
+  CHECK(value(found, "COL_STORE_TOKEN") == "(unset)");
+}
+
+TEST_CASE("environment: secrets with which nodes meet are not for ranks", "[launch]") {
+  const Found found = Scene{}.of(0, {"COL_RDZV_TOKEN=a", "COL_RDZV_TOKEN_FILE=b", "COL_STORE_TOKEN_FILE=c"});
+  for (const char* name : {"COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN_FILE"})
+    CHECK(value(found, name) == "(unset)");
+}
+
+TEST_CASE("environment: what the launcher sets replaces what was there, whoever put it", "[launch]") {
+  const std::vector<std::string> names = {"COL_RANK",  "COL_WORLD_SIZE", "COL_STORE",  "COL_CONTROL",
+                                          "RANK",      "LOCAL_RANK",     "WORLD_SIZE", "MASTER_ADDR",
+                                          "ROLE_RANK", "COL_ERROR_FILE", "COL_JOB_ID"};
+  const Found plain = Scene{}.of(1);
+  for (const std::string& name : names) {
+    INFO(name);
+    const std::string mine = name + "=99";
+    const std::string wanted = value(plain, name);
+    CHECK(value(Scene{}.of(1, {mine.c_str()}), name) == wanted);
+    Scene set, per_rank, program, removed;
+    set.spec.environment.set = {mine};
+    CHECK(value(set.of(1), name) == wanted);
+    per_rank.spec.environment.per_rank = {mine};
+    CHECK(value(per_rank.of(1), name) == wanted);
+    program.spec.programs[0].environment = {mine};
+    CHECK(value(program.of(1), name) == wanted);
+    removed.spec.environment.remove = {name, "*"};
+    CHECK(value(removed.of(1), name) == wanted);
+  }
+}
+
+TEST_CASE("environment: of what the user asks for, the closer to the rank counts", "[launch]") {
+  Scene scene;
+  scene.spec.programs = {{.command = {"a"}, .ranks = 1, .environment = {"A=program", "P=one"}},
+                         {.command = {"b"}, .ranks = 3, .environment = {"P=two"}}};
+  scene.spec.environment = {.set = {"A=set", "B=first", "B=last", "C=set", "E=x=y", "EMPTY="},
+                            .remove = {"D"},
+                            .per_rank = {"A=rank%r", "B=%l of %w on %h"}};
+  const std::vector<const char*> inherited = {"A=inherited", "B=inherited", "C=inherited", "D=inherited",
+                                              "F=inherited"};
+  const Found first = scene.of(0, inherited);
+  const Found second = scene.of(1, inherited);
+  CHECK(value(first, "A") == "program");
+  CHECK(value(second, "A") == "rank1");
+  CHECK(value(first, "B") == "0 of 4 on ada");
+  CHECK(value(second, "B") == "1 of 4 on ada");
+  CHECK(value(first, "C") == "set");
+  CHECK(value(first, "D") == "(unset)");
+  CHECK(value(first, "E") == "x=y");
+  CHECK(value(first, "EMPTY").empty());
+  CHECK(value(first, "F") == "inherited");
+  CHECK(value(first, "P") == "one");
+  CHECK(value(second, "P") == "two");
+  CHECK(value(scene.of(3, inherited), "P") == "two");
+  // What was removed may be given anew.
+  scene.spec.environment.set = {"D=set"};
+  CHECK(value(scene.of(0, inherited), "D") == "set");
+}
+
+TEST_CASE("environment: names are removed one by one, or all that begin alike", "[launch]") {
+  Scene scene;
+  scene.spec.environment.remove = {"ONE", "MANY_*"};
+  const Found found = scene.of(0, {"ONE=1", "ONE_MORE=1", "MANY_=1", "MANY_THINGS=1", "MANY=1", "many_x=1"});
+  CHECK(value(found, "ONE") == "(unset)");
+  CHECK(value(found, "ONE_MORE") == "1");
+  CHECK(value(found, "MANY_") == "(unset)");
+  CHECK(value(found, "MANY_THINGS") == "(unset)");
+  CHECK(value(found, "MANY") == "1");
+  CHECK(value(found, "many_x") == "1");
+  scene.spec.environment.remove = {"*"};
+  const Found none = scene.of(0, {"ONE=1", "HOME=/h"});
+  CHECK(value(none, "HOME") == "(unset)");
+  CHECK(value(none, "COL_RANK") == "0");
 }
 
 TEST_CASE("environment: an outer launcher's rank variables are left out", "[launch]") {
-  Environment environment = make({"PMI_RANK=1", "PMIX_NAMESPACE=x", "OMPI_COMM_WORLD_RANK=1", "SLURM_PROCID=1",
-                                  "SLURM_JOB_ID=7", "PMIXED=kept", nullptr},
-                                 1, 1);
-  const auto found = variables(environment, 0);
-  for (const char* name : {"PMI_RANK", "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
-    CHECK(found.count(name) == 0);
-  }
-  CHECK(found.count("SLURM_JOB_ID") == 1);
-  CHECK(found.count("PMIXED") == 1);
+  const Found found = Scene{}.of(0, {"PMI_RANK=1", "PMIX_NAMESPACE=x", "OMPI_COMM_WORLD_RANK=1", "SLURM_PROCID=1",
+                                     "SLURM_JOB_ID=7", "PMIXED=kept", "MV2_COMM_WORLD_RANK=1", "PALS_RANKID=1"});
+  for (const char* name :
+       {"PMI_RANK", "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK", "PALS_RANKID"})
+    CHECK(value(found, name) == "(unset)");
+  CHECK(value(found, "SLURM_JOB_ID") == "7");
+  CHECK(value(found, "PMIXED") == "kept");
+}
+
+TEST_CASE("environment: names of MPI launchers are there when asked for, with this job's numbers", "[launch]") {
+  Scene scene;
+  scene.assignment.first_rank = 4;
+  scene.assignment.world_size = 8;
+  CHECK(value(scene.of(1), "OMPI_COMM_WORLD_RANK") == "(unset)");
+  scene.spec.environment.mpi_names = true;
+  const Found found = scene.of(1, {"PMI_RANK=77", "OMPI_COMM_WORLD_SIZE=77"});
+  CHECK(value(found, "OMPI_COMM_WORLD_RANK") == "5");
+  CHECK(value(found, "OMPI_COMM_WORLD_SIZE") == "8");
+  CHECK(value(found, "OMPI_COMM_WORLD_LOCAL_RANK") == "1");
+  CHECK(value(found, "OMPI_COMM_WORLD_LOCAL_SIZE") == "4");
+  CHECK(value(found, "PMI_RANK") == "5");
+  CHECK(value(found, "PMI_SIZE") == "8");
+}
+
+TEST_CASE("environment: devices are given to each rank, or left alone", "[launch]") {
+  Scene scene;
+  CHECK(value(scene.of(1, {"CUDA_VISIBLE_DEVICES=3"}), "CUDA_VISIBLE_DEVICES") == "3");
+  scene.gpus = {"a", "b,c", "d", "e"};
+  CHECK(value(scene.of(1, {"CUDA_VISIBLE_DEVICES=3"}), "CUDA_VISIBLE_DEVICES") == "b,c");
 }
 
 TEST_CASE("environment: OMP_NUM_THREADS shares the CPUs out when it is unset", "[launch]") {
-  Environment shared = make({nullptr}, 3, 8);
-  CHECK(shared.omp_threads() == 2);
-  CHECK(variables(shared, 0).find("OMP_NUM_THREADS")->second == "2");
-  Environment crowded = make({nullptr}, 9, 8);
-  CHECK(crowded.omp_threads() == 1);
-  Environment set = make({"OMP_NUM_THREADS=6", nullptr}, 3, 8);
-  CHECK(set.omp_threads() == 0);
-  CHECK(variables(set, 0).find("OMP_NUM_THREADS")->second == "6");
+  Scene scene;
+  scene.assignment.local_ranks = 3;
+  CHECK(scene.make({}).omp_threads() == 2);
+  CHECK(value(scene.of(0), "OMP_NUM_THREADS") == "2");
+  CHECK(scene.make({"OMP_NUM_THREADS=6"}).omp_threads() == 0);
+  CHECK(value(scene.of(0, {"OMP_NUM_THREADS=6"}), "OMP_NUM_THREADS") == "6");
+  scene.spec.environment.set = {"OMP_NUM_THREADS=5"};
+  CHECK(value(scene.of(0), "OMP_NUM_THREADS") == "5");
+  scene.spec.environment = {.per_rank = {"OMP_NUM_THREADS=%l"}};
+  CHECK(value(scene.of(2), "OMP_NUM_THREADS") == "2");
+  Scene crowded;
+  crowded.assignment.local_ranks = 9;
+  CHECK(crowded.make({}).omp_threads() == 1);
+}
+
+TEST_CASE("environment: a name that the caller has twice is there once", "[launch]") {
+  const Found found = Scene{}.of(0, {"A=first", "A=second", "WORLD_SIZE=1", "WORLD_SIZE=2"});
+  CHECK(value(found, "A") == "first");
+  CHECK(value(found, "WORLD_SIZE") == "4");
 }
 
 TEST_CASE("environment: job ids differ and free ports are ports", "[launch]") {
-  CHECK(col::launch::make_job_id() != col::launch::make_job_id());
-  const int port = col::launch::pick_free_port();
+  CHECK(make_job_id() != make_job_id());
+  const int port = pick_free_port();
   CHECK(port > 0);
   CHECK(port < 65536);
+  CHECK(variable_name("A=b=c") == "A");
+  CHECK(variable_name("A") == "A");
 }

@@ -1,6 +1,12 @@
 #include "launch/line_mux.hpp"
 
+#include <algorithm>
+#include <random>
+#include <sstream>
 #include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "support/catch.hpp"
 
@@ -130,4 +136,186 @@ TEST_CASE("line mux: no source is wanted while the reader is slow", "[launch]") 
   const std::size_t before = mux.pending().size();
   mux.tick(kStart + LineMux::kPatience);
   CHECK(mux.pending().size() == before);
+}
+
+TEST_CASE("line mux: a stamp stands before the label of the lines that begin with these bytes", "[launch]") {
+  LineMux mux;
+  const int a = mux.add_source("[0] ");
+  const int b = mux.add_source("");
+  mux.feed(a, "one\ntw", kStart, "T1 ");
+  mux.feed(b, "plain", kStart, "T2 ");
+  mux.feed(a, "o\nthree\n", kStart, "T3 ");
+  CHECK(take(mux) == "T1 [0] one\nT1 [0] two\nT3 [0] three\n");
+  mux.close(b, kStart);
+  CHECK(take(mux) == "T2 plain\n");
+}
+
+TEST_CASE("line mux: a prompt behind another's open line shows after its turn has come", "[launch]") {
+  LineMux mux;
+  const int a = mux.add_source("[0] ");
+  const int b = mux.add_source("[1] ");
+  mux.feed(a, "10%", kStart);
+  mux.tick(kStart + LineMux::kSilence);
+  CHECK(take(mux) == "[0] 10%");
+  SECTION("when the line is ended") {
+    mux.feed(b, "name? ", kStart + LineMux::kSilence);
+    mux.feed(a, "\n", kStart + LineMux::kSilence);
+    CHECK(take(mux) == "\n");
+    REQUIRE(mux.deadline() == kStart + 2 * LineMux::kSilence);
+    mux.tick(*mux.deadline());
+    CHECK(take(mux) == "[1] name? ");
+  }
+  SECTION("when the line stays open, and then goes on with its label") {
+    mux.feed(b, "name? ", kStart + LineMux::kSilence);
+    const auto silent = kStart + 2 * LineMux::kSilence;
+    mux.tick(silent);
+    CHECK(take(mux).empty());
+    REQUIRE(mux.deadline() == silent + LineMux::kPatience);
+    mux.tick(*mux.deadline());
+    CHECK(take(mux) == "\n[1] name? ");
+    mux.feed(b, "me\n", silent + LineMux::kPatience);
+    mux.feed(a, "20%\n", silent + LineMux::kPatience);
+    CHECK(take(mux) == "me\n[0] 20%\n");
+  }
+  SECTION("when the owner of the line has ended") {
+    mux.close(a, kStart + LineMux::kSilence);
+    mux.feed(b, "name? ", kStart + LineMux::kSilence);
+    mux.tick(kStart + 2 * LineMux::kSilence);
+    CHECK(take(mux) == "\n[1] name? ");
+  }
+  CHECK(mux.is_drained());
+  CHECK_FALSE(mux.deadline());
+}
+
+TEST_CASE("line mux: where there is one source only, nothing waits", "[launch]") {
+  LineMux mux({.one_source = true});
+  const int a = mux.add_source("[0] ");
+  mux.feed(a, "name", kStart);
+  CHECK(take(mux) == "[0] name");
+  mux.feed(a, "? \nnext", kStart);
+  CHECK(take(mux) == "? \n[0] next");
+  CHECK_FALSE(mux.deadline());
+  mux.close(a, kStart);
+  CHECK(take(mux) == "\n");
+}
+
+TEST_CASE("line mux: what all sources hold together is bounded, and the open line can still be ended", "[launch]") {
+  constexpr std::size_t kLimit = 4 * LineMux::kMaxHeld;
+  LineMux mux({.max_held = kLimit});
+  const int owner = mux.add_source("");
+  std::vector<int> others;
+  for (int index = 0; index < 64; ++index) others.push_back(mux.add_source("[x] "));
+  mux.feed(owner, "open", kStart);
+  mux.tick(kStart + LineMux::kSilence);
+  const std::string line = std::string(999, 'x') + "\n";
+  std::size_t fed = 0;
+  for (int other : others) {
+    for (; mux.wants(other); fed += line.size()) mux.feed(other, line, kStart + LineMux::kSilence);
+  }
+  CHECK(fed < kLimit + line.size());
+  CHECK(mux.wants(owner));
+  CHECK(mux.pending() == "open");
+  mux.feed(owner, "\n", kStart + LineMux::kSilence);
+  const std::string all = take(mux);
+  CHECK(all.size() == 5 + fed + fed / line.size() * 4);
+  CHECK(mux.wants(others.front()));
+  CHECK(mux.is_drained());
+}
+
+TEST_CASE("line mux: unfinished lines of many sources cannot exceed the bound, nor stop each other", "[launch]") {
+  constexpr std::size_t kLimit = 2 * LineMux::kMaxHeld;
+  LineMux mux({.max_held = kLimit});
+  const std::string part(LineMux::kMaxHeld / 2, 'x');
+  std::vector<int> sources;
+  for (int index = 0; index < 16; ++index) sources.push_back(mux.add_source(""));
+  std::size_t fed = 0;
+  std::size_t got = 0;
+  LineMux::Time now = kStart;
+  for (int round = 0; round < 40; ++round, now += LineMux::kPatience) {
+    for (int source : sources) {
+      if (!mux.wants(source)) continue;
+      mux.feed(source, part, now);
+      fed += part.size();
+    }
+    got += static_cast<std::size_t>(std::count(mux.pending().begin(), mux.pending().end(), 'x'));
+    mux.consume(mux.pending().size());
+    CHECK(fed - got <= kLimit + part.size());
+    mux.tick(now);
+  }
+  CHECK(got >= 40 * part.size());
+}
+
+TEST_CASE("line mux: the number of a forgotten source is used again, once all of it is passed on", "[launch]") {
+  LineMux mux;
+  const int a = mux.add_source("[0] ");
+  const int b = mux.add_source("[1] ");
+  mux.feed(a, "open", kStart);
+  mux.tick(kStart + LineMux::kSilence);
+  mux.feed(b, "line\n", kStart + LineMux::kSilence);
+  mux.close(b, kStart + LineMux::kSilence);
+  mux.forget(b);
+  const int c = mux.add_source("[2] ");
+  CHECK(c != b);
+  mux.feed(a, "\n", kStart + LineMux::kSilence);
+  CHECK(take(mux) == "[0] open\n[1] line\n");
+  CHECK(mux.add_source("[3] ") == b);
+  mux.feed(b, "new\n", kStart);
+  mux.feed(c, "too\n", kStart);
+  CHECK(take(mux) == "[3] new\n[2] too\n");
+}
+
+// Every line is whole, those of one source are in their order, and nothing is lost, whatever comes when.
+TEST_CASE("line mux: random pieces of random sources come out as their lines", "[launch]") {
+  const unsigned seed = GENERATE(take(20, random(0u, 1u << 30)));
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t bound) { return random() % bound; };
+  LineMux mux({.max_held = 1 + below(3000)});
+  struct Sent {
+    std::string text, rest;
+    std::vector<std::string> lines;
+  };
+  std::vector<Sent> sent(1 + below(5));
+  for (std::size_t index = 0; index < sent.size(); ++index) {
+    mux.add_source(fmt::format("{} ", index));
+    for (std::size_t line = below(30); line > 0; --line) {
+      // No line may look like an added newline, or the halves of one could not be told from two.
+      sent[index].lines.push_back(std::string(1 + below(below(2) == 0 ? 10 : 500), static_cast<char>('a' + index)));
+      sent[index].text += sent[index].lines.back() + "\n";
+    }
+    sent[index].rest = sent[index].text;
+  }
+  LineMux::Time now = kStart;
+  std::string output;
+  for (std::size_t open = sent.size(); open > 0;) {
+    const std::size_t index = below(sent.size());
+    std::string& rest = sent[index].rest;
+    if (!rest.empty() && mux.wants(static_cast<int>(index))) {
+      const std::size_t length = std::min(rest.size(), 1 + below(700));
+      mux.feed(static_cast<int>(index), rest.substr(0, length), now);
+      rest.erase(0, length);
+      if (rest.empty()) {
+        mux.close(static_cast<int>(index), now);
+        --open;
+      }
+    } else if (rest.empty() && sent[index].text.empty()) {
+      sent[index].text = "closed";
+      mux.close(static_cast<int>(index), now);
+      --open;
+    }
+    if (below(3) == 0) now += milliseconds(below(10));  // never a whole patience: no newline is added
+    mux.tick(now);
+    const std::size_t taken = below(mux.pending().size() + 1);
+    output += mux.pending().substr(0, taken);
+    mux.consume(taken);
+  }
+  output += take(mux);
+  std::vector<std::vector<std::string>> got(sent.size());
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t space = line.find(' ');
+    REQUIRE(space != std::string::npos);
+    got.at(std::stoul(line.substr(0, space))).push_back(line.substr(space + 1));
+  }
+  for (std::size_t index = 0; index < sent.size(); ++index) CHECK(got[index] == sent[index].lines);
 }

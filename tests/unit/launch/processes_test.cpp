@@ -90,6 +90,22 @@ TEST_CASE("processes: older children of the caller are left alone", "[launch]") 
   CHECK(has_no_children());
 }
 
+TEST_CASE("processes: children that are to be kept stay, with what they started, and nobody waits for them",
+          "[launch]") {
+  Guardian guardian;
+  const pid_t kept = start_family();
+  const pid_t other = start_family();
+  const pid_t list[] = {kept};
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(kill_children(0, soon(), list) == 0);
+  CHECK(std::chrono::steady_clock::now() - began < seconds(15));
+  CHECK(::kill(kept, 0) == 0);
+  CHECK(children_of(kept).size() == 1);
+  CHECK(read_process(other).parent != ::getpid());
+  CHECK(kill_children(0, soon()) == 0);
+  CHECK(has_no_children());
+}
+
 TEST_CASE("processes: a name with brackets and spaces does not confuse the reader", "[launch]") {
   char before[16];
   ::prctl(PR_GET_NAME, before);

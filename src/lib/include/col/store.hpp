@@ -1,6 +1,8 @@
 // The store: how ranks find one another before they can talk. Keys are strings, values are bytes, both arbitrary.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,7 +53,69 @@ COL_EXPORT std::shared_ptr<Store> make_file_store(const std::string& directory);
 // A view of `store` in which every key is prefixed. Scopes nest and cannot collide, whatever bytes the prefixes hold.
 COL_EXPORT std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::string_view prefix);
 
-// The store of a URL: "file:///dir". Throws invalid_argument for any other scheme, naming those that work.
+// In the server at `host` and `port` (StoreServer, or the launcher's), which is shown `token` first. Keys are of 64 KiB
+// at most, values of what the server takes. A wait is the server's: it answers when the key is set.
+//
+// Does not connect yet: the first call does, and tries until its deadline, as the server may not be there yet.
+// `timeout` bounds every call but wait(), which has its own. Threads that wait at the same time use a connection each.
+// A forked child makes its own connections. Requires: `timeout` above zero, a token of 1 to 512 bytes; invalid_argument
+// otherwise. Errors of the calls beside those of Store: timeout (no answer in time), io (the server has gone), mismatch
+// (the port is no store's of col, or the store has another token). No message holds the token.
+COL_EXPORT std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token,
+                                                 Duration timeout);
+
+// 128 random bits in hexadecimal digits. Pass it on in COL_STORE_TOKEN or in a file of mode 0600, never on a command
+// line, which others can read. Throws io when the system gives no random bytes.
+COL_EXPORT std::string make_store_token();
+
+struct StoreServerSpec {
+  static constexpr std::size_t kMostValueBytes = std::size_t{1} << 30;
+
+  std::string host = {};   // the address to listen on, or its name; empty: all of this host
+  int port = 0;            // 0: one that the kernel chooses
+  std::string token = {};  // what clients have to show before anything else; 1 to 512 bytes
+  // Further clients are turned away with resource. One rank has one connection, commonly.
+  std::size_t max_connections = 8192;
+  std::size_t max_value_bytes = std::size_t{64} << 20;  // of one value; kMostValueBytes at most
+  // Keys, values, requests and answers of all clients together; what does not fit is resource for the client.
+  std::size_t max_total_bytes = std::size_t{1} << 30;
+  // A client that has not shown the token by then is dropped.
+  Duration handshake_timeout = std::chrono::seconds(5);
+  // A client that stops in the middle of a message, or of reading an answer, for so long is dropped.
+  Duration stall_timeout = std::chrono::minutes(1);
+};
+
+// A store for other processes, in this one's memory: one thread that serves them all. Nothing is encrypted: the token
+// keeps strangers and other jobs out, not somebody who can read the network.
+//
+// Thread safe. The thread blocks all signals, and nothing is inherited by programs that this process starts. In a
+// forked child the object does nothing.
+class COL_EXPORT StoreServer {
+ public:
+  // Listens when it returns. Errors: invalid_argument (a limit, the token), io (the address cannot be had: the port is
+  // taken, the host is not this one), resource.
+  explicit StoreServer(const StoreServerSpec& spec);
+  ~StoreServer();  // stop()
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+
+  int port() const noexcept;
+  // Clients that are connected now. One that has ended, in whatever way, is soon not counted any more, so a process
+  // that has served the others can see when they have left.
+  std::size_t connections() const noexcept;
+  // Drops all clients, whose calls fail with io, and forgets all keys. Idempotent; does not wait for clients. Not for
+  // several threads at once.
+  void stop() noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). The token of
+// the latter is COL_STORE_TOKEN, else the content of the file COL_STORE_TOKEN_FILE (of this user, mode 0600), and its
+// timeout COL_TIMEOUT, else 5 minutes. Throws invalid_argument for any other scheme, naming those that work, and for a
+// token that is missing or readable by others.
 COL_EXPORT std::shared_ptr<Store> open_store(std::string_view url);
 
 }  // namespace col

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <col/store.hpp>
+
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/drill.hpp"
 #include "colcheck/faults/judge.hpp"
@@ -61,6 +63,7 @@ Finding run(Rank& /*rank*/, const Case& c) {
   Job job({.ranks = c.ranks,
            .arguments = {"--fault-rank", encode(Drill{.c = c})},
            .timeout = kTimeout,
+           .environment = {"COL_STORE_TOKEN=" + make_store_token()},
            .store = fmt::format("tcp://127.0.0.1:{}", stranger.port())});
   const JobEnd end = job.finish();
   for (int rank = 0; rank < c.ranks; ++rank) {

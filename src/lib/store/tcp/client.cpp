@@ -1,0 +1,259 @@
+// The store of a server elsewhere.
+//
+// A call takes an idle connection, or makes one, and gives it back when it has its answer: so a process has as many
+// connections as threads that ever waited at once, commonly one. A forked child finds the parent's connections in its
+// memory and leaves them alone.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+#include <col/store.hpp>
+
+#include "core/fork_guard.hpp"
+#include "store/tcp/connection.hpp"
+#include "store/tcp/endpoint.hpp"
+#include "store/tcp/token.hpp"
+#include "store/text.hpp"
+
+namespace col {
+namespace store::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A wait with less time than this looks once before it waits, so that even one without any finds what is there.
+constexpr Duration kShortWait = 100ms;
+constexpr Duration kLookPatience = 250ms;
+// For the first sign of life of a server that has been there before.
+constexpr Duration kReconnectPatience = 5s;
+constexpr std::size_t kMaxIdle = 8;
+
+// The connections of one process.
+class Pool {
+ public:
+  bool is_of_another_process() const noexcept { return guard_.is_forked_child(); }
+
+  std::unique_ptr<Connection> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    return connection;
+  }
+  void give_back(std::unique_ptr<Connection> connection) {
+    if (!connection->good()) return;
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() < kMaxIdle) idle_.push_back(std::move(connection));
+  }
+  void set_connected() {
+    const std::lock_guard lock(mutex_);
+    was_connected_ = true;
+  }
+  bool was_connected() {
+    const std::lock_guard lock(mutex_);
+    return was_connected_;
+  }
+
+  // In a forked child: closes the copies of the parent's connections, unless a thread of the parent was just using the
+  // list when it forked: then they stay open, unused.
+  void abandon() noexcept {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    for (const auto& connection : idle_) connection->abandon();
+  }
+
+ private:
+  const core::ForkGuard guard_;
+  std::mutex mutex_;  // guards the two below
+  std::vector<std::unique_ptr<Connection>> idle_;
+  bool was_connected_ = false;
+};
+
+class TcpStore final : public Store {
+ public:
+  TcpStore(Endpoint endpoint, std::string token, Duration timeout)
+      : endpoint_(std::move(endpoint)),
+        url_(endpoint_.url()),
+        token_(std::move(token)),
+        timeout_(timeout),
+        pool_(new Pool) {}
+
+  ~TcpStore() override {
+    Pool* const pool = pool_.load(std::memory_order_acquire);
+    if (pool->is_of_another_process()) return;  // as in this_pool()
+    delete pool;
+  }
+  TcpStore(const TcpStore&) = delete;
+  TcpStore& operator=(const TcpStore&) = delete;
+
+  void set(std::string_view key, std::string_view value) override {
+    ask({.type = RequestType::set, .key = key, .value = value}, AnswerType::done, [](const Answer&) {});
+  }
+
+  std::optional<std::string> get(std::string_view key) override {
+    return value_of({.type = RequestType::get, .key = key}, timeout_);
+  }
+
+  std::string wait(std::string_view key, WaitContext& wait) override {
+    const std::string what = describe_key(key);
+    wait.describe(what);
+    if (wait.deadline().remaining() < kShortWait) {
+      if (auto value = look(key)) return *std::move(value);
+      wait.check();
+    }
+    check_key(key);
+    Patience patience(wait, url_, what);
+    auto connection = connect(patience);
+    const auto id = connection->send({.type = RequestType::wait, .key = key}, patience);
+    try {
+      const Answer answer = connection->receive(id, patience);
+      if (answer.type != AnswerType::value) throw_odd(answer);
+      std::string value(answer.bytes);
+      this_pool().give_back(std::move(connection));
+      return value;
+    } catch (...) {
+      connection->cancel(id);
+      this_pool().give_back(std::move(connection));
+      throw;
+    }
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t delta) override {
+    return number_of({.type = RequestType::add, .key = key, .number = delta});
+  }
+
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override {
+    return value_of({.type = RequestType::compare_set, .key = key, .value = desired, .expected = expected}, timeout_);
+  }
+
+  bool erase(std::string_view key) override { return number_of({.type = RequestType::erase, .key = key}) != 0; }
+
+  std::size_t num_keys(std::string_view prefix) override {
+    return static_cast<std::size_t>(number_of({.type = RequestType::num_keys, .key = prefix}));
+  }
+
+ private:
+  // The pool of this process; a forked child makes its own. The parent's is left as it is, as its mutex may be locked
+  // forever by a thread that is not here.
+  Pool& this_pool() {
+    Pool* pool = pool_.load(std::memory_order_acquire);
+    if (!pool->is_of_another_process()) return *pool;
+    auto fresh = std::make_unique<Pool>();
+    if (!pool_.compare_exchange_strong(pool, fresh.get(), std::memory_order_acq_rel)) return *pool;
+    pool->abandon();
+    return *fresh.release();
+  }
+
+  std::unique_ptr<Connection> connect(Patience& patience) {
+    Pool& pool = this_pool();
+    if (auto connection = pool.take()) return connection;
+    if (!pool.was_connected()) {
+      auto connection = std::make_unique<Connection>(endpoint_, token_, patience, false);
+      pool.set_connected();
+      return connection;
+    }
+    // It has been there, so it is not about to start: if it does not answer now, it has gone.
+    Patience little(Deadline::after(std::min(timeout_, kReconnectPatience)), url_, "let this process connect again");
+    return std::make_unique<Connection>(endpoint_, token_, little, true);
+  }
+
+  static void check_key(std::string_view key) {
+    if (key.size() <= kMaxKeyBytes) return;
+    throw Error(ErrorCode::resource, fmt::format("{} has {} bytes, and a TCP store takes {} at most; use a shorter one",
+                                                 describe_key(key), key.size(), kMaxKeyBytes));
+  }
+
+  void check_value(const Connection& connection, std::string_view key, std::string_view value) const {
+    if (value.size() <= connection.max_value_bytes()) return;
+    throw Error(ErrorCode::resource,
+                fmt::format("the value of {} has {} bytes, and the store at {} takes {} at most; keep large data "
+                            "elsewhere, or start the server with a larger limit (StoreServerSpec::max_value_bytes)",
+                            describe_key(key), value.size(), url_, connection.max_value_bytes()));
+  }
+
+  // Sends the request and calls `use` with its answer, which is of type `expected`, or absent.
+  template <class Use>
+  void ask(const Request& request, AnswerType expected, Use use, std::optional<Duration> timeout = {}) {
+    check_key(request.key);
+    Patience patience(Deadline::after(timeout.value_or(timeout_)), url_, "answered");
+    auto connection = connect(patience);
+    try {
+      check_value(*connection, request.key, request.value);
+      check_value(*connection, request.key, request.expected.value_or(""));
+      const Answer answer = connection->receive(connection->send(request, patience), patience);
+      if (answer.type != expected && answer.type != AnswerType::absent) throw_odd(answer);
+      use(answer);
+    } catch (const Error& error) {
+      // A server that is late with one answer is asked for the next over a new connection.
+      if (error.code() != ErrorCode::timeout) this_pool().give_back(std::move(connection));
+      throw;
+    }
+    this_pool().give_back(std::move(connection));
+  }
+
+  std::optional<std::string> value_of(const Request& request, Duration timeout) {
+    std::optional<std::string> value;
+    ask(
+        request, AnswerType::value,
+        [&](const Answer& answer) {
+          if (answer.type == AnswerType::value) value.emplace(answer.bytes);
+        },
+        timeout);
+    return value;
+  }
+
+  std::int64_t number_of(const Request& request) {
+    std::int64_t number = 0;
+    ask(request, AnswerType::number, [&](const Answer& answer) { number = answer.number; });
+    return number;
+  }
+
+  // What is there at this moment; nothing when the server does not say so at once.
+  std::optional<std::string> look(std::string_view key) {
+    try {
+      return value_of({.type = RequestType::get, .key = key}, kLookPatience);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::timeout) return std::nullopt;
+      throw;
+    }
+  }
+
+  [[noreturn]] void throw_odd(const Answer& answer) const {
+    throw Error(ErrorCode::io, fmt::format("the store at {} has given an answer of type {} to something else; use the "
+                                           "same version of col for all parts of the job",
+                                           url_, static_cast<int>(answer.type)));
+  }
+
+  const Endpoint endpoint_;
+  const std::string url_;
+  const std::string token_;
+  const Duration timeout_;
+  std::atomic<Pool*> pool_;  // replaced in a forked child: release publishes the new pool, acquire finds it whole
+};
+
+}  // namespace
+}  // namespace store::tcp
+
+std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token, Duration timeout) {
+  store::tcp::Endpoint endpoint{host, port};
+  if (!store::tcp::parse_endpoint(endpoint.url().substr(std::string_view("tcp://").size())))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is no place of a store; name a host, or an address, and a port from 1 to 65535",
+                            endpoint.url()));
+  if (timeout <= Duration::zero())
+    throw Error(ErrorCode::invalid_argument, "the timeout of a TCP store must be above zero; name one such as 30s");
+  store::tcp::check_token(token);
+  return std::make_shared<store::tcp::TcpStore>(std::move(endpoint), token, timeout);
+}
+
+}  // namespace col

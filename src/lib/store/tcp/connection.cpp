@@ -1,0 +1,166 @@
+#include "store/tcp/connection.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "store/text.hpp"
+
+namespace col::store::tcp {
+namespace {
+
+// On the stack: small, as a process may have many threads that wait.
+constexpr std::size_t kChunk = std::size_t{8} << 10;
+constexpr std::size_t kMaxErrorBytes = std::size_t{8} << 10;
+constexpr std::string_view kOtherPort =
+    "another program has that port: name the port of this job's store (COL_STORE, COL_RDZV_ENDPOINT)";
+
+}  // namespace
+
+Connection::Connection(const Endpoint& endpoint, std::string_view token, Patience& patience, bool once)
+    : url_(endpoint.url()), fd_(connect_to(endpoint, patience, once)), reader_(kMaxErrorBytes) {
+  patience.explain("it accepts connections, but says nothing: it is stopped, or no store of col");
+  read_greeting(patience);
+  show_token(token, patience);
+  patience.explain({});
+}
+
+Connection::~Connection() {
+  // A forked child may hold the socket open; the server is to know all the same.
+  if (fd_) ::shutdown(fd_.get(), SHUT_RDWR);
+}
+
+void Connection::read_greeting(Patience& patience) {
+  while (true) {
+    const std::string_view said = reader_.buffered();
+    const std::size_t common = std::min(said.size(), kGreetingStart.size());
+    if (said.substr(0, common) != kGreetingStart.substr(0, common))
+      throw_stranger(fmt::format("says '{}'", printable(said.substr(0, kMaxGreetingBytes))));
+    if (said.starts_with(kGreeting)) return reader_.drop_front(kGreeting.size());
+    if (said.starts_with(kFullGreeting))
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("the store at {} has as many connections as it takes; start the server with a larger limit "
+                      "(StoreServerSpec::max_connections, ulimit -n), or use fewer ranks",
+                      url_));
+    if (said.find('\n') != std::string_view::npos || said.size() >= kMaxGreetingBytes)
+      throw Error(ErrorCode::mismatch,
+                  fmt::format("the store at {} says '{}', which is of another version of col than '{}'; use the same "
+                              "version of col for all parts of the job",
+                              url_, printable(said.substr(0, kMaxGreetingBytes)), printable(kGreeting)));
+    if (!receive_some(patience)) throw_stranger("closes the connection without a word");
+  }
+}
+
+void Connection::show_token(std::string_view token, Patience& patience) {
+  const auto id = send({.type = RequestType::hello, .value = token}, patience);
+  try {
+    const Answer answer = receive(id, patience);
+    if (answer.type != AnswerType::number || answer.number < 0) throw_stranger("answers in another way");
+    max_value_bytes_ = static_cast<std::size_t>(answer.number);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::mismatch) throw;
+    throw Error(
+        ErrorCode::mismatch,
+        fmt::format("the store at {} refuses this process: {}; set COL_STORE_TOKEN, or COL_STORE_TOKEN_FILE, to "
+                    "the token of this job, or name the port of this job's store (COL_STORE, "
+                    "COL_RDZV_ENDPOINT) if that one is another job's",
+                    url_, error.message()));
+  }
+  reader_.set_limit(max_value_bytes_ + kMaxErrorBytes);
+}
+
+std::uint64_t Connection::send(Request request, Patience& patience) {
+  request.id = next_id_++;
+  const std::string text = encode(request);
+  good_ = false;
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t sent = ::send(fd_.get(), text.data() + done, text.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      done += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!poll_for(fd_.get(), POLLOUT, patience.slice())) patience.check();
+    } else if (errno != EINTR) {
+      throw_lost(errno);
+    }
+  }
+  good_ = true;
+  return request.id;
+}
+
+Answer Connection::receive(std::uint64_t id, Patience& patience) {
+  while (true) {
+    MessageReader::Message message;
+    switch (reader_.next(message)) {
+      case MessageReader::Status::complete: {
+        if (message.header.id != id) continue;  // of a wait that was given up
+        const auto answer = decode_answer(message.header, message.body);
+        if (!answer) throw_stranger("answers what is no message");
+        if (answer->type == AnswerType::error) throw Error(answer->code, answer->bytes);
+        return *answer;
+      }
+      case MessageReader::Status::incomplete:
+        if (!receive_some(patience)) throw_lost(0);
+        break;
+      case MessageReader::Status::too_long:
+      case MessageReader::Status::no_room:
+        throw_stranger("answers what is no message");
+    }
+  }
+}
+
+// False at the end of the stream.
+bool Connection::receive_some(Patience& patience) {
+  std::array<char, kChunk> chunk;
+  while (true) {
+    // The kernel's own wait saves a call to poll, when there is time for it.
+    const Duration slice = patience.slice();
+    const bool blocks = slice >= kReceiveTimeout;
+    if (blocks || poll_for(fd_.get(), POLLIN, slice)) {
+      const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), blocks ? 0 : MSG_DONTWAIT);
+      if (got > 0) {
+        reader_.feed({chunk.data(), static_cast<std::size_t>(got)});
+        return true;
+      }
+      if (got == 0) return false;
+      if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK) throw_lost(errno);
+    }
+    patience.check();
+  }
+}
+
+void Connection::cancel(std::uint64_t id) noexcept {
+  if (!std::exchange(good_, false)) return;
+  try {
+    const std::string text =
+        encode(Request{.type = RequestType::cancel, .id = next_id_++, .number = static_cast<std::int64_t>(id)});
+    good_ =
+        ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(text.size());
+  } catch (const std::exception&) {  // it stays unusable, and the server forgets the wait when it is closed
+  }
+}
+
+void Connection::throw_lost(int error) {
+  good_ = false;
+  throw Error(ErrorCode::io,
+              fmt::format("the store at {} has gone ({}); its process (rank 0, or the launcher on the first host) has "
+                          "ended or was killed, or the network is down: see what it says last, and start the job again",
+                          url_, error == 0 ? "it closed the connection" : std::generic_category().message(error)));
+}
+
+void Connection::throw_stranger(std::string_view why) {
+  good_ = false;
+  throw Error(ErrorCode::mismatch, fmt::format("{} answers, but is no store of col: it {}; {}", url_, why, kOtherPort));
+}
+
+}  // namespace col::store::tcp

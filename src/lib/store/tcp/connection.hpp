@@ -1,0 +1,58 @@
+// One client's connection to the server of a TCP store.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/unique_fd.hpp"
+#include "store/tcp/endpoint.hpp"
+#include "store/tcp/message_reader.hpp"
+#include "store/tcp/protocol.hpp"
+#include "store/tcp/socket.hpp"
+
+namespace col::store::tcp {
+
+// Used by one thread at a time. A request whose answer is not waited for leaves it in order: the answer is skipped
+// later.
+class Connection {
+ public:
+  // Connects, checks that a store of col answers, and shows it the token. `once` as for connect_to(). Errors: those of
+  // connect_to(); mismatch (something else answers there, or it has another token), resource (the server is full),
+  // timeout, io.
+  Connection(const Endpoint& endpoint, std::string_view token, Patience& patience, bool once);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Sends the request under a new number, and returns that.
+  std::uint64_t send(Request request, Patience& patience);
+  // The answer to request `id`; others are skipped. Its bytes are valid until the next call. Throws the error that the
+  // server answers with, and io when it is gone.
+  Answer receive(std::uint64_t id, Patience& patience);
+  // Ends a wait whose answer is not received any more. Does not block.
+  void cancel(std::uint64_t id) noexcept;
+  // Whether it can be used for another request.
+  bool good() const noexcept { return good_; }
+
+  std::size_t max_value_bytes() const noexcept { return max_value_bytes_; }
+  // In a forked child: the parent goes on using it.
+  void abandon() noexcept { fd_.reset(); }
+
+ private:
+  void read_greeting(Patience& patience);
+  void show_token(std::string_view token, Patience& patience);
+  bool receive_some(Patience& patience);
+  [[noreturn]] void throw_lost(int error);
+  [[noreturn]] void throw_stranger(std::string_view why);
+
+  const std::string url_;
+  core::UniqueFd fd_;
+  MessageReader reader_;
+  std::uint64_t next_id_ = 1;
+  std::size_t max_value_bytes_ = 0;
+  bool good_ = true;  // no message is half sent or received out of step, and the server has not gone
+};
+
+}  // namespace col::store::tcp

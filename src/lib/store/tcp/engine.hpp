@@ -1,0 +1,117 @@
+// The server of a TCP store without its sockets: what comes in, what goes out, and who is to be dropped, as a state
+// machine that makes no system call. Used by one thread; the time is handed in.
+//
+//   opened ──hello with the token──> open ──> requests, answers …
+//      │ anything else, or too late            │ no message of ours; does not read its answers; stops in the middle
+//      └──────────────> ended <────────────────┘
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <col/types.hpp>
+
+#include "store/tcp/budget.hpp"
+#include "store/tcp/database.hpp"
+#include "store/tcp/message_reader.hpp"
+#include "store/tcp/output.hpp"
+#include "store/tcp/protocol.hpp"
+
+namespace col::store::tcp {
+
+using Time = std::chrono::steady_clock::time_point;
+using SessionId = std::uint64_t;
+
+struct EngineLimits {
+  std::size_t max_value_bytes = std::size_t{64} << 20;
+  std::size_t max_total_bytes = std::size_t{1} << 30;
+  Duration handshake_timeout = std::chrono::seconds(5);
+  Duration stall_timeout = std::chrono::minutes(1);
+};
+
+// One client.
+class Session {
+ public:
+  SessionId id() const noexcept { return id_; }
+  const Output& output() const noexcept { return output_; }
+  // Nothing more is to be sent or received: the connection is to be closed, and the session with it.
+  bool ended() const noexcept { return state_ == State::ended || (state_ == State::closing && output_.empty()); }
+
+ private:
+  friend class Engine;
+  enum class State { opened, open, closing, ended };
+  struct Wait {
+    std::string key;
+    Charge charge;
+  };
+  Session(SessionId id, Budget& budget, Time now) noexcept
+      : id_(id), reader_(kMaxHelloBytes, &budget), progress_(now) {}
+
+  const SessionId id_;
+  State state_ = State::opened;
+  bool is_changed_ = false;
+  MessageReader reader_;
+  Output output_;
+  Time progress_;  // bytes came or went; before the hello: the beginning
+  std::map<std::uint64_t, Wait> waits_;
+};
+
+class Engine {
+ public:
+  Engine(const EngineLimits& limits, std::string token);
+
+  // A client has connected. The reference holds until close().
+  Session& open(Time now);
+  void receive(Session& session, std::string_view bytes, Time now);
+  // The first `size` bytes of its output have been sent.
+  void sent(Session& session, std::size_t size, Time now) noexcept;
+  // The connection is closed. Its waits are forgotten.
+  void close(Session& session) noexcept;
+
+  // Those that got output or ended since the last call; `changed` is overwritten. Each is there once.
+  void take_changed(std::vector<Session*>& changed);
+  // Ends those that are late with something. Returns whether any session is to be watched: without one, time passing
+  // changes nothing.
+  bool expire(Time now) noexcept;
+
+  std::size_t sessions() const noexcept { return sessions_.size(); }
+  std::size_t waits() const noexcept { return waits_count_; }
+  std::size_t used_bytes() const noexcept { return budget_.used(); }
+
+ private:
+  struct Waiter {
+    Session* session;
+    std::uint64_t id;
+  };
+
+  void handle(Session& session, const MessageReader::Message& message);
+  void greet(Session& session, const Request& request);
+  void serve(Session& session, const Request& request);
+  void begin_wait(Session& session, const Request& request);
+  void end_wait(Session& session, std::uint64_t id) noexcept;
+  void wake(std::string_view key);
+  void send(Session& session, const Answer& answer);
+  void send_value(Session& session, std::uint64_t id, const SharedBytes& value);
+  void send_error(Session& session, std::uint64_t id, const Error& error);
+  void end(Session& session) noexcept;
+  void mark(Session& session) noexcept;
+
+  const EngineLimits limits_;
+  const std::string token_;
+  Budget budget_;  // outlives all that is charged to it
+  Database database_;
+  KeyMap<std::vector<Waiter>> waits_;  // by key
+  std::size_t waits_count_ = 0;
+  std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
+  SessionId next_id_ = 1;
+  std::vector<Session*> changed_;  // has room for all sessions
+};
+
+}  // namespace col::store::tcp

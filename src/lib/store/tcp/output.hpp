@@ -1,0 +1,42 @@
+// What a client of the TCP store's server is still to be sent.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "store/tcp/budget.hpp"
+
+namespace col::store::tcp {
+
+// Shared: a key's value may be replaced or erased while it is being sent.
+using SharedBytes = std::shared_ptr<const ChargedBytes>;
+
+class Output {
+ public:
+  void add(std::string_view bytes);
+  // Refers to `body` until it is sent.
+  void add(std::string_view head, SharedBytes body);
+
+  bool empty() const noexcept { return size_ == 0; }
+  std::size_t size() const noexcept { return size_; }
+  // The first pieces in order, as many as fit; how many that are. Valid until the next call of anything else.
+  std::size_t pieces(std::span<std::string_view> pieces) const noexcept;
+  // Requires: size <= size(). The first `size` bytes have been sent.
+  void drop_front(std::size_t size) noexcept;
+
+ private:
+  struct Piece {
+    std::string head;
+    SharedBytes body;  // may be null
+    std::size_t size() const noexcept { return head.size() + (body ? body->bytes.size() : 0); }
+  };
+  std::deque<Piece> pieces_;
+  std::size_t sent_ = 0;  // of the first piece
+  std::size_t size_ = 0;
+};
+
+}  // namespace col::store::tcp

@@ -1,0 +1,79 @@
+// What client and server of the TCP store say to each other.
+//
+//   server -> client   "col-store/1 ready\n", or "col-store/1 full\n" and the end
+//   client -> server   hello, with the job's token
+//   server -> client   number: the longest value it takes; or error, and the end
+//   then               requests, each answered once, under its own number, and in no fixed order
+//
+// A message is a header (body bytes: 4, type: 1, number: 8; little endian) and the body. A wait is answered when its
+// key is set. A cancel ends a wait and has no answer; the wait's may be under way, so a client skips answers that it
+// does not expect. The client says nothing before it has read the greeting: a stranger's port never gets to see the
+// token.
+//
+// Nothing here makes a system call, or allocates by what a length field says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <col/error.hpp>
+
+namespace col::store::tcp {
+
+inline constexpr std::string_view kGreetingStart = "col-store/";
+inline constexpr std::string_view kGreeting = "col-store/1 ready\n";
+inline constexpr std::string_view kFullGreeting = "col-store/1 full\n";
+inline constexpr std::size_t kMaxGreetingBytes = 64;
+
+inline constexpr std::size_t kHeaderBytes = 13;
+inline constexpr std::size_t kMaxKeyBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxTokenBytes = 512;
+
+struct Header {
+  std::uint32_t body_bytes = 0;
+  std::uint8_t type = 0;
+  std::uint64_t id = 0;
+};
+// Requires: bytes.size() >= kHeaderBytes.
+Header decode_header(std::string_view bytes) noexcept;
+
+enum class RequestType : std::uint8_t { hello = 1, set, get, wait, cancel, add, compare_set, erase, num_keys };
+
+// The views are the sender's, or point into the body that was decoded.
+struct Request {
+  RequestType type = RequestType::hello;
+  std::uint64_t id = 0;
+  std::string_view key = {};                      // num_keys: the prefix
+  std::string_view value = {};                    // set, compare_set: what is desired; hello: the token
+  std::optional<std::string_view> expected = {};  // compare_set
+  std::int64_t number = 0;                        // add: the delta; cancel: the id of the wait
+};
+std::string encode(const Request& request);
+// Nothing when the body is no such request, or its key is too long.
+std::optional<Request> decode_request(const Header& header, std::string_view body) noexcept;
+
+// The longest body of a request that carries values of `max_value_bytes`.
+constexpr std::size_t max_request_bytes(std::size_t max_value_bytes) noexcept {
+  return kMaxKeyBytes + 2 * max_value_bytes + 16;
+}
+// What a message may be whose sender has not shown the token.
+inline constexpr std::size_t kMaxHelloBytes = kMaxTokenBytes;
+
+enum class AnswerType : std::uint8_t { done = 65, value, absent, number, error };
+
+struct Answer {
+  AnswerType type = AnswerType::done;
+  std::uint64_t id = 0;
+  std::string_view bytes = {};           // value; error: the message
+  std::int64_t number = 0;               // number
+  ErrorCode code = ErrorCode::internal;  // error
+};
+std::string encode(const Answer& answer);
+// The message of a value without the value itself, which follows it.
+std::string encode_value_header(std::uint64_t id, std::size_t value_bytes);
+std::optional<Answer> decode_answer(const Header& header, std::string_view body) noexcept;
+
+}  // namespace col::store::tcp

@@ -1,0 +1,384 @@
+// The sockets of a TCP store's server: one thread, one epoll loop. What they say is the engine's business.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+#include <col/store.hpp>
+
+#include "core/log.hpp"
+#include "core/unique_fd.hpp"
+#include "store/tcp/engine.hpp"
+#include "store/tcp/protocol.hpp"
+#include "store/tcp/socket.hpp"
+#include "store/tcp/token.hpp"
+
+namespace col {
+namespace {
+
+using namespace store::tcp;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr int kEventsAtOnce = 256;
+constexpr int kAcceptsAtOnce = 64;
+constexpr std::size_t kPiecesAtOnce = 64;
+constexpr Duration kSweepInterval = 500ms;
+constexpr Duration kAcceptPause = 100ms;
+// What epoll says of the two descriptors that are no client's; sessions count from 1.
+constexpr std::uint64_t kListenerId = 0;
+constexpr std::uint64_t kStopId = ~std::uint64_t{0};
+
+[[noreturn]] void throw_errno(std::string_view action) {
+  throw Error(ErrorCode::resource, fmt::format("cannot {} for the store's server ({}); raise the limits of open files "
+                                               "(ulimit -n) and threads (ulimit -u)",
+                                               action, std::generic_category().message(errno)));
+}
+
+core::UniqueFd checked(int fd, std::string_view action) {
+  if (fd < 0) throw_errno(action);
+  return core::UniqueFd(fd);
+}
+
+Listener checked_listen(const StoreServerSpec& spec) {
+  check_token(spec.token);
+  const auto refuse = [](std::string_view what) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("a store server with {}; correct its StoreServerSpec", what));
+  };
+  if (spec.port < 0 || spec.port > 65535) refuse(fmt::format("port {}, which is not from 0 to 65535", spec.port));
+  if (spec.max_connections == 0) refuse("no room for connections");
+  if (spec.max_value_bytes == 0 || spec.max_value_bytes > StoreServerSpec::kMostValueBytes)
+    refuse(fmt::format("max_value_bytes not from 1 to {}", StoreServerSpec::kMostValueBytes));
+  if (spec.handshake_timeout <= Duration::zero() || spec.stall_timeout <= Duration::zero())
+    refuse("a timeout that is not above zero");
+  return listen_on(spec.host, spec.port);
+}
+
+core::UniqueFd open_spare() noexcept {
+  return core::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+class StoreServer::Impl {
+ public:
+  explicit Impl(const StoreServerSpec& spec);
+  ~Impl() { stop(); }
+
+  int port() const noexcept { return listener_.port; }
+  std::size_t connections() const noexcept { return connections_.load(std::memory_order_relaxed); }
+  void stop() noexcept;
+  // In a forked child there is no thread to end.
+  bool is_of_another_process() const noexcept { return owner_ != ::getpid(); }
+
+ private:
+  struct Client {
+    core::UniqueFd fd;
+    Session* session = nullptr;
+    bool wants_to_write = false;
+  };
+
+  void start_thread();
+  void run() noexcept;
+  void turn();
+  int sleep_ms() const noexcept;
+  void accept_all();
+  bool accept_one();
+  void accept_beyond_limit();
+  void pause_accepting() noexcept;
+  void add_client(core::UniqueFd fd);
+  void read_from(Client& client);
+  void flush_changed();
+  bool flush(Client& client);
+  void watch(Client& client, bool wants_to_write);
+  void drop(SessionId id) noexcept;
+  void set_accepting(bool accepting) noexcept;
+
+  const std::size_t max_connections_;
+  Engine engine_;
+  Listener listener_;
+  core::UniqueFd stop_event_;
+  core::UniqueFd epoll_;
+  core::UniqueFd spare_;  // given up for a moment to turn a client away when descriptors run out
+  std::unordered_map<SessionId, Client> clients_;
+  std::atomic<std::size_t> connections_{0};  // clients_.size() for other threads; relaxed: nothing else is read by it
+  std::vector<Session*> changed_;
+  Time now_{};
+  Time next_sweep_{};
+  Time accept_again_{};
+  bool sweeps_ = false;
+  bool accepting_ = true;
+  pid_t owner_;
+  std::thread thread_;
+};
+
+StoreServer::Impl::Impl(const StoreServerSpec& spec)
+    : max_connections_(spec.max_connections),
+      engine_({.max_value_bytes = spec.max_value_bytes,
+               .max_total_bytes = spec.max_total_bytes,
+               .handshake_timeout = spec.handshake_timeout,
+               .stall_timeout = spec.stall_timeout},
+              spec.token),
+      listener_(checked_listen(spec)),
+      stop_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event")),
+      epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "make an epoll instance")),
+      spare_(open_spare()),
+      owner_(::getpid()) {
+  for (const auto& [fd, id] : {std::pair(stop_event_.get(), kStopId), {listener_.socket.get(), kListenerId}}) {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw_errno("watch a descriptor");
+  }
+  start_thread();
+}
+
+void StoreServer::Impl::start_thread() {
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = error.code().value();
+    throw_errno("start a thread");
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void StoreServer::Impl::stop() noexcept {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(stop_event_.get(), &one, sizeof one);
+  thread_.join();
+  // Not only closed: a forked child may hold them open.
+  ::shutdown(listener_.socket.get(), SHUT_RDWR);
+  listener_.socket.reset();
+  while (!clients_.empty()) drop(clients_.begin()->first);
+}
+
+void StoreServer::Impl::run() noexcept {
+  ::pthread_setname_np(::pthread_self(), "col-store");
+  std::array<epoll_event, kEventsAtOnce> events{};
+  while (true) {
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsAtOnce, sleep_ms());
+    now_ = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
+      if (id == kStopId) return;
+      try {
+        if (id == kListenerId) {
+          accept_all();
+        } else if (const auto client = clients_.find(id); client != clients_.end()) {
+          // Errors and ends of streams show when it is read.
+          if (flush(client->second)) read_from(client->second);
+        }
+      } catch (const std::exception& error) {  // memory ran out: this client goes, the others stay
+        core::log::warn("store server: {}", error.what());
+        if (id != kListenerId) drop(id);
+      }
+    }
+    try {
+      turn();
+    } catch (const std::exception& error) {
+      core::log::warn("store server: {}", error.what());
+    }
+  }
+}
+
+// What is to be done after any events.
+void StoreServer::Impl::turn() {
+  flush_changed();
+  if (!accepting_ && now_ >= accept_again_) {
+    if (!spare_) spare_ = open_spare();
+    set_accepting(true);
+  }
+  if (!sweeps_ || now_ < next_sweep_) return;
+  sweeps_ = engine_.expire(now_);
+  next_sweep_ = now_ + kSweepInterval;
+  flush_changed();
+}
+
+int StoreServer::Impl::sleep_ms() const noexcept {
+  Time until = Time::max();
+  if (sweeps_) until = next_sweep_;
+  if (!accepting_) until = std::min(until, accept_again_);
+  if (until == Time::max()) return -1;  // the stop event ends it
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+  return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+}
+
+void StoreServer::Impl::accept_all() {
+  for (int i = 0; i < kAcceptsAtOnce && accept_one(); ++i) {
+  }
+}
+
+bool StoreServer::Impl::accept_one() {
+  core::UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) {
+    if (clients_.size() >= max_connections_) {
+      (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
+    } else {
+      add_client(std::move(fd));
+    }
+    return true;
+  }
+  if (errno == EMFILE || errno == ENFILE) {
+    accept_beyond_limit();
+  } else if (errno == ENOBUFS || errno == ENOMEM) {
+    pause_accepting();
+  }
+  // Of what is left, EAGAIN is the end, and the others are a client that has gone already.
+  return errno == ECONNABORTED || errno == EINTR;
+}
+
+// Descriptors have run out: the next client is told so, rather than left waiting while epoll reports it again and
+// again.
+void StoreServer::Impl::accept_beyond_limit() {
+  spare_.reset();
+  const core::UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
+  pause_accepting();
+}
+
+void StoreServer::Impl::pause_accepting() noexcept {
+  accept_again_ = now_ + kAcceptPause;
+  set_accepting(false);
+}
+
+void StoreServer::Impl::set_accepting(bool accepting) noexcept {
+  epoll_event event{.events = accepting ? std::uint32_t{EPOLLIN} : 0, .data = {.u64 = kListenerId}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.socket.get(), &event) == 0) accepting_ = accepting;
+}
+
+void StoreServer::Impl::add_client(core::UniqueFd fd) {
+  set_options(fd.get());
+  Session& session = engine_.open(now_);
+  try {
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = session.id()}};
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watch a connection");
+    clients_.emplace(session.id(), Client{.fd = std::move(fd), .session = &session});
+  } catch (...) {
+    engine_.close(session);
+    throw;
+  }
+  connections_.store(clients_.size(), std::memory_order_relaxed);
+  sweeps_ = true;
+}
+
+void StoreServer::Impl::read_from(Client& client) {
+  std::array<char, kChunk> chunk;
+  const ssize_t got = ::recv(client.fd.get(), chunk.data(), chunk.size(), 0);
+  if (got > 0) {
+    engine_.receive(*client.session, {chunk.data(), static_cast<std::size_t>(got)}, now_);
+    sweeps_ = true;
+  } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+    drop(client.session->id());
+  }
+}
+
+void StoreServer::Impl::flush_changed() {
+  engine_.take_changed(changed_);
+  for (Session* const session : changed_) {
+    const SessionId id = session->id();
+    try {
+      flush(clients_.at(id));
+    } catch (const std::exception& error) {
+      core::log::warn("store server: {}", error.what());
+      drop(id);
+    }
+  }
+}
+
+// Sends what the kernel takes. False when the client was dropped.
+bool StoreServer::Impl::flush(Client& client) {
+  Session& session = *client.session;
+  while (!session.ended() && !session.output().empty()) {
+    std::array<std::string_view, kPiecesAtOnce> pieces;
+    std::array<iovec, kPiecesAtOnce> parts;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = session.output().pieces(pieces);
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i)
+      parts[i] = {const_cast<char*>(pieces[i].data()), pieces[i].size()};
+    const ssize_t sent = message.msg_iovlen == 1
+                             ? ::send(client.fd.get(), pieces[0].data(), pieces[0].size(), MSG_NOSIGNAL)
+                             : ::sendmsg(client.fd.get(), &message, MSG_NOSIGNAL);
+    if (sent >= 0) {
+      engine_.sent(session, static_cast<std::size_t>(sent), now_);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      sweeps_ = true;
+      watch(client, true);
+      return true;
+    } else if (errno != EINTR) {
+      drop(session.id());
+      return false;
+    }
+  }
+  if (session.ended()) {
+    drop(session.id());
+    return false;
+  }
+  watch(client, false);
+  return true;
+}
+
+void StoreServer::Impl::watch(Client& client, bool wants_to_write) {
+  if (client.wants_to_write == wants_to_write) return;
+  const std::uint32_t events = wants_to_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  epoll_event event{.events = events, .data = {.u64 = client.session->id()}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.fd.get(), &event) != 0) throw_errno("watch a connection");
+  client.wants_to_write = wants_to_write;
+}
+
+void StoreServer::Impl::drop(SessionId id) noexcept {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return;
+  ::shutdown(client->second.fd.get(), SHUT_RDWR);
+  engine_.close(*client->second.session);
+  clients_.erase(client);
+  connections_.store(clients_.size(), std::memory_order_relaxed);
+}
+
+StoreServer::StoreServer(const StoreServerSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}
+
+StoreServer::~StoreServer() {
+  // A forked child has no thread to join; its copy of the descriptors is closed when it ends.
+  if (impl_ && impl_->is_of_another_process()) (void)impl_.release();
+}
+
+int StoreServer::port() const noexcept {
+  return impl_->port();
+}
+
+std::size_t StoreServer::connections() const noexcept {
+  return impl_->connections();
+}
+
+void StoreServer::stop() noexcept {
+  if (!impl_->is_of_another_process()) impl_->stop();
+}
+
+}  // namespace col

@@ -1,0 +1,64 @@
+// Sockets of the TCP store: listening, connecting, and waiting for bytes with a deadline.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <col/job.hpp>
+
+#include "core/unique_fd.hpp"
+#include "store/tcp/endpoint.hpp"
+
+namespace col::store::tcp {
+
+// How long a client blocks: until a deadline, or as a WaitContext says.
+class Patience {
+ public:
+  // `url` is that of the store, for the message of the timeout.
+  Patience(Deadline deadline, std::string_view url, std::string_view what)
+      : deadline_(deadline), url_(url), what_(what) {}
+  // `what` is waited for, in words.
+  Patience(WaitContext& wait, std::string_view url, std::string_view what)
+      : deadline_(wait.deadline()), url_(url), what_(what), wait_(&wait) {
+    explain({});
+  }
+
+  // How long to sleep before the next check().
+  Duration slice() noexcept;
+  // Throws timeout, or what WaitContext::check() does, when it is at its end.
+  void check();
+  // Why nothing has come of it so far: "Connection refused"; empty: all is well. Part of the timeout's message.
+  void explain(std::string why);
+
+ private:
+  Deadline deadline_;
+  std::string_view url_;
+  std::string_view what_;
+  std::string why_;
+  WaitContext* wait_ = nullptr;
+};
+
+// Sleeps until `fd` has one of `events` or an error, or for `budget`; whether it has.
+bool poll_for(int fd, short events, Duration budget) noexcept;
+
+// How long a read of a connected socket blocks in the kernel: the longest slice of a WaitContext.
+inline constexpr Duration kReceiveTimeout = std::chrono::milliseconds(50);
+
+// A socket that is connected, blocking with that timeout, and close-on-exec. Tries again for as long as there is
+// patience: the server, or the name of its host, may not be there yet; with `once` every address is tried once, and the
+// failure is thrown as io. Blocks longer only in the resolver, for as long as its configuration lets it. Errors: those
+// of Patience; resource.
+core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool once);
+
+struct Listener {
+  core::UniqueFd socket;
+  int port = 0;
+};
+// Listens on `host`, on all addresses when it is empty; port 0: one that the kernel chooses. Throws io or resource.
+Listener listen_on(const std::string& host, int port);
+
+// Answers are short and waited for, and a host that is gone says nothing.
+void set_options(int fd) noexcept;
+
+}  // namespace col::store::tcp

@@ -1,0 +1,213 @@
+#include "colrun/option_values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+
+namespace col::colrun {
+namespace {
+
+using launch::Milliseconds;
+using tools::parse_whole_number;
+
+constexpr int kMaxProcessor = 65'535;
+constexpr int kMaxPort = 65'535;
+
+// A number such as "4" or "1.5", with nothing before or behind it.
+std::optional<double> parse_decimal(std::string_view text) {
+  if (text.empty() || text.find_first_not_of("0123456789.") != std::string_view::npos) return std::nullopt;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+// The parts of `text` between separators, at least one, each of which may be empty.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end; (end = text.find(separator)) != std::string_view::npos; text.remove_prefix(end + 1))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
+}
+
+// What stands before and behind the first `separator`; the second part only if there is one.
+std::pair<std::string_view, std::optional<std::string_view>> divide(std::string_view text, char separator) {
+  const std::size_t at = text.find(separator);
+  if (at == std::string_view::npos) return {text, std::nullopt};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+// A name that ssh and the resolver get as an argument: it must not look like an option to them.
+bool is_host_name(std::string_view name) {
+  const auto printable = [](char letter) { return letter > ' ' && letter != 0x7f; };
+  return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), printable) &&
+         name.find_first_of("/,;'\"\\[]") == std::string_view::npos;
+}
+
+// "host:4" and "[fe80::1]:4" into "host" and "4".
+struct HostAndNumber {
+  std::string_view host;
+  std::optional<std::string_view> number;
+};
+std::optional<HostAndNumber> divide_host(std::string_view text) {
+  if (!text.starts_with('[')) {
+    const auto [host, number] = divide(text, ':');
+    if (number && number->find(':') != std::string_view::npos) return std::nullopt;
+    return HostAndNumber{host, number};
+  }
+  const std::size_t close = text.find(']');
+  if (close == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = text.substr(close + 1);
+  if (!rest.empty() && rest[0] != ':') return std::nullopt;
+  return HostAndNumber{text.substr(1, close - 1), rest.empty() ? std::nullopt : std::optional(rest.substr(1))};
+}
+
+}  // namespace
+
+std::optional<Milliseconds> parse_time(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double milliseconds;
+  };
+  // Those that end like another come first.
+  constexpr std::array kUnits = {Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 60e3}, Unit{"h", 3'600e3}};
+  constexpr double kMost = 30 * 24 * 3'600e3;
+  double unit = 1e3;
+  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return text.ends_with(u.name); });
+  if (found != kUnits.end()) {
+    unit = found->milliseconds;
+    text.remove_suffix(found->name.size());
+  }
+  const auto number = parse_decimal(text);
+  if (!number || *number * unit > kMost) return std::nullopt;
+  const double milliseconds = std::round(*number * unit);
+  if (milliseconds == 0 && *number > 0) return std::nullopt;  // too short to be told from none
+  return Milliseconds(static_cast<std::int64_t>(milliseconds));
+}
+
+std::optional<std::vector<int>> parse_numbers(std::string_view text, int most) {
+  std::set<int> numbers;
+  for (const std::string_view part : split(text, ',')) {
+    const auto [low, high] = divide(part, '-');
+    const auto first = parse_whole_number(low, 0, most);
+    const auto last = high ? parse_whole_number(*high, 0, most) : first;
+    if (!first || !last || *first > *last) return std::nullopt;
+    for (int number = *first; number <= *last; ++number) numbers.insert(number);
+  }
+  return std::vector<int>(numbers.begin(), numbers.end());
+}
+
+std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text) {
+  std::vector<std::vector<int>> lists;
+  for (const std::string_view part : split(text, ';')) {
+    auto list = parse_numbers(part, kMaxProcessor);
+    if (!list) return std::nullopt;
+    lists.push_back(std::move(*list));
+  }
+  return lists;
+}
+
+std::optional<std::vector<std::string>> parse_words(std::string_view text) {
+  std::vector<std::string> words;
+  bool inside = false;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    const bool space = letter == ' ' || letter == '\t' || letter == '\n';
+    if (quote == 0 && space) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    const bool escape = letter == '\\' && quote != '\'';
+    if (escape && i + 1 == text.size()) return std::nullopt;
+    if (escape && (quote == 0 || text[i + 1] == '"' || text[i + 1] == '\\'))
+      words.back() += text[++i];
+    else if (quote == 0 && (letter == '\'' || letter == '"'))
+      quote = letter;
+    else if (quote != 0 && letter == quote)
+      quote = 0;
+    else
+      words.back() += letter;
+  }
+  if (quote != 0 || words.empty() || words.front().empty()) return std::nullopt;
+  return words;
+}
+
+std::optional<launch::Endpoint> parse_endpoint(std::string_view text) {
+  const auto parts = divide_host(text);
+  if (!parts || !is_host_name(parts->host)) return std::nullopt;
+  launch::Endpoint endpoint{.host = std::string(parts->host)};
+  if (!parts->number) return endpoint;
+  const auto port = parse_whole_number(*parts->number, 0, kMaxPort);
+  if (!port) return std::nullopt;
+  endpoint.port = *port;
+  return endpoint;
+}
+
+std::optional<launch::HostSpec> parse_host(std::string_view text) {
+  std::string user;
+  if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
+    user = text.substr(0, at);
+    if (!is_host_name(user)) return std::nullopt;
+    user += '@';
+    text.remove_prefix(at + 1);
+  }
+  const auto parts = divide_host(text);
+  if (!parts || !is_host_name(parts->host)) return std::nullopt;
+  launch::HostSpec host{user + std::string(parts->host)};
+  if (!parts->number) return host;
+  host.slots = parse_whole_number(*parts->number, 1, launch::kMaxRanks);
+  return host.slots ? std::optional(host) : std::nullopt;
+}
+
+std::optional<std::pair<int, int>> parse_node_counts(std::string_view text) {
+  const auto [low, high] = divide(text, ':');
+  const auto least = parse_whole_number(low, 1, kMaxNodes);
+  const auto most = high ? parse_whole_number(*high, 1, kMaxNodes) : least;
+  if (!least || !most || *least > *most) return std::nullopt;
+  return std::pair(*least, *most);
+}
+
+std::optional<launch::Injection> parse_injection(std::string_view text) {
+  using Kind = launch::Injection::Kind;
+  launch::Injection injection;
+  const auto [kind, rest] = divide(text, ':');
+  if (!rest || (kind != "kill" && kind != "stop" && kind != "slow")) return std::nullopt;
+  injection.kind = kind == "kill" ? Kind::kill : kind == "stop" ? Kind::stop : Kind::slow;
+  const auto [who, when] = divide(*rest, '@');
+  const auto [rank, factor] = divide(who, 'x');
+  const auto number = parse_whole_number(rank, 0, kMaxRank);
+  const bool slow = injection.kind == Kind::slow;
+  if (!number || factor.has_value() != slow) return std::nullopt;
+  injection.rank = *number;
+  if (slow) {
+    const auto times = parse_decimal(*factor);
+    if (!times || *times <= 1 || *times > 1'000) return std::nullopt;
+    injection.factor = *times;
+  }
+  if (!when) return injection;
+  const auto [at, duration] = divide(*when, '+');
+  const auto start = parse_time(at);
+  const auto length = duration ? parse_time(*duration) : std::optional(Milliseconds(0));
+  const bool has_length = injection.kind == Kind::stop;
+  if (!start || !length || (duration && (!has_length || length->count() == 0))) return std::nullopt;
+  injection.at = *start;
+  injection.duration = *length;
+  return injection;
+}
+
+bool is_variable_name(std::string_view name) noexcept {
+  const auto plain = [](char letter) { return letter > ' ' && letter != '=' && letter != 0x7f; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), plain);
+}
+
+}  // namespace col::colrun

@@ -1,0 +1,310 @@
+#include "launch/attempt.hpp"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "common/exit_codes.hpp"
+#include "launch/descriptors.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/program.hpp"
+#include "launch/report.hpp"
+#include "launch/signals.hpp"
+
+namespace col::launch {
+namespace {
+
+using tools::UniqueFd;
+using tools::exit_code::kLauncher;
+
+std::shared_ptr<ControlPage> make_page(const JobDirectory& directory, const Assignment& assignment) {
+  try {
+    return ControlPage::create(directory.control(), std::max(1, assignment.local_ranks), assignment.job_id);
+  } catch (const Error& error) {
+    directory.remove();
+    // What libcol advises behind its last semicolon is for programs that choose the file themselves.
+    const std::string& message = error.message();
+    throw LaunchError(kLauncher, message.substr(0, message.rfind(';')) + "; set TMPDIR to a directory with space");
+  }
+}
+
+JobDirectory make_directory(const std::string& name) {
+  JobDirectory directory(name);
+  directory.create();
+  return directory;
+}
+
+double seconds(Attempt::Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+}  // namespace
+
+Attempt::Attempt(const AttemptParts& parts)
+    : parts_(parts),
+      directory_(make_directory(parts.directory)),
+      page_(make_page(directory_, parts.assignment)),
+      environment_(::environ, {.spec = parts.spec,
+                               .assignment = parts.assignment,
+                               .directory = directory_,
+                               .host = parts.host,
+                               .cpus = parts.placement.usable_cpus,
+                               .gpus = parts.placement.gpus}),
+      ending_({.grace = parts.spec.lifecycle.grace,
+               .term_grace = parts.spec.lifecycle.term_grace,
+               .keep_going = parts.spec.lifecycle.keep_going,
+               .examine_failures = parts.spec.inspect.stacks_on_failure,
+               .examine_time_limits = parts.spec.inspect.stacks_on_timeout}),
+      // A drill asks whether a job recovers: the ranks that are started again are left alone.
+      injector_(parts.assignment.restart == 0 ? parts.spec.injections : std::vector<Injection>(),
+                parts.assignment.first_rank, parts.assignment.local_ranks),
+      ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {}
+
+Attempt::~Attempt() {
+  directory_.remove();
+}
+
+bool Attempt::remove_directory() noexcept {
+  return directory_.remove();
+}
+
+RankNames Attempt::names(int local_rank) const {
+  return {.rank = global(local_rank),
+          .local_rank = local_rank,
+          .node_rank = parts_.assignment.node_rank,
+          .world_size = parts_.assignment.world_size,
+          .host = parts_.host,
+          .job_id = parts_.assignment.job_id,
+          .restart = parts_.assignment.restart};
+}
+
+// ---- starting
+
+const Program& Attempt::program_of(int local_rank, std::size_t& index) const {
+  index = 0;
+  for (int first = 0; index + 1 < parts_.spec.programs.size(); ++index) {
+    first += parts_.spec.programs[index].ranks;
+    if (local_rank < first) break;
+  }
+  return parts_.spec.programs[index];
+}
+
+SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) {
+  std::size_t program = 0;
+  std::vector<std::string> command = program_of(local_rank, program).command;
+  std::string path = parts_.programs[program];
+  const InspectSpec& inspect = parts_.spec.inspect;
+  if (std::find(inspect.debug_ranks.begin(), inspect.debug_ranks.end(), global(local_rank)) !=
+      inspect.debug_ranks.end()) {
+    command.front() = path;
+    command.insert(command.begin(), inspect.debugger.begin(), inspect.debugger.end());
+    path = resolve_program(command.front());
+  }
+  std::vector<char*> arguments;
+  for (std::string& argument : command) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  const std::vector<char*> environment = environment_.of_rank(local_rank);
+  const std::vector<CpuMask>& masks = parts_.placement.masks;
+  ChildPlan plan{.path = path.c_str(),
+                 .arguments = arguments.data(),
+                 .environment = environment.data(),
+                 .descriptors = descriptors,
+                 .keep_fds = parts_.spec.keep_fds,
+                 .open_files = parts_.open_files,
+                 .ignore_hangup = hangup_is_ignored()};
+  if (!masks.empty()) plan.cpus = &masks[static_cast<std::size_t>(local_rank)];
+  const SpawnResult child = launch::spawn(plan);
+  if (child.exec_error != 0) refuse_program(path, child.exec_error);
+  return child;
+}
+
+void Attempt::watch(int local_rank, pid_t pid) {
+  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  rank.status.pid = pid;
+  rank.started = Clock::now();
+  rank.status.started = seconds(rank.started - parts_.job_began);
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd)
+    throw LaunchError(kLauncher, fmt::format("cannot watch rank {}: {}", global(local_rank), strerror(errno)));
+  watch_readable(parts_.epoll_fd, pidfd.get(), parts_.rank_tag | static_cast<std::uint64_t>(local_rank));
+  rank.pidfd = std::move(pidfd);
+  ++living_;
+  ++started_;
+  injector_.on_started(global(local_rank), rank.started);
+}
+
+// ---- while they run
+
+bool Attempt::is_rank(pid_t pid) const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [&](const Rank& rank) { return rank.pidfd && rank.status.pid == pid; });
+}
+
+std::vector<int> Attempt::living_ranks() const {
+  std::vector<int> living;
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    if (ranks_[static_cast<std::size_t>(rank)].pidfd) living.push_back(global(rank));
+  }
+  return living;
+}
+
+std::vector<pid_t> Attempt::living_pids() const {
+  std::vector<pid_t> pids;
+  for (const Rank& rank : ranks_) {
+    if (rank.pidfd) pids.push_back(rank.status.pid);
+  }
+  return pids;
+}
+
+bool Attempt::all_exited() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.status.exited; });
+}
+
+Attempt::Ended Attempt::reap(int local_rank, Time now) {
+  Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  RankStatus& status = rank.status;
+  rusage usage{};
+  if (!rank.pidfd || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
+  rank.pidfd.reset();
+  --living_;
+  injector_.on_ended(global(local_rank));
+  status.exited = true;
+  status.seconds = seconds(now - rank.started);
+  status.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  status.peak_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  const bool is_first = !ending_.is_ending();
+  if (status.wait_status == 0) {
+    const bool others_remain = !all_exited();
+    status.walked_out = is_first && others_remain && uses_col(local_rank);
+    if (!first_good_end_ && others_remain) first_good_end_ = now;
+    return Ended::well;
+  }
+
+  const std::optional<RankError> said = read_error_file(directory_.error_file(local_rank));
+  status.collateral = said && said->is_collateral();
+  const int by_signal = WIFSIGNALED(status.wait_status) ? WTERMSIG(status.wait_status) : 0;
+  status.out_of_memory = by_signal == SIGKILL && !status.needed_kill && memory_.claim();
+  if (is_first) remember_calls();
+  ending_.on_failure({global(local_rank), status.collateral, by_signal, is_first && others_may_notice()}, now);
+  if (is_first && !status.collateral && ending_.is_ending()) {
+    abort({ErrorCode::peer_lost, global(local_rank),
+           fmt::format("rank {} {}; its own output says why", global(local_rank),
+                       describe_wait_status(status.wait_status))});
+  }
+  return Ended::failed;
+}
+
+void Attempt::signal_group(int local_rank, int signal) {
+  const Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
+  // Not reaped yet, so neither the pid nor the group can have been given to a stranger.
+  if (rank.pidfd) ::kill(-rank.status.pid, signal);
+}
+
+void Attempt::signal_all(int signal) {
+  for (Rank& rank : ranks_) {
+    if (!rank.pidfd) continue;
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(rank.status.pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid == 0) {  // else it did so on its own, and its event is on the way
+      rank.status.told_to_end = true;
+      rank.status.needed_kill = rank.status.needed_kill || signal == SIGKILL;
+    }
+    ::kill(-rank.status.pid, signal);
+    ::kill(-rank.status.pid, SIGCONT);  // a stopped process would not see the signal
+  }
+}
+
+void Attempt::notify_all(int signal) {
+  for (const Rank& rank : ranks_) {
+    if (rank.pidfd) ::kill(rank.status.pid, signal);
+  }
+}
+
+void Attempt::set_stopped(bool stopped) {
+  // Not SIGTSTP: it does nothing in the ranks' session, which has no shell.
+  for (int rank = 0; rank < local_ranks(); ++rank) signal_group(rank, stopped ? SIGSTOP : SIGCONT);
+}
+
+bool Attempt::uses_col(int local_rank) const {
+  const RankActivity::State state = page_->record(local_rank).read().state;
+  return state != RankActivity::State::absent && state != RankActivity::State::finished;
+}
+
+bool Attempt::others_may_notice() const {
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    if (ranks_[static_cast<std::size_t>(rank)].pidfd && uses_col(rank)) return true;
+  }
+  return false;
+}
+
+// ---- for the report
+
+void Attempt::remember_calls() {
+  if (std::exchange(remembered_, true)) return;
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    const RankActivity activity = page_->record(rank).read();
+    if (activity.state != RankActivity::State::absent) ranks_[static_cast<std::size_t>(rank)].last = activity;
+  }
+}
+
+void Attempt::keep_stack(pid_t pid, Stack stack) {
+  for (Rank& rank : ranks_) {
+    if (rank.status.pid == pid) rank.stack = std::move(stack);
+  }
+}
+
+int Attempt::deciding_rank() const {
+  const int first = ending_.culprit();
+  if (first < 0) return -1;
+  const ExitPolicy policy = parts_.spec.lifecycle.exit_policy;
+  if (policy == ExitPolicy::rank0 && parts_.assignment.first_rank == 0 && local_ranks() > 0) {
+    // Rank 0's own word, if it had one.
+    const RankStatus& status = ranks_.front().status;
+    if (status.exited && !status.told_to_end && !status.collateral) return 0;
+  }
+  if (policy != ExitPolicy::max) return first;
+  int worst = first - parts_.assignment.first_rank;
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    const RankStatus& status = ranks_[static_cast<std::size_t>(rank)].status;
+    if (status.exited && !status.told_to_end && !status.collateral &&
+        exit_code_of(status) > exit_code_of(ranks_[static_cast<std::size_t>(worst)].status)) {
+      worst = rank;
+    }
+  }
+  return global(worst);
+}
+
+std::vector<RankStory> Attempt::stories() const {
+  std::vector<RankStory> stories;
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    const Rank& entry = ranks_[static_cast<std::size_t>(rank)];
+    RankStory story;
+    story.rank = global(rank);
+    story.local_rank = rank;
+    story.node_rank = parts_.assignment.node_rank;
+    story.host = parts_.host;
+    story.status = entry.status;
+    story.last = entry.last;
+    story.stack = entry.stack;
+    if (entry.status.exited && entry.status.wait_status != 0) {
+      story.said = read_error_files(directory_.error_file(rank), directory_.torch_error_file(rank));
+    }
+    stories.push_back(std::move(story));
+  }
+  return stories;
+}
+
+}  // namespace col::launch

@@ -1,0 +1,130 @@
+// One generation of the ranks of this node: their processes, from the first start to the last end. A restart is a new
+// one, in a directory, with a store and a control page of its own.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <col/job.hpp>
+
+#include "common/unique_fd.hpp"
+#include "launch/assignment.hpp"
+#include "launch/ending.hpp"
+#include "launch/environment.hpp"
+#include "launch/injector.hpp"
+#include "launch/job_directory.hpp"
+#include "launch/job_spec.hpp"
+#include "launch/job_story.hpp"
+#include "launch/out_of_memory.hpp"
+#include "launch/placement.hpp"
+#include "launch/rank_pattern.hpp"
+#include "launch/spawn.hpp"
+
+namespace col::launch {
+
+struct AttemptParts {
+  const JobSpec& spec;
+  const std::vector<std::string>& programs;  // paths, as many as spec.programs
+  const Placement& placement;
+  Assignment assignment;
+  std::string directory;  // names the job directory; of this launcher alone, as nodes may share a file system
+  std::string host;
+  rlimit open_files{};  // as the launcher was started with
+  int epoll_fd = -1;
+  std::uint64_t rank_tag = 0;  // events of rank i come as rank_tag | i
+  Ending::Time job_began{};
+};
+
+class Attempt {
+ public:
+  using Clock = Ending::Clock;
+  using Time = Ending::Time;
+
+  // Makes the job directory and the control page. Throws LaunchError (125); then nothing is left behind.
+  explicit Attempt(const AttemptParts& parts);
+  // Removes the directory. The ranks must be gone.
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  const Assignment& assignment() const noexcept { return parts_.assignment; }
+  Ending& ending() noexcept { return ending_; }
+  Injector& injector() noexcept { return injector_; }
+  int omp_threads() const noexcept { return environment_.omp_threads(); }
+  int local_ranks() const noexcept { return parts_.assignment.local_ranks; }
+  int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
+  RankNames names(int local_rank) const;
+
+  // Starts one rank; its descriptors are the caller's to close. A spawn that failed for want of processes (fork_error
+  // EAGAIN) may be tried again; throws LaunchError when the program cannot be executed.
+  SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
+  // Takes note of a rank that was spawned. Throws LaunchError when it cannot be watched.
+  void watch(int local_rank, pid_t pid);
+
+  int living() const noexcept { return living_; }
+  bool started_all() const noexcept { return started_ == local_ranks(); }
+  const RankStatus& status(int local_rank) const { return ranks_[static_cast<std::size_t>(local_rank)].status; }
+  bool is_rank(pid_t pid) const;          // one that has not been reaped
+  std::vector<int> living_ranks() const;  // global
+  // When the first rank ended well while others have not ended yet.
+  std::optional<Time> first_good_end() const noexcept { return first_good_end_; }
+
+  // To be called at a rank's event. Reaps it if it has ended, and says whether that was a failure.
+  enum class Ended { no, well, failed };
+  Ended reap(int local_rank, Time now);
+
+  void signal_all(int signal);     // that ends them: to their process groups
+  void notify_all(int signal);     // to the rank processes alone
+  void set_stopped(bool stopped);  // ^Z: their process groups
+  void signal_group(int local_rank, int signal);
+
+  // Why the job ends, for the ranks to see. The first cause stays.
+  void abort(const AbortCause& cause) { page_->abort(cause); }
+  bool others_may_notice() const;  // a living rank uses col
+  // What the ranks are doing in col, for the report. The first call counts.
+  void remember_calls();
+  std::vector<pid_t> living_pids() const;
+  void keep_stack(pid_t pid, Stack stack);
+
+  // Global rank whose exit code is the job's (--exit-policy), -1 when all is well.
+  int deciding_rank() const;
+  std::vector<RankStory> stories() const;
+  // False when something of the directory could not be removed.
+  bool remove_directory() noexcept;
+  const std::string& directory() const noexcept { return directory_.path(); }
+
+ private:
+  struct Rank {
+    RankStatus status;
+    tools::UniqueFd pidfd;
+    Time started{};
+    std::optional<RankActivity> last;
+    std::optional<Stack> stack;
+  };
+
+  bool uses_col(int local_rank) const;  // joined a job of libcol and has not left it in good order
+  bool all_exited() const;
+  const Program& program_of(int local_rank, std::size_t& index) const;
+
+  AttemptParts parts_;
+  JobDirectory directory_;
+  std::shared_ptr<ControlPage> page_;
+  Environment environment_;
+  Ending ending_;
+  Injector injector_;
+  OutOfMemoryWatch memory_;
+  std::vector<Rank> ranks_;
+  std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger
+  int living_ = 0;
+  int started_ = 0;
+  bool remembered_ = false;
+  std::optional<Time> first_good_end_;
+};
+
+}  // namespace col::launch

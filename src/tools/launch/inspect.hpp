@@ -1,0 +1,22 @@
+// What a job would be, said without starting anything: --dry-run, --display map, --print-env.
+#pragma once
+
+#include <string>
+
+#include "launch/assignment.hpp"
+#include "launch/job_spec.hpp"
+#include "launch/placement.hpp"
+#include "launch/rendezvous.hpp"
+
+namespace col::launch {
+
+// Of this node's ranks, and of those that it starts by ssh. Where each node's launcher is started by somebody else,
+// each says what it starts.
+std::string map_text(const JobSpec& spec, const Placement& placement, const Rendezvous& rendezvous,
+                     const Assignment& assignment, const std::string& host);
+
+// The variables that the launcher and the options give each rank, a line each: "[3] COL_RANK=3".
+std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,
+                             const std::string& host);
+
+}  // namespace col::launch

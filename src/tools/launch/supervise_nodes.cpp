@@ -1,0 +1,257 @@
+// What the other nodes of a job have to do with the ranks of this one.
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/descriptors.hpp"
+#include "launch/epoll_tags.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/meeting_process.hpp"
+#include "launch/report.hpp"
+#include "launch/supervise.hpp"
+
+namespace col::launch {
+namespace {
+
+using tools::exit_code::kLauncher;
+
+constexpr std::chrono::milliseconds kConnectTime{2'000};  // for one try
+constexpr std::chrono::milliseconds kConnectPause{100};   // between two
+constexpr std::chrono::milliseconds kFarewell{3'000};     // for other nodes to hear that the job is over
+constexpr std::chrono::milliseconds kLastOutput{30'000};  // for what their ranks have printed to come
+
+}  // namespace
+
+// Starts what is needed for the nodes to meet, and joins them.
+void Supervisor::meet_nodes() {
+  const Rendezvous& meeting = parts_.rendezvous;
+  if (meeting.alone) return;
+  std::vector<Endpoint> endpoints = meeting.endpoints;
+  if (!meeting.remotes.empty()) {
+    Listener listener = listen_on(0);
+    if (!listener.socket)
+      throw LaunchError(kLauncher, fmt::format("cannot listen on any port: {}", strerror(listener.error)));
+    const int port = listener.port;
+    serve_meeting(std::move(listener));
+    endpoints = {{.host = "localhost", .port = port}};
+    remotes_ = std::make_unique<Remotes>(epoll_.get(), epoll_tag::kRemote, output_);
+    remotes_->start(parts_.spec, meeting, port);
+  }
+  connect(endpoints);
+}
+
+void Supervisor::serve_meeting(Listener listener) {
+  const Rendezvous& meeting = parts_.rendezvous;
+  const MeetingSpec spec{.min_nodes = meeting.min_nodes,
+                         .max_nodes = meeting.max_nodes,
+                         .id = meeting.id,
+                         .secret = meeting.secret,
+                         .job_id = parts_.job_id,
+                         .tool = parts_.spec.tool,
+                         .join_timeout = meeting.timeout,
+                         .max_restarts = parts_.spec.lifecycle.max_restarts,
+                         .keep_going = parts_.spec.lifecycle.keep_going,
+                         .exit_policy = parts_.spec.lifecycle.exit_policy};
+  meeting_ = start_meeting(std::move(listener), spec, {parts_.lifeline, epoll_.get()});
+}
+
+// On the host of the endpoint one launcher serves the meeting: the first to get the port. Names may become known only
+// while we wait, so this is tried again.
+void Supervisor::serve_meeting_if_here(const Endpoint& endpoint) {
+  if (meeting_ != 0 || !parts_.rendezvous.may_serve || !is_this_host(endpoint.host)) return;
+  Listener listener = listen_on(endpoint.port);
+  if (listener.socket) return serve_meeting(std::move(listener));
+  if (listener.error == EADDRINUSE) return;
+  throw LaunchError(kLauncher,
+                    fmt::format("cannot listen on port {}, where the nodes of the job meet: {}; choose another "
+                                "port in --rdzv-endpoint, on all nodes",
+                                endpoint.port, strerror(listener.error)));
+}
+
+// Tries the endpoints in turn until one takes us.
+void Supervisor::connect(const std::vector<Endpoint>& endpoints) {
+  const Time latest = began_ + parts_.rendezvous.timeout;
+  std::string error;
+  for (;;) {
+    for (const Endpoint& endpoint : endpoints) {
+      serve_meeting_if_here(endpoint);
+      Connection connection = connect_to(endpoint, kConnectTime);
+      if (!connection.socket) {
+        error = connection.error;
+        continue;
+      }
+      return join_meeting(std::move(connection), endpoint);
+    }
+    for (const Time next = Clock::now() + kConnectPause; Clock::now() < next;) step(next);
+    if (front_is_gone_ || signal_between_ != 0) return;
+    if (Clock::now() >= latest) {
+      throw LaunchError(
+          kLauncher, fmt::format("{}, for {} s; is colrun running on the host of --rdzv-endpoint, and does a firewall "
+                                 "let this one through?",
+                                 error, std::chrono::duration_cast<std::chrono::seconds>(latest - began_).count()));
+    }
+  }
+}
+
+void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
+  const NodeHello hello{.id = parts_.rendezvous.id,
+                        .secret = parts_.rendezvous.secret,
+                        .node_rank = parts_.rendezvous.node_rank,
+                        .host = host_,
+                        .local_ranks = parts_.spec.local_ranks(),
+                        .master_port = pick_free_port(),
+                        .wants_stories = parts_.rendezvous.reports};
+  meeting_place_ = endpoint.text();
+  link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now());
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.u64 = epoll_tag::kLink;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link_->fd(), &event) != 0)
+    throw LaunchError(kLauncher, fmt::format("cannot watch the connection to other nodes: {}", strerror(errno)));
+}
+
+void Supervisor::on_link() {
+  if (!link_) return;
+  for (const LinkEvent& event : link_->receive(Clock::now())) on_link_event(event);
+}
+
+void Supervisor::on_link_event(const LinkEvent& event) {
+  const Time now = Clock::now();
+  switch (event.kind) {
+    case LinkEvent::Kind::start:
+    case LinkEvent::Kind::done:
+    case LinkEvent::Kind::refused:
+      news_ = event;
+      return;
+    case LinkEvent::Kind::lost:
+      news_ = event;
+      if (attempt_) attempt_->ending().on_limit(EndCause::node_lost, now);
+      break;
+    case LinkEvent::Kind::signal:
+      if (attempt_) on_end_signal(event.signal);
+      return;
+    case LinkEvent::Kind::abort:
+      if (!attempt_) return;
+      attempt_->remember_calls();
+      attempt_->abort(event.abort);
+      attempt_->ending().on_failure_elsewhere(attempt_->others_may_notice(), now);
+      break;
+    case LinkEvent::Kind::limit:
+      if (!attempt_) return;
+      attempt_->remember_calls();
+      attempt_->ending().on_limit(event.limit, now);
+      break;
+  }
+}
+
+void Supervisor::tell_failure(int local_rank) {
+  const RankStatus& status = attempt_->status(local_rank);
+  link_->tell_failure(attempt_->assignment().restart, attempt_->global(local_rank), status.collateral,
+                      fmt::format("rank {} on host {} {}", attempt_->global(local_rank), host_,
+                                  describe_wait_status(status.wait_status)));
+}
+
+// Waits for the meeting to say what comes next.
+LinkEvent Supervisor::next_news(const JobStory* ended) {
+  const std::optional<Milliseconds> exit_timeout = parts_.spec.lifecycle.exit_timeout;
+  std::optional<Time> limit;
+  if (ended != nullptr && ended->result.cause == EndCause::none && exit_timeout) limit = Clock::now() + *exit_timeout;
+  while (!news_ && link_ && !front_is_gone_) {
+    step(limit);
+    if (remotes_) {
+      for (const std::string& what : remotes_->take_failures()) link_->tell_unreachable(what);
+    }
+    if (limit && Clock::now() >= *limit) {
+      link_->tell_limit(EndCause::exit_timed_out, restarts_);
+      limit.reset();
+    }
+    // Told of the first one; who is so impatient as to send another does not want to wait for the others.
+    if (signals_between_ > 1) break;
+  }
+  if (news_) return *std::exchange(news_, std::nullopt);
+  LinkEvent nothing;
+  nothing.kind = LinkEvent::Kind::done;
+  nothing.outcome.result.signal = signal_between_;
+  nothing.outcome.result.cause = signal_between_ != 0 ? EndCause::interrupted : EndCause::launcher_failed;
+  nothing.outcome.result.exit_code = signal_between_ != 0 ? tools::exit_code::kSignalBase + signal_between_ : kLauncher;
+  return nothing;
+}
+
+std::string Supervisor::describe_lost(const LinkEvent& event, bool had_started) const {
+  if (event.kind == LinkEvent::Kind::refused)
+    return fmt::format("the job at {} refuses this node: {}", meeting_place_, event.why);
+  if (!had_started)
+    return fmt::format("cannot join the job at {}: {}; is it a colrun that answers there?", meeting_place_, event.why);
+  return fmt::format("lost the connection to the job at {} ({}), so the ranks of this node were ended", meeting_place_,
+                     event.why);
+}
+
+JobResult Supervisor::run_with_others() {
+  std::optional<JobStory> own;  // of this node's ranks, when they ran last
+  for (;;) {
+    LinkEvent event = next_news(own ? &*own : nullptr);
+    if (event.kind == LinkEvent::Kind::start) {
+      if (event.assignment.restart > 0 && parts_.rendezvous.reports) {
+        output_.say(fmt::format("{}: {}; starting again with {} nodes, {} ranks", parts_.spec.tool, event.why,
+                                event.assignment.nodes, event.assignment.world_size));
+      }
+      restarts_ = event.assignment.restart;
+      try {
+        own = run_attempt(event.assignment);
+      } catch (const LaunchError& error) {
+        own = failed_story(event.assignment, error.what());
+      }
+      // A launcher that was killed is a node that is lost, to the others: it has no word of its own in how the job
+      // ends.
+      if (front_is_gone_) return own->result;
+      link_->tell_end(*own, event.assignment.restart);
+      continue;
+    }
+    JobStory outcome = std::move(event.outcome);
+    if (event.kind != LinkEvent::Kind::done) {
+      outcome.result.exit_code = kLauncher;
+      outcome.result.cause = EndCause::node_lost;
+      outcome.result.error = describe_lost(event, own.has_value());
+      if (own) outcome.ranks = std::move(own->ranks);
+    }
+    outcome.tool = parts_.spec.tool;
+    outcome.command_line = parts_.spec.command_line;
+    leave_others();
+    // Said by the node from which this one was started.
+    if (!parts_.rendezvous.reports && event.kind == LinkEvent::Kind::done) return outcome.result;
+    return finish(std::move(outcome));
+  }
+}
+
+// The job is over: the others' launchers are given time to end, and to send what their ranks have printed.
+void Supervisor::leave_others() {
+  link_.reset();
+  if (remotes_) remotes_->let_go();
+  const Time farewell = Clock::now() + kFarewell;
+  while (!front_is_gone_ && Clock::now() < farewell && meeting_ != 0) step(farewell);
+  const Time latest = Clock::now() + kLastOutput;
+  const auto is_coming = [&] { return (remotes_ && remotes_->any_left()) || !output_.all_ended(); };
+  while (!front_is_gone_ && signals_between_ == 0 && Clock::now() < latest && is_coming()) step(latest);
+  output_.give_up_pipes(Clock::now());
+}
+
+JobStory Supervisor::failed_story(const Assignment& assignment, const std::string& error) const {
+  JobStory story;
+  story.tool = parts_.spec.tool;
+  story.job_id = assignment.job_id;
+  story.started_at = began_at_;
+  story.nodes = assignment.nodes;
+  story.result.cause = EndCause::launcher_failed;
+  story.result.exit_code = kLauncher;
+  story.result.error = error;
+  return story;
+}
+
+}  // namespace col::launch

@@ -1,0 +1,21 @@
+#!/bin/bash
+# A job that hangs: the report names the call and the rank that never came to it.
+. "$(dirname "$0")/lib.sh"
+: "${LATE_RANK:?set LATE_RANK to the late_rank program}"
+
+expect_exit 124 "$COLRUN" -n 4 --timeout 1500ms "$LATE_RANK" 1 "$work"
+expect_in "$err" "^colrun: ranks 0, 2-3 wait in allreduce #3 of group 'default'; rank 1 has not called it \(last: barrier #2\)\$"
+nothing_left
+# The same when somebody loses patience before the limit does, and when the late rank is killed instead.
+rm -f "$work"/[0-3]
+"$COLRUN" -n 3 --json "$work/report" --inject kill:2@1500ms "$LATE_RANK" 2 "$work" >"$out" 2>"$err"
+code=$?
+[ $code -eq 137 ] || fail "code $code"
+expect_in "$err" '^colrun: rank 2 .* was killed by SIGKILL'
+expect_in "$err" "^colrun: ranks 0-1 (wait|waited|were waiting) in allreduce #3"
+expect_in "$work/report" 'allreduce'
+nothing_left
+# A program that does not use col is not spoken of in these words.
+expect_exit 124 "$COLRUN" -n 2 --timeout 300ms sleep 60
+expect_lines "$err" 2
+nothing_left

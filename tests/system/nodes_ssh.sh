@@ -1,0 +1,149 @@
+#!/bin/bash
+# colrun --host and --hostfile: one command starts the ranks of all hosts over ssh, shows what they say, and ends them.
+. "$(dirname "$0")/ssh_lib.sh"
+make_hosts 3
+serve_ssh
+
+# from_n1 CODE ARGUMENT…: colrun on n1.
+from_n1() {
+  local expected=$1
+  shift
+  expect_exit "$expected" on n1 "$COLRUN" --ssh "$ssh_command" "$@"
+}
+place='echo $COL_RANK/$COL_WORLD_SIZE $COL_LOCAL_RANK/$COL_LOCAL_WORLD_SIZE $COL_NODE_RANK/$COL_NNODES $(hostname)'
+
+# Ranks go to the hosts in their order, whether colrun's own host is among them or not.
+from_n1 0 --host n1:2,n2:1 sh -c "$place" </dev/null
+sort "$out" | diff <(printf '%s\n' '0/3 0/2 0/2 n1' '1/3 1/2 0/2 n1' '2/3 0/1 1/2 n2') - >&2 || fail "n1 and n2"
+nothing_left
+from_n1 0 --host "n3:1,root@$(host_address n2):2" sh -c "$place" </dev/null
+sort "$out" | diff <(printf '%s\n' '0/3 0/1 0/2 n3' '1/3 0/2 1/2 n2' '2/3 1/2 1/2 n2') - >&2 || fail "n3 and n2"
+nothing_left
+printf '%s\n' '# two hosts' '' 'n2 slots=1' 'n3' >"$work/hostfile"
+from_n1 0 --hostfile "$work/hostfile" -n 2 sh -c "$place" </dev/null
+sort "$out" | diff <(printf '%s\n' '0/3 0/1 0/2 n2' '1/3 0/2 1/2 n3' '2/3 1/2 1/2 n3') - >&2 || fail "the hostfile"
+nothing_left
+# So it is for a user whose shell says something at every login.
+expect_exit 0 on n1 "$COLRUN" --ssh "$ssh_command -p 2222" --host n2:1,n3:1 sh -c "$place" </dev/null
+expect_in "$out" '^0/2 0/1 0/2 n2$'
+expect_in "$out" '^1/2 0/1 1/2 n3$'
+nothing_left
+
+# Lines of all ranks arrive, whole, labelled and in each rank's order; stderr apart from stdout.
+from_n1 0 --label --host n1:1,n2:2,n3:1 bash -c '
+  pad=$(printf "%0150d" 0)
+  for ((i = 0; i < 3000; ++i)); do echo "line $i of $COL_RANK $pad"; done
+  echo "error of $COL_RANK" >&2
+  printf "no end"' </dev/null
+pad=$(printf '%0150d' 0)
+expect_lines "$out" 12004
+for rank in 0 1 2 3; do
+  grep "^\[$rank\] " "$out" |
+    cmp - <(for ((i = 0; i < 3000; ++i)); do echo "[$rank] line $i of $rank $pad"; done; echo "[$rank] no end") ||
+    fail "lines of rank $rank"
+done
+grep '^\[' "$err" | sort | cmp - <(for rank in 0 1 2 3; do echo "[$rank] error of $rank"; done) || fail "stderr"
+nothing_left
+
+# Input goes to rank 0, wherever that is.
+head -c 1000000 /dev/urandom >"$work/input"
+from_n1 0 --host n2:1,n1:1 sh -c 'if [ "$COL_RANK" = 0 ]; then sha256sum; else cat; fi' <"$work/input"
+[ "$(cut -d' ' -f1 <"$out")" = "$(sha256sum <"$work/input" | cut -d' ' -f1)" ] || fail "the input is another one"
+nothing_left
+
+# Variables of -x arrive, whatever is in them.
+odd="it's \"odd\" \$HOME \\ and
+two lines"
+COPIED=$odd from_n1 0 --host n1:1,n2:1 -x "GIVEN=$odd" -x COPIED sh -c '
+  [ "$GIVEN" = "$COPIED" ] && printf "%s" "$GIVEN" | cksum' </dev/null
+[ "$(sort -u "$out")" = "$(printf '%s' "$odd" | cksum)" ] || fail "a variable is another one"
+# Arguments too.
+from_n1 0 --host n2:1 sh -c 'printf "%s" "$1" | cksum' - "$odd" </dev/null
+[ "$(cat "$out")" = "$(printf '%s' "$odd" | cksum)" ] || fail "an argument is another one"
+
+# A host that cannot be reached, that does not exist, or that lets nobody in: 125 by its name, in ssh's own words.
+from_n1 125 --host n1:1,10.77.0.9:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: .*10\.77\.0\.9'
+expect_in "$err" 'No route to host|timed out'
+from_n1 125 --host n9:1,n2:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: .*n9'
+expect_in "$err" 'Could not resolve'
+stranger="ssh -F none -o BatchMode=yes -o UserKnownHostsFile=$ssh/known_hosts"
+expect_exit 125 on n1 "$COLRUN" --ssh "$stranger" --host n1:1,n2:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: .*n2'
+expect_in "$err" 'Permission denied'
+expect_exit 125 on n1 "$COLRUN" --ssh no-such-ssh --host n2:1 touch "$work/started" </dev/null
+expect_in "$err" '^colrun: .*no-such-ssh'
+[ ! -e "$work/started" ] || fail "ranks were started although a host was missing"
+nothing_left
+
+# A program that one host does not have.
+mkdir "$hosts/n1/tmp/only" "$hosts/n2/tmp/only"
+for host in n1 n2; do printf '#!/bin/sh\nexec sleep 60\n' >"$hosts/$host/tmp/only/program"; done
+chmod +x "$hosts"/n[12]/tmp/only/program
+from_n1 127 --host n1:1,n2:1,n3:1 "$TMPDIR/only/program" </dev/null
+expect_in "$err" "^colrun: .*n3"
+expect_in "$err" "$TMPDIR/only/program"
+chmod -x "$hosts/n2/tmp/only/program"
+from_n1 126 --host n1:1,n2:1 "$TMPDIR/only/program" </dev/null
+rm -r "$hosts"/n[12]/tmp/only
+nothing_left
+
+# A colrun that the other host has neither at the same place nor on its PATH.
+library=$(ldd "$COLRUN" 2>/dev/null | sed -n 's/.*libcol\.so.* => \(.*\/\)libcol\.so.*/\1/p')
+cp "$COLRUN" "$hosts/n1/tmp/colrun"
+expect_exit 125 on n1 env LD_LIBRARY_PATH="$library" "$TMPDIR/colrun" --ssh "$ssh_command" --host n1:1,n2:1 true \
+  </dev/null
+expect_in "$err" '^colrun: .*n2'
+expect_in "$err" 'PATH|install'
+rm "$hosts/n1/tmp/colrun"
+nothing_left
+
+# waiting_ranks: ranks on n1, n2 and n3 that wait for their end, and what they started, too.
+waiting_ranks() {
+  rm -f "$work"/ready.* "$work"/int.*
+  start_node n1 --ssh "$ssh_command" --host n1:1,n2:2,n3:1 bash -c '
+    trap "echo interrupted; : >$0/int.$COL_RANK; exit 0" INT
+    setsid sleep 300 & : >"$0/ready.$COL_RANK"; while :; do sleep 0.05; done' "$work"
+  wait_until 20 "ranks" test -e "$work/ready.0" -a -e "$work/ready.1" -a -e "$work/ready.2" -a -e "$work/ready.3"
+}
+
+# ^C ends all, each by its own handler.
+waiting_ranks
+kill -INT "${node_inner[n1]}"
+expect_node 130 n1
+for rank in 0 1 2 3; do [ -e "$work/int.$rank" ] || fail "rank $rank did not see SIGINT"; done
+[ "$(grep -c '^interrupted$' "$work/n1.out")" -eq 4 ] || fail "not all last words"
+nothing_left_soon
+
+# colrun itself is killed.
+waiting_ranks
+kill -KILL "${node_inner[n1]}"
+expect_node 137 n1
+nothing_left_soon
+
+# The connection to one host is: that host is lost.
+waiting_ranks
+ssh_to_n2() {
+  local pid
+  for pid in $(tagged); do
+    env -u COLTEST_TAG grep -qsx ssh "/proc/$pid/comm" || continue
+    env -u COLTEST_TAG grep -qsz '^n2$' "/proc/$pid/cmdline" && echo "$pid"
+  done
+}
+pid=$(ssh_to_n2)
+[ -n "$pid" ] || fail "no ssh to kill"
+# shellcheck disable=SC2086 # one or more
+kill -KILL $pid
+expect_node 125 n1 20
+expect_in "$work/n1.err" '^colrun: .*n2'
+nothing_left_soon
+
+# So it is when its colrun is killed.
+waiting_ranks
+for pid in $(processes_on n2); do
+  ! grep -qsz -- '^--agent$' "/proc/$pid/cmdline" || kill -KILL "$pid"
+done
+expect_node 125 n1 20
+expect_in "$work/n1.err" '^colrun: .*n2'
+nothing_left_soon

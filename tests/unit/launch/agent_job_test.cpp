@@ -1,0 +1,177 @@
+#include "launch/agent_job.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/launch_error.hpp"
+#include "support/catch.hpp"
+
+using namespace col::launch;
+using nlohmann::json;
+
+namespace {
+
+JobSpec full_spec() {
+  JobSpec spec;
+  spec.programs = {{.command = {"./train", "--name", "a \"b\"\nc ä", ""}, .ranks = 2, .environment = {"A=1"}}};
+  spec.output = {.label = "[%r] ",
+                 .timestamps = true,
+                 .file_pattern = "out/%r.%s",
+                 .tee = true,
+                 .console_ranks = {0, 3},
+                 .merge = true,
+                 .pty = true};
+  spec.lifecycle.timeout = Milliseconds(90'000);
+  spec.lifecycle.exit_timeout = Milliseconds(7'000);
+  spec.lifecycle.grace = Milliseconds(11);
+  spec.lifecycle.term_grace = Milliseconds(22);
+  spec.lifecycle.max_restarts = 3;
+  spec.lifecycle.keep_going = true;
+  spec.environment = {.set = {"X=1"}, .remove = {"Y*"}, .per_rank = {"Z=%r"}, .mpi_names = true};
+  spec.binding = {
+      .to = BindingSpec::To::list, .lists = {{0, 1}, {2}}, .map_by = BindingSpec::MapBy::numa, .gpus_per_rank = 2};
+  spec.inspect.report_bindings = true;
+  spec.inspect.stacks_on_failure = true;
+  spec.inspect.stacks_on_timeout = true;
+  spec.injections = {
+      {.kind = Injection::Kind::slow, .rank = 4, .at = Milliseconds(5), .duration = Milliseconds(6), .factor = 2.5}};
+  spec.tool = "colbench";
+  return spec;
+}
+
+std::string text_of(const JobSpec& spec, const HostSpec& host = {.name = "bob", .slots = 5, .node_rank = 3}) {
+  Rendezvous meeting;
+  meeting.id = "run";
+  meeting.secret = "sesame";
+  meeting.timeout = Milliseconds(12'000);
+  for (const Program& program : spec.programs) meeting.program_ranks.push_back(program.ranks);
+  return agent_job_text(spec, meeting, host, 4711);
+}
+
+}  // namespace
+
+TEST_CASE("agent job: all that a launcher on another host needs arrives as it was", "[launch]") {
+  const JobSpec spec = full_spec();
+  const std::string text = text_of(spec);
+  CHECK(text.find('\n') == std::string::npos);
+  const AgentJob job = parse_agent_job(text);
+  REQUIRE(job.spec.programs.size() == 1);
+  CHECK(job.spec.programs[0].command == spec.programs[0].command);
+  CHECK(job.spec.programs[0].ranks == 5);
+  CHECK(job.spec.programs[0].environment == spec.programs[0].environment);
+  CHECK(job.spec.output.label == spec.output.label);
+  CHECK(job.spec.output.timestamps);
+  CHECK(job.spec.output.file_pattern == spec.output.file_pattern);
+  CHECK(job.spec.output.tee);
+  CHECK(job.spec.output.console_ranks == spec.output.console_ranks);
+  CHECK(job.spec.output.merge);
+  CHECK(job.spec.output.pty);
+  CHECK(job.spec.lifecycle.timeout == spec.lifecycle.timeout);
+  CHECK(job.spec.lifecycle.exit_timeout == spec.lifecycle.exit_timeout);
+  CHECK(job.spec.lifecycle.grace == spec.lifecycle.grace);
+  CHECK(job.spec.lifecycle.term_grace == spec.lifecycle.term_grace);
+  CHECK(job.spec.lifecycle.max_restarts == 3);
+  CHECK(job.spec.lifecycle.keep_going);
+  CHECK(job.spec.environment.set == spec.environment.set);
+  CHECK(job.spec.environment.remove == spec.environment.remove);
+  CHECK(job.spec.environment.per_rank == spec.environment.per_rank);
+  CHECK(job.spec.environment.mpi_names);
+  CHECK(job.spec.binding.to == BindingSpec::To::list);
+  CHECK(job.spec.binding.lists == spec.binding.lists);
+  CHECK(job.spec.binding.map_by == BindingSpec::MapBy::numa);
+  CHECK(job.spec.binding.gpus_per_rank == 2);
+  CHECK(job.spec.inspect.report_bindings);
+  CHECK(job.spec.inspect.stacks_on_failure);
+  CHECK(job.spec.inspect.stacks_on_timeout);
+  REQUIRE(job.spec.injections.size() == 1);
+  CHECK(job.spec.injections[0].kind == Injection::Kind::slow);
+  CHECK(job.spec.injections[0].rank == 4);
+  CHECK(job.spec.injections[0].at == Milliseconds(5));
+  CHECK(job.spec.injections[0].duration == Milliseconds(6));
+  CHECK(job.spec.injections[0].factor == 2.5);
+  CHECK(job.spec.tool == "colbench");
+  CHECK(job.directory == std::filesystem::current_path().string());
+  CHECK_FALSE(job.rendezvous.alone);
+  CHECK_FALSE(job.rendezvous.reports);
+  CHECK(job.rendezvous.id == "run");
+  CHECK(job.rendezvous.secret == "sesame");
+  CHECK(job.rendezvous.node_rank == 3);
+  CHECK(job.rendezvous.timeout == Milliseconds(12'000));
+  REQUIRE_FALSE(job.rendezvous.endpoints.empty());
+  for (const Endpoint& endpoint : job.rendezvous.endpoints) CHECK(endpoint.port == 4711);
+}
+
+TEST_CASE("agent job: with several programs each has its own number of ranks", "[launch]") {
+  JobSpec spec = full_spec();
+  spec.programs = {{.command = {"a"}, .ranks = 1}, {.command = {"b"}, .ranks = 3}};
+  const AgentJob job = parse_agent_job(text_of(spec, {.name = "bob", .slots = 4}));
+  REQUIRE(job.spec.programs.size() == 2);
+  CHECK(job.spec.programs[0].ranks == 1);
+  CHECK(job.spec.programs[1].ranks == 3);
+}
+
+TEST_CASE("agent job: arguments that are no UTF-8 arrive as they were", "[launch]") {
+  JobSpec spec = full_spec();
+  spec.programs[0].command = {"./train", "caf\xe9"};
+  CHECK(parse_agent_job(text_of(spec)).spec.programs[0].command == spec.programs[0].command);
+}
+
+TEST_CASE("agent job: of the environment what col and its kin read goes along, no secrets and no ranks", "[launch]") {
+  for (const char* name :
+       {"COL_TEST_A", "COL_RDZV_TOKEN", "COL_STORE_TOKEN", "COL_RANK", "NCCL_TEST_A", "OTHER_TEST_A"})
+    ::setenv(name, "x", 1);
+  const AgentJob job = parse_agent_job(text_of(full_spec()));
+  for (const char* name :
+       {"COL_TEST_A", "COL_RDZV_TOKEN", "COL_STORE_TOKEN", "COL_RANK", "NCCL_TEST_A", "OTHER_TEST_A"})
+    ::unsetenv(name);
+  const auto has = [&](const std::string& entry) {
+    return std::find(job.environment.begin(), job.environment.end(), entry) != job.environment.end();
+  };
+  CHECK(has("COL_TEST_A=x"));
+  CHECK(has("NCCL_TEST_A=x"));
+  CHECK_FALSE(has("OTHER_TEST_A=x"));
+  CHECK_FALSE(has("COL_RDZV_TOKEN=x"));
+  CHECK_FALSE(has("COL_STORE_TOKEN=x"));
+  CHECK_FALSE(has("COL_RANK=x"));
+}
+
+TEST_CASE("agent job: what is no job is refused in one line", "[launch]") {
+  const json good = json::parse(text_of(full_spec()));
+  std::vector<std::string> texts = {"", "x", "[]", "3", "{}", "{\"version\":1}", good.dump().substr(0, 100)};
+  for (const auto& [name, kept] : good.items()) {
+    json without = good;
+    without.erase(name);
+    texts.push_back(without.dump());
+    json other = good;
+    other[name] = json::array({json::array()});
+    texts.push_back(other.dump());
+  }
+  for (const auto& [where, value] :
+       std::vector<std::pair<json::json_pointer, json>>{{"/version"_json_pointer, 2},
+                                                        {"/programs"_json_pointer, json::array()},
+                                                        {"/programs/0/ranks"_json_pointer, 0},
+                                                        {"/programs/0/ranks"_json_pointer, kMaxRanks + 1},
+                                                        {"/binding/to"_json_pointer, 99},
+                                                        {"/binding/map_by"_json_pointer, -1},
+                                                        {"/injections/0/kind"_json_pointer, 7},
+                                                        {"/programs/0/command"_json_pointer, json::array()}}) {
+    json wrong = good;
+    wrong[where] = value;
+    texts.push_back(wrong.dump());
+  }
+  for (const std::string& text : texts) {
+    INFO(text.substr(0, 200));
+    try {
+      parse_agent_job(text);
+      FAIL_CHECK("no error");
+    } catch (const LaunchError& error) {
+      CHECK(error.exit_code() == 125);
+      CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    }
+  }
+}

@@ -1,0 +1,270 @@
+#include "launch/node_link.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/node_messages.hpp"
+#include "launch/story_json.hpp"
+#include "support/catch.hpp"
+
+using namespace col::launch;
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Kind = LinkEvent::Kind;
+
+namespace {
+
+const NodeLink::Time kStart{std::chrono::hours(1)};
+const NodeHello kHello{
+    .id = "run", .secret = "sesame", .node_rank = 2, .host = "ada", .local_ranks = 3, .master_port = 4711};
+
+// A node's link, and the meeting's end of it in the hands of the test.
+struct Talk {
+  explicit Talk(const std::string& address = "10.0.0.1") : Talk(make(), address) {}
+  Talk(std::pair<col::tools::UniqueFd, col::tools::UniqueFd> ends, const std::string& address)
+      : link(std::move(ends.first), address, kHello, kStart), meeting(std::move(ends.second)) {}
+  static std::pair<col::tools::UniqueFd, col::tools::UniqueFd> make() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    return {col::tools::UniqueFd(ends[0]), col::tools::UniqueFd(ends[1])};
+  }
+  void say_text(const std::string& text) {
+    REQUIRE(::send(meeting.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  }
+  std::vector<LinkEvent> hear(const json& message, NodeLink::Time now = kStart) {
+    say_text(message.dump() + "\n");
+    return link.receive(now);
+  }
+  std::vector<json> told() {
+    std::vector<json> messages;
+    for (json& message : meeting_wire().receive()) messages.push_back(std::move(message));
+    return messages;
+  }
+  Wire meeting_wire() { return Wire(col::tools::UniqueFd(::dup(meeting.get()))); }
+
+  NodeLink link;
+  col::tools::UniqueFd meeting;
+};
+
+}  // namespace
+
+TEST_CASE("node link: it says hello at once, with all that the meeting wants to know", "[launch]") {
+  Talk talk;
+  const std::vector<json> told = talk.told();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0] == json({{"say", "hello"},
+                         {"protocol", kNodeProtocol},
+                         {"id", "run"},
+                         {"secret", "sesame"},
+                         {"node_rank", 2},
+                         {"host", "ada"},
+                         {"local_ranks", 3},
+                         {"master_port", 4711},
+                         {"wants_stories", true}}));
+}
+
+TEST_CASE("node link: an assignment arrives whole", "[launch]") {
+  Talk talk;
+  const json start = {{"say", "start"},
+                      {"node_rank", 2},
+                      {"nodes", 4},
+                      {"first_rank", 6},
+                      {"local_ranks", 3},
+                      {"world_size", 12},
+                      {"restart", 5},
+                      {"job_id", "job"},
+                      {"store_port", 7001},
+                      {"store_token", "tok"},
+                      {"master_address", "10.0.0.7"},
+                      {"master_port", 29500}};
+  const auto events = talk.hear(start);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::start);
+  const Assignment& job = events[0].assignment;
+  CHECK(job.node_rank == 2);
+  CHECK(job.nodes == 4);
+  CHECK(job.first_rank == 6);
+  CHECK(job.local_ranks == 3);
+  CHECK(job.world_size == 12);
+  CHECK(job.restart == 5);
+  CHECK(job.job_id == "job");
+  CHECK(job.store_url == "tcp://10.0.0.1:7001");
+  CHECK(job.store_token == "tok");
+  CHECK(job.master_address == "10.0.0.7");
+  CHECK(job.master_port == 29500);
+}
+
+TEST_CASE("node link: where the first node is at the meeting, it is where this node reaches the meeting", "[launch]") {
+  Talk talk("fd00::1");
+  const auto events =
+      talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}, {"store_port", 1}, {"master_address", ""}});
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].assignment.master_address == "fd00::1");
+  CHECK(events[0].assignment.store_url == "tcp://[fd00::1]:1");
+}
+
+TEST_CASE("node link: every other word of the meeting becomes an event", "[launch]") {
+  Talk talk;
+  auto events = talk.hear({{"say", "abort"}, {"code", "peer_lost"}, {"rank", 4}, {"message", "rank 4 fell"}});
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::abort);
+  CHECK(events[0].abort.code == col::ErrorCode::peer_lost);
+  CHECK(events[0].abort.rank == 4);
+  CHECK(events[0].abort.message == "rank 4 fell");
+  events = talk.hear({{"say", "abort"}, {"code", "nonsense"}});
+  CHECK(events.at(0).abort.code == col::ErrorCode::aborted);
+  CHECK(events.at(0).abort.rank == -1);
+  events = talk.hear({{"say", "signal"}, {"signal", SIGTERM}});
+  CHECK(events.at(0).kind == Kind::signal);
+  CHECK(events.at(0).signal == SIGTERM);
+  events = talk.hear({{"say", "limit"}, {"cause", "exit_timed_out"}});
+  CHECK(events.at(0).kind == Kind::limit);
+  CHECK(events.at(0).limit == EndCause::exit_timed_out);
+  CHECK(talk.hear({{"say", "alive"}}).empty());
+  CHECK_FALSE(talk.link.lost());
+}
+
+TEST_CASE("node link: after its last word nothing more is to come", "[launch]") {
+  Talk refused;
+  auto events = refused.hear({{"say", "refused"}, {"why", "too many"}});
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::refused);
+  CHECK(events[0].why == "too many");
+  CHECK(refused.link.lost());
+  JobStory story;
+  story.job_id = "job";
+  story.result.exit_code = 3;
+  Talk done;
+  events = done.hear({{"say", "done"}, {"story", story_to_json(story)}});
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::done);
+  CHECK(events[0].outcome.job_id == "job");
+  CHECK(events[0].outcome.result.exit_code == 3);
+  done.meeting.reset();
+  CHECK(done.link.receive(kStart).empty());
+  CHECK_FALSE(done.link.deadline());
+}
+
+TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[launch]") {
+  Talk talk;
+  talk.told();
+  talk.link.tell_failure(2, 7, true, "rank 7 fell");
+  talk.link.tell_signal(SIGINT);
+  talk.link.tell_limit(EndCause::timed_out, 0);
+  talk.link.tell_unreachable("no way to bob");
+  JobStory story;
+  story.job_id = "job";
+  talk.link.tell_end(story, 2);
+  const std::vector<json> told = talk.told();
+  REQUIRE(told.size() == 5);
+  CHECK(told[0] ==
+        json({{"say", "failed"}, {"restart", 2}, {"rank", 7}, {"collateral", true}, {"what", "rank 7 fell"}}));
+  CHECK(told[1] == json({{"say", "signal"}, {"signal", SIGINT}}));
+  CHECK(told[2] == json({{"say", "limit"}, {"restart", 0}, {"cause", "timed_out"}}));
+  CHECK(told[3] == json({{"say", "unreachable"}, {"what", "no way to bob"}}));
+  CHECK(told[4].at("say") == "ended");
+  CHECK(told[4].at("restart") == 2);
+  CHECK(story_from_json(told[4].at("story")).job_id == "job");
+}
+
+TEST_CASE("node link: it says that it lives every second, and no more often", "[launch]") {
+  Talk talk;
+  talk.told();
+  REQUIRE(talk.link.deadline() == kStart + kAliveInterval);
+  talk.link.tick(kStart + kAliveInterval - milliseconds(1));
+  CHECK(talk.told().empty());
+  talk.link.tick(kStart + kAliveInterval);
+  CHECK(talk.told() == std::vector<json>{{{"say", "alive"}}});
+  CHECK(talk.link.deadline() == kStart + 2 * kAliveInterval);
+  talk.link.tick(kStart + kAliveInterval);
+  CHECK(talk.told().empty());
+}
+
+TEST_CASE("node link: a meeting that is silent for too long is lost, and said to be once", "[launch]") {
+  Talk talk;
+  CHECK(talk.hear({{"say", "alive"}}, kStart + seconds(5)).empty());
+  CHECK(talk.link.receive(kStart + seconds(5) + kSilence).empty());
+  const auto events = talk.link.receive(kStart + seconds(5) + kSilence + milliseconds(1));
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == Kind::lost);
+  CHECK(events[0].why == "nothing was heard of it for " + std::to_string(kSilence.count()) + " s");
+  CHECK(talk.link.lost());
+  CHECK_FALSE(talk.link.deadline());
+  SECTION("nothing more comes") {
+    CHECK(talk.link.receive(kStart + seconds(60)).empty());
+  }
+  SECTION("not even when it speaks again") {
+    CHECK(talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}}, kStart + seconds(60)).empty());
+  }
+}
+
+TEST_CASE("node link: the end of the connection is told once, after what came before it", "[launch]") {
+  Talk talk;
+  talk.told();  // else the system would say that the connection was reset
+  talk.say_text("{\"say\":\"signal\",\"signal\":2}\n{\"say\":\"al");
+  talk.meeting.reset();
+  const auto events = talk.link.receive(kStart);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].kind == Kind::signal);
+  CHECK(events[1].kind == Kind::lost);
+  CHECK(events[1].why == "the connection was closed");
+  CHECK(talk.link.receive(kStart).empty());
+  CHECK(talk.link.lost());
+}
+
+TEST_CASE("node link: garbage is the end of it, never an exception", "[launch]") {
+  JobStory huge;
+  huge.result.exit_code = 1'000;
+  const std::vector<std::string> lines = {
+      "HTTP/1.1 400 Bad Request",
+      "[]",
+      R"({"say":"done"})",
+      R"({"say":"done","story":3})",
+      R"({"say":"done","story":[]})",
+      R"({"say":"done","story":{"schema":"col.job/1"}})",
+      json({{"say", "done"}, {"story", story_to_json(huge)}}).dump(),
+      R"({"say":"sing"})",
+      R"({"say":7})",
+      R"({})",
+  };
+  for (const std::string& line : lines) {
+    INFO(line);
+    Talk talk;
+    talk.say_text(line + "\n");
+    std::vector<LinkEvent> events;
+    CHECK_NOTHROW(events = talk.link.receive(kStart));
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].kind == Kind::lost);
+    CHECK_FALSE(events[0].why.empty());
+    CHECK(talk.link.lost());
+    CHECK(talk.link.receive(kStart).empty());
+  }
+}
+
+TEST_CASE("node link: an assignment that cannot be is not carried out", "[launch]") {
+  const json good = {{"say", "start"},  {"node_rank", 0}, {"nodes", 1},      {"first_rank", 0}, {"local_ranks", 3},
+                     {"world_size", 3}, {"restart", 0},   {"store_port", 1}, {"master_port", 2}};
+  const std::vector<std::pair<const char*, json>> wrong = {
+      {"local_ranks", 4},  // it has brought 3
+      {"local_ranks", 0}, {"local_ranks", nullptr}, {"world_size", 2}, {"world_size", -1}, {"first_rank", -1},
+      {"first_rank", 1},  {"node_rank", -1},        {"node_rank", 1},  {"restart", -1}};
+  for (const auto& [name, value] : wrong) {
+    INFO(name << " = " << value.dump());
+    Talk talk;
+    json start = good;
+    start[name] = value;
+    const auto events = talk.hear(start);
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].kind == Kind::lost);
+  }
+  Talk talk;
+  CHECK(talk.hear(good).at(0).kind == Kind::start);
+}

@@ -1,0 +1,102 @@
+// What the tests of the ranks' output and input share: pipes, and an event loop that runs until nothing more happens.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/unique_fd.hpp"
+#include "launch/input.hpp"
+#include "launch/output.hpp"
+#include "support/catch.hpp"
+
+namespace col::test {
+
+using launch::Input;
+using launch::Output;
+using tools::UniqueFd;
+
+constexpr std::uint64_t kPipe = 1ULL << 32, kSink = 2ULL << 32, kInput = 4ULL << 32;
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+inline Pipe make_pipe() {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+inline void set_non_blocking(const UniqueFd& fd) {
+  REQUIRE(::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK) == 0);
+}
+
+inline UniqueFd make_epoll_for_test() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  REQUIRE(epoll);
+  return epoll;
+}
+
+// What can be read within ten seconds, the first piece of it; empty at the end.
+inline std::string read_some(int fd) {
+  pollfd some{fd, POLLIN, 0};
+  REQUIRE(::poll(&some, 1, 10'000) == 1);
+  std::string text(1 << 20, '\0');
+  const ssize_t length = ::read(fd, text.data(), text.size());
+  return length < 0 ? "" : text.substr(0, static_cast<std::size_t>(length));
+}
+
+inline bool has_something(int fd) {
+  pollfd some{fd, POLLIN, 0};
+  return ::poll(&some, 1, 0) == 1;
+}
+
+inline void write_all(int fd, const std::string& text) {
+  REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+}
+
+// Writes as much of the text as finds room; returns how much that was.
+inline std::size_t write_some(int fd, std::string_view text) {
+  const ssize_t written = ::write(fd, text.data(), text.size());
+  return written < 0 ? 0 : static_cast<std::size_t>(written);
+}
+
+// Handles what epoll has until nothing more happens. Either part may be missing.
+inline void run(const UniqueFd& epoll, Output* output, Input* input = nullptr) {
+  bool more = true;
+  while (true) {
+    std::array<epoll_event, 16> events;
+    const int count = ::epoll_wait(epoll.get(), events.data(), events.size(), 0);
+    if (count <= 0 && !more) return;
+    for (int at = 0; at < count; ++at) {
+      const std::uint64_t data = events[static_cast<std::size_t>(at)].data.u64;
+      const std::size_t index = data & 0xffffffff;
+      if (output != nullptr && (data & kPipe) != 0) output->on_pipe(index);
+      if (output != nullptr && (data & kSink) != 0) output->on_sink(index);
+      if (input != nullptr && (data & kInput) != 0) input->on_event(index);
+    }
+    const bool more_input = input != nullptr && input->work();
+    const bool more_output = output != nullptr && output->work(launch::LineMux::Clock::now());
+    more = more_input || more_output;
+  }
+}
+
+// The same until something is so; for what the kernel does in its own time.
+inline void run_until(const UniqueFd& epoll, Output* output, Input* input, const std::function<bool()>& is_so) {
+  const auto latest = launch::LineMux::Clock::now() + std::chrono::seconds(10);
+  while (!is_so()) {
+    REQUIRE(launch::LineMux::Clock::now() < latest);
+    pollfd events{epoll.get(), POLLIN, 0};
+    ::poll(&events, 1, 10);
+    run(epoll, output, input);
+  }
+}
+
+}  // namespace col::test

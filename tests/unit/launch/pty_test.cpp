@@ -1,0 +1,216 @@
+#include "launch/pty.hpp"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+
+#include "launch/raw_terminal.hpp"
+#include "unit/launch/output_support.hpp"
+
+using namespace col::launch;
+using namespace col::test;
+
+namespace {
+
+termios settings_of(int terminal) {
+  termios settings{};
+  REQUIRE(::tcgetattr(terminal, &settings) == 0);
+  return settings;
+}
+
+// A job of one rank with a pseudo-terminal; its console is a pipe, its input whatever the test says.
+struct Job {
+  explicit Job(int stdin_fd) : in(stdin_fd), input(epoll.get(), kInput, stdin_fd) { ::signal(SIGPIPE, SIG_IGN); }
+  ChildStreams add() {
+    ChildStreams streams = output.add_rank({}, true);
+    if (streams.keyboard) input.add_terminal(std::move(streams.keyboard));
+    return streams;
+  }
+  std::string shown_after(std::size_t size) {
+    std::string text;
+    run_until(epoll, &output, &input, [&] {
+      if (has_something(console.read.get())) text += read_some(console.read.get());
+      return text.size() >= size;
+    });
+    return text;
+  }
+
+  int in;
+  OutputSpec spec{.pty = true};
+  UniqueFd epoll = make_epoll_for_test();
+  Pipe console = make_pipe();
+  Output output{{.epoll_fd = epoll.get(),
+                 .pipe_tag = kPipe,
+                 .sink_tag = kSink,
+                 .stdin_fd = in,
+                 .stdout_fd = console.write.get(),
+                 .stderr_fd = console.write.get()},
+                spec};
+  Input input;
+};
+
+}  // namespace
+
+TEST_CASE("pty: what the rank writes to its terminal comes out unchanged, also when it ends at once", "[launch]") {
+  Job job(-1);
+  ChildStreams rank = job.add();
+  CHECK(rank.is_terminal);
+  CHECK(::isatty(rank.out_fd()) == 1);
+  CHECK(rank.err_fd() == rank.out_fd());
+  std::string bytes;
+  for (int value = 0; value < 256; ++value) bytes.push_back(static_cast<char>(value));
+  bytes += "\nlast";
+  write_all(rank.out_fd(), bytes);
+  rank.out.reset();
+  CHECK(job.shown_after(bytes.size()) == bytes);
+  run_until(job.epoll, &job.output, &job.input, [&] { return job.output.all_ended(); });
+  CHECK(job.output.last_stderr(0).back() == "last");
+}
+
+TEST_CASE("pty: our input is typed at the rank's terminal, without an echo, up to its end", "[launch]") {
+  Pipe ours = make_pipe();
+  Job job(ours.read.get());
+  const ChildStreams rank = job.add();
+  job.input.start();
+  const bool mid_line = GENERATE(false, true);
+  write_all(ours.write.get(), mid_line ? "one\ntwo" : "one\ntwo\n");
+  ours.write.reset();
+  // A terminal gives one line per read, and nothing at the end.
+  std::string got;
+  std::string piece = "?";
+  while (!piece.empty()) {
+    run_until(job.epoll, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
+    piece = read_some(rank.out_fd());
+    got += piece;
+  }
+  CHECK(got == (mid_line ? "one\ntwo" : "one\ntwo\n"));
+  CHECK_FALSE(has_something(job.console.read.get()));
+}
+
+TEST_CASE("pty: more than a terminal holds waits for the rank", "[launch]") {
+  Pipe ours = make_pipe();
+  Job job(ours.read.get());
+  const ChildStreams rank = job.add();
+  job.input.start();
+  const std::string line = std::string(99, 'x') + "\n";
+  std::string sent;
+  for (int count = 0; count < 500; ++count) sent += line;
+  write_all(ours.write.get(), sent);
+  ours.write.reset();
+  std::string got;
+  run_until(job.epoll, &job.output, &job.input, [&] {
+    while (has_something(rank.out_fd())) got += read_some(rank.out_fd());
+    return got.size() >= sent.size();
+  });
+  CHECK(got == sent);
+}
+
+TEST_CASE("pty: our terminal is raw while keys go to the rank, and is restored after", "[launch]") {
+  const Pty ours = make_pty(true);
+  const termios before = settings_of(ours.slave.get());
+  const auto is_raw = [&] { return (settings_of(ours.slave.get()).c_lflag & (ICANON | ECHO | ISIG)) == 0; };
+  const auto is_restored = [&] {
+    const termios now = settings_of(ours.slave.get());
+    return now.c_lflag == before.c_lflag && now.c_iflag == before.c_iflag && now.c_oflag == before.c_oflag;
+  };
+  {
+    Job job(ours.slave.get());
+    const ChildStreams rank = job.add();
+    CHECK(is_restored());
+    job.input.start();
+    CHECK(is_raw());
+    CHECK(settings_of(ours.slave.get()).c_oflag == before.c_oflag);
+    job.input.suspend();
+    CHECK(is_restored());
+    job.input.resume();
+    CHECK(is_raw());
+    // A person sees what is typed; the rank's terminal echoes it.
+    write_all(ours.master.get(), "key\r");
+    CHECK(job.shown_after(4) == "key\n");
+    CHECK(read_some(rank.out_fd()) == "key\n");
+    write_all(ours.master.get(), "\x04");
+    run_until(job.epoll, &job.output, &job.input, [&] { return has_something(rank.out_fd()); });
+    CHECK(read_some(rank.out_fd()).empty());
+  }
+  CHECK(is_restored());
+}
+
+TEST_CASE("pty: the rank's window has the size of ours, also when that changes", "[launch]") {
+  const Pty ours = make_pty(true);
+  Job job(ours.slave.get());
+  const auto resize = [&](unsigned short rows) {
+    const winsize size{.ws_row = rows, .ws_col = 99, .ws_xpixel = 0, .ws_ypixel = 0};
+    REQUIRE(::ioctl(ours.master.get(), TIOCSWINSZ, &size) == 0);
+  };
+  const auto rows_of = [](int terminal) {
+    winsize size{};
+    REQUIRE(::ioctl(terminal, TIOCGWINSZ, &size) == 0);
+    return size.ws_row;
+  };
+  resize(33);
+  const ChildStreams rank = job.add();
+  CHECK(rows_of(rank.out_fd()) == 33);
+  resize(44);
+  CHECK(rows_of(rank.out_fd()) == 33);
+  job.output.copy_window_size();
+  CHECK(rows_of(rank.out_fd()) == 44);
+}
+
+TEST_CASE("pty: a key that means a signal reaches the rank that has the terminal", "[launch]") {
+  Pipe ours = make_pipe();
+  Job job(ours.read.get());
+  ChildStreams rank = job.add();
+  Pipe ready = make_pipe();
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {  // as a rank is started
+    ::signal(SIGINT, SIG_DFL);
+    ::setsid();
+    ::ioctl(rank.out_fd(), TIOCSCTTY, 0);
+    [[maybe_unused]] const ssize_t told = ::write(ready.write.get(), "x", 1);
+    ::alarm(10);
+    while (true) ::pause();
+  }
+  CHECK(read_some(ready.read.get()) == "x");
+  rank.out.reset();
+  job.input.start();
+  write_all(ours.write.get(), "\x03");
+  int status = 0;
+  run_until(job.epoll, &job.output, &job.input, [&] { return ::waitpid(child, &status, WNOHANG) == child; });
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGINT);
+  run_until(job.epoll, &job.output, &job.input, [&] { return job.output.all_ended(); });
+}
+
+TEST_CASE("pty: all that a rank wrote arrives though its end hangs up the terminal", "[launch]") {
+  Job job(-1);
+  ChildStreams rank = job.add();
+  const std::string text(3000, 'x');
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setsid();
+    ::ioctl(rank.out_fd(), TIOCSCTTY, 0);
+    [[maybe_unused]] const ssize_t written = ::write(rank.out_fd(), text.data(), text.size());
+    ::_exit(0);
+  }
+  rank.out.reset();
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(job.shown_after(text.size()) == text);
+}
+
+TEST_CASE("pty: what is no terminal is left alone", "[launch]") {
+  const Pipe pipe = make_pipe();
+  RawTerminal none(pipe.read.get());
+  CHECK_FALSE(none.is_terminal());
+  none.enter();
+  none.restore();
+  const Pty pty = make_pty(false);
+  copy_window_size(pipe.read.get(), pty.slave.get());
+  CHECK((settings_of(pty.slave.get()).c_lflag & ECHO) == 0);
+}

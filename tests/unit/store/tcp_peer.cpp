@@ -1,0 +1,106 @@
+#include "unit/store/tcp_peer.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+
+#include <col/job.hpp>
+
+#include "store/tcp/protocol.hpp"
+#include "unit/store/child.hpp"
+
+namespace col::test {
+namespace {
+
+using namespace store::tcp;
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+core::UniqueFd make_socket() {
+  core::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) throw std::system_error(errno, std::generic_category(), "socket");
+  return fd;
+}
+
+}  // namespace
+
+RawClient::RawClient(int port) : fd_(make_socket()) {
+  const sockaddr_in address = loopback(port);
+  if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw std::system_error(errno, std::generic_category(), "connect");
+}
+
+bool RawClient::send(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+std::string RawClient::receive(std::size_t enough, Duration limit) {
+  const Deadline deadline = Deadline::after(limit);
+  std::string text;
+  std::array<char, 65536> buffer;
+  while (text.size() < enough) {
+    pollfd entry{fd_.get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+    if (::poll(&entry, 1, static_cast<int>(left)) <= 0) break;
+    const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(buffer.size(), enough - text.size()), 0);
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+bool RawClient::is_dropped(Duration limit) {
+  const Deadline deadline = Deadline::after(limit);
+  std::array<char, 65536> buffer;
+  while (true) {
+    pollfd entry{fd_.get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+    if (::poll(&entry, 1, static_cast<int>(left)) <= 0) return false;
+    if (::recv(fd_.get(), buffer.data(), buffer.size(), 0) <= 0) return true;
+  }
+}
+
+void RawClient::log_in(std::string_view token) {
+  require(receive(kGreeting.size()) == kGreeting, "no greeting");
+  require(send(encode(Request{.type = RequestType::hello, .id = 1, .value = token})), "cannot send the token");
+  const std::string answer = receive(kHeaderBytes + 8);
+  require(answer.size() == kHeaderBytes + 8, "no answer to the token");
+  require(decode_header(answer).type == static_cast<std::uint8_t>(AnswerType::number), "the token is refused");
+}
+
+RawServer::RawServer() : fd_(make_socket()) {
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(fd_.get(), generic, size) != 0 || ::listen(fd_.get(), 16) != 0 ||
+      ::getsockname(fd_.get(), generic, &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot listen");
+  port_ = ntohs(address.sin_port);
+}
+
+core::UniqueFd RawServer::accept(std::string_view greeting) {
+  core::UniqueFd client(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!client) throw std::system_error(errno, std::generic_category(), "accept");
+  (void)!::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
+  return client;
+}
+
+}  // namespace col::test

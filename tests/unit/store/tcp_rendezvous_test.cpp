@@ -1,0 +1,69 @@
+// How long the start of a large job takes over TCP.
+#include <chrono>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <col/store.hpp>
+
+#include "support/catch.hpp"
+#include "unit/store/child.hpp"
+
+using namespace col;
+using namespace col::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kProcesses = 2;
+constexpr int kClients = 1000;  // each a thread with a connection of its own
+constexpr int kKeys = 100;
+constexpr Duration kPatience = 60s;
+
+std::string key_of(int client, int k) {
+  return "rank/" + std::to_string(client) + "/" + std::to_string(k);
+}
+
+// Sets its keys and waits for as many, each of another client.
+void rendezvous(Store& store, int client) {
+  for (int k = 0; k < kKeys; ++k) store.set(key_of(client, k), key_of(k, client));
+  for (int k = 0; k < kKeys; ++k) {
+    const int peer = (client + 1 + 37 * k) % kClients;
+    require(store.wait_for(key_of(peer, k), kPatience) == key_of(k, peer), "another value");
+  }
+}
+
+void run_clients(int port, int first, int count) {
+  std::vector<std::string> problems(static_cast<std::size_t>(count));
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < count; ++i) {
+      clients.emplace_back([&, i] {
+        try {
+          rendezvous(*make_tcp_store("127.0.0.1", port, "a token", kPatience), first + i);
+        } catch (const std::exception& error) {
+          problems[static_cast<std::size_t>(i)] = error.what();
+        }
+      });
+    }
+  }
+  for (const std::string& problem : problems) require(problem.empty(), problem);
+}
+
+}  // namespace
+
+TEST_CASE("tcp store: 1000 clients set 100 keys each and wait for 100 of others", "[store][tcp]") {
+  const StoreServer server({.host = "127.0.0.1", .token = "a token"});
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Child> processes;
+  for (int p = 0; p < kProcesses; ++p)
+    processes.emplace_back([&, p] { run_clients(server.port(), p * kClients / kProcesses, kClients / kProcesses); });
+  for (Child& process : processes) REQUIRE(process.outcome(kPatience) == "");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::cout << "1000 clients, 100 keys each: " << seconds.count() << " s\n";
+  CHECK(make_tcp_store("127.0.0.1", server.port(), "a token", kPatience)->num_keys("rank/") == kClients * kKeys);
+  CHECK(seconds < 20s);  // ten times the aim
+}
