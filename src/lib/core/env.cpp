@@ -29,7 +29,7 @@ constexpr std::array kTable = {
     Variable{"COL_RESTART_COUNT", "integer >= 0", "0",
              "How often the job has been restarted. Keys in the store from before a restart are never seen.", true},
     Variable{"COL_STORE", "URL: file:///directory or tcp://host:port",
-             "a directory of the job's own, when all ranks share a host",
+             "a directory of the job's own when all ranks share a host, else a server in rank 0",
              "Where the ranks find one another: a directory, or a server, that all of them can reach.", true},
     Variable{"COL_CONTROL", "path", "a rank that dies is noticed later",
              "The host's control page: why the job was aborted, and what each local rank is doing.", true},
@@ -37,9 +37,16 @@ constexpr std::array kTable = {
         "COL_ERROR_FILE", "path", "not written",
         "Where this rank writes its last error, as JSON, so that the launcher can tell a cause from its consequences.",
         true},
+    Variable{"COL_RDZV_ENDPOINT", "host:port, [address]:port, or a host alone",
+             "the first host of the job, by another launcher's word, and a port from 20000 to 28999 by the job's name",
+             "Where rank 0 serves the others when another launcher has started ranks on several hosts and `COL_STORE` "
+             "is not set: its host, and a free port there, equal on all ranks. Under colrun, where its nodes meet.",
+             false},
     Variable{"COL_STORE_TOKEN", "text of 1 to 512 bytes", "the content of COL_STORE_TOKEN_FILE",
              "The secret that the server of a `tcp://` store wants to see, equal on all ranks. Without it other users "
-             "could read and change the job's keys. It goes over the network as it is, and into no message.",
+             "could read and change the job's keys. It goes over the network as it is, and into no message. For "
+             "the server in rank 0 it may be left out: the job's name then keeps other jobs out, by accident, not by "
+             "intent.",
              false},
     Variable{"COL_STORE_TOKEN_FILE", "path", "COL_STORE_TOKEN is needed for a `tcp://` store",
              "A file that holds the token in one line. It must belong to this user and have mode 0600 or stricter.",
@@ -96,7 +103,8 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"LOCAL_WORLD_SIZE", "torchrun", "As `COL_LOCAL_WORLD_SIZE`."},
     LauncherVariable{"GROUP_RANK", "torchrun", "As `COL_NODE_RANK`."},
     LauncherVariable{"GROUP_WORLD_SIZE", "torchrun", "As `COL_NNODES`."},
-    LauncherVariable{"MASTER_ADDR", "torchrun", "With the next two it names the job. libcol never connects there."},
+    LauncherVariable{"MASTER_ADDR", "torchrun",
+                     "With the next two it names the job. With ranks on several hosts, rank 0 is looked for there."},
     LauncherVariable{"MASTER_PORT", "torchrun", "See MASTER_ADDR. libcol never uses the port."},
     LauncherVariable{"TORCHELASTIC_RUN_ID", "torchrun", "See MASTER_ADDR."},
     LauncherVariable{"TORCHELASTIC_RESTART_COUNT", "torchrun", "As `COL_RESTART_COUNT`."},
@@ -109,6 +117,8 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"SLURM_LOCALID", "Slurm", "The rank among those on this host."},
     LauncherVariable{"SLURM_NODEID", "Slurm", "The number of this host in the step."},
     LauncherVariable{"SLURM_STEP_NUM_NODES", "Slurm", "The number of hosts."},
+    LauncherVariable{"SLURM_STEP_NODELIST", "Slurm",
+                     "The hosts: `n[1-3,7]`. With ranks on several, rank 0 is looked for on the first."},
     LauncherVariable{"SLURM_STEP_TASKS_PER_NODE", "Slurm", "How many ranks each host has: `2(x3),1`."},
     LauncherVariable{"SLURM_RESTART_COUNT", "Slurm", "As `COL_RESTART_COUNT`."},
     LauncherVariable{"OMPI_COMM_WORLD_RANK", "Open MPI", "The rank. Believed only together with the next three."},
@@ -128,11 +138,11 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"MPI_LOCALRANKID", "MPICH", "The rank among those on this host."},
     LauncherVariable{"MPI_LOCALNRANKS", "MPICH", "The number of ranks on this host."},
     LauncherVariable{"JOB_COMPLETION_INDEX", "Kubernetes",
-                     "The rank in an Indexed Job. Believed only together with `COL_WORLD_SIZE` or WORLD_SIZE; more "
-                     "than one rank needs `COL_STORE`."},
+                     "The rank in an Indexed Job. Believed only together with `COL_WORLD_SIZE` or WORLD_SIZE. "
+                     "Rank 0 is looked for at `<job>-0`, which a headless service makes known."},
     LauncherVariable{"TMPDIR", "any",
-                     "The ranks of such a job meet in a directory of theirs in `$TMPDIR/col-<user id>`, else in "
-                     "`/tmp/col-<user id>`. The last rank removes it."},
+                     "The ranks of such a job that share a host have a directory of theirs in "
+                     "`$TMPDIR/col-<user id>`, else in `/tmp/col-<user id>`. The last rank removes it."},
 };
 
 struct ForeignVariable {

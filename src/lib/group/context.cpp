@@ -10,7 +10,7 @@
 
 #include "core/env.hpp"
 #include "core/log.hpp"
-#include "group/adopt/local_job.hpp"
+#include "group/adopt/adopted_job.hpp"
 #include "group/error_file.hpp"
 #include "group/join.hpp"
 #include "group/member.hpp"
@@ -219,11 +219,12 @@ void Context::Impl::finalize() {
       }
     }
   }
+  const bool failed = std::any_of(states.begin(), states.end(), [](const auto& state) { return state->is_broken(); });
   for (const auto& state : states) state->destroy();
   // A forked child's end is not the rank's.
   if (is_forked_child()) return;
   if (RankRecord* own = record()) own->finish();
-  group::adopt::leave_local_job(spec_);
+  group::adopt::leave_job(spec_, failed);
 }
 
 // ---- Context

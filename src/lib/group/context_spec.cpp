@@ -9,8 +9,8 @@
 #include "core/env.hpp"
 #include "core/hash.hpp"
 #include "core/log.hpp"
+#include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
-#include "group/adopt/local_job.hpp"
 #include "group/host.hpp"
 
 namespace col {
@@ -76,7 +76,7 @@ ContextSpec adopt(ContextSpec spec, const group::adopt::Place& place) {
     spec.store = open_store(*url);
     if (spec.world_size > 1) attach_control(spec, *url, &place);
   } else if (spec.world_size > 1) {
-    group::adopt::join_local_job(place, spec);
+    group::adopt::join_job(place, spec);
   }
   return spec;
 }

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include <col/backend.hpp>
 
 namespace col::group {
 
@@ -19,5 +22,9 @@ const Host& this_host();
 // Whether the process `pid` of the host with that boot id and pid namespace has ended for certain. False when this
 // process cannot know, because it lives elsewhere.
 bool is_gone(std::int64_t pid, const std::string& boot_id, const std::string& pid_namespace);
+
+// For each of `peers` the number of its host, counted in their order. Those that do not share loopback are on several
+// hosts, as pods on one machine are: no backend takes a short way between them.
+std::vector<int> nodes_of(const std::vector<PeerInfo>& peers);
 
 }  // namespace col::group

@@ -16,6 +16,7 @@
 #include "group/collective_kind.hpp"
 #include "group/error_file.hpp"
 #include "group/failure.hpp"
+#include "group/host.hpp"
 #include "group/progress_thread.hpp"
 #include "group/use.hpp"
 
@@ -31,18 +32,6 @@ group::CallWishes wishes_of(const Options& options, bool asynchronous) {
   return {options.algorithm, asynchronous, options.deterministic, options.compress};
 }
 
-// For each rank the number of its host, counted in the order of the ranks.
-std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
-  std::vector<std::string> hosts;
-  std::vector<int> nodes;
-  for (const PeerInfo& peer : peers) {
-    const auto found = std::find(hosts.begin(), hosts.end(), peer.boot_id);
-    nodes.push_back(static_cast<int>(found - hosts.begin()));
-    if (found == hosts.end()) hosts.push_back(peer.boot_id);
-  }
-  return nodes;
-}
-
 std::span<const NativeEntry> natives_of(const Channel* channel) {
   return channel != nullptr ? channel->native_entries() : std::span<const NativeEntry>();
 }
@@ -52,7 +41,7 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 Group::State::State(group::GroupParts parts, group::GroupHost host)
     : parts_(std::move(parts)),
       host_(std::move(host)),
-      dispatcher_({name(), rank(), size()}, nodes_of(parts_.surroundings.peers), parts_.backend,
+      dispatcher_({name(), rank(), size()}, group::nodes_of(parts_.surroundings.peers), parts_.backend,
                   natives_of(parts_.channel.get()), *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
       sequence_(exec::FaultHook::counted_before(fault_)) {}
@@ -86,6 +75,11 @@ void Group::State::destroy() noexcept {
     group::clear_board(parts_.surroundings);
   }
   in_use_.store(false, std::memory_order_release);
+}
+
+bool Group::State::is_broken() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock && broken_.has_value();
 }
 
 void Group::State::require_usable() const {

@@ -104,6 +104,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
   void destroy() noexcept;
+  // False as well while a call of another thread uses the group.
+  bool is_broken();
 
  private:
   struct ToSelf {  // a message to oneself, not yet received

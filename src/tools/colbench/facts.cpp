@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 extern char** environ;  // NOLINT: declared by no header
 

@@ -20,8 +20,8 @@
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
-#include "launch/descriptors.hpp"
-#include "launch/signals.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace {
 

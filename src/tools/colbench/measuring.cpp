@@ -22,7 +22,7 @@
 #include "common/numbers.hpp"
 #include "common/unique_fd.hpp"
 #include "launch/own_ranks.hpp"
-#include "launch/signals.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace col::colbench {
 namespace {

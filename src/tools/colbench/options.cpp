@@ -18,8 +18,8 @@
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "common/version.hpp"
-#include "launch/cpu_quota.hpp"
 #include "launch/job_spec.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {

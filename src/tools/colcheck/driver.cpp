@@ -9,7 +9,7 @@
 
 #include "colcheck/selftest/self_test.hpp"
 #include "launch/own_ranks.hpp"
-#include "launch/signals.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace col::colcheck {
 namespace {

@@ -14,13 +14,13 @@
 
 #include "colrun/options.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/agent.hpp"
-#include "launch/cpu_quota.hpp"
-#include "launch/descriptors.hpp"
 #include "launch/job_result.hpp"
 #include "launch/launch.hpp"
-#include "launch/placement.hpp"
-#include "launch/signals.hpp"
+#include "launch/nodes/agent.hpp"
+#include "launch/place/cpu_quota.hpp"
+#include "launch/place/placement.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "launch/endpoint.hpp"
 #include "launch/job_spec.hpp"
+#include "launch/nodes/endpoint.hpp"
 
 namespace col::colrun {
 

@@ -14,11 +14,11 @@
 #include <col/error.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/descriptors.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/program.hpp"
-#include "launch/report.hpp"
-#include "launch/signals.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/processes/program.hpp"
+#include "launch/processes/signals.hpp"
+#include "launch/report/report.hpp"
 
 namespace col::launch {
 namespace {

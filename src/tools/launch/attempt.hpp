@@ -16,15 +16,15 @@
 #include "common/unique_fd.hpp"
 #include "launch/assignment.hpp"
 #include "launch/ending.hpp"
-#include "launch/environment.hpp"
 #include "launch/injector.hpp"
-#include "launch/job_directory.hpp"
 #include "launch/job_spec.hpp"
-#include "launch/job_story.hpp"
-#include "launch/out_of_memory.hpp"
-#include "launch/placement.hpp"
-#include "launch/rank_pattern.hpp"
-#include "launch/spawn.hpp"
+#include "launch/output/rank_pattern.hpp"
+#include "launch/place/placement.hpp"
+#include "launch/processes/environment.hpp"
+#include "launch/processes/job_directory.hpp"
+#include "launch/processes/spawn.hpp"
+#include "launch/report/job_story.hpp"
+#include "launch/report/out_of_memory.hpp"
 
 namespace col::launch {
 

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "common/style.hpp"
-#include "launch/environment.hpp"
-#include "launch/job_map.hpp"
-#include "launch/rank_pattern.hpp"
+#include "launch/output/rank_pattern.hpp"
+#include "launch/place/job_map.hpp"
+#include "launch/processes/environment.hpp"
 
 namespace col::launch {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "launch/assignment.hpp"
 #include "launch/job_spec.hpp"
-#include "launch/placement.hpp"
-#include "launch/rendezvous.hpp"
+#include "launch/nodes/rendezvous.hpp"
+#include "launch/place/placement.hpp"
 
 namespace col::launch {
 

@@ -42,7 +42,8 @@ struct JobResult {
   int exit_code = 0;  // by the table in common/exit_codes.hpp
   int signal = 0;     // the job was interrupted by this signal: die of it (signals.hpp), 0 when not
   EndCause cause = EndCause::none;
-  int culprit = -1;   // the global rank that failed first by itself, -1 when none did
+  int culprit =
+      -1;  // the global rank to blame: the first that failed by itself (with --exit-policy max, the worst); -1: none
   std::string error;  // one line: why the launcher failed; empty when it did not
 };
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/binding_spec.hpp"
-#include "launch/output_spec.hpp"
+#include "launch/output/output_spec.hpp"
+#include "launch/place/binding_spec.hpp"
 
 namespace col::launch {
 

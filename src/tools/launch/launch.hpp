@@ -3,7 +3,7 @@
 
 #include "launch/job_result.hpp"
 #include "launch/job_spec.hpp"
-#include "launch/rendezvous.hpp"
+#include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {
 

@@ -14,11 +14,11 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/descriptors.hpp"
 #include "launch/epoll_tags.hpp"
 #include "launch/host_name.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/report.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/report/report.hpp"
 
 namespace col::launch {
 namespace {

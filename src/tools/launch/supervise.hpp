@@ -13,17 +13,17 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/attempt.hpp"
-#include "launch/endpoint.hpp"
-#include "launch/input.hpp"
 #include "launch/job_spec.hpp"
-#include "launch/job_story.hpp"
-#include "launch/node_link.hpp"
-#include "launch/output.hpp"
-#include "launch/placement.hpp"
-#include "launch/remotes.hpp"
-#include "launch/rendezvous.hpp"
-#include "launch/signals.hpp"
-#include "launch/stacks.hpp"
+#include "launch/nodes/endpoint.hpp"
+#include "launch/nodes/node_link.hpp"
+#include "launch/nodes/remotes.hpp"
+#include "launch/nodes/rendezvous.hpp"
+#include "launch/output/input.hpp"
+#include "launch/output/output.hpp"
+#include "launch/place/placement.hpp"
+#include "launch/processes/signals.hpp"
+#include "launch/report/job_story.hpp"
+#include "launch/report/stacks.hpp"
 
 namespace col::launch {
 

@@ -10,11 +10,11 @@
 
 #include "common/exit_codes.hpp"
 #include "common/write_file.hpp"
-#include "launch/leftovers.hpp"
-#include "launch/processes.hpp"
-#include "launch/report.hpp"
-#include "launch/report_json.hpp"
-#include "launch/report_usage.hpp"
+#include "launch/processes/leftovers.hpp"
+#include "launch/processes/processes.hpp"
+#include "launch/report/report.hpp"
+#include "launch/report/report_json.hpp"
+#include "launch/report/report_usage.hpp"
 #include "launch/supervise.hpp"
 
 namespace col::launch {
@@ -62,7 +62,8 @@ JobResult Supervisor::result() const {
   JobResult outcome;
   Ending& ending = attempt_->ending();
   outcome.cause = ending.cause();
-  outcome.culprit = ending.culprit();
+  const bool worst_counts = parts_.spec.lifecycle.exit_policy == ExitPolicy::max;
+  outcome.culprit = worst_counts ? attempt_->deciding_rank() : ending.culprit();
   if (outcome.cause == EndCause::none && outcome.culprit >= 0) outcome.cause = EndCause::rank_failed;
   switch (outcome.cause) {
     case EndCause::none:

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/descriptors.hpp"
 #include "launch/epoll_tags.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/meeting_process.hpp"
-#include "launch/report.hpp"
+#include "launch/nodes/meeting_process.hpp"
+#include "launch/processes/descriptors.hpp"
+#include "launch/report/report.hpp"
 #include "launch/supervise.hpp"
 
 namespace col::launch {

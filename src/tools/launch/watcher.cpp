@@ -16,7 +16,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/processes.hpp"
+#include "launch/processes/processes.hpp"
 #include "launch/supervise.hpp"
 
 namespace col::launch {

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include <col/group.hpp>
+#include <col/store.hpp>
 
 #include "core/log.hpp"
 #include "support/catch.hpp"
@@ -48,6 +50,22 @@ Values torchrun(int rank, int ranks, const TempDir& temporary) {
           {"WORLD_SIZE", std::to_string(ranks)}, {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
           {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", "29500"},
           {"TMPDIR", temporary.path()},          {"COL_TIMEOUT", "20s"}};
+}
+
+int free_port() {
+  const col::StoreServer server({.host = "127.0.0.1", .token = "t"});
+  return server.port();
+}
+
+// Four ranks of torchrun on two hosts, which are this one in truth. Rank 0 is found by COL_RDZV_ENDPOINT.
+Values of_two_hosts(int rank, const TempDir& temporary, int port) {
+  Values values = torchrun(rank, 4, temporary);
+  values["LOCAL_RANK"] = std::to_string(rank % 2);
+  values["LOCAL_WORLD_SIZE"] = "2";
+  values["GROUP_RANK"] = std::to_string(rank / 2);
+  values["GROUP_WORLD_SIZE"] = "2";
+  values["COL_RDZV_ENDPOINT"] = "127.0.0.1:" + std::to_string(port);
+  return values;
 }
 
 std::optional<col::Error> error_with(const Values& values) {
@@ -109,6 +127,53 @@ TEST_CASE("adopt: a rank that is killed is noticed by the others, and the last o
   CHECK(fs::is_empty(temporary.path()));
 }
 
+TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and leave nothing", "[adopt]") {
+  const TempDir temporary;
+  col::test::register_stuck_backend();
+  const int port = free_port();
+  const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
+    set(of_two_hosts(rank, temporary, port));
+    col::Context context(col::ContextSpec::from_environment());
+    const col::ContextSpec& spec = context.spec();
+    expect(spec.launcher == "torchrun" && spec.rank == rank && spec.world_size == 4);
+    // Each host has a page of its own.
+    expect(spec.local_rank == rank % 2 && spec.local_world_size == 2);
+    expect(spec.control != nullptr && spec.control->local_ranks() == 2 && !spec.job_id.empty());
+    expect(col::ContextSpec::from_environment().store == spec.store);
+    for (int round = 0; round < 3; ++round) {
+      expect(make_world(context).size() == 4);
+      if (round == 0) {
+        expect(spec.control->record(0).read().rank == rank / 2 * 2);
+        expect(spec.control->record(1).read().rank == rank / 2 * 2 + 1);
+      }
+      context.finalize();
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  CHECK(fs::is_empty(temporary.path()));
+  col::StoreServer free_again({.host = "127.0.0.1", .port = port, .token = "t"});
+}
+
+TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and none hangs", "[adopt]") {
+  const TempDir temporary;
+  col::test::register_stuck_backend();
+  const int port = free_port();
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
+    set(of_two_hosts(rank, temporary, port));
+    // Nobody destroys it, as that of a process.
+    auto* const context = new col::Context(col::ContextSpec::from_environment());
+    make_world(*context);
+    if (rank == 3) kill(getpid(), SIGKILL);
+    std::exit(0);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+  CHECK(outcomes[3].signal == SIGKILL);
+  for (const int rank : {0, 1, 2}) CHECK(outcomes[static_cast<std::size_t>(rank)].signal == 0);
+}
+
 TEST_CASE("adopt: a rank that never comes is a timeout that names it and the variables that were believed", "[adopt]") {
   const TempDir temporary;
   Values values = torchrun(1, 2, temporary);
@@ -149,17 +214,40 @@ TEST_CASE("adopt: a world of one needs no directory", "[adopt]") {
   CHECK(fs::is_empty(temporary.path()));
 }
 
-TEST_CASE("adopt: several hosts need a store, and pods as well", "[adopt]") {
+TEST_CASE("adopt: a rank 0 on another host that never comes is a timeout that says where it was looked for",
+          "[adopt]") {
+  const TempDir temporary;
+  Values values = of_two_hosts(2, temporary, free_port());
+  values["COL_TIMEOUT"] = "300ms";
+  const Environment environment(values);
+  col::test::register_stuck_backend();
+  {
+    col::Context context(col::ContextSpec::from_environment());
+    try {
+      make_world(context);
+      FAIL("no error");
+    } catch (const col::Error& error) {
+      CHECK(error.code() == ErrorCode::timeout);
+      CHECK(error.message().find("rank 0 ") != std::string::npos);
+      CHECK(error.message().find(values["COL_RDZV_ENDPOINT"]) != std::string::npos);
+      CHECK(error.message().find("rank 2 of 4 by torchrun's variables") != std::string::npos);
+    }
+  }
+  CHECK(fs::is_empty(temporary.path()));
+}
+
+TEST_CASE("adopt: several hosts need to know where rank 0 is, or a store", "[adopt]") {
   const TempDir temporary;
   Values values = torchrun(0, 4, temporary);
   values["LOCAL_WORLD_SIZE"] = "2";
+  values.erase("MASTER_ADDR");
   auto error = error_with(values);
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::unavailable);
   CHECK(error->message().find("LOCAL_WORLD_SIZE=2 of WORLD_SIZE=4") != std::string::npos);
-  CHECK(error->message().find("COL_STORE=file:///") != std::string::npos);
+  CHECK(error->message().find("COL_RDZV_ENDPOINT=host:port") != std::string::npos);
   CHECK(fs::is_empty(temporary.path()));
-  error = error_with({{"JOB_COMPLETION_INDEX", "0"}, {"COL_WORLD_SIZE", "2"}});
+  error = error_with({{"JOB_COMPLETION_INDEX", "99999"}, {"COL_WORLD_SIZE", "100000"}});
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::unavailable);
 

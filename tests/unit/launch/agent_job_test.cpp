@@ -1,4 +1,4 @@
-#include "launch/agent_job.hpp"
+#include "launch/nodes/agent_job.hpp"
 
 #include <algorithm>
 #include <cstdlib>

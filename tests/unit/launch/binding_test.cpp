@@ -1,4 +1,4 @@
-#include "launch/binding.hpp"
+#include "launch/place/binding.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "launch/cpu_list.hpp"
-#include "launch/cpu_quota.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/place/cpu_list.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

@@ -1,4 +1,4 @@
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 #include <sched.h>
 
@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "launch/control_groups.hpp"
-#include "launch/cpu_list.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/preflight.hpp"
+#include "launch/place/control_groups.hpp"
+#include "launch/place/cpu_list.hpp"
+#include "launch/place/preflight.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/fake_files.hpp"
 

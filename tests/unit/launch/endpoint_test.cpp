@@ -1,4 +1,4 @@
-#include "launch/endpoint.hpp"
+#include "launch/nodes/endpoint.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>

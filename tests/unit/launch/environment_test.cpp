@@ -1,10 +1,10 @@
-#include "launch/environment.hpp"
+#include "launch/processes/environment.hpp"
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "launch/job_directory.hpp"
+#include "launch/processes/job_directory.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

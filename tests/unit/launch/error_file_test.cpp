@@ -1,4 +1,4 @@
-#include "launch/error_file.hpp"
+#include "launch/processes/error_file.hpp"
 
 #include <sys/stat.h>
 

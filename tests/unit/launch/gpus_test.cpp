@@ -1,4 +1,4 @@
-#include "launch/gpus.hpp"
+#include "launch/place/gpus.hpp"
 
 #include <sys/stat.h>
 

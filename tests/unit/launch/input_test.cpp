@@ -1,4 +1,4 @@
-#include "launch/input.hpp"
+#include "launch/output/input.hpp"
 
 #include <sys/socket.h>
 

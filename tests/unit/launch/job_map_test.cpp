@@ -1,4 +1,4 @@
-#include "launch/job_map.hpp"
+#include "launch/place/job_map.hpp"
 
 #include <string>
 

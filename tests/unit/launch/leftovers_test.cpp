@@ -1,4 +1,4 @@
-#include "launch/leftovers.hpp"
+#include "launch/processes/leftovers.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

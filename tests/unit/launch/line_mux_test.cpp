@@ -1,4 +1,4 @@
-#include "launch/line_mux.hpp"
+#include "launch/output/line_mux.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,4 +1,4 @@
-#include "launch/line_tail.hpp"
+#include "launch/output/line_tail.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

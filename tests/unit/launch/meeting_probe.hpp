@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/meeting.hpp"
-#include "launch/node_messages.hpp"
-#include "launch/story_json.hpp"
+#include "launch/nodes/meeting.hpp"
+#include "launch/nodes/node_messages.hpp"
+#include "launch/report/story_json.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {

@@ -1,5 +1,5 @@
 // How nodes come together: who is taken, in which order, and what each is told to start.
-#include "launch/meeting.hpp"
+#include "launch/nodes/meeting.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -1,4 +1,4 @@
-#include "launch/node_link.hpp"
+#include "launch/nodes/node_link.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/node_messages.hpp"
-#include "launch/story_json.hpp"
+#include "launch/nodes/node_messages.hpp"
+#include "launch/report/story_json.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

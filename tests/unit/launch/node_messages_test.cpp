@@ -1,10 +1,10 @@
-#include "launch/node_messages.hpp"
+#include "launch/nodes/node_messages.hpp"
 
 #include <cstdint>
 #include <limits>
 #include <string>
 
-#include "launch/story_json.hpp"
+#include "launch/report/story_json.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

@@ -1,4 +1,4 @@
-#include "launch/out_of_memory.hpp"
+#include "launch/report/out_of_memory.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "launch/output_files.hpp"
+#include "launch/output/output_files.hpp"
 
 #include <sys/stat.h>
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "common/unique_fd.hpp"
-#include "launch/input.hpp"
-#include "launch/output.hpp"
+#include "launch/output/input.hpp"
+#include "launch/output/output.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {

@@ -1,4 +1,4 @@
-#include "launch/output.hpp"
+#include "launch/output/output.hpp"
 
 #include <csignal>
 #include <string>

@@ -1,4 +1,4 @@
-#include "launch/processes.hpp"
+#include "launch/processes/processes.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

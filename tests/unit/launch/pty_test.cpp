@@ -1,4 +1,4 @@
-#include "launch/pty.hpp"
+#include "launch/output/pty.hpp"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "launch/raw_terminal.hpp"
+#include "launch/output/raw_terminal.hpp"
 #include "unit/launch/output_support.hpp"
 
 using namespace col::launch;

@@ -1,4 +1,4 @@
-#include "launch/rendezvous.hpp"
+#include "launch/nodes/rendezvous.hpp"
 
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-#include "launch/report_json.hpp"
+#include "launch/report/report_json.hpp"
 
 #include <csignal>
 #include <random>
@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/report.hpp"
-#include "launch/story_json.hpp"
+#include "launch/report/report.hpp"
+#include "launch/report/story_json.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

@@ -1,9 +1,9 @@
-#include "launch/report.hpp"
+#include "launch/report/report.hpp"
 
 #include <csignal>
 
-#include "launch/report_calls.hpp"
-#include "launch/report_usage.hpp"
+#include "launch/report/report_calls.hpp"
+#include "launch/report/report_usage.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

@@ -1,4 +1,4 @@
-#include "launch/scheduler.hpp"
+#include "launch/nodes/scheduler.hpp"
 
 #include <map>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "launch/stacks.hpp"
+#include "launch/report/stacks.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "launch/processes.hpp"
-#include "launch/stack_text.hpp"
+#include "launch/processes/processes.hpp"
+#include "launch/report/stack_text.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 

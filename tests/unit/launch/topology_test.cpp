@@ -1,12 +1,12 @@
-#include "launch/topology.hpp"
+#include "launch/place/topology.hpp"
 
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "launch/cpu_list.hpp"
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_list.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/fake_files.hpp"
 

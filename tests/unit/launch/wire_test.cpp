@@ -1,4 +1,4 @@
-#include "launch/wire.hpp"
+#include "launch/nodes/wire.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -22,7 +22,7 @@ std::string JobStore::enter() {
   return directory_.path();
 }
 
-void JobStore::leave() noexcept {
+void JobStore::leave(Leaving /*why*/) noexcept {
   const std::lock_guard lock(mutex_);
   files_.reset();
   directory_.leave();

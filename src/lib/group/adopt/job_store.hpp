@@ -5,17 +5,14 @@
 #include <mutex>
 #include <string>
 
-#include <col/store.hpp>
-
+#include "group/adopt/adopted_store.hpp"
 #include "group/adopt/job_directory.hpp"
 
 namespace col::group::adopt {
 
-// A rank that has left and uses the store again enters again, so that col::init() after col::finalize() works: in the
-// same directory when a rank is in it still, else in a new one. Any call can so fail with the errors of
-// JobDirectory::enter(). Only erase() does not bring a rank back, as it is what late tidying up consists of: it does
-// nothing then.
-class JobStore final : public Store {
+// A rank that comes back does so in the same directory when a rank is in it still, else in a new one. Any call can so
+// fail with the errors of JobDirectory::enter().
+class JobStore final : public AdoptedStore {
  public:
   // Does not enter yet. `timeout` is for entering.
   JobStore(JobKey key, std::string parent, Duration timeout);
@@ -23,7 +20,7 @@ class JobStore final : public Store {
   // Enters the job's directory when this rank is not in it, and returns its path.
   std::string enter();
   // JobDirectory::leave().
-  void leave() noexcept;
+  void leave(Leaving why = Leaving::finished) noexcept override;
 
   void set(std::string_view key, std::string_view value) override;
   std::optional<std::string> get(std::string_view key) override;

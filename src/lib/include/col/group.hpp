@@ -305,9 +305,10 @@ struct COL_EXPORT ContextSpec {
   // else a world of one. Throws invalid_argument naming the variable and what it should be.
   //
   // Does not wait for other ranks. Under another launcher and without COL_STORE it makes, or joins, a directory of the
-  // job's own, and may wait for COL_TIMEOUT (else 5 minutes) at most: for other processes of this user that are just
-  // doing so, and, under MPICH, for the launcher to name the job. Errors then: timeout; unavailable, when the ranks are
-  // on several hosts, or the launcher does not answer; io or resource, when the directory cannot be used.
+  // job's own on this host, and may wait for COL_TIMEOUT (else 5 minutes) at most: for other processes of this user
+  // that are just doing so, and, under MPICH, for the launcher to name the job. With ranks on several hosts, rank 0
+  // serves the store from here on (COL_RDZV_ENDPOINT). Errors then: timeout; unavailable, when nothing tells where rank
+  // 0 is, its port is taken, or the launcher does not answer; io or resource, when the directory cannot be used.
   static ContextSpec from_environment();
 };
 

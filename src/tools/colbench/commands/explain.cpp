@@ -16,7 +16,7 @@
 #include "common/numbers.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {

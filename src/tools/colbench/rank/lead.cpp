@@ -14,7 +14,7 @@
 #include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead_parts.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "common/unique_fd.hpp"
-#include "launch/cpu_quota.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
 namespace {

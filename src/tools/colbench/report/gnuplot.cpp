@@ -22,7 +22,7 @@
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/program.hpp"
+#include "launch/processes/program.hpp"
 
 namespace col::colbench {
 namespace {

@@ -1,0 +1,248 @@
+#include "group/adopt/adopted_job.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/env.hpp"
+#include "core/hash.hpp"
+#include "core/log.hpp"
+#include "core/text_file.hpp"
+#include "group/adopt/job_store.hpp"
+#include "group/adopt/meeting_point.hpp"
+#include "group/adopt/pmi.hpp"
+#include "group/adopt/served_store.hpp"
+#include "group/adopt/user_directory.hpp"
+#include "group/host.hpp"
+#include "store/tcp/endpoint.hpp"
+#include "store/tcp/token.hpp"
+
+namespace col::group::adopt {
+namespace {
+
+constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
+
+// The process that has started this one, as nothing else tells jobs apart: its number and start time.
+std::string parent_process() {
+  const auto parent = ::getppid();
+  std::string start;
+  try {
+    const std::string stat = core::read_text_file(fmt::format("/proc/{}/stat", parent), "the launcher's state");
+    // Field 22; field 2 is the program's name in parentheses, and may hold anything.
+    std::size_t at = stat.rfind(')');
+    for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
+    if (at != std::string::npos) start = stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+  } catch (const Error&) {  // no /proc: the number has to do
+  }
+  return fmt::format("process {} {}", parent, start);
+}
+
+// Known to all ranks of the job without a word between them. It keeps other jobs out by accident, not by intent:
+// whoever knows the variables of the job can work it out.
+std::string derived_token(const std::string& job) {
+  return fmt::format("{:016x}", core::Hash().add("col store").add(job).value());
+}
+
+// The part of a job over several hosts that is on this one, as its directory is called. Those that share a directory
+// for temporary files may be several to the launcher, or to the kernel.
+std::string name_on_host(const std::string& job, const Place& place) {
+  const Host& host = this_host();
+  return fmt::format("{}-{:016x}", place.launcher,
+                     core::Hash()
+                         .add(job)
+                         .add(place.node)
+                         .add(host.boot_id)
+                         .add(host.network_namespace)
+                         .add(host.pid_namespace)
+                         .value());
+}
+
+// The jobs that this process is in, at most one but in tests. The launcher is asked for a name, and the directory
+// entered, once for all contexts of the process.
+class ProcessJobs {
+ public:
+  void join(Place place, ContextSpec& spec) {
+    const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : kDefaultTimeout;
+    const std::lock_guard lock(mutex_);
+    if (owner_ != 0 && owner_ != ::getpid())
+      throw Error(ErrorCode::not_initialized,
+                  "this process was forked from one that is in the job already; start it with an environment of its "
+                  "own");
+    owner_ = ::getpid();
+    if (place.several_hosts.empty())
+      join_on_one_host(place, spec, timeout);
+    else
+      join_on_several(place, spec, timeout);
+  }
+
+  void leave_all() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (owner_ != ::getpid()) return;
+    for (auto& [key, job] : local_jobs_) {
+      if (job.store) job.store->leave();
+    }
+    for (auto& [key, job] : spread_jobs_) job.leave(Leaving::exiting);
+  }
+
+  // Of the directory of this host, when `store` is that of a job over several.
+  void leave_directory(const Store* store) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (owner_ != ::getpid()) return;
+    for (auto& [key, job] : spread_jobs_) {
+      if (job.store.get() == store && job.directory) job.directory->leave();
+    }
+  }
+
+ private:
+  struct LocalJob {
+    std::shared_ptr<JobStore> store;       // shared with the contexts
+    std::shared_ptr<ControlPage> control;  // shared with the contexts
+    std::string path;
+  };
+  struct SpreadJob {
+    std::shared_ptr<ServedStore> store;       // shared with the contexts
+    std::unique_ptr<JobDirectory> directory;  // null with COL_CONTROL, and when no other rank is here
+    std::shared_ptr<ControlPage> control;     // shared with the contexts
+    std::string path;
+
+    void leave(Leaving why) noexcept {
+      if (directory) directory->leave();
+      if (store) store->leave(why);
+    }
+  };
+
+  void join_on_one_host(Place& place, ContextSpec& spec, Duration timeout) {
+    name(place, timeout);
+    const JobKey key{job_name(place), place.rank, place.world_size};
+    spec.job_id = core::env::get("COL_JOB_ID").value_or(key.job);
+    const std::string parent = temporary_directory();
+    LocalJob& job = local_jobs_[fmt::format("{} {} {} {}", key.job, key.rank, key.world_size, parent)];
+    if (!job.store) job.store = std::make_shared<JobStore>(key, parent, timeout);
+    if (std::string path = job.store->enter(); path != job.path) {
+      job.control = ControlPage::open_or_create(path + "/control", spec.local_world_size, spec.job_id);
+      job.path = std::move(path);
+      core::log::info("rank {} of {} by {}'s {}; the ranks meet in {}", spec.rank, spec.world_size, place.launcher,
+                      place.believed, job.path);
+    }
+    spec.store = job.store;
+    spec.control = job.control;
+  }
+
+  void join_on_several(Place& place, ContextSpec& spec, Duration timeout) {
+    MeetingPoint point = find_meeting_point(place, core::env::get, full_host_name);
+    if (auto id = core::env::get("COL_JOB_ID"))
+      place.job = *std::move(id);
+    else if (place.job.empty() && !place.pmi_fd)
+      place.job = point.job;
+    name(place, timeout);
+    // Each agent of torchrun counts the restarts that it has seen; its port is another one each time.
+    if (place.launcher == "torchrun") place.restart_count = spec.restart_count = 0;
+    const std::string job_id = job_name(place);
+    spec.job_id = core::env::get("COL_JOB_ID").value_or(job_id);
+    if (point.port == 0) point.port = job_port(job_id);
+
+    SpreadJob& job =
+        spread_jobs_[fmt::format("{} {} {} {} {}", job_id, place.rank, place.world_size, point.host, point.port)];
+    enter_directory(job, job_id, place, spec, timeout);
+    if (!job.store) {
+      std::string token = store::tcp::token_from_environment();
+      if (token.empty()) token = derived_token(job_id);
+      job.store = std::make_shared<ServedStore>(ServedSpec{.rank = place.rank,
+                                                           .world_size = place.world_size,
+                                                           .host = point.host,
+                                                           .port = point.port,
+                                                           .source = point.source,
+                                                           .token = std::move(token),
+                                                           .timeout = timeout,
+                                                           .control = job.control});
+      core::log::info("rank {} of {} by {}'s {}; rank 0 serves the ranks at {} ({})", spec.rank, spec.world_size,
+                      place.launcher, place.believed, store::tcp::Endpoint{point.host, point.port}.url(), point.source);
+    }
+    job.store->serve();
+    spec.store = job.store;
+    spec.control = job.control;
+  }
+
+  // The control page of the ranks of this host.
+  static void enter_directory(SpreadJob& job, const std::string& job_id, const Place& place, const ContextSpec& spec,
+                              Duration timeout) {
+    if (const auto path = core::env::get("COL_CONTROL")) {
+      if (!job.control) job.control = ControlPage::open(*path, spec.job_id);
+      return;
+    }
+    if (place.local_world_size == 1) {  // nobody to share it with: a pod needs no directory to write to
+      if (!job.control) job.control = ControlPage::in_memory(1);
+      return;
+    }
+    if (!job.directory)
+      job.directory = std::make_unique<JobDirectory>(
+          JobKey{name_on_host(job_id, place), spec.local_rank, spec.local_world_size}, temporary_directory());
+    job.directory->enter(timeout);
+    if (job.directory->path() == job.path) return;
+    job.path = job.directory->path();
+    job.control = ControlPage::open_or_create(job.path + "/control", spec.local_world_size, spec.job_id);
+  }
+
+  void name(Place& place, Duration timeout) {
+    if (!place.job.empty()) return;
+    if (place.pmi_fd) {
+      std::string& known = asked_[*place.pmi_fd];
+      if (known.empty()) known = ask_pmi_for_job(*place.pmi_fd, timeout);
+      place.job = known;
+    } else {
+      place.job = parent_process();
+    }
+  }
+
+  std::mutex mutex_;
+  pid_t owner_ = 0;
+  std::map<std::string, LocalJob> local_jobs_;
+  std::map<std::string, SpreadJob> spread_jobs_;
+  std::map<int, std::string> asked_;  // by descriptor: the conversation is possible once
+};
+
+// Never destroyed: contexts may outlive any order of destruction. Its jobs are left at the end of the process.
+ProcessJobs& process_jobs() {
+  static ProcessJobs* const jobs = new ProcessJobs;
+  static const struct Leaver {
+    ~Leaver() { jobs->leave_all(); }
+  } leaver;
+  return *jobs;
+}
+
+}  // namespace
+
+std::string job_name(const Place& place) {
+  if (place.job.empty()) return {};
+  return fmt::format("{}-{:016x}", place.launcher, core::Hash().add(place.job).add(place.restart_count).value());
+}
+
+void join_job(const Place& place, ContextSpec& spec) {
+  process_jobs().join(place, spec);
+}
+
+void leave_job(const ContextSpec& spec, bool failed) noexcept {
+  const auto store = std::dynamic_pointer_cast<AdoptedStore>(spec.store);
+  if (!store) return;
+  const bool aborted = spec.control && spec.control->aborted();
+  store->leave(failed || aborted ? Leaving::failed : Leaving::finished);
+  process_jobs().leave_directory(store.get());
+}
+
+Error with_place(const Error& error, const ContextSpec& spec) {
+  if (error.code() != ErrorCode::timeout || spec.launcher.empty() || spec.launcher == "colrun") return error;
+  const auto place = find_place(core::env::get);
+  if (!place) return error;
+  return Error(error.code(),
+               fmt::format("{}; this process is rank {} of {} by {}'s variables: {}", error.message(), spec.rank,
+                           spec.world_size, place->launcher, place->believed),
+               error.group(), error.rank());
+}
+
+}  // namespace col::group::adopt

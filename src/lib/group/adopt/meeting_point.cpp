@@ -1,0 +1,123 @@
+#include "group/adopt/meeting_point.hpp"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "group/adopt/node_list.hpp"
+#include "store/tcp/endpoint.hpp"
+
+namespace col::group::adopt {
+namespace {
+
+constexpr int kFirstPort = 20000;
+constexpr int kPorts = 9000;
+constexpr std::string_view kEndpoint = "COL_RDZV_ENDPOINT";
+constexpr std::string_view kAdvice =
+    "set COL_RDZV_ENDPOINT=host:port on all ranks, to the host of rank 0 and a free port there, or COL_STORE to a "
+    "store that all of them can reach, or start the program with colrun";
+
+[[noreturn]] void refuse(const Place& place, std::string_view why) {
+  throw Error(ErrorCode::unavailable,
+              fmt::format("the ranks are on several hosts ({}), and {}; {}", place.several_hosts, why, kAdvice));
+}
+
+MeetingPoint from_endpoint(const std::string& text) {
+  if (auto endpoint = store::tcp::parse_endpoint(text))
+    return {.host = std::move(endpoint->host), .port = endpoint->port, .source = std::string(kEndpoint), .job = text};
+  if (auto host_alone = store::tcp::parse_endpoint(text + ":1"))
+    return {.host = std::move(host_alone->host), .port = 0, .source = std::string(kEndpoint), .job = text};
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}='{}' is no host:port (an address with colons in brackets, a port from 1 to 65535); "
+                          "correct it on all ranks",
+                          kEndpoint, text));
+}
+
+// `host` came from `source`; it must be one that can be connected to.
+MeetingPoint at_host(const std::string& host, std::string_view source) {
+  const bool has_colons = host.find(':') != std::string::npos;
+  if (!store::tcp::parse_endpoint(fmt::format(fmt::runtime(has_colons ? "[{}]:1" : "{}:1"), host)))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} says that rank 0 is on '{}', which is no host; {}", source, host, kAdvice));
+  return {.host = host, .port = 0, .source = std::string(source), .job = host};
+}
+
+MeetingPoint from_slurm_nodes(const Place& place, const Lookup& lookup) {
+  constexpr std::string_view kNodes = "SLURM_STEP_NODELIST";
+  const auto list = lookup(kNodes);
+  if (!list) refuse(place, "SLURM_STEP_NODELIST is not set");
+  const auto host = first_of_node_list(*list);
+  if (!host)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}='{}' is no list of hosts; {}", kNodes, *list, kAdvice));
+  if (place.rank == 0 && !place.node.empty() && place.node != "0")
+    refuse(place,
+           fmt::format("rank 0 is not on the first of them (SLURM_NODEID={}), where the others look", place.node));
+  return at_host(*host, kNodes);
+}
+
+MeetingPoint from_pods(const Place& place, const std::string& name) {
+  const std::string first = first_pod(name, place.rank);
+  if (first.empty())
+    refuse(place, fmt::format("the name of this one, '{}', is not that of pod {} of an Indexed Job", name, place.rank));
+  MeetingPoint point = at_host(first, "the name of this pod");
+  // Should one pod know its domain and another not, they are of the same job.
+  point.job = first.substr(0, first.find('.'));
+  return point;
+}
+
+}  // namespace
+
+MeetingPoint find_meeting_point(const Place& place, const Lookup& lookup,
+                                const std::function<std::string()>& own_name) {
+  if (const auto endpoint = lookup(kEndpoint)) return from_endpoint(*endpoint);
+  if (place.launcher == "slurm") return from_slurm_nodes(place, lookup);
+  if (place.launcher == "kubernetes") return from_pods(place, own_name());
+  if (place.launcher == "torchrun") {
+    if (const auto address = lookup("MASTER_ADDR")) return at_host(*address, "MASTER_ADDR");
+  }
+  refuse(place, "nothing says on which of them rank 0 is");
+}
+
+std::string full_host_name() {
+  std::array<char, HOST_NAME_MAX + 1> buffer{};
+  if (::gethostname(buffer.data(), buffer.size() - 1) != 0) return {};
+  std::string name = buffer.data();
+  if (name.find('.') != std::string::npos) return name;
+  addrinfo hints{};
+  hints.ai_flags = AI_CANONNAME;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return name;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  if (found->ai_canonname == nullptr) return name;
+  // An alias would say nothing of the number of this pod.
+  const std::string_view full = found->ai_canonname;
+  return full.starts_with(name + ".") ? std::string(full) : name;
+}
+
+std::string first_pod(std::string_view name, int index) {
+  const auto dot = std::min(name.find('.'), name.size());
+  const std::string end = fmt::format("-{}", index);
+  const std::string_view pod = name.substr(0, dot);
+  if (pod.size() <= end.size() || !pod.ends_with(end)) return {};
+  return fmt::format("{}-0{}", pod.substr(0, pod.size() - end.size()), name.substr(dot));
+}
+
+int job_port(std::string_view job) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a, as anybody can compute it to see which port it is
+  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return kFirstPort + static_cast<int>(hash % kPorts);
+}
+
+}  // namespace col::group::adopt

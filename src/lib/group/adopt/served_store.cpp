@@ -1,0 +1,270 @@
+#include "group/adopt/served_store.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "store/tcp/endpoint.hpp"
+
+namespace col::group::adopt {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kOpen = "open";
+constexpr std::string_view kPresent = "present";
+constexpr std::string_view kLeft = "left";
+// What `present` is when the server is about to stop. More ranks than that are in no job.
+constexpr std::int64_t kClosed = -(std::int64_t{1} << 32);
+
+constexpr Duration kPause = 5ms;
+constexpr Duration kFarewell = 2s;
+// How long a rank that comes back puts up with the server that it has left.
+constexpr Duration kOldServer = 5s;
+constexpr std::size_t kSpareConnections = 64;
+
+std::string gone_key(std::int64_t times) {
+  return fmt::format("gone/{}", times);
+}
+
+Duration patience(Leaving why) {
+  switch (why) {
+    case Leaving::finished:
+      return 10s;
+    case Leaving::failed:
+      return 1s;
+    case Leaving::exiting:
+      break;
+  }
+  return 2s;
+}
+
+bool is_this_host_alone(std::string_view host) {
+  return host == "localhost" || host.starts_with("127.") || host == "::1";
+}
+
+}  // namespace
+
+ServedStore::ServedStore(ServedSpec spec) : spec_(std::move(spec)) {}
+
+ServedStore::~ServedStore() {
+  leave(Leaving::exiting);
+}
+
+void ServedStore::require_this_process() const {
+  if (guard_.is_forked_child())
+    throw Error(ErrorCode::not_initialized,
+                "this process was forked from one that is in the job already; start it with an environment of its own");
+}
+
+// ---- Coming
+
+void ServedStore::serve() {
+  require_this_process();
+  if (spec_.rank != 0) return;
+  const std::lock_guard turn(turn_);
+  serve_in_turn();
+}
+
+// Requires: this thread has turn_.
+void ServedStore::serve_in_turn() {
+  if (server_) return;
+  StoreServerSpec server;
+  // A name may be 127.0.1.1 to the host that has it, so it says nothing of where the others come from.
+  if (is_this_host_alone(spec_.host)) server.host = spec_.host;
+  server.port = spec_.port;
+  server.token = spec_.token;
+  // Threads that wait have a connection each.
+  server.max_connections =
+      std::max(server.max_connections, 2 * static_cast<std::size_t>(spec_.world_size) + kSpareConnections);
+  try {
+    server_ = std::make_unique<StoreServer>(server);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    throw Error(ErrorCode::unavailable,
+                fmt::format("rank 0 cannot serve the ranks of the job on port {}: {}; another program, or another job, "
+                            "may have the port: set COL_RDZV_ENDPOINT=host:port on all ranks, to the host of rank 0 "
+                            "and a free port there",
+                            spec_.port, error.message()));
+  }
+  connect().counts->set(kOpen, "1");
+  const std::lock_guard lock(mutex_);
+  departures_ = 0;
+  lingered_ = -1;
+}
+
+ServedStore::Client ServedStore::connect() const {
+  const bool through_loopback = spec_.rank == 0 && !is_this_host_alone(spec_.host);
+  Client client;
+  client.store = make_tcp_store(through_loopback ? "127.0.0.1" : spec_.host, spec_.port, spec_.token, spec_.timeout);
+  client.counts = make_prefix_store(client.store, "served");
+  return client;
+}
+
+ServedStore::Client ServedStore::present() const {
+  const std::lock_guard lock(mutex_);
+  return client_;
+}
+
+// Whether this rank is counted; else the server is about to stop.
+bool ServedStore::try_enter(const Client& client, WaitContext& wait) {
+  try {
+    client.counts->wait(kOpen, wait);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+    const std::string place = store::tcp::Endpoint{spec_.host, spec_.port}.url();
+    throw Error(ErrorCode::timeout,
+                fmt::format("rank 0 has not served the ranks of the job at {} ({}): {}; if rank 0 is somewhere else, "
+                            "set COL_RDZV_ENDPOINT=host:port on all ranks",
+                            place.substr(place.find("//") + 2), spec_.source, error.message()));
+  }
+  return client.counts->add(kPresent, 1) > 0;
+}
+
+// Requires: this thread has turn_.
+ServedStore::Client ServedStore::enter(WaitContext& wait) {
+  if (spec_.rank == 0) serve_in_turn();
+  bool comes_back = false;
+  {
+    const std::lock_guard lock(mutex_);
+    comes_back = comes_back_;
+  }
+  const Deadline old_server = Deadline::after(kOldServer);
+  for (;;) {
+    Client client = connect();
+    try {
+      if (try_enter(client, wait)) return client;
+    } catch (const Error& error) {
+      // A server that stops meanwhile drops the connection at any moment.
+      const bool dropped = error.code() == ErrorCode::io || error.code() == ErrorCode::mismatch;
+      if (!comes_back || !dropped || old_server.expired()) throw;
+    }
+    wait.describe("rank 0 to serve the ranks of the job again");
+    wait.check();
+    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
+  }
+}
+
+std::shared_ptr<Store> ServedStore::client(WaitContext& wait) {
+  require_this_process();
+  if (const Client client = present()) return client.store;
+  // By turns, so that a thread with less time than the one that enters gets its timeout all the same.
+  std::unique_lock turn(turn_, std::defer_lock);
+  while (!turn.try_lock()) {
+    wait.describe("another thread to reach rank 0");
+    wait.check();
+    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
+  }
+  if (const Client client = present()) return client.store;
+  const Client entered = enter(wait);
+  const std::lock_guard lock(mutex_);
+  client_ = entered;
+  return entered.store;
+}
+
+std::shared_ptr<Store> ServedStore::client() {
+  WaitContext wait(Deadline::after(spec_.timeout), spec_.control.get());
+  return client(wait);
+}
+
+// ---- Going
+
+void ServedStore::leave(Leaving why) noexcept {
+  if (guard_.is_forked_child()) return;
+  try {
+    Client client;
+    {
+      const std::lock_guard lock(mutex_);
+      client = std::exchange(client_, {});
+      if (client) ++departures_;
+      comes_back_ = comes_back_ || client;
+    }
+    if (client) count_out(client);
+  } catch (const std::exception& error) {  // rank 0 has gone before, or cannot be reached: nobody is left to tell
+    core::log::debug("while leaving the job's store: {}", error.what());
+  }
+  try {
+    if (spec_.rank == 0) linger(why);
+  } catch (const std::exception& error) {
+    core::log::info("rank 0 has left before all others had: {}", error.what());
+  }
+  if (why == Leaving::exiting) stop();
+}
+
+void ServedStore::count_out(const Client& client) {
+  // A bound of its own, as rank 0 may be stopped.
+  WaitContext wait(Deadline::after(kFarewell));
+  client.counts->wait(kOpen, wait);
+  client.counts->add(kPresent, -1);
+  if (spec_.rank == 0) return;
+  const std::int64_t others = spec_.world_size - 1;
+  const std::int64_t left = client.counts->add(kLeft, 1);
+  if (left % others == 0) client.counts->set(gone_key(left / others), "1");
+}
+
+void ServedStore::linger(Leaving why) {
+  WaitContext wait(Deadline::after(patience(why)));
+  Client client;
+  int departures = 0;
+  {
+    const std::lock_guard turn(turn_);
+    if (!server_) return;
+    client = connect();
+    const std::lock_guard lock(mutex_);
+    if (client_) return;  // back already, by another thread
+    departures = departures_;
+    // Who finalizes twice does not wait twice.
+    if (std::exchange(lingered_, departures) == departures && why != Leaving::exiting) return;
+  }
+  // Rank 0 may be in no group and still serve those of the others.
+  client.counts->wait(gone_key(std::max(departures, 1)), wait);
+  wait.describe("the other ranks to leave");
+  while (client.counts->get(kPresent) != "0") {
+    // Those who are there again wait for rank 0 to come back, perhaps.
+    if (why != Leaving::exiting) return;
+    wait.check();
+    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
+  }
+  const std::lock_guard turn(turn_);
+  if (!server_ || client.counts->compare_set(kPresent, "0", std::to_string(kClosed)) != "0") return;
+  client = {};
+  server_.reset();
+}
+
+void ServedStore::stop() noexcept {
+  const std::unique_lock turn(turn_, std::try_to_lock);
+  if (turn) server_.reset();
+}
+
+// ---- Store
+
+void ServedStore::set(std::string_view key, std::string_view value) {
+  client()->set(key, value);
+}
+std::optional<std::string> ServedStore::get(std::string_view key) {
+  return client()->get(key);
+}
+std::string ServedStore::wait(std::string_view key, WaitContext& wait) {
+  return client(wait)->wait(key, wait);
+}
+std::int64_t ServedStore::add(std::string_view key, std::int64_t delta) {
+  return client()->add(key, delta);
+}
+std::optional<std::string> ServedStore::compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                                    std::string_view desired) {
+  return client()->compare_set(key, expected, desired);
+}
+bool ServedStore::erase(std::string_view key) {
+  if (guard_.is_forked_child()) return false;
+  const Client client = present();
+  return client && client.store->erase(key);
+}
+std::size_t ServedStore::num_keys(std::string_view prefix) {
+  return client()->num_keys(prefix);
+}
+
+}  // namespace col::group::adopt

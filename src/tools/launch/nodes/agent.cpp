@@ -1,0 +1,78 @@
+#include "launch/nodes/agent.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/launch.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/nodes/agent_job.hpp"
+#include "launch/processes/descriptors.hpp"
+
+namespace col::launch {
+namespace {
+
+using tools::exit_code::kLauncher;
+
+constexpr std::chrono::seconds kJobTime{60};
+constexpr std::size_t kMaxJobBytes = 16 * 1024 * 1024;
+
+std::string read_job() {
+  const auto latest = std::chrono::steady_clock::now() + kJobTime;
+  std::string text;
+  while (text.find('\n') == std::string::npos) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    if (left <= 0 || ::poll(&input, 1, static_cast<int>(left)) == 0)
+      throw LaunchError(kLauncher, fmt::format("no job came on stdin within {} s", kJobTime.count()));
+    char buffer[64 * 1024];
+    const ssize_t length = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (length < 0 && errno == EINTR) continue;
+    if (length <= 0) throw LaunchError(kLauncher, "stdin ended before a job came; --agent is for colrun itself");
+    text.append(buffer, static_cast<std::size_t>(length));
+    if (text.size() > kMaxJobBytes) throw LaunchError(kLauncher, "the job that came on stdin is too long");
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+void enter(const std::string& directory) {
+  std::error_code failed;
+  std::filesystem::current_path(directory, failed);
+  if (failed)
+    throw LaunchError(kLauncher,
+                      fmt::format("cannot enter the directory {} ({}); the job was started there, and its ranks on "
+                                  "other hosts start in the same one: make it, or start the job elsewhere",
+                                  directory, failed.message()));
+}
+
+}  // namespace
+
+int run_agent(std::span<char> title) {
+  ensure_standard_descriptors();
+  AgentJob job = parse_agent_job(read_job());
+  enter(job.directory);
+  for (const std::string& assignment : job.environment) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos) continue;
+    ::setenv(assignment.substr(0, equals).c_str(), assignment.c_str() + equals + 1, 1);
+  }
+  job.spec.title = title;
+  job.spec.stdin_fd = -1;
+  const JobResult result = run_node(job.spec, job.rendezvous, STDIN_FILENO);
+  // What another node is the reason of is told there.
+  const bool own = result.cause == EndCause::launcher_failed || result.cause == EndCause::node_lost;
+  if (!result.error.empty() && own) std::fprintf(stderr, "%s: %s\n", job.spec.tool.c_str(), result.error.c_str());
+  return result.exit_code;
+}
+
+}  // namespace col::launch

@@ -1,0 +1,445 @@
+#include "launch/nodes/meeting.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/nodes/node_messages.hpp"
+#include "launch/processes/signals.hpp"
+#include "launch/report/story_json.hpp"
+
+namespace col::launch {
+
+using nlohmann::json;
+using tools::exit_code::kLauncher;
+
+namespace {
+
+constexpr std::size_t kMaxHostBytes = 255;
+// All nodes must be able to read how the job ended, however many hosts are named.
+constexpr std::size_t kMaxErrorBytes = 4096;
+
+// Takes as long whatever `said` is.
+bool is_equal_secret(const std::string& said, const std::string& secret) {
+  unsigned difference = said.size() == secret.size() ? 0U : 1U;
+  for (std::size_t index = 0; index < said.size(); ++index) {
+    const char expected = secret.empty() ? '\0' : secret[index % secret.size()];
+    difference |= static_cast<unsigned char>(said[index]) ^ static_cast<unsigned char>(expected);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+Meeting::Meeting(MeetingSpec spec, std::function<MeetingStore(int)> make_store, Time now)
+    : spec_(std::move(spec)), make_store_(std::move(make_store)), join_deadline_(now + spec_.join_timeout) {}
+
+void Meeting::send(Member to, json message, bool last) {
+  letters_.push_back({to, std::move(message), last});
+}
+
+void Meeting::send_others(Member except, const json& message) {
+  for (const auto& [member, node] : nodes_) {
+    if (member != except) send(member, message);
+  }
+}
+
+std::vector<Meeting::Letter> Meeting::take_letters() {
+  return std::exchange(letters_, {});
+}
+
+// ---- what members say
+
+void Meeting::on_message(Member from, const std::string& address, const json& message, Time now) {
+  const std::string say = text_in(message, "say");
+  if (state_ == State::over) return;
+  if (!has(from)) {
+    if (say == "hello") return on_hello(from, address, message, now);
+    return refuse(from, "it speaks before it has said who it is");
+  }
+  if (say == "failed") return on_failed(from, message, now);
+  if (say == "ended") return on_ended(from, message, now);
+  if (say == "signal") {
+    const int signal = number_in(message, "signal");
+    if (!ends_job(signal)) return;
+    if (signal_ == 0) signal_ = signal;
+    send_others(from, {{"say", "signal"}, {"signal", signal}});
+    if (state_ == State::gathering) return decide(now);
+    begin_ending(now);
+  } else if (say == "limit") {
+    // A job that is ending has its cause; one that starts again after it will see the limit again.
+    const EndCause cause = end_cause_from_string(text_in(message, "cause"));
+    if (state_ != State::running || !is_of_this_generation(message) ||
+        (cause != EndCause::timed_out && cause != EndCause::exit_timed_out))
+      return;
+    limit_ = cause;
+    send_others(from, {{"say", "limit"}, {"cause", to_string(cause)}});
+    begin_ending(now);
+  } else if (say == "unreachable" && state_ == State::gathering) {
+    finish_with_error(text_in(message, "what"), EndCause::launcher_failed);
+  }
+}
+
+void Meeting::refuse(Member to, const std::string& why) {
+  send(to, {{"say", "refused"}, {"why", why}}, /*last=*/true);
+}
+
+void Meeting::on_hello(Member from, const std::string& address, const json& message, Time now) {
+  if (number_in(message, "protocol") != kNodeProtocol)
+    return refuse(from, "the nodes have different versions of colrun; install the same one on all");
+  if (!is_equal_secret(text_in(message, "secret"), spec_.secret))
+    return refuse(from, spec_.secret.empty() ? "this node has a COL_RDZV_TOKEN, the first one has none; set it on all"
+                                             : "its COL_RDZV_TOKEN is missing or another; set the same on all nodes");
+  if (text_in(message, "id") != spec_.id)
+    return refuse(from,
+                  fmt::format("its --rdzv-id is '{}', that of the job there '{}'; give all nodes of a job the same "
+                              "id, and each job a port of its own",
+                              text_in(message, "id").substr(0, 100), spec_.id));
+  Node node;
+  node.host = text_in(message, "host").substr(0, kMaxHostBytes);
+  node.address = address;
+  node.wanted_rank = number_in(message, "node_rank", -1);
+  node.local_ranks = std::clamp(number_in(message, "local_ranks"), 0, kMaxRanks);
+  node.master_port = number_in(message, "master_port");
+  node.wants_stories = flag_in(message, "wants_stories");
+  node.order = arrivals_++;
+  if (node.wanted_rank >= spec_.max_nodes)
+    return refuse(
+        from, fmt::format("node rank {} does not fit {} nodes; they count from 0", node.wanted_rank, spec_.max_nodes));
+  for (const auto& [member, other] : nodes_) {
+    if (node.wanted_rank >= 0 && other.wanted_rank == node.wanted_rank)
+      return refuse(from, fmt::format("node rank {} is taken by host {}; give each node its own --node-rank",
+                                      node.wanted_rank, other.host));
+  }
+  const bool some_have_ended =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.ended; });
+  if (node.local_ranks > 0 && state_ == State::running && some_have_ended)
+    return refuse(from, "the job is about to end");
+  if (node.local_ranks > 0 && ranked_nodes() >= spec_.max_nodes)
+    return refuse(from, fmt::format("the job has all of its {} nodes", spec_.max_nodes));
+  nodes_.emplace(from, std::move(node));
+  if (nodes_.at(from).local_ranks == 0 || state_ == State::ending) return;
+  if (state_ == State::gathering) return look_whether_all_are_here(now);
+  // One more node than the job runs on: all begin again, with it.
+  members_change_ = true;
+  tell_abort("aborted", -1, fmt::format("host {} joins the job, so all ranks start again", nodes_.at(from).host), from);
+  begin_ending(now);
+}
+
+bool Meeting::is_of_this_generation(const json& message) const {
+  return state_ != State::gathering && number_in(message, "restart", generation_) == generation_;
+}
+
+void Meeting::on_failed(Member from, const json& message, Time now) {
+  const Node& node = nodes_.at(from);
+  if (!is_of_this_generation(message) || node.node_rank < 0) return;
+  const int rank = number_in(message, "rank", -1);
+  const bool is_its_own = rank >= node.first_rank && rank - node.first_rank < node.local_ranks;
+  failures_.push_back({is_its_own ? rank : -1, flag_in(message, "collateral"), text_in(message, "what")});
+  if (spec_.keep_going) return;
+  const bool first_cause =
+      !failures_.back().collateral && std::count_if(failures_.begin(), failures_.end(),
+                                                    [](const Failure& failure) { return !failure.collateral; }) == 1;
+  if (first_cause) {
+    abort_at_.reset();
+    tell_abort("peer_lost", failures_.back().rank, failures_.back().what, from);
+  } else if (state_ == State::running) {
+    abort_at_ = now + kSettle;
+  }
+  begin_ending(now);
+}
+
+void Meeting::on_ended(Member from, const json& message, Time now) {
+  Node& node = nodes_.at(from);
+  if (!is_of_this_generation(message) || node.node_rank < 0 || node.ended) return;
+  node.ended = true;
+  const bool had_to_end = !launcher_error_.empty() || closed_;
+  try {
+    take_story(node, story_from_json(message.value("story", json::object())));
+  } catch (const std::exception& error) {
+    if (launcher_error_.empty())
+      launcher_error_ = fmt::format("host {} reports what cannot be understood: {}", node.host, error.what());
+  }
+  if (!had_to_end && (!launcher_error_.empty() || closed_)) {
+    tell_abort("peer_lost", node.first_rank,
+               closed_ ? fmt::format("nobody reads the output on host {} any more", node.host) : launcher_error_, from);
+    state_ = State::ending;
+  }
+  look_whether_all_have_ended(now);
+}
+
+void Meeting::take_story(const Node& node, JobStory story) {
+  stories_.insert(stories_.end(), story.ranks.begin(), story.ranks.end());
+  processes_left_ += story.processes_left;
+  const JobResult& result = story.result;
+  if (result.cause == EndCause::output_closed && result.error.empty()) {
+    if (!closed_) closed_ = result;
+  } else if (result.cause == EndCause::launcher_failed || result.cause == EndCause::output_closed) {
+    if (launcher_error_.empty())
+      launcher_error_ =
+          fmt::format("host {}: {}", node.host, result.error.empty() ? "its colrun failed" : result.error);
+  }
+  if (node.node_rank == 0 || !have_story_) first_story_ = std::move(story);
+  have_story_ = true;
+}
+
+void Meeting::on_lost(Member member, const std::string& why, Time now) {
+  const auto found = nodes_.find(member);
+  if (found == nodes_.end() || state_ == State::over) return;
+  const Node node = found->second;
+  nodes_.erase(found);
+  if (state_ == State::gathering && ranked_nodes() < spec_.min_nodes) last_call_.reset();
+  if (state_ == State::gathering || node.node_rank < 0) return;
+  if (!node.ended) {
+    lost_.push_back(node.host);
+    tell_abort("peer_lost", node.first_rank,
+               fmt::format("host {} (node {}) is lost: {}", node.host, node.node_rank, why), -1);
+    begin_ending(now);
+  }
+  look_whether_all_have_ended(now);
+}
+
+// ---- gathering
+
+int Meeting::ranked_nodes() const {
+  return static_cast<int>(
+      std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.local_ranks > 0; }));
+}
+
+void Meeting::look_whether_all_are_here(Time now) {
+  const int here = ranked_nodes();
+  if (here >= spec_.max_nodes) return start(now);
+  if (here < spec_.min_nodes)
+    last_call_.reset();
+  else
+    last_call_ = now + kLastCall;
+}
+
+void Meeting::tick(Time now) {
+  if (state_ == State::gathering) {
+    if (last_call_ && now >= std::min(*last_call_, join_deadline_)) return start(now);
+    if (now < join_deadline_) return;
+    std::set<std::string> hosts;
+    for (const auto& [member, node] : nodes_) {
+      if (node.local_ranks > 0) hosts.insert(node.host);
+    }
+    finish_with_error(fmt::format("only {} of {} nodes came within {} s{}; start the others, or allow more time "
+                                  "(--rdzv-timeout)",
+                                  ranked_nodes(), spec_.min_nodes,
+                                  std::chrono::duration_cast<std::chrono::seconds>(spec_.join_timeout).count(),
+                                  hosts.empty() ? "" : fmt::format(" ({})", fmt::join(hosts, ", "))),
+                      lost_.empty() ? EndCause::launcher_failed : EndCause::node_lost);
+  } else if (state_ != State::over && abort_at_ && now >= *abort_at_) {
+    abort_at_.reset();
+    tell_abort("peer_lost", failures_.front().rank, failures_.front().what, -1);
+  }
+}
+
+std::optional<Meeting::Time> Meeting::deadline() const {
+  if (state_ == State::gathering) return last_call_ ? std::min(*last_call_, join_deadline_) : join_deadline_;
+  return state_ == State::over ? std::nullopt : abort_at_;
+}
+
+// Members with ranks in the order of their node ranks: those that ask for one get it, the others fill the gaps, those
+// that were here before first.
+std::vector<Meeting::Member> Meeting::order_nodes() const {
+  std::vector<Member> order;
+  for (const auto& [member, node] : nodes_) {
+    if (node.local_ranks > 0) order.push_back(member);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](Member left, Member right) { return nodes_.at(left).order < nodes_.at(right).order; });
+  std::stable_sort(order.begin(), order.end(), [&](Member left, Member right) {
+    const int one = nodes_.at(left).wanted_rank;
+    const int other = nodes_.at(right).wanted_rank;
+    return one >= 0 && (other < 0 || one < other);
+  });
+  std::vector<Member> placed(order.size(), -1);
+  std::vector<Member> rest;
+  for (const Member member : order) {
+    const auto wanted = static_cast<std::size_t>(nodes_.at(member).wanted_rank);
+    if (nodes_.at(member).wanted_rank >= 0 && wanted < placed.size() && placed[wanted] < 0)
+      placed[wanted] = member;
+    else
+      rest.push_back(member);
+  }
+  auto next = rest.begin();
+  for (Member& place : placed) {
+    if (place < 0) place = *next++;
+  }
+  return placed;
+}
+
+void Meeting::start(Time) {
+  state_ = State::running;
+  last_call_.reset();
+  lost_.clear();
+  const std::vector<Member> order = order_nodes();
+  started_nodes_ = static_cast<int>(order.size());
+  int world = 0;
+  for (std::size_t index = 0; index < order.size(); ++index) {
+    Node& node = nodes_.at(order[index]);
+    node.node_rank = static_cast<int>(index);
+    node.first_rank = world;
+    node.ended = false;
+    world += node.local_ranks;
+  }
+  const MeetingStore store = make_store_(generation_);
+  const Node& first = nodes_.at(order.front());
+  const bool by_loopback = first.address.starts_with("127.") || first.address == "::1";
+  for (auto& [member, node] : nodes_) {
+    if (node.local_ranks == 0) continue;
+    send(member, {{"say", "start"},
+                  {"node_rank", node.node_rank},
+                  {"nodes", order.size()},
+                  {"first_rank", node.first_rank},
+                  {"local_ranks", node.local_ranks},
+                  {"world_size", world},
+                  {"restart", generation_},
+                  {"why", again_because_},
+                  {"job_id", spec_.job_id},
+                  {"store_port", store.port},
+                  {"store_token", store.token},
+                  // Rank 0 is on the host of the meeting: at the address where this node reaches the meeting.
+                  {"master_address", by_loopback ? "" : first.address},
+                  {"master_port", first.master_port}});
+  }
+}
+
+// ---- ending
+
+void Meeting::tell_abort(const std::string& code, int rank, const std::string& message, Member except) {
+  for (const auto& [member, node] : nodes_) {
+    if (member != except && node.node_rank >= 0 && !node.ended)
+      send(member, {{"say", "abort"}, {"code", code}, {"rank", rank}, {"message", message}});
+  }
+}
+
+void Meeting::begin_ending(Time now) {
+  if (state_ == State::running) state_ = State::ending;
+  look_whether_all_have_ended(now);
+}
+
+void Meeting::look_whether_all_have_ended(Time now) {
+  if (state_ != State::running && state_ != State::ending) return;
+  const bool all = std::all_of(nodes_.begin(), nodes_.end(),
+                               [](const auto& entry) { return entry.second.node_rank < 0 || entry.second.ended; });
+  if (all) decide(now);
+}
+
+const Meeting::Failure* Meeting::culprit() const {
+  const auto own =
+      std::find_if(failures_.begin(), failures_.end(), [](const Failure& failure) { return !failure.collateral; });
+  if (own != failures_.end()) return &*own;
+  return failures_.empty() ? nullptr : &failures_.front();
+}
+
+// All nodes have ended their ranks.
+void Meeting::decide(Time now) {
+  JobResult result;
+  const Failure* failure = culprit();
+  if (signal_ != 0) {
+    result.cause = EndCause::interrupted;
+    result.signal = signal_;
+    result.exit_code = tools::exit_code::kSignalBase + signal_;
+    return finish(result);
+  }
+  if (limit_) {
+    result.cause = *limit_;
+    result.exit_code = tools::exit_code::kTimeout;
+    return finish(result);
+  }
+  if (!launcher_error_.empty()) return finish_with_error(launcher_error_, EndCause::launcher_failed);
+  if (closed_) return finish(*closed_);
+  // What ranks did because a node was lost, or because all were told to start again, is no failure of theirs.
+  if (members_change_) return gather_again("another node has come", now);
+  if (!lost_.empty()) {
+    const std::string why = fmt::format("{} is lost", fmt::join(lost_, ", "));
+    const bool enough = ranked_nodes() >= spec_.min_nodes;
+    if (is_elastic() && enough) return gather_again(why, now);
+    if (restarts_ < spec_.max_restarts) {
+      ++restarts_;
+      return gather_again(why, now);
+    }
+    return finish_with_error(
+        fmt::format("lost the connection to {} {}: the host is down, its network is, or its colrun was killed",
+                    lost_.size() == 1 ? "host" : "hosts", fmt::join(lost_, ", ")),
+        EndCause::node_lost);
+  }
+  if (failure != nullptr && restarts_ < spec_.max_restarts) {
+    ++restarts_;
+    return gather_again(failure->what, now);
+  }
+  if (failure != nullptr) {
+    result.cause = EndCause::rank_failed;
+    result.culprit = failure->rank;
+    apply_exit_policy(result);
+  }
+  finish(result);
+}
+
+// Another rank than the first to fail may decide the exit code.
+void Meeting::apply_exit_policy(JobResult& result) const {
+  if (spec_.exit_policy == ExitPolicy::rank0) result.culprit = 0;
+  if (spec_.exit_policy != ExitPolicy::max) return;
+  int highest = 0;
+  for (const RankStory& rank : stories_) {
+    const RankStatus& status = rank.status;
+    if (!status.exited || status.told_to_end || status.collateral || exit_code_of(status) <= highest) continue;
+    highest = exit_code_of(status);
+    result.culprit = rank.rank;
+  }
+}
+
+void Meeting::gather_again(const std::string& why, Time now) {
+  ++generation_;
+  again_because_ = why;
+  state_ = State::gathering;
+  join_deadline_ = now + spec_.join_timeout;
+  failures_.clear();
+  stories_.clear();
+  have_story_ = false;
+  members_change_ = false;
+  abort_at_.reset();
+  processes_left_ = 0;
+  for (auto& [member, node] : nodes_) node.node_rank = -1;
+  look_whether_all_are_here(now);
+}
+
+void Meeting::finish_with_error(const std::string& error, EndCause cause) {
+  JobResult result;
+  result.exit_code = kLauncher;
+  result.cause = cause;
+  result.error = error.size() <= kMaxErrorBytes ? error : error.substr(0, kMaxErrorBytes) + " …";
+  finish(result);
+}
+
+void Meeting::finish(JobResult result) {
+  state_ = State::over;
+  std::sort(stories_.begin(), stories_.end(),
+            [](const RankStory& left, const RankStory& right) { return left.rank < right.rank; });
+  for (const RankStory& rank : stories_) {
+    if (rank.rank == result.culprit && rank.status.exited) result.exit_code = exit_code_of(rank.status);
+  }
+  if (result.cause == EndCause::rank_failed && result.exit_code == 0) result.exit_code = kLauncher;
+  JobStory story = std::move(first_story_);
+  story.tool = spec_.tool;
+  story.job_id = spec_.job_id;
+  story.nodes = std::max(1, started_nodes_ > 0 ? started_nodes_ : ranked_nodes());
+  story.restarts = generation_;
+  story.processes_left = processes_left_;
+  story.result = std::move(result);
+  story.ranks.clear();
+  const json brief = story_to_json(story);
+  story.ranks = std::move(stories_);
+  const json whole = story_to_json(story);
+  for (const auto& [member, node] : nodes_) {
+    send(member, {{"say", "done"}, {"story", node.wants_stories ? whole : brief}}, /*last=*/true);
+  }
+}
+
+}  // namespace col::launch

@@ -1,0 +1,146 @@
+// Where the nodes of a job meet: who is in, who starts what, and how the job ends. Decisions only, no system calls.
+//
+//                      all nodes are here, or enough and no more come
+//     gathering ──────────────────────────────────────────────────────► running
+//        ▲  │ not enough within the time                                  │ a rank fails, a node is lost or comes,
+//        │  ▼                                                             │ a signal, a time limit: all nodes are told
+//        │ over ◄─────────────────────────────────────────────────────── ending   until each has ended its ranks
+//        └──────────── again: restarts left, or another number of nodes ──┘
+//
+// The nodes' launchers are the members; each is known by the number of its connection. A member without ranks (the
+// launcher that started the others by ssh, on a host that is not in the list) looks on: it is told how the job ends.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/job_result.hpp"
+#include "launch/job_spec.hpp"
+#include "launch/report/job_story.hpp"
+
+namespace col::launch {
+
+struct MeetingSpec {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::string id;      // of the rendezvous
+  std::string secret;  // empty: none is asked for
+  std::string job_id;
+  std::string tool = "colrun";
+  Milliseconds join_timeout{600'000};
+  int max_restarts = 0;
+  bool keep_going = false;  // a rank that fails does not end the others
+  ExitPolicy exit_policy = ExitPolicy::first;
+};
+
+// The store of one generation, made when it starts.
+struct MeetingStore {
+  int port = 0;
+  std::string token;
+};
+
+class Meeting {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Member = int;
+  // With fewer than max_nodes, how long more are waited for once there are enough.
+  static constexpr std::chrono::milliseconds kLastCall{3'000};
+  // After a failure that only followed from another, for that other one to be heard of.
+  static constexpr std::chrono::milliseconds kSettle{250};
+
+  Meeting(MeetingSpec spec, std::function<MeetingStore(int restart)> make_store, Time now);
+
+  // `address`: where the member's connection comes from.
+  void on_message(Member from, const std::string& address, const nlohmann::json& message, Time now);
+  void on_lost(Member member, const std::string& why, Time now);
+  void tick(Time now);
+  std::optional<Time> deadline() const;
+
+  struct Letter {
+    Member to = 0;
+    nlohmann::json message;
+    bool last = false;  // the connection is to be closed once it is sent
+  };
+  std::vector<Letter> take_letters();
+  // Everybody was told how the job ended.
+  bool over() const noexcept { return state_ == State::over; }
+  bool has(Member member) const { return nodes_.contains(member); }
+
+ private:
+  enum class State { gathering, running, ending, over };
+
+  struct Node {
+    std::string host;
+    std::string address;
+    int wanted_rank = -1;
+    int local_ranks = 0;
+    int master_port = 0;
+    bool wants_stories = true;
+    int node_rank = -1;  // in this generation; -1: not in it
+    int first_rank = 0;
+    int order = 0;  // of arrival
+    bool ended = false;
+  };
+  struct Failure {
+    int rank = -1;
+    bool collateral = false;
+    std::string what;
+  };
+
+  void on_hello(Member from, const std::string& address, const nlohmann::json& message, Time now);
+  void on_failed(Member from, const nlohmann::json& message, Time now);
+  void on_ended(Member from, const nlohmann::json& message, Time now);
+  void take_story(const Node& node, JobStory story);
+  bool is_of_this_generation(const nlohmann::json& message) const;
+  void refuse(Member to, const std::string& why);
+
+  int ranked_nodes() const;  // that bring ranks
+  bool is_elastic() const { return spec_.min_nodes < spec_.max_nodes; }
+  void look_whether_all_are_here(Time now);
+  std::vector<Member> order_nodes() const;
+  void start(Time now);
+  void tell_abort(const std::string& code, int rank, const std::string& message, Member except);
+  void begin_ending(Time now);
+  void look_whether_all_have_ended(Time now);
+  void decide(Time now);
+  void apply_exit_policy(JobResult& result) const;
+  void gather_again(const std::string& why, Time now);
+  void finish(JobResult result);
+  void finish_with_error(const std::string& error, EndCause cause);
+  const Failure* culprit() const;
+  void send(Member to, nlohmann::json message, bool last = false);
+  void send_others(Member except, const nlohmann::json& message);
+
+  MeetingSpec spec_;
+  std::function<MeetingStore(int)> make_store_;
+  State state_ = State::gathering;
+  std::map<Member, Node> nodes_;
+  std::vector<Letter> letters_;
+  Time join_deadline_;
+  std::optional<Time> last_call_;
+  std::optional<Time> abort_at_;  // a collateral failure is told then
+  int arrivals_ = 0;
+  int generation_ = 0;
+  int started_nodes_ = 0;          // in this generation
+  std::string again_because_;      // what the generation before has ended for
+  int restarts_ = 0;               // of those that count
+  bool members_change_ = false;    // a node came: all start again
+  std::vector<Failure> failures_;  // of this generation, in the order in which they were heard of
+  std::vector<std::string> lost_;  // hosts, since the last start
+  int signal_ = 0;
+  std::optional<EndCause> limit_;
+  std::string launcher_error_;       // of a node that could not start its ranks
+  std::optional<JobResult> closed_;  // of a node whose output nobody reads any more
+  std::size_t processes_left_ = 0;   // on all nodes
+  std::vector<RankStory> stories_;
+  JobStory first_story_;  // of the node with rank 0: what is told of the job as a whole
+  bool have_story_ = false;
+};
+
+}  // namespace col::launch

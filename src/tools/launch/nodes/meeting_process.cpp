@@ -1,0 +1,181 @@
+#include "launch/nodes/meeting_process.hpp"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/store.hpp>
+
+#include "common/exit_codes.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/nodes/node_link.hpp"
+#include "launch/nodes/wire.hpp"
+
+namespace col::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Time = Clock::time_point;
+
+constexpr std::size_t kMaxConnections = 4096;
+constexpr std::chrono::milliseconds kDeaf{200};   // after a call that could not be taken
+constexpr std::chrono::seconds kHelloTime{10};    // for a stranger to say hello
+constexpr std::chrono::seconds kFarewellTime{2};  // for the last letters to be taken
+
+// Sockets in, messages out: the system's side of a meeting.
+class Host {
+ public:
+  Host(Listener listener, const MeetingSpec& spec)
+      : listener_(std::move(listener)),
+        meeting_(
+            spec, [this](int) { return new_store(); }, Clock::now()) {}
+
+  void run() {
+    std::optional<Time> farewell;
+    while (!farewell || (Clock::now() < *farewell && !guests_.empty())) {
+      wait();
+      const Time now = Clock::now();
+      take_calls();
+      drop_silent(now);
+      meeting_.tick(now);
+      deliver(now);
+      if (meeting_.over() && !farewell) farewell = now + kFarewellTime;
+    }
+  }
+
+ private:
+  struct Guest {
+    Wire wire;
+    std::string address;
+    Time heard_at;
+    bool leaving = false;  // once all is sent
+  };
+
+  MeetingStore new_store() {
+    store_.reset();  // of the generation before: its keys are of no use any more
+    StoreServerSpec spec;
+    spec.token = make_store_token();
+    store_ = std::make_unique<StoreServer>(spec);
+    return {store_->port(), spec.token};
+  }
+
+  void wait() {
+    std::vector<pollfd> events;
+    // A call that cannot be taken now would wake us again and again.
+    const bool hears = guests_.size() < kMaxConnections && Clock::now() >= deaf_until_;
+    events.push_back({hears ? listener_.socket.get() : -1, POLLIN, 0});
+    for (const auto& [member, guest] : guests_) {
+      const short wanted = guest.wire.all_sent() ? POLLIN : POLLIN | POLLOUT;
+      events.push_back({guest.wire.fd(), wanted, 0});
+    }
+    Time latest = alive_at_ + kAliveInterval;
+    if (const auto due = meeting_.deadline()) latest = std::min(latest, *due);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - Clock::now()).count();
+    ::poll(events.data(), events.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000)));
+    const Time now = Clock::now();
+    std::vector<std::pair<int, std::string>> gone;
+    for (auto& [member, guest] : guests_) {
+      guest.wire.flush();
+      for (const nlohmann::json& message : guest.wire.receive()) {
+        guest.heard_at = now;
+        meeting_.on_message(member, guest.address, message, now);
+        if (meeting_.has(member)) guest.wire.trust();
+      }
+      if (guest.wire.broken()) gone.emplace_back(member, guest.wire.why_broken());
+    }
+    for (const auto& [member, why] : gone) drop(member, why, now);
+    if (now < alive_at_ + kAliveInterval) return;
+    alive_at_ = now;
+    for (auto& [member, guest] : guests_) guest.wire.send({{"say", "alive"}});
+  }
+
+  void take_calls() {
+    while (guests_.size() < kMaxConnections) {
+      tools::UniqueFd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket) {
+        const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        if (exhausted) deaf_until_ = Clock::now() + kDeaf;
+        return;
+      }
+      std::string address = peer_address(socket.get());
+      guests_.emplace(next_++, Guest{Wire(std::move(socket)), std::move(address), Clock::now()});
+    }
+  }
+
+  void drop_silent(Time now) {
+    std::vector<std::pair<int, std::string>> gone;
+    for (const auto& [member, guest] : guests_) {
+      const auto limit = meeting_.has(member) ? kSilence : kHelloTime;
+      if (now - guest.heard_at > limit)
+        gone.emplace_back(member, fmt::format("nothing was heard of it for {} s", limit.count()));
+    }
+    for (const auto& [member, why] : gone) drop(member, why, now);
+  }
+
+  void drop(int member, const std::string& why, Time now) {
+    guests_.erase(member);
+    meeting_.on_lost(member, why, now);
+  }
+
+  void deliver(Time now) {
+    for (Meeting::Letter& letter : meeting_.take_letters()) {
+      const auto guest = guests_.find(letter.to);
+      if (guest == guests_.end()) continue;
+      guest->second.wire.send(letter.message);
+      guest->second.leaving = guest->second.leaving || letter.last;
+    }
+    std::vector<int> done;
+    for (const auto& [member, guest] : guests_) {
+      // A stranger that was refused; a member closes its end itself once it has read how the job ended.
+      if (guest.leaving && guest.wire.all_sent() && !meeting_.has(member)) done.push_back(member);
+    }
+    for (const int member : done) drop(member, "it was refused", now);
+  }
+
+  Listener listener_;
+  std::unique_ptr<StoreServer> store_;
+  Meeting meeting_;
+  std::map<int, Guest> guests_;
+  int next_ = 0;
+  Time deaf_until_{};
+  Time alive_at_ = Clock::now();
+};
+
+}  // namespace
+
+pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) {
+    throw LaunchError(tools::exit_code::kLauncher,
+                      fmt::format("cannot start the process where the nodes meet: {}; allow more processes (ulimit -u)",
+                                  strerror(errno)));
+  }
+  if (pid > 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);
+  ::prctl(PR_SET_NAME, "col-meeting");
+  for (const int fd : close_in_child) ::close(fd);
+  try {
+    Host(std::move(listener), spec).run();
+  } catch (const std::exception& error) {
+    // The nodes notice that it is gone; why, only this one can say.
+    const std::string text = fmt::format("{}: the nodes cannot meet any more: {}\n", spec.tool, error.what());
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+}  // namespace col::launch

@@ -1,0 +1,141 @@
+#include "launch/nodes/node_link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "launch/nodes/node_messages.hpp"
+#include "launch/report/story_json.hpp"
+
+namespace col::launch {
+
+using nlohmann::json;
+
+NodeLink::NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now)
+    : wire_(std::move(socket)),
+      peer_address_(std::move(peer_address)),
+      local_ranks_(hello.local_ranks),
+      heard_at_(now),
+      alive_at_(now) {
+  wire_.trust();
+  wire_.send({{"say", "hello"},
+              {"protocol", kNodeProtocol},
+              {"id", hello.id},
+              {"secret", hello.secret},
+              {"node_rank", hello.node_rank},
+              {"host", hello.host},
+              {"local_ranks", hello.local_ranks},
+              {"master_port", hello.master_port},
+              {"wants_stories", hello.wants_stories}});
+}
+
+std::vector<LinkEvent> NodeLink::receive(Time now) {
+  std::vector<LinkEvent> events;
+  if (told_lost_) return events;
+  wire_.flush();
+  for (const json& message : wire_.receive()) {
+    heard_at_ = now;
+    if (text_in(message, "say") == "alive") continue;
+    events.push_back(to_event(message));
+    // The last word: that the connection ends behind it is no news.
+    const LinkEvent::Kind kind = events.back().kind;
+    told_lost_ = kind == LinkEvent::Kind::done || kind == LinkEvent::Kind::refused || kind == LinkEvent::Kind::lost;
+    if (told_lost_) return events;
+  }
+  const bool silent = now - heard_at_ > kSilence;
+  if ((wire_.broken() || silent) && !std::exchange(told_lost_, true)) {
+    LinkEvent event;
+    event.why = silent ? fmt::format("nothing was heard of it for {} s", kSilence.count()) : wire_.why_broken();
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+LinkEvent NodeLink::to_event(const json& message) const {
+  LinkEvent event;
+  const std::string say = text_in(message, "say");
+  if (say == "start") {
+    event.kind = LinkEvent::Kind::start;
+    Assignment& job = event.assignment;
+    job.node_rank = number_in(message, "node_rank");
+    job.nodes = number_in(message, "nodes");
+    job.first_rank = number_in(message, "first_rank");
+    job.local_ranks = number_in(message, "local_ranks");
+    job.world_size = number_in(message, "world_size");
+    job.restart = number_in(message, "restart");
+    job.job_id = text_in(message, "job_id");
+    job.store_url = fmt::format("tcp://{}:{}", url_host(peer_address_), number_in(message, "store_port"));
+    job.store_token = text_in(message, "store_token");
+    job.master_address = text_in(message, "master_address");
+    if (job.master_address.empty()) job.master_address = peer_address_;
+    job.master_port = number_in(message, "master_port");
+    if (!is_possible(job)) {
+      event.kind = LinkEvent::Kind::lost;
+      event.why = "it wants this node to start what it cannot";
+    }
+    event.why = text_in(message, "why");
+  } else if (say == "abort") {
+    event.kind = LinkEvent::Kind::abort;
+    const auto code = error_code_from_string(text_in(message, "code"));
+    event.abort = {code.value_or(ErrorCode::aborted), number_in(message, "rank", -1), text_in(message, "message")};
+  } else if (say == "signal") {
+    event.kind = LinkEvent::Kind::signal;
+    event.signal = number_in(message, "signal");
+  } else if (say == "limit") {
+    event.kind = LinkEvent::Kind::limit;
+    event.limit = end_cause_from_string(text_in(message, "cause"));
+  } else if (say == "done") {
+    event.kind = LinkEvent::Kind::done;
+    try {
+      event.outcome = story_from_json(message.value("story", json::object()));
+    } catch (const StoryError& error) {
+      event.kind = LinkEvent::Kind::lost;
+      event.why = fmt::format("how the job ended cannot be understood: {}", error.what());
+    }
+  } else if (say == "refused") {
+    event.kind = LinkEvent::Kind::refused;
+    event.why = text_in(message, "why");
+  } else {
+    event.why = fmt::format("it said '{}', which this version of colrun does not know", say.substr(0, 40));
+  }
+  return event;
+}
+
+bool NodeLink::is_possible(const Assignment& job) const {
+  return job.local_ranks == local_ranks_ && local_ranks_ > 0 && job.first_rank >= 0 && job.restart >= 0 &&
+         job.world_size - local_ranks_ >= job.first_rank && job.node_rank >= 0 && job.node_rank < job.nodes;
+}
+
+void NodeLink::tick(Time now) {
+  if (told_lost_ || now < alive_at_ + kAliveInterval) return;
+  alive_at_ = now;
+  wire_.send({{"say", "alive"}});
+}
+
+std::optional<NodeLink::Time> NodeLink::deadline() const {
+  if (told_lost_) return std::nullopt;
+  return std::min(alive_at_ + kAliveInterval, heard_at_ + kSilence);
+}
+
+void NodeLink::tell_failure(int restart, int rank, bool collateral, const std::string& what) {
+  wire_.send({{"say", "failed"}, {"restart", restart}, {"rank", rank}, {"collateral", collateral}, {"what", what}});
+}
+
+void NodeLink::tell_signal(int signal) {
+  wire_.send({{"say", "signal"}, {"signal", signal}});
+}
+
+void NodeLink::tell_limit(EndCause cause, int restart) {
+  wire_.send({{"say", "limit"}, {"restart", restart}, {"cause", to_string(cause)}});
+}
+
+void NodeLink::tell_unreachable(const std::string& what) {
+  wire_.send({{"say", "unreachable"}, {"what", what}});
+}
+
+void NodeLink::tell_end(const JobStory& story, int restart) {
+  wire_.send({{"say", "ended"}, {"restart", restart}, {"story", story_to_json(story)}});
+}
+
+}  // namespace col::launch

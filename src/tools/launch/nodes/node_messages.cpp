@@ -1,0 +1,68 @@
+#include "launch/nodes/node_messages.hpp"
+
+#include <array>
+#include <limits>
+
+#include "launch/report/story_json.hpp"
+
+namespace col::launch {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array kErrorCodes = {ErrorCode::invalid_argument,
+                                    ErrorCode::not_initialized,
+                                    ErrorCode::already_initialized,
+                                    ErrorCode::mismatch,
+                                    ErrorCode::timeout,
+                                    ErrorCode::peer_lost,
+                                    ErrorCode::aborted,
+                                    ErrorCode::unavailable,
+                                    ErrorCode::resource,
+                                    ErrorCode::io,
+                                    ErrorCode::internal};
+
+constexpr std::array kEndCauses = {EndCause::none,      EndCause::rank_failed,    EndCause::interrupted,
+                                   EndCause::timed_out, EndCause::exit_timed_out, EndCause::output_closed,
+                                   EndCause::node_lost, EndCause::launcher_failed};
+
+}  // namespace
+
+std::string text_in(const json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+int number_in(const json& message, const char* name, int fallback) {
+  const auto found = message.find(name);
+  if (found == message.end() || !found->is_number_integer()) return fallback;
+  if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::numeric_limits<int>::max()) return fallback;
+  const auto number = found->get<std::int64_t>();
+  const bool fits = number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
+  return fits ? static_cast<int>(number) : fallback;
+}
+
+bool flag_in(const json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_boolean() && found->get<bool>();
+}
+
+EndCause end_cause_from_string(std::string_view name) noexcept {
+  for (const EndCause cause : kEndCauses) {
+    if (to_string(cause) == name) return cause;
+  }
+  return EndCause::launcher_failed;
+}
+
+std::optional<ErrorCode> error_code_from_string(std::string_view name) noexcept {
+  for (const ErrorCode code : kErrorCodes) {
+    if (col::to_string(code) == name) return code;
+  }
+  return std::nullopt;
+}
+
+std::string url_host(const std::string& address) {
+  return address.find(':') == std::string::npos ? address : "[" + address + "]";
+}
+
+}  // namespace col::launch

@@ -1,0 +1,79 @@
+// Copies the launcher's own input to ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/unique_fd.hpp"
+#include "launch/output/input_source.hpp"
+#include "launch/output/raw_terminal.hpp"
+
+namespace col::launch {
+
+// One block of bytes is read and written to every reader before the next is read: the slowest reader sets the pace, and
+// memory is bounded. A reader that has closed its end is left out. When the last has, our input is closed, so that its
+// writer notices.
+//
+// Registers its descriptors with the caller's epoll; event data is `tag | index`.
+class Input {
+ public:
+  Input(int epoll_fd, std::uint64_t tag, int stdin_fd);
+  ~Input() { close(); }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  // Readers are numbered in the order of these calls. Throw LaunchError (125) when the system has no more files.
+  // Returns what the rank reads from.
+  tools::UniqueFd add_pipe();
+  // `keyboard` is the other end of the rank's terminal (ChildStreams).
+  void add_terminal(tools::UniqueFd keyboard);
+
+  // All readers have been added: reads from now on. When terminals are among them, ours (if our input is one) is raw
+  // until no more is read.
+  void start();
+
+  void on_event(std::size_t index);
+  // Moves bytes. Returns true when there is more to do at once. Does nothing before start().
+  bool work();
+
+  // The rank has ended; whoever has inherited its input must not stop the others.
+  void on_reader_end(std::size_t reader);
+  // While the job is stopped nothing is read, and our terminal is as it was.
+  void suspend();
+  void resume();
+  // Ends it for all readers; a terminal's, too.
+  void close();
+
+ private:
+  struct Reader {
+    tools::UniqueFd fd;  // empty when it is gone
+    bool is_terminal = false;
+    bool ready = true;
+    std::size_t written = 0;  // of block_
+  };
+
+  void add(tools::UniqueFd fd, bool is_terminal);
+  void write(Reader& reader);
+  bool all_have_block() const;
+  bool read();
+  void on_end();
+  void drop(Reader& reader);
+
+  static constexpr std::size_t kBlock = 64 * 1024;
+
+  int epoll_fd_;
+  std::uint64_t tag_;
+  RawTerminal terminal_;
+  InputSource source_;
+  std::vector<Reader> readers_;
+  std::string buffer_;
+  std::string block_;      // what every reader is to get now
+  char last_byte_ = '\n';  // that was read
+  bool source_ready_ = true;
+  bool started_ = false;
+  bool suspended_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace col::launch

@@ -1,0 +1,173 @@
+// Passes what the ranks print on to the user and into files, whole lines, without ever blocking or losing any.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/unique_fd.hpp"
+#include "launch/output/line_mux.hpp"
+#include "launch/output/line_stamp.hpp"
+#include "launch/output/line_tail.hpp"
+#include "launch/output/output_files.hpp"
+#include "launch/output/output_spec.hpp"
+#include "launch/output/rank_pattern.hpp"
+#include "launch/output/sink.hpp"
+
+namespace col::launch {
+
+// The child's ends of its output, to be closed here when the child has them.
+struct ChildStreams {
+  tools::UniqueFd out;
+  tools::UniqueFd err = {};  // empty when stderr is the same as stdout
+  // Not empty: `out` is a pseudo-terminal, also to be read by the rank, and this is where we type
+  // (Input::add_terminal).
+  tools::UniqueFd keyboard = {};
+  bool is_terminal = false;  // `out` is to become the rank's controlling terminal
+
+  int out_fd() const { return out.get(); }
+  int err_fd() const { return err ? err.get() : out.get(); }
+};
+
+// Registers its descriptors with the caller's epoll; event data is `tag | index`. Back-pressure instead of buffers:
+// when the user's side is full, the ranks' pipes are not read, and the ranks wait as they would on the user's own pipe.
+//
+//     rank ── pipe or terminal ──┬─► console: stdout, stderr   (an outlet each, one when both lead to the same place)
+//                                ├─► file                      (an outlet per file)
+//                                └─► last lines of its stderr
+//     rank ── file               when nothing is to be added to it, nor shown
+//
+// Where the job has files of its own, a console whose reader is gone does not matter.
+class Output {
+ public:
+  using Time = LineMux::Time;
+  enum class Stream { out, err };
+
+  struct Wiring {
+    int epoll_fd = -1;
+    std::uint64_t pipe_tag = 0, sink_tag = 0;
+    int stdin_fd = -1;  // asked for the size of its window only
+    int stdout_fd = 1, stderr_fd = 2;
+    int ranks = 1;  // of this node
+  };
+  // How many descriptors each rank takes at most, the child's ends included.
+  static int files_per_rank(const OutputSpec& spec);
+
+  // `spec` must outlive it.
+  Output(const Wiring& wiring, const OutputSpec& spec);
+
+  // Makes what the rank writes to. Throws LaunchError (125) when a file cannot be opened or the system has no more
+  // descriptors. `takes_input`: from our input, so that with a pseudo-terminal it has a keyboard.
+  ChildStreams add_rank(const RankNames& names, bool takes_input);
+  // The output of another node's launcher, complete lines that it has already labelled, joins the console.
+  void add_raw(Stream stream, tools::UniqueFd read_end);
+
+  // A line of the launcher's own, without its newline.
+  void say(std::string_view line);
+  // Text of the launcher's own that was asked for on stdout: whole lines, without labels.
+  void print(std::string_view text);
+
+  // Events of epoll: a pipe has something, a sink has room.
+  void on_pipe(std::size_t index);
+  void on_sink(std::size_t index);
+  // The user's terminal has another size (SIGWINCH).
+  void copy_window_size();
+
+  // Moves bytes: one read per pipe that has some, then writes. Returns true when there is more to do at once.
+  bool work(Time now);
+  std::optional<Time> deadline() const;
+
+  // Every pipe was read to its end: those of ranks, and all.
+  bool ranks_ended() const noexcept { return open_rank_pipes_ == 0; }
+  bool all_ended() const noexcept { return open_rank_pipes_ + open_raw_pipes_ == 0; }
+  bool all_written() const;
+  // Stops waiting for pipes that somebody still holds open. What is in them was read before.
+  void give_up_rank_pipes(Time now);
+  void give_up_pipes(Time now);
+  void drop_unwritten();
+
+  // The last lines of the stderr of a rank (of all it wrote, where stdout and stderr are joined), in the order of
+  // add_rank(). Bytes as they came: they need not be UTF-8.
+  std::vector<std::string> last_stderr(std::size_t rank) const;
+  // Before a restart: gives up the ranks' pipes and forgets the ranks; add_rank() counts from 0 again.
+  void forget_ranks(Time now);
+
+  // errno of the first write that failed for good (EPIPE: the reader is gone); 0 when none. The pipes of that side are
+  // closed then, so that the ranks see it too.
+  int error() const noexcept { return error_; }
+  // What could not be written: the name of a file; empty for the console.
+  const std::string& error_file() const noexcept { return error_file_; }
+
+ private:
+  struct Outlet {
+    Outlet(Sink to, std::string name, const LineMux::Options& options)
+        : sink(std::move(to)), path(std::move(name)), lines(options) {}
+    Sink sink;
+    std::string path;  // empty: the console
+    LineMux lines;
+    bool blocked = false;  // registered for writability
+    bool broken = false;
+  };
+  struct Route {
+    std::size_t outlet;
+    int source;
+  };
+  struct Pipe {
+    tools::UniqueFd fd = {};
+    std::vector<Route> routes = {};
+    int tail = -1;  // index in ranks_, of whose last lines its bytes are
+    bool is_raw = false;
+    bool is_terminal = false;
+    bool ready = false;
+    bool unused = false;  // may become another's
+  };
+  struct RankOutput {
+    LineTail tail;
+    std::string stderr_file = {};  // not empty: the lines are there
+    off_t stderr_start = 0;
+  };
+
+  ChildStreams connect_terminal(const RankNames& names, bool takes_input);
+  ChildStreams connect_pipes(const RankNames& names);
+  tools::UniqueFd connect(const RankNames& names, Stream stream, const std::string& path, bool keep_tail);
+  tools::UniqueFd open_directly(const RankNames& names, const std::string& path, bool keep_tail);
+  std::string file_of(const RankNames& names, Stream stream) const;
+  std::vector<Route> routes_of(const RankNames& names, Stream stream, const std::string& path);
+  std::size_t file_outlet(const RankNames& names, const std::string& path);
+  bool shows(int rank) const;
+  void add_pipe(Pipe pipe);
+
+  bool wants(const Pipe& pipe) const;
+  void read(Pipe& pipe, Time now);
+  void end(Pipe& pipe, Time now);
+  void write(std::size_t index);
+  void fail(std::size_t index, int error);
+  std::size_t console_of(Stream stream) const { return stream == Stream::out ? 0 : consoles_ - 1; }
+
+  Wiring wiring_;
+  const OutputSpec& spec_;
+  bool direct_ = false;  // ranks write to their files themselves
+  bool file_per_rank_ = false;
+  OutputFiles files_;
+  std::vector<std::unique_ptr<Outlet>> outlets_;  // consoles first
+  std::size_t consoles_ = 0;                      // one for both streams when they lead to the same place
+  std::unordered_map<std::string, std::size_t> file_outlets_;
+  int own_source_ = -1;    // of lines that the launcher says
+  int print_source_ = -1;  // and prints
+  std::vector<Pipe> pipes_;
+  std::vector<std::size_t> ready_;
+  std::vector<RankOutput> ranks_;
+  std::size_t open_rank_pipes_ = 0;
+  std::size_t open_raw_pipes_ = 0;
+  LineStamp stamp_;
+  std::string buffer_;
+  int error_ = 0;
+  std::string error_file_;
+};
+
+}  // namespace col::launch

@@ -1,0 +1,229 @@
+#include "launch/place/gpus.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "common/numbers.hpp"
+#include "common/unique_fd.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/small_file.hpp"
+
+namespace col::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMaxGpus = 4096;
+constexpr std::chrono::seconds kKillWait{1};  // a process that the kernel holds fast is not waited for
+
+struct CloseDir {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+int milliseconds_until(Clock::time_point time) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+// What stands behind "name:" on a line of its own; empty when there is no such line.
+std::string_view field(std::string_view text, std::string_view name) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::size_t colon = line.find(':');
+    if (colon != std::string_view::npos && trimmed(line.substr(0, colon)) == name)
+      return trimmed(line.substr(colon + 1));
+  }
+  return {};
+}
+
+bool is_uuid(std::string_view text) {
+  return text.starts_with("GPU-") && text.find('?') == std::string_view::npos;
+}
+
+// Nothing when the driver's files do not tell: it writes question marks for a device that nobody has used yet.
+std::optional<std::vector<std::string>> from_driver_files(const GpuSources& sources) {
+  const std::string path = sources.proc + "/driver/nvidia/gpus";
+  const std::unique_ptr<DIR, CloseDir> directory(::opendir(path.c_str()));
+  if (!directory) return std::nullopt;
+  std::vector<std::pair<std::string, std::string>> found;  // PCI bus id, UUID
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const std::optional<std::string> text = read_small_file(fmt::format("{}/{}/information", path, entry->d_name));
+    if (!text) return std::nullopt;
+    // A container may see the files of all devices and have been given some of them.
+    const std::string_view minor = field(*text, "Device Minor");
+    if (!minor.empty() && ::access(fmt::format("{}/nvidia{}", sources.dev, minor).c_str(), F_OK) != 0) continue;
+    const std::string_view uuid = field(*text, "GPU UUID");
+    if (!is_uuid(uuid)) return std::nullopt;
+    found.emplace_back(entry->d_name, uuid);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> uuids;
+  for (auto& [bus_id, uuid] : found) uuids.push_back(std::move(uuid));
+  return uuids;
+}
+
+// -1 when there is no such program. Its output goes to `output`.
+pid_t start_query(const std::string& program, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  std::array<std::string, 3> words = {program, "--query-gpu=uuid", "--format=csv,noheader"};
+  std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  pid_t pid = -1;
+  const int error = ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, arguments.data(), ::environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return error == 0 ? pid : -1;
+}
+
+// All that comes until the writer is gone; nothing when that takes too long.
+std::optional<std::string> read_until(int fd, Clock::time_point deadline) {
+  constexpr std::size_t kMostBytes = 1 << 20;
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (text.size() < kMostBytes) {
+    pollfd event{fd, POLLIN, 0};
+    const int ready = ::poll(&event, 1, milliseconds_until(deadline));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::nullopt;
+    const ssize_t length = ::read(fd, buffer.data(), buffer.size());
+    if (length < 0 && errno == EINTR) continue;
+    if (length < 0) return std::nullopt;
+    if (length == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(length));
+  }
+  return std::nullopt;
+}
+
+// Its wait status; -1 when it has not ended by then.
+int await_end(pid_t pid, Clock::time_point deadline) {
+  const tools::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  pollfd event{pidfd.get(), POLLIN, 0};
+  while (pidfd && ::poll(&event, 1, milliseconds_until(deadline)) < 0 && errno == EINTR) continue;
+  int status = 0;
+  return ::waitpid(pid, &status, WNOHANG) == pid ? status : -1;
+}
+
+std::vector<std::string> from_nvidia_smi(const GpuSources& sources) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+  const tools::UniqueFd output(ends[0]);
+  tools::UniqueFd input(ends[1]);
+  const pid_t pid = start_query(sources.nvidia_smi, input.get());
+  input.reset();
+  if (pid < 0) return {};
+  const Clock::time_point deadline = Clock::now() + sources.limit;
+  const std::optional<std::string> text = read_until(output.get(), deadline);
+  if (!text) ::kill(-pid, SIGKILL);
+  int status = await_end(pid, deadline);
+  if (status < 0 && ::kill(-pid, SIGKILL) == 0) status = await_end(pid, Clock::now() + kKillWait);
+  std::vector<std::string> uuids;
+  if (!text || status != 0) return uuids;
+  for (std::string_view rest = *text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view uuid = trimmed(rest.substr(0, end));
+    if (is_uuid(uuid)) uuids.emplace_back(uuid);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return uuids;
+}
+
+// The device that one entry of CUDA_VISIBLE_DEVICES names; empty: none.
+std::string device_named(const std::vector<std::string>& uuids, std::string_view entry) {
+  if (uuids.empty()) return {};
+  if (entry.starts_with("MIG-")) return std::string(entry);
+  if (const auto index = tools::parse_whole_number(entry, 0, kMaxGpus)) {
+    const auto position = static_cast<std::size_t>(*index);
+    return position < uuids.size() ? uuids[position] : std::string();
+  }
+  if (!entry.starts_with("GPU-")) return {};
+  const auto is_meant = [&](const std::string& uuid) { return uuid.starts_with(entry); };
+  const auto first = std::find_if(uuids.begin(), uuids.end(), is_meant);
+  const bool is_unique = first != uuids.end() && std::find_if(first + 1, uuids.end(), is_meant) == uuids.end();
+  return is_unique ? *first : std::string();
+}
+
+}  // namespace
+
+std::vector<std::string> gpu_uuids(const GpuSources& sources) {
+  if (std::optional<std::vector<std::string>> uuids = from_driver_files(sources)) return *std::move(uuids);
+  return from_nvidia_smi(sources);
+}
+
+std::vector<std::string> visible_gpus(const std::vector<std::string>& uuids, std::optional<std::string_view> visible) {
+  if (!visible) return uuids;
+  std::vector<std::string> gpus;
+  for (std::string_view rest = *visible; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    std::string device = device_named(uuids, trimmed(rest.substr(0, end)));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    // A device named twice is an error to CUDA, which then shows none.
+    if (std::find(gpus.begin(), gpus.end(), device) != gpus.end()) return {};
+    if (device.empty()) break;
+    gpus.push_back(std::move(device));
+  }
+  return gpus;
+}
+
+std::vector<std::string> assign_gpus(const std::vector<std::string>& gpus, int gpus_per_rank, int local_ranks) {
+  std::vector<std::string> values;
+  if (gpus_per_rank == 0) return values;
+  const auto each = static_cast<std::size_t>(gpus_per_rank);
+  const auto ranks = static_cast<std::size_t>(local_ranks);
+  if (gpus.size() < each * ranks) {
+    const auto named = [](std::size_t number, std::string_view noun) {
+      return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+    };
+    const std::string remedy =
+        gpus.empty() ? "leave --gpus-per-rank out, or see whether nvidia-smi -L and CUDA_VISIBLE_DEVICES show some"
+        : gpus.size() >= each ? fmt::format("start at most {}, or give them fewer", named(gpus.size() / each, "rank"))
+                              : fmt::format("give a rank at most {}", gpus.size());
+    throw LaunchError(
+        tools::exit_code::kLauncher,
+        fmt::format("{} with {} each need {}, but {} can be used here; {}", named(ranks, "rank"), named(each, "GPU"),
+                    each * ranks, gpus.empty() ? "none" : std::to_string(gpus.size()), remedy));
+  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    std::string& value = values.emplace_back();
+    for (std::size_t i = rank * each; i < (rank + 1) * each; ++i) value += (value.empty() ? "" : ",") + gpus[i];
+  }
+  return values;
+}
+
+}  // namespace col::launch

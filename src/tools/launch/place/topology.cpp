@@ -1,0 +1,110 @@
+#include "launch/place/topology.hpp"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "launch/place/cpu_list.hpp"
+#include "launch/small_file.hpp"
+
+namespace col::launch {
+namespace {
+
+struct CloseDir {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+std::optional<std::vector<int>> read_cpu_list(const std::string& path) {
+  const std::optional<std::string> text = read_small_file(path);
+  return text ? parse_cpu_list(*text) : std::nullopt;
+}
+
+// The NUMA node of every processor on line. Nodes may have gaps between their numbers, and may have memory alone.
+std::map<int, int> read_nodes(const std::string& sys) {
+  std::map<int, int> node_of_cpu;
+  const std::string path = sys + "/devices/system/node";
+  const std::unique_ptr<DIR, CloseDir> directory(::opendir(path.c_str()));
+  if (!directory) return node_of_cpu;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with("node")) continue;
+    const auto node = tools::parse_whole_number(name.substr(4), 0, kMaxCpus);
+    if (!node) continue;
+    for (const int cpu : read_cpu_list(fmt::format("{}/{}/cpulist", path, name)).value_or(std::vector<int>{})) {
+      node_of_cpu.emplace(cpu, *node);
+    }
+  }
+  return node_of_cpu;
+}
+
+// Older kernels know the list by the second name only.
+std::vector<int> read_siblings(const std::string& topology, int cpu) {
+  for (const char* const name : {"/core_cpus_list", "/thread_siblings_list"}) {
+    std::optional<std::vector<int>> siblings = read_cpu_list(topology + name);
+    if (siblings && std::binary_search(siblings->begin(), siblings->end(), cpu)) return *std::move(siblings);
+  }
+  return {cpu};
+}
+
+// Virtual machines may say -1.
+int number_or(const std::string& path, int otherwise) {
+  const std::optional<long long> number = read_number(path);
+  return number && *number >= 0 && *number <= kMaxCpus * 1024LL ? static_cast<int>(*number) : otherwise;
+}
+
+}  // namespace
+
+std::vector<int> Topology::cpus() const {
+  std::vector<int> all;
+  for (const Core& core : cores) all.insert(all.end(), core.cpus.begin(), core.cpus.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::vector<int> Topology::nodes() const {
+  std::set<int> found;
+  for (const Core& core : cores) found.insert(core.node);
+  return {found.begin(), found.end()};
+}
+
+bool Topology::has_one_package() const {
+  return std::all_of(cores.begin(), cores.end(),
+                     [&](const Core& core) { return core.package == cores.front().package; });
+}
+
+Topology read_topology(std::span<const int> allowed, const std::string& sys) {
+  const std::map<int, int> node_of_cpu = read_nodes(sys);
+  Topology topology;
+  std::set<int> done;
+  for (const int cpu : allowed) {
+    if (done.contains(cpu)) continue;
+    const std::string path = fmt::format("{}/devices/system/cpu/cpu{}/topology", sys, cpu);
+    const std::vector<int> siblings = read_siblings(path, cpu);
+    Core core;
+    std::set_intersection(siblings.begin(), siblings.end(), allowed.begin(), allowed.end(),
+                          std::back_inserter(core.cpus));
+    core.threads = static_cast<int>(siblings.size());
+    core.number = number_or(path + "/core_id", cpu);
+    core.package = number_or(path + "/physical_package_id", 0);
+    const auto node = node_of_cpu.find(cpu);
+    core.node = node == node_of_cpu.end() ? 0 : node->second;
+    done.insert(core.cpus.begin(), core.cpus.end());
+    topology.cores.push_back(std::move(core));
+  }
+  std::sort(topology.cores.begin(), topology.cores.end(), [](const Core& left, const Core& right) {
+    return std::tuple(left.node, left.cpus.front()) < std::tuple(right.node, right.cpus.front());
+  });
+  return topology;
+}
+
+}  // namespace col::launch

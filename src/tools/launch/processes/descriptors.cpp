@@ -1,0 +1,85 @@
+#include "launch/processes/descriptors.hpp"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/launch_error.hpp"
+
+namespace col::launch {
+
+using tools::UniqueFd;
+using tools::exit_code::kLauncher;
+
+namespace {
+
+PipeEnds make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw LaunchError(kLauncher, fmt::format("cannot create a pipe: {}; use fewer ranks", strerror(errno)));
+  }
+  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+}  // namespace
+
+rlimit raise_open_files(int ranks, int files_per_rank) {
+  constexpr rlim_t kOtherFiles = 64;
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlim_t needed = static_cast<rlim_t>(ranks) * static_cast<rlim_t>(files_per_rank) + kOtherFiles;
+  if (before.rlim_max < needed) {
+    throw LaunchError(kLauncher,
+                      fmt::format("{} ranks need {} open files, but the hard limit is {}; raise it (ulimit -Hn) or use "
+                                  "fewer ranks",
+                                  ranks, needed, before.rlim_max));
+  }
+  const rlimit raised{before.rlim_max, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+  return before;
+}
+
+UniqueFd make_epoll() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) throw LaunchError(kLauncher, fmt::format("cannot create an epoll descriptor: {}", strerror(errno)));
+  return epoll;
+}
+
+void watch_readable(int epoll_fd, int fd, std::uint64_t tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = tag;
+  if (::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    throw LaunchError(kLauncher, fmt::format("cannot watch a descriptor: {}", strerror(errno)));
+  }
+}
+
+PipeEnds make_output_pipe() {
+  PipeEnds pipe = make_pipe();
+  ::fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+PipeEnds make_input_pipe() {
+  PipeEnds pipe = make_pipe();
+  ::fcntl(pipe.write.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+void ensure_standard_descriptors() {
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd > STDERR_FILENO) ::close(fd);
+  for (int standard = 0; standard <= STDERR_FILENO; ++standard) {
+    const int flags = ::fcntl(standard, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) != 0) ::fcntl(standard, F_SETFD, flags & ~FD_CLOEXEC);
+  }
+}
+
+}  // namespace col::launch

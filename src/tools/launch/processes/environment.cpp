@@ -1,0 +1,199 @@
+#include "launch/processes/environment.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "common/unique_fd.hpp"
+#include "launch/launch_error.hpp"
+#include "launch/output/rank_pattern.hpp"
+
+namespace col::launch {
+namespace {
+
+constexpr std::array<std::string_view, 4> kForeignPrefixes = {"PMI_", "PMIX_", "OMPI_COMM_", "MV2_COMM_"};
+constexpr std::array<std::string_view, 19> kForeignNames = {
+    "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS",
+    "SLURM_TASK_PID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID",
+    "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
+    // What nodes meet with is not for ranks.
+    "COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN", "COL_STORE_TOKEN_FILE"};
+
+bool is_foreign(std::string_view name) {
+  return std::any_of(kForeignPrefixes.begin(), kForeignPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
+         std::find(kForeignNames.begin(), kForeignNames.end(), name) != kForeignNames.end();
+}
+
+bool is_removed(const std::vector<std::string>& removed, std::string_view name) {
+  return std::any_of(removed.begin(), removed.end(), [&](std::string_view pattern) {
+    if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
+    return name == pattern;
+  });
+}
+
+// Replaces what `variables` has of that name.
+void put(std::vector<std::string>& variables, std::string_view assignment) {
+  const std::string_view name = variable_name(assignment);
+  const auto found = std::find_if(variables.begin(), variables.end(),
+                                  [&](std::string_view entry) { return variable_name(entry) == name; });
+  if (found == variables.end()) {
+    variables.emplace_back(assignment);
+  } else {
+    found->assign(assignment);
+  }
+}
+
+void put_all(std::vector<std::string>& variables, const std::vector<std::string>& assignments) {
+  for (const std::string& assignment : assignments) put(variables, assignment);
+}
+
+// The same for every rank of the node.
+std::vector<std::string> job_variables(const Assignment& job, const JobDirectory& directory, int max_restarts) {
+  const auto world = std::to_string(job.world_size);
+  const auto local = std::to_string(job.local_ranks);
+  const auto restart = std::to_string(job.restart);
+  std::vector<std::string> variables = {
+      "COL_WORLD_SIZE=" + world, "COL_LOCAL_WORLD_SIZE=" + local, fmt::format("COL_NODE_RANK={}", job.node_rank),
+      fmt::format("COL_NNODES={}", job.nodes), "COL_JOB_ID=" + job.job_id, "COL_RESTART_COUNT=" + restart,
+      "COL_STORE=" + (job.store_url.empty() ? "file://" + directory.store() : job.store_url),
+      "COL_CONTROL=" + directory.control(), "WORLD_SIZE=" + world, "LOCAL_WORLD_SIZE=" + local,
+      fmt::format("GROUP_RANK={}", job.node_rank), fmt::format("GROUP_WORLD_SIZE={}", job.nodes), "ROLE_NAME=default",
+      "ROLE_WORLD_SIZE=" + world, "MASTER_ADDR=" + job.master_address, fmt::format("MASTER_PORT={}", job.master_port),
+      "TORCHELASTIC_RESTART_COUNT=" + restart, fmt::format("TORCHELASTIC_MAX_RESTARTS={}", max_restarts),
+      "TORCHELASTIC_RUN_ID=" + job.job_id,
+      // True would promise a store of torch's on MASTER_PORT, which nobody runs.
+      "TORCHELASTIC_USE_AGENT_STORE=False"};
+  if (!job.store_token.empty()) variables.push_back("COL_STORE_TOKEN=" + job.store_token);
+  return variables;
+}
+
+std::vector<std::string> rank_variables(const Assignment& job, int local_rank, const JobDirectory& directory) {
+  const auto rank = std::to_string(job.first_rank + local_rank);
+  const auto local = std::to_string(local_rank);
+  return {"COL_RANK=" + rank,
+          "COL_LOCAL_RANK=" + local,
+          "COL_ERROR_FILE=" + directory.error_file(local_rank),
+          "RANK=" + rank,
+          "LOCAL_RANK=" + local,
+          "ROLE_RANK=" + rank,
+          "TORCHELASTIC_ERROR_FILE=" + directory.torch_error_file(local_rank)};
+}
+
+std::vector<std::string> mpi_variables(const Assignment& job, int local_rank) {
+  const int rank = job.first_rank + local_rank;
+  return {fmt::format("OMPI_COMM_WORLD_RANK={}", rank),
+          fmt::format("OMPI_COMM_WORLD_SIZE={}", job.world_size),
+          fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", local_rank),
+          fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}", job.local_ranks),
+          fmt::format("OMPI_COMM_WORLD_NODE_RANK={}", local_rank),
+          fmt::format("PMI_RANK={}", rank),
+          fmt::format("PMI_SIZE={}", job.world_size)};
+}
+
+}  // namespace
+
+std::string_view variable_name(std::string_view assignment) noexcept {
+  return assignment.substr(0, assignment.find('='));
+}
+
+int pick_free_port() {
+  tools::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!socket || ::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0) {
+    throw LaunchError(tools::exit_code::kLauncher,
+                      fmt::format("cannot get a free port of 127.0.0.1 for MASTER_PORT: {}; is the loopback interface "
+                                  "up?",
+                                  strerror(errno)));
+  }
+  return ntohs(address.sin_port);
+}
+
+Environment::Environment(const char* const* inherited, const EnvironmentParts& parts)
+    : assignment_(parts.assignment),
+      directory_(parts.directory),
+      host_(parts.host),
+      per_rank_(parts.spec.environment.per_rank),
+      mpi_names_(parts.spec.environment.mpi_names),
+      gpus_(parts.gpus) {
+  inherit(inherited, parts.spec.environment.remove);
+  put_all(shared_, parts.spec.environment.set);
+  const std::size_t before_launcher = shared_.size();
+  const Variables of_job = job_variables(assignment_, directory_, parts.spec.lifecycle.max_restarts);
+  put_all(shared_, of_job);
+  for (const std::string& entry : of_job) fixed_.emplace_back(variable_name(entry));
+  // What the user wants for a rank or a program may not replace what the launcher says of it either.
+  for (std::size_t program = 0; program < parts.spec.programs.size(); ++program) {
+    of_program_.push_back(parts.spec.programs[program].environment);
+    program_.insert(program_.end(), static_cast<std::size_t>(parts.spec.programs[program].ranks), program);
+  }
+  const bool has_omp_threads =
+      std::any_of(shared_.begin(), shared_.begin() + static_cast<std::ptrdiff_t>(before_launcher),
+                  [](std::string_view entry) { return variable_name(entry) == "OMP_NUM_THREADS"; });
+  if (!has_omp_threads) {
+    omp_threads_ = std::max(1, parts.cpus / std::max(1, assignment_.local_ranks));
+    shared_.push_back(fmt::format("OMP_NUM_THREADS={}", omp_threads_));
+  }
+}
+
+void Environment::inherit(const char* const* inherited, const Variables& removed) {
+  // Names that the launcher sets for each rank alone are not in `shared_` to be replaced there.
+  const Variables own = rank_variables(assignment_, 0, directory_);
+  for (; *inherited != nullptr; ++inherited) {
+    const std::string_view name = variable_name(*inherited);
+    const auto is_named = [&](std::string_view entry) { return variable_name(entry) == name; };
+    if (is_foreign(name) || is_removed(removed, name) || std::any_of(own.begin(), own.end(), is_named)) continue;
+    // The first of a name counts, as for getenv().
+    if (std::none_of(shared_.begin(), shared_.end(), is_named)) shared_.emplace_back(*inherited);
+  }
+}
+
+std::vector<char*> Environment::of_rank(int local_rank) {
+  const auto index = static_cast<std::size_t>(local_rank);
+  own_.clear();
+  const RankNames names{.rank = assignment_.first_rank + local_rank,
+                        .local_rank = local_rank,
+                        .node_rank = assignment_.node_rank,
+                        .world_size = assignment_.world_size,
+                        .host = host_,
+                        .job_id = assignment_.job_id,
+                        .restart = assignment_.restart};
+  for (const std::string& entry : per_rank_) {
+    const std::string_view name = variable_name(entry);
+    put(own_, fmt::format("{}={}", name, expand_pattern(std::string_view(entry).substr(name.size() + 1), names)));
+  }
+  if (index < program_.size()) put_all(own_, of_program_[program_[index]]);
+  if (index < gpus_.size()) put(own_, "CUDA_VISIBLE_DEVICES=" + gpus_[index]);
+  if (mpi_names_) put_all(own_, mpi_variables(assignment_, local_rank));
+  std::erase_if(own_, [&](std::string_view entry) {
+    return std::find(fixed_.begin(), fixed_.end(), variable_name(entry)) != fixed_.end();
+  });
+  put_all(own_, rank_variables(assignment_, local_rank, directory_));
+  std::vector<char*> pointers;
+  pointers.reserve(shared_.size() + own_.size() + 1);
+  for (std::string& entry : shared_) {
+    const std::string_view name = variable_name(entry);
+    const bool replaced =
+        std::any_of(own_.begin(), own_.end(), [&](std::string_view other) { return variable_name(other) == name; });
+    if (!replaced) pointers.push_back(entry.data());
+  }
+  for (std::string& entry : own_) pointers.push_back(entry.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace col::launch

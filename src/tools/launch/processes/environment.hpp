@@ -1,0 +1,65 @@
+// The environment of the ranks.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/assignment.hpp"
+#include "launch/job_spec.hpp"
+#include "launch/processes/job_directory.hpp"
+
+namespace col::launch {
+
+// A TCP port of the loopback interface that is free now, chosen by the kernel. Throws LaunchError (125).
+int pick_free_port();
+
+struct EnvironmentParts {
+  const JobSpec& spec;
+  const Assignment& assignment;
+  const JobDirectory& directory;
+  std::string host;
+  int cpus = 1;                        // that the ranks of this node share
+  std::vector<std::string> gpus = {};  // CUDA_VISIBLE_DEVICES of each local rank; empty: left alone
+};
+
+// What all ranks of a node share is built once, from the caller's environment:
+// - an outer launcher's rank variables (PMI_*, PMIX_*, OMPI_COMM_*, SLURM_PROCID, …) are left out: a rank that saw them
+//   would think that it belongs to that launcher's job;
+// - what the user asks for (EnvironmentSpec, Program) replaces what was there, in this order: --env-remove, --env-file
+//   and -x, --rank-env, the program's own;
+// - what the launcher sets replaces everything.
+class Environment {
+ public:
+  // Requires: `inherited` is a null-terminated array of "NAME=value", as ::environ. Keeps no reference to `parts`.
+  Environment(const char* const* inherited, const EnvironmentParts& parts);
+
+  // The variables of one rank for execve. Valid as long as this object and until the next call.
+  std::vector<char*> of_rank(int local_rank);
+
+  // OMP_NUM_THREADS as it was set here because the caller had none; 0 when the caller had one.
+  int omp_threads() const noexcept { return omp_threads_; }
+
+ private:
+  using Variables = std::vector<std::string>;  // "NAME=value" each
+
+  void inherit(const char* const* inherited, const Variables& removed);
+
+  Assignment assignment_;
+  JobDirectory directory_;
+  std::string host_;
+  Variables per_rank_;
+  bool mpi_names_;
+  std::vector<std::string> gpus_;
+  std::vector<Variables> of_program_;  // by program
+  std::vector<std::size_t> program_;   // by local rank
+  int omp_threads_ = 0;
+  Variables shared_;
+  std::vector<std::string> fixed_;  // names of those in `shared_` that the launcher sets
+  Variables own_;                   // of the rank asked for last
+};
+
+// The NAME of "NAME=value".
+std::string_view variable_name(std::string_view assignment) noexcept;
+
+}  // namespace col::launch

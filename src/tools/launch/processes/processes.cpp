@@ -1,0 +1,103 @@
+#include "launch/processes/processes.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/unique_fd.hpp"
+
+namespace col::launch {
+namespace {
+
+struct CloseDir {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// Field `number` (counted as in proc(5)) of the part of a stat line behind the program's name.
+std::uint64_t stat_field(std::string_view behind_name, int number) {
+  constexpr int kFirstField = 3;  // the state
+  for (int field = kFirstField; field < number; ++field) {
+    const std::size_t space = behind_name.find(' ');
+    if (space == std::string_view::npos) return 0;
+    behind_name.remove_prefix(space + 1);
+  }
+  return std::strtoull(std::string(behind_name.substr(0, behind_name.find(' '))).c_str(), nullptr, 10);
+}
+
+// Waits until a child may have changed its state, 10 ms at most.
+void wait_for_a_child() {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  const timespec slice{0, 10'000'000};
+  ::sigtimedwait(&child, nullptr, &slice);
+}
+
+}  // namespace
+
+ProcessInfo read_process(pid_t pid) {
+  tools::UniqueFd file(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t length = file ? ::read(file.get(), text, sizeof text) : -1;
+  if (length <= 0) return {};
+  const std::string_view line(text, static_cast<std::size_t>(length));
+  // The name stands in brackets and may hold anything, brackets and spaces included.
+  const std::size_t end_of_name = line.rfind(") ");
+  if (end_of_name == std::string_view::npos) return {};
+  const std::string_view fields = line.substr(end_of_name + 2);
+  return {pid, static_cast<pid_t>(stat_field(fields, 4)), stat_field(fields, 22)};
+}
+
+std::vector<ProcessInfo> children_of(pid_t parent) {
+  std::vector<ProcessInfo> children;
+  std::unique_ptr<DIR, CloseDir> proc(::opendir("/proc"));
+  if (!proc) return children;
+  while (const dirent* entry = ::readdir(proc.get())) {
+    if (!std::isdigit(static_cast<unsigned char>(entry->d_name[0]))) continue;
+    const ProcessInfo info = read_process(static_cast<pid_t>(std::atoi(entry->d_name)));
+    if (info.pid != 0 && info.parent == parent) children.push_back(info);
+  }
+  return children;
+}
+
+bool has_no_children() noexcept {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
+}
+
+std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
+                          std::span<const pid_t> kept) {
+  while (!has_no_children()) {
+    std::size_t left = 0;
+    bool reaped = false;
+    for (const ProcessInfo& child : children_of(::getpid())) {
+      if (child.start_ticks < since_ticks || std::find(kept.begin(), kept.end(), child.pid) != kept.end()) continue;
+      ::kill(child.pid, SIGKILL);
+      if (::waitpid(child.pid, nullptr, WNOHANG) == child.pid) {
+        reaped = true;
+      } else {
+        ++left;
+      }
+    }
+    // A reaped child may have left us its children: look again even when none is left.
+    if (left == 0 && !reaped) return 0;
+    if (std::chrono::steady_clock::now() >= deadline) return left;
+    if (left > 0) wait_for_a_child();
+  }
+  return 0;
+}
+
+}  // namespace col::launch

@@ -1,0 +1,98 @@
+#include "launch/processes/signals.hpp"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "common/exit_codes.hpp"
+#include "launch/launch_error.hpp"
+
+namespace col::launch {
+namespace {
+
+constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr std::array kNotify = {SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+
+bool is_ignored(int signal) noexcept {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation != nullptr ? fmt::format("SIG{}", abbreviation) : fmt::format("signal {}", signal);
+}
+
+std::span<const int> ending_signals() noexcept {
+  return kEnding;
+}
+std::span<const int> notify_signals() noexcept {
+  return kNotify;
+}
+bool ends_job(int signal) noexcept {
+  return std::find(kEnding.begin(), kEnding.end(), signal) != kEnding.end();
+}
+
+bool hangup_is_ignored() noexcept {
+  return is_ignored(SIGHUP);
+}
+
+SignalGate::SignalGate() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (int signal : kEnding) {
+    if (signal != SIGHUP || !hangup_is_ignored()) sigaddset(&wanted, signal);
+  }
+  for (int signal : kNotify) sigaddset(&wanted, signal);
+  if (!is_ignored(SIGTSTP)) sigaddset(&wanted, SIGTSTP);
+  sigaddset(&wanted, SIGCHLD);
+  fd_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd_) throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch signals: {}", strerror(errno)));
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &plain, &old_child_action_);
+  ::sigprocmask(SIG_BLOCK, &wanted, &old_mask_);
+}
+
+SignalGate::~SignalGate() {
+  ::sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  ::sigaction(SIGCHLD, &old_child_action_, nullptr);
+}
+
+int SignalGate::next() {
+  signalfd_siginfo info;
+  return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void stop_self() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // takes effect here
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+}
+
+void die_of(int signal) {
+  // SIGQUIT would leave a core file of the launcher, which helps nobody.
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  ::signal(signal, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  ::sigprocmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(signal);
+  ::_exit(tools::exit_code::kSignalBase + signal);
+}
+
+}  // namespace col::launch

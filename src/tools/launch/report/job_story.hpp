@@ -1,0 +1,49 @@
+// All that is known of a job at its end: what the final report is made of, in words and as JSON.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <col/job.hpp>
+
+#include "launch/job_result.hpp"
+#include "launch/processes/error_file.hpp"
+
+namespace col::launch {
+
+struct Stack {
+  std::string source;              // who took it: "gdb", "eu-stack", "/proc"
+  std::vector<std::string> lines;  // as they are to be shown
+};
+
+struct RankStory {
+  int rank = 0;  // global
+  int local_rank = 0;
+  int node_rank = 0;
+  std::string host;
+  RankStatus status;
+  std::optional<RankError> said;  // by its error file
+  std::optional<RankActivity>
+      last;                    // what it was doing in col when the job began to end; nothing when it does not use col
+  std::optional<Stack> stack;  // before it was ended
+  std::vector<std::string> last_stderr;  // its last lines, oldest first; kept for ranks that failed
+};
+
+struct JobStory {
+  std::string tool = "colrun";
+  std::string job_id;
+  std::vector<std::string> command_line;  // that repeats the run
+  std::string directory;                  // where it was started
+  std::chrono::system_clock::time_point started_at;
+  double seconds = 0;
+  int nodes = 1;
+  int restarts = 0;                // that were made
+  std::size_t processes_left = 0;  // descendants that survived SIGKILL
+  JobResult result;
+  std::vector<RankStory> ranks;  // by global rank
+};
+
+}  // namespace col::launch

@@ -1,0 +1,42 @@
+// The report of a job as JSON (--json), for programs. Members:
+//
+//   schema          "col.job/1"; the number changes when a member changes its meaning or goes, not when one is added
+//   tool, job_id
+//   command         arguments: that repeat the run; shell: the same as one line for a shell; directory: where
+//   started_at      UTC; seconds: how long it lasted
+//   nodes, restarts
+//   exit_code       of the tool
+//   cause           why the job ended early: none (it did not), rank_failed, interrupted, timed_out, exit_timed_out,
+//                   output_closed, node_lost, launcher_failed
+//   culprit         the rank that failed first by itself, or null
+//   signal, signal_number   that interrupted the job, or null and 0
+//   error           why the launcher failed, or null
+//   processes_left  descendants of the job that could not be killed: 0
+//   waiting         who waits for whom in col, as in the report for people
+//   ranks           one object each, by rank:
+//     rank, local_rank, node_rank, host, pid
+//     outcome       exited, signalled, not_started, not_ended (not even by SIGKILL, or its node was lost)
+//     exit_code, signal, wait_status   null where it has none; the last as from waitpid()
+//     started, seconds   when it started, from the start of the job, and how long it ran
+//     cpu_seconds, peak_rss_bytes
+//     exited, collateral, told_to_end, needed_kill, walked_out, out_of_memory   true or false
+//     said          code and message of its error file, or null
+//     last_call     what it was doing in col when the job began to end, or null
+//     stack         source and lines, before it was ended, or null
+//     last_stderr   its last lines there, when it failed
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "launch/report/job_story.hpp"
+
+namespace col::launch {
+
+nlohmann::ordered_json report_json(const JobStory& story);
+
+// The same as text, indented, with a newline at its end.
+std::string report_json_text(const JobStory& story);
+
+}  // namespace col::launch

@@ -1,0 +1,110 @@
+#include "launch/report/report_usage.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "launch/report/rank_words.hpp"
+
+namespace col::launch {
+namespace {
+
+using Ranks = std::vector<const RankStory*>;
+using Rows = std::vector<std::vector<tools::TextCell>>;
+
+struct Column {
+  const char* title;
+  std::function<double(const RankStory&)> value;
+  std::function<std::string(double)> text;
+};
+
+// "0.8 ms", "3.21 s", "10 min 5 s".
+std::string duration(double seconds) {
+  if (seconds < 0.9995) return fmt::format("{:.1f} ms", seconds * 1e3);
+  return seconds < 99.995 ? fmt::format("{:.2f} s", seconds) : tools::in_words(seconds);
+}
+
+double end_of(const RankStory& rank) {
+  return rank.status.started + rank.status.seconds;
+}
+
+std::vector<Column> columns() {
+  const auto bytes = [](double value) { return describe_bytes(static_cast<std::uint64_t>(value)); };
+  return {{"started", [](const RankStory& rank) { return rank.status.started; }, duration},
+          {"ended", end_of, duration},
+          {"CPU time", [](const RankStory& rank) { return rank.status.cpu_seconds; }, duration},
+          {"peak RSS", [](const RankStory& rank) { return static_cast<double>(rank.status.peak_rss_bytes); }, bytes}};
+}
+
+// By that column, the least first; ranks that are equal in it in their order.
+Ranks sorted_by(Ranks ranks, const Column& column) {
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](const RankStory* a, const RankStory* b) { return column.value(*a) < column.value(*b); });
+  return ranks;
+}
+
+// "within 3.1 ms (first rank 0, last rank 3)"
+std::string skew(const Ranks& ranks, const Column& column) {
+  const Ranks sorted = sorted_by(ranks, column);
+  return fmt::format("within {} (first rank {}, last rank {})",
+                     duration(column.value(*sorted.back()) - column.value(*sorted.front())), sorted.front()->rank,
+                     sorted.back()->rank);
+}
+
+Rows rows_of_ranks(const Ranks& ranks, bool with_hosts) {
+  Rows rows(1);
+  rows[0].push_back({"rank"});
+  if (with_hosts) rows[0].push_back({"host"});
+  for (const Column& column : columns()) rows[0].push_back({column.title});
+  for (const RankStory* rank : ranks) {
+    std::vector<tools::TextCell> row = {{fmt::to_string(rank->rank)}};
+    if (with_hosts) row.push_back({tools::one_line(rank->host)});
+    for (const Column& column : columns()) row.push_back({column.text(column.value(*rank))});
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Rows rows_of_extremes(const Ranks& ranks) {
+  Rows rows = {{{""}}, {{"least"}}, {{"median"}}, {{"most"}}};
+  for (const Column& column : columns()) {
+    const Ranks sorted = sorted_by(ranks, column);
+    const auto named = [&](const RankStory& rank) {
+      return fmt::format("{} (rank {})", column.text(column.value(rank)), rank.rank);
+    };
+    const std::size_t middle = sorted.size() / 2;
+    const double median = sorted.size() % 2 == 1
+                              ? column.value(*sorted[middle])
+                              : (column.value(*sorted[middle - 1]) + column.value(*sorted[middle])) / 2;
+    rows[0].push_back({column.title});
+    rows[1].push_back({named(*sorted.front())});
+    rows[2].push_back({column.text(median)});
+    rows[3].push_back({named(*sorted.back())});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style) {
+  Ranks ranks;
+  for (const RankStory& rank : story.ranks) {
+    if (rank.status.pid != 0 && rank.status.exited) ranks.push_back(&rank);
+  }
+  if (ranks.empty()) return {};
+  const std::vector<Column> all = columns();
+  std::vector<std::string> lines = {fmt::format("{}: {} in {}: started {}; ended {}", story.tool,
+                                                tools::counted(ranks.size(), "rank"), tools::in_words(story.seconds),
+                                                skew(ranks, all[0]), skew(ranks, all[1]))};
+  const std::string table = tools::render_table(
+      ranks.size() <= kMaxTableRanks ? rows_of_ranks(ranks, story.nodes > 1) : rows_of_extremes(ranks), style.text);
+  for (std::size_t begin = 0, end; (end = table.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(fmt::format("{}: {}", story.tool, table.substr(begin, end - begin)));
+  return lines;
+}
+
+}  // namespace col::launch
