@@ -45,11 +45,88 @@ done
 grep '^\[' "$err" | sort | cmp - <(for rank in 0 1 2 3; do echo "[$rank] error of $rank"; done) || fail "stderr"
 nothing_left
 
-# Input goes to rank 0, wherever that is.
-head -c 1000000 /dev/urandom >"$work/input"
-from_n1 0 --host n2:1,n1:1 sh -c 'if [ "$COL_RANK" = 0 ]; then sha256sum; else cat; fi' <"$work/input"
-[ "$(cut -d' ' -f1 <"$out")" = "$(sha256sum <"$work/input" | cut -d' ' -f1)" ] || fail "the input is another one"
+# With several programs, -n of each is for every host.
+from_n1 0 --host n3,n2 -n 1 sh -c "${place/echo/echo one}" : -n 2 sh -c "${place/echo/echo two}" </dev/null
+sort "$out" | diff <(printf '%s\n' 'one 0/6 0/3 0/2 n3' 'one 3/6 0/3 1/2 n2' 'two 1/6 1/3 0/2 n3' 'two 2/6 2/3 0/2 n3' \
+  'two 4/6 1/3 1/2 n2' 'two 5/6 2/3 1/2 n2') - >&2 || fail "several programs"
 nothing_left
+
+# Input goes to rank 0 or another one, wherever that is; the others read an empty file.
+head -c 20000000 /dev/urandom >"$work/input"
+input_sum=$(sha256sum <"$work/input")
+empty_sum=$(sha256sum </dev/null)
+# expect_readers RANK…: these have read all, the others of 4 nothing.
+expect_readers() {
+  local rank sum
+  for rank in 0 1 2 3; do
+    sum=$empty_sum
+    [[ " $* " != *" $rank "* ]] || sum=$input_sum
+    expect_in "$out" "^$rank $sum\$"
+  done
+  nothing_left
+}
+summing='echo "$COL_RANK $(sha256sum)"'
+from_n1 0 --host n2:1,n1:3 sh -c "$summing" < <(cat "$work/input")
+expect_readers 0
+from_n1 0 --stdin 3 --host n1:1,n2:1,n3:2 sh -c "$summing" <"$work/input"
+expect_readers 3
+from_n1 0 --stdin 1 --host n2,n3 -n 1 sh -c "$summing" : -n 1 sh -c "$summing" <"$work/input"
+expect_readers 1
+from_n1 0 --stdin all --host n2:2,n3:2 sh -c "$summing" < <(cat "$work/input")
+expect_readers 0 1 2 3
+from_n1 0 --stdin all --host n3:1,n1:2,n2:1 sh -c "$summing" <"$work/input"
+expect_readers 0 1 2 3
+from_n1 0 --stdin none --host n2:2,n3:2 sh -c "$summing" <"$work/input"
+expect_readers
+from_n1 0 --pty --stdin all --host n1:1,n2:1 sh -c 'read -r line; echo "$COL_RANK got $line"' < <(echo word)
+sort "$out" | tr -d '\r' | diff <(printf '%s\n' '0 got word' '1 got word') - >&2 || fail "input to terminals"
+nothing_left
+
+# A reader that has enough does not keep the others from the rest, also where ranks may start again.
+for restarts in 0 1; do
+  from_n1 0 --max-restarts $restarts --stdin all --host n1:1,n2:1,n3:2 sh -c '
+    case $COL_RANK in 1 | 2) head -c 10 >/dev/null ;; *) '"$summing"' ;; esac' <"$work/input"
+  expect_in "$out" "^0 $input_sum\$"
+  expect_in "$out" "^3 $input_sum\$"
+  nothing_left
+done
+# Nor does one that has closed its input and works on. The writer is gone when the job is.
+mkfifo "$work/go"
+(yes >&9; : >"$work/writer_ended") 9> >(
+  exec on n1 "$COLRUN" --ssh "$ssh_command" --host n2:1,n1:1 sh -c '
+    [ "$COL_RANK" = 0 ] || exit 0
+    read -r line; exec <&-; : >"$0/closed"; read -r line <"$0/go"; echo "went on"' "$work" >"$out" 2>"$err") 2>/dev/null &
+writer=$!
+wait_until 20 "rank 0 has closed its input" test -e "$work/closed"
+echo go >"$work/go"
+wait_until 20 "the writer noticed" gone $writer
+wait_until 20 "the end" eval '[ "$(cat "$out")" = "went on" ]'
+nothing_left_soon
+
+# Ranks that start again read on.
+mkfifo "$work/typed"
+{ echo first; wait_until 20 "the second start" files "$work/again" 2; echo second; } >"$work/typed" &
+mkdir "$work/again"
+from_n1 0 --max-restarts 1 --stdin all --host n1:1,n2:1 sh -c '
+  [ "$COL_RESTART_COUNT" = 0 ] || : >"$0/$COL_RANK"
+  read -r line; echo "$COL_RANK got $line"
+  [ "$COL_RESTART_COUNT" = 1 ] || { [ "$COL_RANK" = 0 ] && exec sleep 60; exit 3; }' "$work/again" <"$work/typed"
+grep second "$out" | sort | diff <(printf '%s\n' '0 got second' '1 got second') - >&2 || fail "input of the second start"
+nothing_left
+
+# colrun is killed while its ranks leave their input where it is: they end.
+exec 7< <(exec yes)
+writer=$!
+on n1 "$COLRUN" --ssh "$ssh_command" --stdin all --host n2:1,n3:1 bash -c ': >"$0/full.$COL_RANK"; sleep 300' "$work" \
+  <&7 7<&- >"$work/n1.out" 2>"$work/n1.err" &
+started=$!
+exec 7<&-
+wait_until 20 "ranks" test -e "$work/full.0" -a -e "$work/full.1"
+wait_until 20 "input on its way" eval '[ "$(sed -n "s/^wchar: //p" /proc/$writer/io)" -gt 1000000 ]'
+kill -KILL "$(pgrep -P $started)"
+expect_status 137 $started
+nothing_left_soon
+wait_until 20 "the writer noticed" gone "$writer"
 
 # Variables of -x arrive, whatever is in them.
 odd="it's \"odd\" \$HOME \\ and

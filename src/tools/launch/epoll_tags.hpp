@@ -14,6 +14,7 @@ inline constexpr std::uint64_t kInput = 6ULL << 32;
 inline constexpr std::uint64_t kStacks = 7ULL << 32;
 inline constexpr std::uint64_t kLink = 8ULL << 32;
 inline constexpr std::uint64_t kRemote = 9ULL << 32;
+inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
 inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
 
 }  // namespace col::launch::epoll_tag

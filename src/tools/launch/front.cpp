@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -41,6 +42,7 @@
 #include "launch/inspect.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/nodes/head_link.hpp"
 #include "launch/output/raw_terminal.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/place/preflight.hpp"
@@ -97,22 +99,16 @@ void forward_signals(SignalGate& signals, int lifeline) {
   }
 }
 
-// True when whoever holds the other end of `fd` is gone.
-bool is_at_end(int fd) {
-  char rest[256];
-  return ::read(fd, rest, sizeof rest) == 0;
-}
-
-// Passes signals on until the watcher has ended; does not reap it. The end of `guard_fd` (-1: none) ends the lifeline.
-void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, int guard_fd) {
+// Passes signals on, and input from `head` (may be null), until the watcher has ended; does not reap it. When the other
+// launcher is gone, the lifeline ends.
+void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* head) {
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, watcher, 0)));
-  pollfd events[] = {{pidfd.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {guard_fd, POLLIN, 0}};
+  pollfd events[] = {{pidfd.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
   while (pidfd && (events[0].revents & POLLIN) == 0) {
-    ::poll(events, 3, -1);
+    if (head != nullptr) head->prepare(events[2], events[3]);
+    if (::poll(events, std::size(events), -1) < 0) continue;
     if ((events[1].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
-    if (events[2].revents == 0 || !is_at_end(guard_fd)) continue;
-    events[2].fd = -1;
-    lifeline.reset();
+    if (head != nullptr && !head->on_polled(events[2], events[3])) lifeline.reset();
   }
 }
 
@@ -169,7 +165,7 @@ bool only_inspects(const JobSpec& spec, const Rendezvous& rendezvous, const Plac
   return is_all;
 }
 
-JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, int guard_fd) {
+JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLink* head) {
   JobSpec spec = asked;
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
   const std::vector<std::string> programs = resolve_programs(spec);
@@ -193,6 +189,7 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, int gu
   const pid_t watcher = ::fork();
   if (watcher == 0) {
     lifeline.reset();
+    if (head != nullptr) head->leave_to_parent();
     watch_job({.job = {.spec = spec,
                        .programs = programs,
                        .placement = placement,
@@ -211,7 +208,7 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, int gu
     UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup3(null.get(), spec.stdin_fd, spec.stdin_fd > STDERR_FILENO ? O_CLOEXEC : 0);
   }
-  attend(watcher, signals, std::move(lifeline), guard_fd);
+  attend(watcher, signals, std::move(lifeline), head);
   if (terminal) terminal->restore();
 
   const ProcessInfo process = read_process(watcher);  // still there: not reaped yet
@@ -231,9 +228,9 @@ JobResult failed_result(const LaunchError& error) {
 
 }  // namespace
 
-JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, int guard_fd) {
+JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, HeadLink* head) {
   try {
-    return run_checked(spec, rendezvous, guard_fd);
+    return run_checked(spec, rendezvous, head);
   } catch (const LaunchError& error) {
     return failed_result(error);
   }
@@ -267,7 +264,7 @@ JobResult run_planned(JobSpec& spec) {
   };
   try {
     const Rendezvous rendezvous = plan_rendezvous(spec, lookup);
-    return run_node(spec, rendezvous, -1);
+    return run_node(spec, rendezvous);
   } catch (const LaunchError& error) {
     return failed_result(error);
   }

@@ -7,6 +7,8 @@
 
 namespace col::launch {
 
+class HeadLink;
+
 // Runs the job that `spec` says, passes its ranks' output on, and returns when the last process of the job on this node
 // is gone. What was said about a failure went to spec.stderr_fd already, except for result.error. With --dry-run and
 // the like nothing is started: the text went to spec.stdout_fd.
@@ -17,8 +19,8 @@ namespace col::launch {
 // Requires: the caller has one thread, descriptors 0 to 2 are open, and nobody else waits for children meanwhile.
 JobResult run(const JobSpec& spec);
 
-// The part of a job of several nodes that is this one's. When `guard_fd` (-1: none) comes to its end, the ranks are
-// killed at once.
-JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, int guard_fd);
+// The part of a job of several nodes that is this one's. When another launcher has started this one, `head` is the way
+// from there; when it comes to its end, the ranks are killed at once.
+JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, HeadLink* head = nullptr);
 
 }  // namespace col::launch

@@ -66,7 +66,7 @@ OwnResult run_own_ranks(const OwnRanks& job) {
   spec.title = job.title;
 
   // Never of several nodes, whatever scheduler runs this tool.
-  const JobResult result = run_node(spec, Rendezvous(), -1);
+  const JobResult result = run_node(spec, Rendezvous());
   if (!result.error.empty()) std::fprintf(stderr, "%s: %s\n", job.tool.c_str(), result.error.c_str());
   const std::optional<int> found = verdict_from(verdict.out.get());
   int code = result.exit_code;

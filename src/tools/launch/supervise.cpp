@@ -107,6 +107,9 @@ void Supervisor::dispatch(std::uint64_t event) {
     case epoll_tag::kInput:
       if (input_) input_->on_event(index);
       return;
+    case epoll_tag::kSharedInput:
+      if (shared_input_) shared_input_->on_event(index);
+      return;
     case epoll_tag::kStacks:
       if (stacks_) stacks_->on_readable();
       return;
@@ -155,6 +158,7 @@ void Supervisor::on_end_signal(int signal) {
 }
 
 void Supervisor::on_stop_signal(bool stopped) {
+  if (shared_input_) stopped ? shared_input_->suspend() : shared_input_->resume();
   // A job that is ending goes on: its ranks' time is running out.
   if (!attempt_ || (stopped && attempt_->ending().is_ending())) return;
   stopped_ = stopped;
@@ -195,7 +199,9 @@ void Supervisor::reap_adopted() {
 
 void Supervisor::do_due(Time now) {
   more_output_ = output_.work(now);
-  if (input_) more_output_ = input_->work() || more_output_;
+  for (Input* input : {shared_input_.get(), input_.get()}) {
+    if (input != nullptr) more_output_ = input->work() || more_output_;
+  }
   if (link_) {
     link_->tick(now);
     on_link();  // silence is no event

@@ -70,6 +70,7 @@ class Supervisor {
   void start(int local_rank);
   bool is_last_start() const;
   void give_input_away();
+  void replace_input(int by);
   pid_t spawn(int local_rank, const ChildDescriptors& descriptors);
   Assignment assignment_alone() const;
   JobStory run_attempt(const Assignment& assignment);
@@ -87,6 +88,7 @@ class Supervisor {
 
   // supervise_nodes.cpp: what other nodes have to do with it
   void meet_nodes();
+  void share_input();
   void serve_meeting(Listener listener);
   void serve_meeting_if_here(const Endpoint& endpoint);
   void connect(const std::vector<Endpoint>& endpoints);
@@ -108,10 +110,11 @@ class Supervisor {
   tools::UniqueFd epoll_;
   tools::UniqueFd null_;
   Output output_;
-  std::unique_ptr<Input> input_;      // null: no rank reads, or one that has the descriptor itself
-  std::vector<int> readers_;          // local ranks in the order in which input_ knows them
-  std::unique_ptr<NodeLink> link_;    // null: this node is the only one
-  std::unique_ptr<Remotes> remotes_;  // null: no other node is started from here
+  std::unique_ptr<Input> input_;         // null: no rank reads, or one that has the descriptor itself
+  std::vector<int> readers_;             // local ranks in the order in which input_ knows them
+  std::unique_ptr<NodeLink> link_;       // null: this node is the only one
+  std::unique_ptr<Remotes> remotes_;     // null: no other node is started from here
+  std::unique_ptr<Input> shared_input_;  // among nodes; null: no rank of another node reads ours
   std::unique_ptr<Attempt> attempt_;
   std::unique_ptr<StackTaker> stacks_;  // while they are taken
   std::vector<pid_t> examined_;         // whose

@@ -12,6 +12,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/epoll_tags.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/meeting_process.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/report.hpp"
@@ -43,8 +44,26 @@ void Supervisor::meet_nodes() {
     endpoints = {{.host = "localhost", .port = port}};
     remotes_ = std::make_unique<Remotes>(epoll_.get(), epoll_tag::kRemote, output_);
     remotes_->start(parts_.spec, meeting, port);
+    share_input();
   }
   connect(endpoints);
+}
+
+// Ranks of other hosts read, too: then each host has a pipe with a copy of our input, and so has this one, in the place
+// of what was given.
+void Supervisor::share_input() {
+  const Rendezvous& meeting = parts_.rendezvous;
+  for (std::size_t host = 0; host < meeting.remotes.size(); ++host) {
+    if (!reads_input(parts_.spec, meeting, meeting.remotes[host])) continue;
+    if (!shared_input_)
+      shared_input_ = std::make_unique<Input>(epoll_.get(), epoll_tag::kSharedInput, parts_.spec.stdin_fd);
+    remotes_->give_input(host, shared_input_->add_pipe());
+  }
+  if (!shared_input_) return;
+  tools::UniqueFd own;
+  if (reads_input_here(parts_.spec, meeting)) own = shared_input_->add_pipe();
+  replace_input(own ? own.get() : null_.get());
+  shared_input_->start();
 }
 
 void Supervisor::serve_meeting(Listener listener) {
@@ -59,7 +78,7 @@ void Supervisor::serve_meeting(Listener listener) {
                          .max_restarts = parts_.spec.lifecycle.max_restarts,
                          .keep_going = parts_.spec.lifecycle.keep_going,
                          .exit_policy = parts_.spec.lifecycle.exit_policy};
-  meeting_ = start_meeting(std::move(listener), spec, {parts_.lifeline, epoll_.get()});
+  meeting_ = start_meeting(std::move(listener), spec, {parts_.lifeline, epoll_.get(), parts_.spec.stdin_fd});
 }
 
 // On the host of the endpoint one launcher serves the meeting: the first to get the port. Names may become known only
@@ -166,7 +185,7 @@ LinkEvent Supervisor::next_news(const JobStory* ended) {
   while (!news_ && link_ && !front_is_gone_) {
     step(limit);
     if (remotes_) {
-      for (const std::string& what : remotes_->take_failures()) link_->tell_unreachable(what);
+      for (const auto& [what, exit_code] : remotes_->take_failures()) link_->tell_unreachable(what, exit_code);
     }
     if (limit && Clock::now() >= *limit) {
       link_->tell_limit(EndCause::exit_timed_out, restarts_);
@@ -233,6 +252,7 @@ JobResult Supervisor::run_with_others() {
 // The job is over: the others' launchers are given time to end, and to send what their ranks have printed.
 void Supervisor::leave_others() {
   link_.reset();
+  shared_input_.reset();
   if (remotes_) remotes_->let_go();
   const Time farewell = Clock::now() + kFarewell;
   while (!front_is_gone_ && Clock::now() < farewell && meeting_ != 0) step(farewell);

@@ -30,7 +30,7 @@ JobResult Supervisor::run() {
   for (const std::string& notice : parts_.placement.notices)
     output_.say(fmt::format("{}: {}", parts_.spec.tool, notice));
   meet_nodes();
-  if (link_) return run_with_others();
+  if (!parts_.rendezvous.alone) return run_with_others();
   for (;;) {
     JobStory story = run_attempt(assignment_alone());
     if (!may_restart(story)) return finish(std::move(story));
@@ -111,7 +111,11 @@ void Supervisor::start_all() {
     if (attempt_->ending().is_ending()) return;
   }
   if (!input_) return;
-  if (is_last_start()) give_input_away();
+  const bool is_shared = shared_input_ || (link_ && !parts_.rendezvous.reports);
+  if (is_last_start())
+    give_input_away();
+  else if (is_shared && parts_.spec.input.to == InputSpec::To::all)
+    input_->keep_reading();
   input_->start();
   more_output_ = true;  // what came while ranks were being started has had its event
 }
@@ -122,9 +126,13 @@ bool Supervisor::is_last_start() const {
 
 // Ours would keep a writer from noticing that its readers are gone.
 void Supervisor::give_input_away() {
-  const int given = parts_.spec.stdin_fd;
-  ::dup3(null_.get(), given, given > STDERR_FILENO ? O_CLOEXEC : 0);
+  replace_input(null_.get());
   input_is_taken_ = true;
+}
+
+void Supervisor::replace_input(int by) {
+  const int given = parts_.spec.stdin_fd;
+  ::dup3(by, given, given > STDERR_FILENO ? O_CLOEXEC : 0);
 }
 
 void Supervisor::start(int local_rank) {

@@ -388,6 +388,12 @@ TEST_CASE("meeting: a host that cannot be reached ends a job that has not begun"
   probe.say(1, {{"say", "unreachable"}, {"what", "cannot reach host n2 by ssh"}});
   CHECK(probe.done(1).result.error == "cannot reach host n2 by ssh");
   CHECK(probe.done(1).result.exit_code == 125);
+  const auto [said, expected] =
+      GENERATE(std::pair(126, 126), std::pair(127, 127), std::pair(0, 125), std::pair(-1, 125));
+  MeetingProbe program(nodes(2, 2));
+  program.come(1);
+  program.say(1, {{"say", "unreachable"}, {"what", "host n2 cannot run the program"}, {"exit_code", said}});
+  CHECK(program.done(1).result.exit_code == expected);
   Running later;
   later.say(1, {{"say", "unreachable"}, {"what", "x"}});
   CHECK(later.letters.empty());

@@ -159,7 +159,7 @@ TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[l
   talk.link.tell_failure(2, 7, true, "rank 7 fell");
   talk.link.tell_signal(SIGINT);
   talk.link.tell_limit(EndCause::timed_out, 0);
-  talk.link.tell_unreachable("no way to bob");
+  talk.link.tell_unreachable("no way to bob", 127);
   JobStory story;
   story.job_id = "job";
   talk.link.tell_end(story, 2);
@@ -169,7 +169,7 @@ TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[l
         json({{"say", "failed"}, {"restart", 2}, {"rank", 7}, {"collateral", true}, {"what", "rank 7 fell"}}));
   CHECK(told[1] == json({{"say", "signal"}, {"signal", SIGINT}}));
   CHECK(told[2] == json({{"say", "limit"}, {"restart", 0}, {"cause", "timed_out"}}));
-  CHECK(told[3] == json({{"say", "unreachable"}, {"what", "no way to bob"}}));
+  CHECK(told[3] == json({{"say", "unreachable"}, {"what", "no way to bob"}, {"exit_code", 127}}));
   CHECK(told[4].at("say") == "ended");
   CHECK(told[4].at("restart") == 2);
   CHECK(story_from_json(told[4].at("story")).job_id == "job");

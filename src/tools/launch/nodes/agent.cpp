@@ -5,11 +5,13 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@
 #include "launch/launch.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
+#include "launch/nodes/head_link.hpp"
 #include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
@@ -27,7 +30,12 @@ using tools::exit_code::kLauncher;
 constexpr std::chrono::seconds kJobTime{60};
 constexpr std::size_t kMaxJobBytes = 16 * 1024 * 1024;
 
-std::string read_job() {
+// What was read up to the end of the job's line, and what came with it.
+struct Beginning {
+  std::string job, rest;
+};
+
+Beginning read_job() {
   const auto latest = std::chrono::steady_clock::now() + kJobTime;
   std::string text;
   while (text.find('\n') == std::string::npos) {
@@ -42,7 +50,8 @@ std::string read_job() {
     text.append(buffer, static_cast<std::size_t>(length));
     if (text.size() > kMaxJobBytes) throw LaunchError(kLauncher, "the job that came on stdin is too long");
   }
-  return text.substr(0, text.find('\n'));
+  const std::size_t end = text.find('\n');
+  return {text.substr(0, end), text.substr(end + 1)};
 }
 
 void enter(const std::string& directory) {
@@ -59,7 +68,8 @@ void enter(const std::string& directory) {
 
 int run_agent(std::span<char> title) {
   ensure_standard_descriptors();
-  AgentJob job = parse_agent_job(read_job());
+  Beginning beginning = read_job();
+  AgentJob job = parse_agent_job(beginning.job);
   enter(job.directory);
   for (const std::string& assignment : job.environment) {
     const std::size_t equals = assignment.find('=');
@@ -67,8 +77,11 @@ int run_agent(std::span<char> title) {
     ::setenv(assignment.substr(0, equals).c_str(), assignment.c_str() + equals + 1, 1);
   }
   job.spec.title = title;
-  job.spec.stdin_fd = -1;
-  const JobResult result = run_node(job.spec, job.rendezvous, STDIN_FILENO);
+  ::signal(SIGPIPE, SIG_IGN);
+  const bool has_input = job.spec.input.to != InputSpec::To::none;
+  HeadLink head(STDIN_FILENO, std::move(beginning.rest), has_input);
+  job.spec.stdin_fd = head.ranks_end();
+  const JobResult result = run_node(job.spec, job.rendezvous, &head);
   // What another node is the reason of is told there.
   const bool own = result.cause == EndCause::launcher_failed || result.cause == EndCause::node_lost;
   if (!result.error.empty() && own) std::fprintf(stderr, "%s: %s\n", job.spec.tool.c_str(), result.error.c_str());

@@ -14,6 +14,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/node_messages.hpp"
 
 namespace col::launch {
@@ -23,6 +24,7 @@ using nlohmann::json;
 using Texts = std::vector<std::string>;
 
 constexpr int kVersion = 1;
+constexpr InputSpec kNoInput{.to = InputSpec::To::none};
 // What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
@@ -89,6 +91,10 @@ json to_json(const OutputSpec& output) {
           {"pty", output.pty}};
 }
 
+json to_json(const InputSpec& input) {
+  return {{"to", static_cast<int>(input.to)}, {"rank", input.rank}};
+}
+
 json to_json(const BindingSpec& binding) {
   return {{"to", static_cast<int>(binding.to)},
           {"lists", binding.lists},
@@ -143,6 +149,13 @@ OutputSpec output_from(const json& text) {
   return output;
 }
 
+InputSpec input_from(const json& text) {
+  const int to = text.at("to").get<int>();
+  if (to < 0 || to > static_cast<int>(InputSpec::To::none))
+    throw LaunchError(tools::exit_code::kLauncher, "the job says in no known way which ranks have input");
+  return {.to = static_cast<InputSpec::To>(to), .rank = text.at("rank").get<int>()};
+}
+
 BindingSpec binding_from(const json& text) {
   BindingSpec binding;
   binding.to = choice_from(text.at("to"), BindingSpec::To::list);
@@ -177,6 +190,7 @@ std::string agent_job_text(const JobSpec& spec, const Rendezvous& meeting, const
                     {"forwarded", forwarded_environment()},
                     {"programs", programs},
                     {"output", to_json(spec.output)},
+                    {"input", to_json(reads_input(spec, meeting, host) ? spec.input : kNoInput)},
                     {"binding", to_json(spec.binding)},
                     {"injections", injections},
                     {"environment",
@@ -217,6 +231,7 @@ AgentJob parse_agent_job(const std::string& text) {
     for (const json& program : job.at("programs")) spec.programs.push_back(program_from(program));
     if (spec.programs.empty()) throw LaunchError(tools::exit_code::kLauncher, "the job has no program");
     spec.output = output_from(job.at("output"));
+    spec.input = input_from(job.at("input"));
     spec.binding = binding_from(job.at("binding"));
     for (const json& injection : job.at("injections")) spec.injections.push_back(injection_from(injection));
     const json& environment = job.at("environment");

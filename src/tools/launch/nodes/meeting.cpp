@@ -80,7 +80,9 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
     send_others(from, {{"say", "limit"}, {"cause", to_string(cause)}});
     begin_ending(now);
   } else if (say == "unreachable" && state_ == State::gathering) {
-    finish_with_error(text_in(message, "what"), EndCause::launcher_failed);
+    const int code = number_in(message, "exit_code");
+    const bool for_program = code == tools::exit_code::kNotFound || code == tools::exit_code::kNotExecutable;
+    finish_with_error(text_in(message, "what"), EndCause::launcher_failed, for_program ? code : kLauncher);
   }
 }
 
@@ -410,9 +412,9 @@ void Meeting::gather_again(const std::string& why, Time now) {
   look_whether_all_are_here(now);
 }
 
-void Meeting::finish_with_error(const std::string& error, EndCause cause) {
+void Meeting::finish_with_error(const std::string& error, EndCause cause, int exit_code) {
   JobResult result;
-  result.exit_code = kLauncher;
+  result.exit_code = exit_code;
   result.cause = cause;
   result.error = error.size() <= kMaxErrorBytes ? error : error.substr(0, kMaxErrorBytes) + " …";
   finish(result);

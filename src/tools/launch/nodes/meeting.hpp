@@ -20,6 +20,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/exit_codes.hpp"
 #include "launch/job_result.hpp"
 #include "launch/job_spec.hpp"
 #include "launch/report/job_story.hpp"
@@ -112,7 +113,7 @@ class Meeting {
   void apply_exit_policy(JobResult& result) const;
   void gather_again(const std::string& why, Time now);
   void finish(JobResult result);
-  void finish_with_error(const std::string& error, EndCause cause);
+  void finish_with_error(const std::string& error, EndCause cause, int exit_code = tools::exit_code::kLauncher);
   const Failure* culprit() const;
   void send(Member to, nlohmann::json message, bool last = false);
   void send_others(Member except, const nlohmann::json& message);

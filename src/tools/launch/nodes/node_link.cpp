@@ -130,8 +130,8 @@ void NodeLink::tell_limit(EndCause cause, int restart) {
   wire_.send({{"say", "limit"}, {"restart", restart}, {"cause", to_string(cause)}});
 }
 
-void NodeLink::tell_unreachable(const std::string& what) {
-  wire_.send({{"say", "unreachable"}, {"what", what}});
+void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
+  wire_.send({{"say", "unreachable"}, {"what", what}, {"exit_code", exit_code}});
 }
 
 void NodeLink::tell_end(const JobStory& story, int restart) {

@@ -68,7 +68,8 @@ class NodeLink {
   void tell_failure(int restart, int rank, bool collateral, const std::string& what);
   void tell_signal(int signal);
   void tell_limit(EndCause cause, int restart);
-  void tell_unreachable(const std::string& what);  // another node could not be started
+  // Another node could not be started; the job's exit code is then that one.
+  void tell_unreachable(const std::string& what, int exit_code);
   void tell_end(const JobStory& story, int restart);
 
  private:

@@ -17,6 +17,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
+#include "launch/nodes/input_frames.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/spawn.hpp"
@@ -26,7 +27,9 @@ namespace {
 
 using tools::exit_code::kLauncher;
 
-constexpr int kSshFailed = 255;  // ssh's own exit code
+constexpr int kNoColrun = 254;                           // of remote_command()
+constexpr int kSshFailed = 255;                          // ssh's own exit code
+constexpr std::size_t kOfSource = std::size_t{1} << 31;  // in an event's index: of where a host's input comes from
 
 // Quoted for a POSIX shell.
 std::string quoted(const std::string& text) {
@@ -38,6 +41,29 @@ std::string quoted(const std::string& text) {
       result += letter;
   }
   return result + "'";
+}
+
+// Not finding it is no fault of the ranks' program, for which these exit codes are.
+std::string resolve_ssh(const std::string& name) {
+  try {
+    return resolve_program(name);
+  } catch (const LaunchError& error) {
+    throw LaunchError(kLauncher, fmt::format("hosts are reached by ssh (--ssh): {}", error.what()));
+  }
+}
+
+Remotes::Failure describe_failure(const std::string& host, int code) {
+  if (code == kSshFailed)
+    return {fmt::format("cannot reach host {} by ssh; what ssh said is above. Does `ssh {} true` work without a "
+                        "password?",
+                        host, host),
+            kLauncher};
+  if (code == kNoColrun)
+    return {fmt::format("host {} has no colrun at {} nor in its PATH; install it there", host, tools::own_path()),
+            kLauncher};
+  if (code == tools::exit_code::kNotFound || code == tools::exit_code::kNotExecutable)
+    return {fmt::format("host {} cannot run the program; what its colrun said is above", host), code};
+  return {fmt::format("colrun on host {} ended before the job began; what it said is above", host), kLauncher};
 }
 
 std::vector<std::string> ssh_command(const std::vector<std::string>& ssh, const HostSpec& host) {
@@ -55,13 +81,18 @@ std::vector<std::string> ssh_command(const std::vector<std::string>& ssh, const 
 }  // namespace
 
 std::string remote_command(const std::string& own_path) {
-  return fmt::format("[ -x {0} ] && exec {0} --agent; exec colrun --agent", quoted(own_path));
+  const std::string colrun = quoted(own_path);
+  // By sh, as the user's own shell may be another kind.
+  return "exec sh -c " +
+         quoted(fmt::format(
+             "[ -x {0} ] && exec {0} --agent; command -v colrun >/dev/null && exec colrun --agent; exit {1}", colrun,
+             kNoColrun));
 }
 
 Remotes::Remotes(int epoll_fd, std::uint64_t tag, Output& output) : epoll_fd_(epoll_fd), tag_(tag), output_(output) {}
 
 void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
-  const std::string program = resolve_program(spec.nodes.ssh.front());
+  const std::string program = resolve_ssh(spec.nodes.ssh.front());
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   for (const HostSpec& host : meeting.remotes) {
@@ -80,63 +111,98 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
          .keep_fds = {},
          .open_files = files,
          .ignore_hangup = false});
-    if (child.exec_error != 0) refuse_program(program, child.exec_error);
-    if (child.fork_error != 0)
-      throw LaunchError(kLauncher,
-                        fmt::format("cannot start {} for host {}: {}", program, host.name, strerror(child.fork_error)));
+    if (const int error = child.exec_error != 0 ? child.exec_error : child.fork_error; error != 0)
+      throw LaunchError(kLauncher, fmt::format("cannot start {} for host {}: {}", program, host.name, strerror(error)));
     output_.add_raw(Output::Stream::out, std::move(out.read));
     output_.add_raw(Output::Stream::err, std::move(err.read));
-    Remote remote{.host = host.name, .pid = child.pid, .input = std::move(input.write), .unsent = {}};
-    remote.unsent = agent_job_text(spec, meeting, host, port) + "\n";
+    Remote remote{.host = host.name,
+                  .pid = child.pid,
+                  .input = std::move(input.write),
+                  .unsent = agent_job_text(spec, meeting, host, port) + "\n",
+                  .source = {}};
     epoll_event event{};
     event.events = EPOLLOUT | EPOLLET;
     event.data.u64 = tag_ | remotes_.size();
     ::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, remote.input.get(), &event);
     remotes_.push_back(std::move(remote));
-    write(remotes_.back());
+    pump(remotes_.back());
   }
 }
 
-void Remotes::write(Remote& remote) {
-  while (remote.input && !remote.unsent.empty()) {
-    const ssize_t written = ::write(remote.input.get(), remote.unsent.data(), remote.unsent.size());
+void Remotes::give_input(std::size_t host, tools::UniqueFd input) {
+  Remote& remote = remotes_[host];
+  ::fcntl(input.get(), F_SETFL, O_NONBLOCK);
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  event.data.u64 = tag_ | kOfSource | host;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, input.get(), &event) != 0)
+    throw LaunchError(kLauncher, fmt::format("cannot watch the input for host {}: {}", remote.host, strerror(errno)));
+  remote.source = std::move(input);
+  pump(remote);
+}
+
+// One frame is read when the one before it is sent.
+void Remotes::pump(Remote& remote) {
+  while (write(remote) && read(remote)) continue;
+}
+
+// Returns whether all is sent.
+bool Remotes::write(Remote& remote) {
+  while (remote.input && remote.sent < remote.unsent.size()) {
+    const ssize_t written =
+        ::write(remote.input.get(), remote.unsent.data() + remote.sent, remote.unsent.size() - remote.sent);
     if (written >= 0) {
-      remote.unsent.erase(0, static_cast<std::size_t>(written));
+      remote.sent += static_cast<std::size_t>(written);
     } else if (errno == EAGAIN) {
-      return;
+      return false;
     } else if (errno != EINTR) {
-      remote.input.reset();  // it has ended; its status says more
+      end_input(remote);  // it has ended; its status says more
     }
   }
+  return bool(remote.input);
 }
 
-void Remotes::on_event(std::size_t host) {
-  if (host < remotes_.size()) write(remotes_[host]);
+// Returns whether there is something new to send.
+bool Remotes::read(Remote& remote) {
+  namespace frames = input_frames;
+  if (!remote.source) return false;
+  remote.unsent.resize(frames::kHeadBytes + frames::kMaxBytes);
+  ssize_t length = 0;
+  do {
+    length = ::read(remote.source.get(), remote.unsent.data() + frames::kHeadBytes, frames::kMaxBytes);
+  } while (length < 0 && errno == EINTR);
+  remote.sent = 0;
+  if (length < 0 && errno == EAGAIN) {
+    remote.unsent.clear();
+    return false;
+  }
+  const std::size_t bytes = length > 0 ? static_cast<std::size_t>(length) : 0;
+  if (bytes == 0) remote.source.reset();
+  frames::put_head(remote.unsent, bytes);
+  remote.unsent.resize(frames::kHeadBytes + bytes);
+  return true;
+}
+
+void Remotes::end_input(Remote& remote) {
+  remote.input.reset();
+  remote.source.reset();
+}
+
+void Remotes::on_event(std::size_t index) {
+  if (const std::size_t host = index & ~kOfSource; host < remotes_.size()) pump(remotes_[host]);
 }
 
 void Remotes::on_child_end(pid_t pid, int wait_status) {
   for (Remote& remote : remotes_) {
     if (remote.pid != pid) continue;
     remote.pid = 0;
-    remote.input.reset();
+    end_input(remote);
     if (over_ || wait_status == 0) return;
-    const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-    if (code == kSshFailed) {
-      failures_.push_back(
-          fmt::format("cannot reach host {} by ssh; what ssh said is above. Does `ssh {} true` work "
-                      "without a password?",
-                      remote.host, remote.host));
-    } else if (code == tools::exit_code::kNotFound) {
-      failures_.push_back(
-          fmt::format("host {} has no colrun at {} nor in its PATH; install it there", remote.host, tools::own_path()));
-    } else {
-      failures_.push_back(
-          fmt::format("colrun on host {} ended before the job began; what it said is above", remote.host));
-    }
+    failures_.push_back(describe_failure(remote.host, WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1));
   }
 }
 
-std::vector<std::string> Remotes::take_failures() {
+std::vector<Remotes::Failure> Remotes::take_failures() {
   return std::exchange(failures_, {});
 }
 
@@ -150,7 +216,7 @@ std::vector<pid_t> Remotes::pids() const {
 
 void Remotes::let_go() {
   over_ = true;
-  for (Remote& remote : remotes_) remote.input.reset();
+  for (Remote& remote : remotes_) end_input(remote);
 }
 
 }  // namespace col::launch

@@ -74,7 +74,8 @@ bool Input::work() {
   for (int block = 0; block < kBlocksAtOnce; ++block) {
     for (Reader& reader : readers_) write(reader);
     if (!all_have_block()) return false;
-    if (std::none_of(readers_.begin(), readers_.end(), [](const Reader& reader) { return bool(reader.fd); })) {
+    if (!keeps_reading_ &&
+        std::none_of(readers_.begin(), readers_.end(), [](const Reader& reader) { return bool(reader.fd); })) {
       close();
       return false;
     }

@@ -32,6 +32,8 @@ class Input {
   // All readers have been added: reads from now on. When terminals are among them, ours (if our input is one) is raw
   // until no more is read.
   void start();
+  // Others wait for what we read: when the last reader is gone our input is read on and thrown away.
+  void keep_reading() { keeps_reading_ = true; }
 
   void on_event(std::size_t index);
   // Moves bytes. Returns true when there is more to do at once. Does nothing before start().
@@ -73,6 +75,7 @@ class Input {
   bool source_ready_ = true;
   bool started_ = false;
   bool suspended_ = false;
+  bool keeps_reading_ = false;
   bool ended_ = false;
 };
 
