@@ -63,7 +63,7 @@ for quarter in 0 1 2 3; do
   [ $code -ne 0 ] || continue
   # The program catches nothing.
   [ $code -eq 134 ] || fail "exit code $code with a limit of $limit bytes"
-  [ "$(grep -cE "what\(\):  $message" "$err")" -eq 4 ] || fail "not every rank ends with '$message'"
+  [ "$(grep -cE "^  what\(\):  $message" "$err")" -eq 4 ] || fail "not every rank ends with '$message'"
 done
 [ $code -ne 0 ] || fail "the job needs $peak bytes and has a limit of $limit; it runs nevertheless"
 echo "the job needs $peak bytes; with $limit: $(grep -m 1 ' said ' "$err")"

@@ -68,7 +68,7 @@ struct RunningStore {
   Wire client() const { return Wire::connect(name, "the store", 0); }
 
   std::string name;
-  StoreServer server;
+  colbench::StoreServer server;
 };
 
 StoreSetup setup_of(Context& context, int rank, int ranks, std::size_t count) {
