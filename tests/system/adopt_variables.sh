@@ -24,7 +24,7 @@ nothing_left
 
 # Pods share nothing but what they are given.
 expect_exit 134 "$each" kubernetes 2 "$HELLO"
-expect_in "$err" 'unavailable: .*COL_STORE=file:///'
+expect_in "$err" 'unavailable: .*set COL_RDZV_ENDPOINT=host:port'
 export COL_STORE=file://$work/store
 expect_exit 0 "$each" kubernetes 3 "$HELLO"
 expect_in "$out" 'rank 2 of 3: the sum is 6'

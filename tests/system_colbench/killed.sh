@@ -6,7 +6,7 @@ COL_FAULT=kill:rank=1,op=3000,step=0 expect 5 "$COLBENCH" allreduce --sizes 8,16
   --ci 0.0001% --json "$work/r.json"
 complains "rank 1"
 complains "SIGKILL"
-[ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
+[ "$(wc -l <"$err")" -le 2 ] || fail "more than who died and what the ranks were in"
 says "ended early"
 python3 - "$work/r.json" <<'P' || fail "the JSON has nothing of what was found"
 import json, sys

@@ -12,6 +12,7 @@
 #include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
 #include "group/host.hpp"
+#include "store/text.hpp"
 
 namespace col {
 namespace {
@@ -42,7 +43,9 @@ std::string control_path(const ContextSpec& spec, std::string_view store_url, st
                       .add(group::this_host().pid_namespace)
                       .add(node)
                       .value();
-  return fmt::format("{}/.control.{:016x}", store_url.substr(kScheme.size()), id);
+  // The store was opened by this URL, so it can be decoded.
+  const std::string directory = store::percent_decoded(store_url.substr(kScheme.size())).value_or("");
+  return fmt::format("{}/.control.{:016x}", directory, id);
 }
 
 // Where nobody said which ranks share this host, one record for each rank of the job fits every case.

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,33 +29,12 @@ constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
                           store::printable(url), why));
 }
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string percent_decoded(std::string_view url, std::string_view path) {
-  std::string decoded;
-  for (std::size_t i = 0; i < path.size(); ++i) {
-    if (path[i] != '%') {
-      decoded += path[i];
-      continue;
-    }
-    const int high = i + 2 < path.size() ? hex_digit(path[i + 1]) : -1;
-    const int low = i + 2 < path.size() ? hex_digit(path[i + 2]) : -1;
-    if (high < 0 || low < 0) reject(url, "has a '%' without two hexadecimal digits after it (write %25 for a '%')");
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
-}
-
 std::shared_ptr<Store> open_file_store(std::string_view url) {
   const std::string_view path = url.substr(kFileScheme.size());
   if (!path.starts_with('/')) reject(url, "needs three slashes and an absolute path");
-  const std::string directory = percent_decoded(url, path);
+  const std::optional<std::string> decoded = store::percent_decoded(path);
+  if (!decoded) reject(url, "has a '%' without two hexadecimal digits after it (write %25 for a '%')");
+  const std::string& directory = *decoded;
   if (directory.find('\0') != std::string::npos) reject(url, "has a zero byte in its path");
   if (directory.find_first_not_of('/') == std::string::npos) reject(url, "names no directory");
   return make_file_store(directory);

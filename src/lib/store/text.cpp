@@ -64,4 +64,21 @@ std::int64_t add_decimal(std::string_view key, const std::optional<std::string>&
   return sum;
 }
 
+std::optional<std::string> percent_decoded(std::string_view path) {
+  std::string decoded;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] != '%') {
+      decoded += path[i];
+      continue;
+    }
+    unsigned byte = 0;
+    const std::string_view digits = path.substr(i + 1, 2);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (digits.size() != 2 || error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+    decoded += static_cast<char>(byte);
+    i += 2;
+  }
+  return decoded;
+}
+
 }  // namespace col::store

@@ -14,6 +14,10 @@ std::string printable(std::string_view bytes);
 // "key 'x'", as messages and WaitContext::describe() have it.
 std::string describe_key(std::string_view key);
 
+// The path of a URL with its %XX replaced by the bytes that they stand for; nothing when a '%' has no two hexadecimal
+// digits after it.
+std::optional<std::string> percent_decoded(std::string_view path);
+
 // The sum that Store::add() stores and returns for a key that holds `value`. Throws invalid_argument when that is no
 // decimal 64-bit number, or when the sum is none.
 std::int64_t add_decimal(std::string_view key, const std::optional<std::string>& value, std::int64_t delta);

@@ -109,6 +109,7 @@ void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* hea
     if (::poll(events, std::size(events), -1) < 0) continue;
     if ((events[1].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
     if (head != nullptr && !head->on_polled(events[2], events[3])) lifeline.reset();
+    if (!lifeline) events[1].fd = -1;  // there is nobody to tell
   }
 }
 

@@ -80,7 +80,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   if (!attempt_) return first;
   consider(attempt_->ending().deadline());
   consider(attempt_->injector().deadline());
-  if (attempt_->ending().is_ending()) return first;
+  if (attempt_->ending().is_ending() || attempt_->living() == 0) return first;
   const LifecycleSpec& limits = parts_.spec.lifecycle;
   if (limits.timeout) consider(began_ + *limits.timeout);
   if (const auto ended = attempt_->first_good_end()) {
@@ -138,7 +138,11 @@ void Supervisor::on_lifeline() {
 
 void Supervisor::on_forwarded(int signal) {
   if (ends_job(signal)) {
-    if (link_) link_->tell_signal(signal);
+    if (link_) {
+      link_->tell_signal(signal);
+      if (++own_signals_ <= signal_round_) return;
+      signal_round_ = own_signals_;
+    }
     on_end_signal(signal);
   } else if (signal == SIGTSTP || signal == SIGCONT) {
     on_stop_signal(signal == SIGTSTP);
@@ -160,8 +164,9 @@ void Supervisor::on_end_signal(int signal) {
 void Supervisor::on_stop_signal(bool stopped) {
   if (shared_input_) stopped ? shared_input_->suspend() : shared_input_->resume();
   // A job that is ending goes on: its ranks' time is running out.
-  if (!attempt_ || (stopped && attempt_->ending().is_ending())) return;
+  if (stopped && attempt_ && attempt_->ending().is_ending()) return;
   stopped_ = stopped;
+  if (!attempt_) return;
   if (input_ && stopped) input_->suspend();
   attempt_->set_stopped(stopped);
   if (input_ && !stopped) input_->resume();

@@ -14,6 +14,7 @@
 #include "common/unique_fd.hpp"
 #include "launch/attempt.hpp"
 #include "launch/job_spec.hpp"
+#include "launch/launch_error.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/nodes/remotes.hpp"
@@ -100,7 +101,7 @@ class Supervisor {
   JobResult run_with_others();
   std::string describe_lost(const LinkEvent& event, bool had_started) const;
   void leave_others();
-  JobStory failed_story(const Assignment& assignment, const std::string& error) const;
+  JobStory failed_story(const Assignment& assignment, const LaunchError& error) const;
 
   JobParts parts_;
   rlimit open_files_;  // as the launcher was started with
@@ -119,6 +120,7 @@ class Supervisor {
   std::unique_ptr<StackTaker> stacks_;  // while they are taken
   std::vector<pid_t> examined_;         // whose
   std::optional<LinkEvent> news_;       // that ranks start or that the job is over; not acted upon yet
+  std::vector<LinkEvent> early_;        // what has come for ranks that are about to be started
   pid_t meeting_ = 0;                   // process where the nodes meet, when it is on this one
   std::string meeting_place_;           // where this node has joined it
   std::size_t processes_left_ = 0;
@@ -126,6 +128,8 @@ class Supervisor {
   int node_rank_ = 0;
   int signal_between_ = 0;   // the first that came while there were no ranks
   int signals_between_ = 0;  // how many
+  int own_signals_ = 0;      // that this launcher was told to end by
+  int signal_round_ = 0;     // the most that any node's was: one ^C may reach all of them
   bool more_output_ = false;
   bool child_changed_ = false;
   bool front_is_gone_ = false;

@@ -42,6 +42,7 @@ void Supervisor::end_descendants() {
   std::vector<pid_t> kept = remotes_ ? remotes_->pids() : std::vector<pid_t>();
   if (meeting_ != 0) kept.push_back(meeting_);
   if (!has_no_children()) processes_left_ = kill_children(0, Clock::now() + Ending::kKillWait, kept);
+  child_changed_ = true;  // what it waited by is taken: whether one of those kept has ended is to be asked
 }
 
 // No writer is left but the user's reader may be slow. Only an interrupted job leaves output unwritten.

@@ -76,6 +76,7 @@ void Supervisor::serve_meeting(Listener listener) {
                          .tool = parts_.spec.tool,
                          .join_timeout = meeting.timeout,
                          .max_restarts = parts_.spec.lifecycle.max_restarts,
+                         .others_may_come = meeting.remotes.empty(),
                          .keep_going = parts_.spec.lifecycle.keep_going,
                          .exit_policy = parts_.spec.lifecycle.exit_policy};
   meeting_ = start_meeting(std::move(listener), spec, {parts_.lifeline, epoll_.get(), parts_.spec.stdin_fd});
@@ -142,7 +143,13 @@ void Supervisor::on_link() {
 }
 
 void Supervisor::on_link_event(const LinkEvent& event) {
+  using Kind = LinkEvent::Kind;
   const Time now = Clock::now();
+  const bool is_for_ranks = event.kind == Kind::abort || event.kind == Kind::signal || event.kind == Kind::limit;
+  if (is_for_ranks && !attempt_ && news_ && news_->kind == Kind::start) {
+    early_.push_back(event);  // it has come together with their start
+    return;
+  }
   switch (event.kind) {
     case LinkEvent::Kind::start:
     case LinkEvent::Kind::done:
@@ -154,6 +161,8 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       if (attempt_) attempt_->ending().on_limit(EndCause::node_lost, now);
       break;
     case LinkEvent::Kind::signal:
+      if (!ends_job(event.signal) || event.round <= signal_round_) return;
+      signal_round_ = event.round;
       if (attempt_) on_end_signal(event.signal);
       return;
     case LinkEvent::Kind::abort:
@@ -191,8 +200,8 @@ LinkEvent Supervisor::next_news(const JobStory* ended) {
       link_->tell_limit(EndCause::exit_timed_out, restarts_);
       limit.reset();
     }
-    // Told of the first one; who is so impatient as to send another does not want to wait for the others.
-    if (signals_between_ > 1) break;
+    // Told of the first one; who is so impatient as to send more does not want to wait for the others.
+    if (signals_between_ > (remotes_ && remotes_->any_left() ? 2 : 1)) break;
   }
   if (news_) return *std::exchange(news_, std::nullopt);
   LinkEvent nothing;
@@ -225,7 +234,7 @@ JobResult Supervisor::run_with_others() {
       try {
         own = run_attempt(event.assignment);
       } catch (const LaunchError& error) {
-        own = failed_story(event.assignment, error.what());
+        own = failed_story(event.assignment, error);
       }
       // A launcher that was killed is a node that is lost, to the others: it has no word of its own in how the job
       // ends.
@@ -239,6 +248,12 @@ JobResult Supervisor::run_with_others() {
       outcome.result.cause = EndCause::node_lost;
       outcome.result.error = describe_lost(event, own.has_value());
       if (own) outcome.ranks = std::move(own->ranks);
+      // Told to end, and then cut off: the signal is why.
+      if (const int signal = own && own->result.signal != 0 ? own->result.signal : signal_between_; signal != 0)
+        outcome.result = {.exit_code = tools::exit_code::kSignalBase + signal,
+                          .signal = signal,
+                          .cause = EndCause::interrupted,
+                          .error = outcome.result.error};
     }
     outcome.tool = parts_.spec.tool;
     outcome.command_line = parts_.spec.command_line;
@@ -256,21 +271,25 @@ void Supervisor::leave_others() {
   if (remotes_) remotes_->let_go();
   const Time farewell = Clock::now() + kFarewell;
   while (!front_is_gone_ && Clock::now() < farewell && meeting_ != 0) step(farewell);
-  const Time latest = Clock::now() + kLastOutput;
+  Time latest = Clock::now() + kLastOutput;
   const auto is_coming = [&] { return (remotes_ && remotes_->any_left()) || !output_.all_ended(); };
-  while (!front_is_gone_ && signals_between_ == 0 && Clock::now() < latest && is_coming()) step(latest);
+  while (!front_is_gone_ && signals_between_ == 0 && Clock::now() < latest && is_coming()) {
+    step(latest);
+    // It is our own reader who takes his time.
+    if (!output_.all_written()) latest = Clock::now() + kLastOutput;
+  }
   output_.give_up_pipes(Clock::now());
 }
 
-JobStory Supervisor::failed_story(const Assignment& assignment, const std::string& error) const {
+JobStory Supervisor::failed_story(const Assignment& assignment, const LaunchError& error) const {
   JobStory story;
   story.tool = parts_.spec.tool;
   story.job_id = assignment.job_id;
   story.started_at = began_at_;
   story.nodes = assignment.nodes;
   story.result.cause = EndCause::launcher_failed;
-  story.result.exit_code = kLauncher;
-  story.result.error = error;
+  story.result.exit_code = error.exit_code();
+  story.result.error = error.what();
   return story;
 }
 

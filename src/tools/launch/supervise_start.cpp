@@ -72,13 +72,20 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
                                                     .epoll_fd = epoll_.get(),
                                                     .rank_tag = epoll_tag::kRank,
                                                     .job_began = began_});
+  stacks_.reset();
+  // What has come while there were no ranks is for these.
+  if (front_is_gone_)
+    attempt_->ending().kill(EndCause::launcher_failed, Clock::now());
+  else if (signal_between_ != 0)
+    attempt_->ending().on_signal(signal_between_, Clock::now());
+  for (const LinkEvent& event : std::exchange(early_, {})) on_link_event(event);
   const auto is_over = [&] { return attempt_->living() == 0 || attempt_->ending().phase() == Ending::Phase::given_up; };
   try {
     start_all();
   } catch (const LaunchError&) {
     attempt_->ending().kill(EndCause::launcher_failed, Clock::now());
     attempt_->signal_all(attempt_->ending().due(Clock::now()));
-    output_.drop_unwritten();
+    if (!link_) output_.drop_unwritten();
     while (!is_over()) step(std::nullopt);
     end_descendants();
     attempt_.reset();
@@ -96,9 +103,11 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
 
 void Supervisor::start_all() {
   const std::optional<Milliseconds> limit = parts_.spec.lifecycle.start_timeout;
+  const Time from = attempt_->assignment().restart == 0 ? began_ : Clock::now();
   for (int rank = 0; rank < attempt_->local_ranks(); ++rank) {
+    if (attempt_->ending().is_ending()) return;
     start(rank);
-    if (limit && Clock::now() > began_ + *limit) {
+    if (limit && Clock::now() > from + *limit) {
       throw LaunchError(kLauncher,
                         fmt::format("only {} of {} ranks were started within {:.1f} s (--start-timeout)", rank + 1,
                                     attempt_->local_ranks(), std::chrono::duration<double>(*limit).count()));

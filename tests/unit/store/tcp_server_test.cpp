@@ -314,6 +314,25 @@ TEST_CASE("tcp server: its port is free again as soon as it has stopped, even wi
   CHECK(has(error, "refused"));
 }
 
+TEST_CASE("tcp server: a client that leaves while a forked child shares its socket wakes it once", "[store][tcp]") {
+  StoreServer server(spec());
+  auto client = client_of(server);
+  client->set("k", "v");
+  Child child([] { ::pause(); });
+  client.reset();
+  while (server.connections() > 0) std::this_thread::yield();
+  const auto spent = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_utime.tv_sec * 1000.0 + static_cast<double>(usage.ru_utime.tv_usec) / 1000 +
+           usage.ru_stime.tv_sec * 1000.0 + static_cast<double>(usage.ru_stime.tv_usec) / 1000;
+  };
+  const double before = spent();
+  // A wait that ends by its time: a server that does not sleep would use all of it.
+  error_of([&] { client_of(server)->wait_for("never", 500ms); });
+  CHECK(spent() - before < 250);
+}
+
 TEST_CASE("tcp server: signals of the process are never its thread's", "[store][tcp]") {
   const StoreServer server(spec());
   CHECK(serves(server));  // its thread has begun

@@ -91,7 +91,12 @@ void ServedStore::serve_in_turn() {
                             "and a free port there",
                             spec_.port, error.message()));
   }
-  connect().counts->set(kOpen, "1");
+  try {
+    connect().counts->set(kOpen, "1");
+  } catch (const Error&) {
+    server_.reset();  // nobody would be told that it is open; the next try makes another
+    throw;
+  }
   const std::lock_guard lock(mutex_);
   departures_ = 0;
   lingered_ = -1;

@@ -53,6 +53,7 @@ void Engine::receive(Session& session, std::string_view bytes, Time now) {
           handle(session, message);
           break;
         case MessageReader::Status::no_room:
+          if (session.output_.size() > kMaxOutputBytes) return end(session);
           try {
             throw_full(budget_);
           } catch (const Error& error) {

@@ -356,6 +356,8 @@ void StoreServer::Impl::watch(Client& client, bool wants_to_write) {
 void StoreServer::Impl::drop(SessionId id) noexcept {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
+  // In words: a child that was forked meanwhile shares the socket, and the kernel would go on reporting it.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client->second.fd.get(), nullptr);
   ::shutdown(client->second.fd.get(), SHUT_RDWR);
   engine_.close(*client->second.session);
   clients_.erase(client);

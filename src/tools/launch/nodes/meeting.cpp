@@ -67,7 +67,10 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
     const int signal = number_in(message, "signal");
     if (!ends_job(signal)) return;
     if (signal_ == 0) signal_ = signal;
-    send_others(from, {{"say", "signal"}, {"signal", signal}});
+    // One ^C may reach the launchers of all nodes: what counts is how many one of them has got.
+    if (++nodes_.at(from).signals <= signal_round_) return;
+    signal_round_ = nodes_.at(from).signals;
+    send_others(from, {{"say", "signal"}, {"signal", signal}, {"round", signal_round_}});
     if (state_ == State::gathering) return decide(now);
     begin_ending(now);
   } else if (say == "limit") {
@@ -181,9 +184,13 @@ void Meeting::take_story(const Node& node, JobStory story) {
   if (result.cause == EndCause::output_closed && result.error.empty()) {
     if (!closed_) closed_ = result;
   } else if (result.cause == EndCause::launcher_failed || result.cause == EndCause::output_closed) {
-    if (launcher_error_.empty())
+    if (launcher_error_.empty()) {
       launcher_error_ =
           fmt::format("host {}: {}", node.host, result.error.empty() ? "its colrun failed" : result.error);
+      const bool for_program =
+          result.exit_code == tools::exit_code::kNotFound || result.exit_code == tools::exit_code::kNotExecutable;
+      launcher_code_ = for_program ? result.exit_code : kLauncher;
+    }
   }
   if (node.node_rank == 0 || !have_story_) first_story_ = std::move(story);
   have_story_ = true;
@@ -355,7 +362,7 @@ void Meeting::decide(Time now) {
     result.exit_code = tools::exit_code::kTimeout;
     return finish(result);
   }
-  if (!launcher_error_.empty()) return finish_with_error(launcher_error_, EndCause::launcher_failed);
+  if (!launcher_error_.empty()) return finish_with_error(launcher_error_, EndCause::launcher_failed, launcher_code_);
   if (closed_) return finish(*closed_);
   // What ranks did because a node was lost, or because all were told to start again, is no failure of theirs.
   if (members_change_) return gather_again("another node has come", now);
@@ -363,7 +370,7 @@ void Meeting::decide(Time now) {
     const std::string why = fmt::format("{} is lost", fmt::join(lost_, ", "));
     const bool enough = ranked_nodes() >= spec_.min_nodes;
     if (is_elastic() && enough) return gather_again(why, now);
-    if (restarts_ < spec_.max_restarts) {
+    if (spec_.others_may_come && restarts_ < spec_.max_restarts) {
       ++restarts_;
       return gather_again(why, now);
     }
@@ -379,6 +386,10 @@ void Meeting::decide(Time now) {
   if (failure != nullptr) {
     result.cause = EndCause::rank_failed;
     result.culprit = failure->rank;
+    result.exit_code = kLauncher;  // of a rank of which nothing more is known
+    for (const RankStory& rank : stories_) {
+      if (rank.rank == result.culprit && rank.status.exited) result.exit_code = exit_code_of(rank.status);
+    }
     apply_exit_policy(result);
   }
   finish(result);
@@ -386,13 +397,16 @@ void Meeting::decide(Time now) {
 
 // Another rank than the first to fail may decide the exit code.
 void Meeting::apply_exit_policy(JobResult& result) const {
-  if (spec_.exit_policy == ExitPolicy::rank0) result.culprit = 0;
-  if (spec_.exit_policy != ExitPolicy::max) return;
+  if (spec_.exit_policy == ExitPolicy::first) return;
   int highest = 0;
   for (const RankStory& rank : stories_) {
     const RankStatus& status = rank.status;
-    if (!status.exited || status.told_to_end || status.collateral || exit_code_of(status) <= highest) continue;
+    if (!status.exited || status.told_to_end || status.collateral) continue;
+    // Rank 0's own word, if it had one.
+    if (spec_.exit_policy == ExitPolicy::rank0 && rank.rank == 0) result.exit_code = exit_code_of(status);
+    if (spec_.exit_policy == ExitPolicy::rank0 || exit_code_of(status) <= highest) continue;
     highest = exit_code_of(status);
+    result.exit_code = highest;
     result.culprit = rank.rank;
   }
 }
@@ -424,10 +438,6 @@ void Meeting::finish(JobResult result) {
   state_ = State::over;
   std::sort(stories_.begin(), stories_.end(),
             [](const RankStory& left, const RankStory& right) { return left.rank < right.rank; });
-  for (const RankStory& rank : stories_) {
-    if (rank.rank == result.culprit && rank.status.exited) result.exit_code = exit_code_of(rank.status);
-  }
-  if (result.cause == EndCause::rank_failed && result.exit_code == 0) result.exit_code = kLauncher;
   JobStory story = std::move(first_story_);
   story.tool = spec_.tool;
   story.job_id = spec_.job_id;

@@ -36,7 +36,8 @@ struct MeetingSpec {
   std::string tool = "colrun";
   Milliseconds join_timeout{600'000};
   int max_restarts = 0;
-  bool keep_going = false;  // a rank that fails does not end the others
+  bool others_may_come = true;  // in place of a node that is lost; not when this launcher starts them all itself
+  bool keep_going = false;      // a rank that fails does not end the others
   ExitPolicy exit_policy = ExitPolicy::first;
 };
 
@@ -87,6 +88,7 @@ class Meeting {
     int first_rank = 0;
     int order = 0;  // of arrival
     bool ended = false;
+    int signals = 0;  // that its launcher was told to end by
   };
   struct Failure {
     int rank = -1;
@@ -135,7 +137,9 @@ class Meeting {
   std::vector<Failure> failures_;  // of this generation, in the order in which they were heard of
   std::vector<std::string> lost_;  // hosts, since the last start
   int signal_ = 0;
+  int signal_round_ = 0;  // the most that one node has got
   std::optional<EndCause> limit_;
+  int launcher_code_ = 0;
   std::string launcher_error_;       // of a node that could not start its ranks
   std::optional<JobResult> closed_;  // of a node whose output nobody reads any more
   std::size_t processes_left_ = 0;   // on all nodes

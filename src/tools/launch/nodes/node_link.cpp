@@ -82,9 +82,11 @@ LinkEvent NodeLink::to_event(const json& message) const {
   } else if (say == "signal") {
     event.kind = LinkEvent::Kind::signal;
     event.signal = number_in(message, "signal");
+    event.round = number_in(message, "round", 1);
   } else if (say == "limit") {
     event.kind = LinkEvent::Kind::limit;
     event.limit = end_cause_from_string(text_in(message, "cause"));
+    if (event.limit != EndCause::exit_timed_out) event.limit = EndCause::timed_out;
   } else if (say == "done") {
     event.kind = LinkEvent::Kind::done;
     try {

@@ -33,6 +33,7 @@ struct LinkEvent {
   Assignment assignment = {};
   AbortCause abort = {};
   int signal = 0;
+  int round = 1;  // of the signal: how many the launcher has got that has got most
   EndCause limit = EndCause::timed_out;
   JobStory outcome = {};
   std::string why = {};

@@ -70,8 +70,11 @@ std::vector<std::string> ssh_command(const std::vector<std::string>& ssh, const 
   std::vector<std::string> command = ssh;
   if (std::filesystem::path(ssh.front()).filename() == "ssh") {
     // Nobody is there to answer questions, and a host that is down is to be told soon.
-    command.insert(command.end(), {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
-                                   "ServerAliveInterval=2", "-o", "ServerAliveCountMax=3"});
+    command.insert(command.end(),
+                   {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=2", "-o",
+                    "ServerAliveCountMax=3",
+                    // A connection for later use would be a process of the job's, and end with its ranks.
+                    "-o", "ControlMaster=no", "-o", "ControlPersist=no"});
   }
   command.push_back(host.name);
   command.push_back(remote_command(tools::own_path()));

@@ -58,6 +58,18 @@ void put_all(std::vector<std::string>& variables, const std::vector<std::string>
   for (const std::string& assignment : assignments) put(variables, assignment);
 }
 
+// What has a meaning in a URL is written as %XX.
+std::string file_url(const std::string& path) {
+  std::string url = "file://";
+  for (const char letter : path) {
+    if (letter == '%')
+      url += "%25";
+    else
+      url += letter;
+  }
+  return url;
+}
+
 // The same for every rank of the node.
 std::vector<std::string> job_variables(const Assignment& job, const JobDirectory& directory, int max_restarts) {
   const auto world = std::to_string(job.world_size);
@@ -66,7 +78,7 @@ std::vector<std::string> job_variables(const Assignment& job, const JobDirectory
   std::vector<std::string> variables = {
       "COL_WORLD_SIZE=" + world, "COL_LOCAL_WORLD_SIZE=" + local, fmt::format("COL_NODE_RANK={}", job.node_rank),
       fmt::format("COL_NNODES={}", job.nodes), "COL_JOB_ID=" + job.job_id, "COL_RESTART_COUNT=" + restart,
-      "COL_STORE=" + (job.store_url.empty() ? "file://" + directory.store() : job.store_url),
+      "COL_STORE=" + (job.store_url.empty() ? file_url(directory.store()) : job.store_url),
       "COL_CONTROL=" + directory.control(), "WORLD_SIZE=" + world, "LOCAL_WORLD_SIZE=" + local,
       fmt::format("GROUP_RANK={}", job.node_rank), fmt::format("GROUP_WORLD_SIZE={}", job.nodes), "ROLE_NAME=default",
       "ROLE_WORLD_SIZE=" + world, "MASTER_ADDR=" + job.master_address, fmt::format("MASTER_PORT={}", job.master_port),
