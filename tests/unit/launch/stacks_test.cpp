@@ -11,6 +11,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -62,6 +63,10 @@ class Sleeper {
     for (int thread = 0; thread < 2; ++thread) REQUIRE(::read(ready[0], byte.data(), 1) == 1);
     ::close(ready[0]);
     ::close(ready[1]);
+    // What they have told, they have told before they sleep.
+    const auto latest = Clock::now() + seconds(30);
+    while (!all_sleep() && Clock::now() < latest) std::this_thread::yield();
+    REQUIRE(all_sleep());
   }
   ~Sleeper() {
     ::kill(pid_, SIGKILL);
@@ -70,13 +75,20 @@ class Sleeper {
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
   pid_t pid() const { return pid_; }
-  char state() const {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid_));
+  char state() const { return state_in(fmt::format("/proc/{}/stat", pid_)); }
+
+ private:
+  static char state_in(const std::string& path) {
+    std::ifstream file(path);
     const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     return line.at(line.rfind(')') + 2);
   }
+  bool all_sleep() const {
+    const std::filesystem::directory_iterator tasks(fmt::format("/proc/{}/task", pid_));
+    return std::all_of(begin(tasks), end(tasks),
+                       [](const auto& task) { return state_in(task.path() / "stat") == 'S'; });
+  }
 
- private:
   pid_t pid_ = 0;
 };
 
