@@ -204,7 +204,10 @@ TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch]") {
     return;
   }
   const Sleeper sleeper(true);
-  StackTaker taker({sleeper.pid()}, soon());
+  // Of a program with a sanitizer inside it reads hundreds of megabytes first.
+  StackTaker::Options options;
+  options.per_process = seconds(80);
+  StackTaker taker({sleeper.pid()}, Clock::now() + seconds(90), options);
   const auto stacks = take_all(taker);
   const std::string text = text_of(stacks[0]);
   INFO(text);
@@ -231,7 +234,9 @@ TEST_CASE("stacks: eu-stack where there is no gdb", "[launch]") {
   const Debuggers debuggers;
   REQUIRE(::symlink("/usr/bin/eu-stack", (debuggers.path() + "/eu-stack").c_str()) == 0);
   const Sleeper sleeper;
-  StackTaker taker({sleeper.pid()}, soon(), with_path(debuggers.path()));
+  StackTaker::Options options = with_path(debuggers.path());
+  options.per_process = seconds(80);
+  StackTaker taker({sleeper.pid()}, Clock::now() + seconds(90), options);
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
   REQUIRE(stacks[0]);
