@@ -135,8 +135,9 @@ void Group::State::run_in_use(Request request, const Options& options) {
   const PendingPtr pending = begin(std::move(request), options, false);
   if (!pending) return;
   if (pending->decision->plan) return await(*pending);
+  const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin;  // asked now: finish() drops a user's
   run_native(*pending);
-  if (pending->request.op.kind() == Op::Kind::builtin) keep(pending);
+  if (may_come_again) keep(pending);
 }
 
 // In the place of one that was made before, which may be used for something else.

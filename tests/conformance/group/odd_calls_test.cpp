@@ -134,6 +134,29 @@ TEST_CASE("a user's reduction that throws breaks the group, whoever runs it", "[
   }
 }
 
+TEST_CASE("a builtin operator is none that was the user's before, on whichever buffer", "[group]") {
+  for (const auto& backend : usable_backends()) {
+    INFO(backend);
+    check_good(run_threads(2, [&](int rank, col::Context& context) {
+      col::Group group = join(context, rank, 2, backend);
+      std::vector<float> kept(8, 1.0F), other(8, 2.0F);
+      const col::Op add = col::Op::user(
+          [](const void* left, const void* right, void* result, std::size_t count, col::DType) {
+            const auto *one = static_cast<const float*>(left), *two = static_cast<const float*>(right);
+            for (std::size_t i = 0; i < count; ++i) static_cast<float*>(result)[i] = one[i] + two[i];
+          },
+          true, "addition");
+      group.allreduce(kept, {.op = add});
+      expect(kept == std::vector<float>(8, 2.0F));
+      // One rank calls with the same buffer again, the other with another one.
+      std::vector<float>& next = rank == 0 ? kept : other;
+      group.allreduce(next);
+      group.allreduce(next);
+      expect(next == std::vector<float>(8, 8.0F));
+    }));
+  }
+}
+
 TEST_CASE("the longest of durations is a long time, not the past", "[group]") {
   for (const auto& backend : usable_backends()) {
     check_good(run_threads(2, [&](int rank, col::Context& context) {
