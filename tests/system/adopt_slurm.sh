@@ -13,35 +13,13 @@ done
 slurm=$work/slurm
 mkdir -p "$slurm/state"
 export SLURM_CONF=$slurm/slurm.conf
-cat >"$SLURM_CONF" <<CONF
-ClusterName=coltest
-SlurmctldHost=$(uname -n)(127.0.0.1)
-SlurmctldPort=$port
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket=$slurm/munge.sock
-CredType=cred/munge
-StateSaveLocation=$slurm/state
-SlurmdSpoolDir=$slurm/spool.%n
-SlurmctldPidFile=$slurm/slurmctld.pid
-SlurmdPidFile=$slurm/slurmd.%n.pid
-SlurmctldLogFile=$slurm/slurmctld.log
-SlurmdLogFile=$slurm/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SlurmdParameters=config_overrides
-SchedulerType=sched/builtin
-NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000
-PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-CONF
+. "$(dirname "$0")/slurm_conf.sh"
+{
+  common_slurm_conf "$slurm"
+  echo "SlurmctldHost=$(uname -n)(127.0.0.1)"
+  echo "SlurmctldPort=$port"
+  echo "NodeName=n[1-3] NodeHostname=$(uname -n) NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 3))] CPUs=4 RealMemory=1000"
+} >"$SLURM_CONF"
 (umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")
 # Its daemons carry the test's tag, so they end with the test.
 munged --force --key-file="$slurm/munge.key" --socket="$slurm/munge.sock" --pid-file="$slurm/munged.pid" \

@@ -2,6 +2,7 @@
 # A Slurm of three nodes, each on a host of nodes_lib.sh of its own. Sourced instead of nodes_lib.sh; then start_slurm.
 # The controller is on n1, and so are the commands: on n1 srun …
 . "$(dirname "${BASH_SOURCE[0]}")/nodes_lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/slurm_conf.sh"
 # Nothing from a job that this test itself runs under.
 for name in $(compgen -e); do
   case $name in SLURM_* | SRUN_* | SBATCH_* | SALLOC_*) unset "$name" ;; esac
@@ -17,38 +18,13 @@ start_slurm() {
   done
   make_hosts 3
   mkdir -p "$slurm/state"
-  cat >"$SLURM_CONF" <<CONF
-ClusterName=coltest
-SlurmctldHost=n1($(host_address n1))
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket=$slurm/munge.sock
-CredType=cred/munge
-StateSaveLocation=$slurm/state
-SlurmdSpoolDir=$slurm/spool.%n
-SlurmctldPidFile=$slurm/slurmctld.pid
-SlurmdPidFile=$slurm/slurmd.%n.pid
-SlurmctldLogFile=$slurm/slurmctld.log
-SlurmdLogFile=$slurm/slurmd.%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-KillWait=5
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SlurmdParameters=config_overrides
-SchedulerType=sched/builtin
-SchedulerParameters=sched_interval=1,batch_sched_delay=0
-NodeName=n1 NodeAddr=$(host_address n1) CPUs=8 RealMemory=1000
-NodeName=n2 NodeAddr=$(host_address n2) CPUs=8 RealMemory=1000
-NodeName=n3 NodeAddr=$(host_address n3) CPUs=8 RealMemory=1000
-PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-CONF
+  {
+    common_slurm_conf "$slurm"
+    echo "SlurmctldHost=n1($(host_address n1))"
+    echo "KillWait=5"
+    echo "SchedulerParameters=sched_interval=1,batch_sched_delay=0"
+    for program in n1 n2 n3; do echo "NodeName=$program NodeAddr=$(host_address $program) CPUs=8 RealMemory=1000"; done
+  } >"$SLURM_CONF"
   (umask 077 && head -c 128 /dev/urandom >"$slurm/munge.key")
   # One munged for all: its socket is a file, and hosts share those. The daemons carry the test's tag, so they end with
   # it.

@@ -40,8 +40,9 @@ wait $second || fail "the job beside it: status $?: $(cat "$work/second.err")"
 right_on_all "$work/second"
 nothing_left
 
-# An exception in one rank ends the others, which wait for it in a collective; its traceback is seen.
+# An exception in one rank ends the others, which wait for it in a collective; its traceback is seen. PyTorch closes its
+# connections long before its process ends, so the others fail by themselves meanwhile, and any of them may be first.
 torch_job 1 --raise 2
 expect_in "$err" 'RuntimeError: this rank was asked to fail'
-expect_in "$err" '^colrun: rank 2 \(pid [0-9]+, host .+\) exited with code 1 after'
+expect_in "$err" '^colrun: rank [0-3] \(pid [0-9]+, host .+\) exited with code 1 after'
 nothing_left

@@ -11,6 +11,7 @@
 #include "core/duration.hpp"
 #include "core/job/process.hpp"
 #include "group/failure.hpp"
+#include "store/call_limit.hpp"
 
 namespace col::group {
 namespace {
@@ -22,6 +23,8 @@ using State = RankActivity::State;
 constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
+// Between two looks whether it has.
+constexpr Duration kExplainPause = milliseconds(10);
 // Between two looks of COL_CHECK=strict at the board.
 constexpr Duration kComparePause = std::chrono::microseconds(200);
 // How many texts a rank leaves on the board: more than it usually has in flight.
@@ -33,13 +36,9 @@ std::string board_key(const Operation& operation, int rank) {
   return fmt::format("board/{}/{}", operation.board, rank);
 }
 
-// A store that is gone (the job is being ended) tells nothing: the wait goes on to its deadline or the abort flag.
-std::optional<std::string> peek(Store& store, const std::string& key) {
-  try {
-    return store.get(key);
-  } catch (const std::exception&) {
-    return std::nullopt;
-  }
+// Whom that rank has lost: its error as text.
+std::string loss_key(int rank) {
+  return fmt::format("lost/{}", rank);
 }
 
 std::string comparison_key(std::uint64_t sequence, int rank) {
@@ -77,6 +76,7 @@ std::optional<RankActivity> Surroundings::activity_of(int member) const {
 }
 
 void clear_board(Surroundings& surroundings) noexcept {
+  const store::CallLimit limit(kStoreTime);
   try {
     Store* const scope = surroundings.scope.get();
     for (const std::string& key : surroundings.own_board_keys) scope->erase(key);
@@ -86,7 +86,7 @@ void clear_board(Surroundings& surroundings) noexcept {
     if (compared == 0 || scope->add("compare/left", 1) < ranks) return;
     for (const PeerInfo& peer : surroundings.peers) scope->erase(comparison_key(compared, peer.rank));
     scope->erase("compare/left");
-  } catch (const std::exception&) {  // see peek()
+  } catch (const std::exception&) {  // see look_at_store()
   }
 }
 
@@ -103,7 +103,25 @@ void Diagnosis::describe() {
   describe_ = nullptr;
 }
 
+// A store that is gone (the job is being ended) or mute tells nothing, and is not asked again before the deadline: the
+// wait goes on to that, or to the abort flag.
+void Diagnosis::look_at_store(const std::function<void(Store&)>& look) {
+  if (store_is_mute_) return;
+  try {
+    look(*surroundings_.scope);
+  } catch (const std::exception&) {
+    store_is_mute_ = true;
+  }
+}
+
+std::optional<std::string> Diagnosis::ask(const std::string& key) {
+  std::optional<std::string> value;
+  look_at_store([&](Store& scope) { value = scope.get(key); });
+  return value;
+}
+
 void Diagnosis::on_slow(Duration waited) {
+  const store::CallLimit limit(kStoreTime);
   post();
   look_for_failure();
   look_for_lost_peer();
@@ -114,27 +132,28 @@ void Diagnosis::post() {
   if (posted_) return;
   posted_ = true;
   describe();
-  try {
+  look_at_store([this](Store& scope) {
     // Texts stay beyond the end of their operation: others may still ask who had come.
     auto& keys = surroundings_.own_board_keys;
     while (keys.size() >= kKeptTexts) {
-      surroundings_.scope->erase(keys.front());
+      scope.erase(keys.front());
       keys.erase(keys.begin());
     }
     for (const Operation& operation : operations_) {
       std::string key = board_key(operation, surroundings_.rank);
-      surroundings_.scope->set(key, operation.encode());
-      surroundings_.own_board_keys.push_back(std::move(key));
+      scope.set(key, operation.encode());
+      keys.push_back(std::move(key));
     }
-  } catch (const std::exception&) {  // see peek()
-  }
+  });
 }
 
 // ---- Failures and deaths
 // ---------------------------------------------------------------------------------------------
 
-void Diagnosis::look_for_failure() const {
-  if (const auto failure = published_failure(*surroundings_.scope)) throw *failure;
+void Diagnosis::look_for_failure() {
+  std::optional<Error> failure;
+  look_at_store([&](Store& scope) { failure = published_failure(scope); });
+  if (failure) throw *failure;
 }
 
 void Diagnosis::look_for_lost_peer() const {
@@ -194,22 +213,46 @@ Error Diagnosis::with_group(const Error& error) const {
   return Error(error.code(), error.message(), surroundings_.group, error.rank());
 }
 
+void Diagnosis::post_loss(const Error& symptom) {
+  if (symptom.code() != ErrorCode::peer_lost || symptom.rank() < 0) return;
+  look_at_store([&](Store& scope) {
+    std::string key = loss_key(surroundings_.rank);
+    scope.set(key, encode_error(symptom));
+    surroundings_.own_board_keys.push_back(std::move(key));
+  });
+}
+
+// The loss that the others follow from; `symptom` itself when that cannot be told, as where ranks have lost each other.
+Error Diagnosis::first_loss(const Error& symptom) {
+  Error loss = symptom;
+  for (std::size_t step = 0; step < surroundings_.peers.size(); ++step) {
+    const auto text = loss.rank() >= 0 ? ask(loss_key(loss.rank())) : std::nullopt;
+    const auto earlier = text ? decode_error(*text) : std::nullopt;
+    if (!earlier) return loss;
+    loss = *earlier;
+  }
+  return symptom;
+}
+
 Error Diagnosis::explain(const Error& symptom) {
   describe();
+  const store::CallLimit limit(kExplainTime + kStoreTime);
   const bool may_be_knock_on =
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return with_group(symptom);
+  post_loss(symptom);
   const Deadline until = Deadline::after(kExplainTime);
   for (;;) {
     if (const auto cause = abort_cause()) return *cause;
     if (const auto lost = lost_peer(false)) return *lost;
-    if (const auto failure = published_failure(*surroundings_.scope)) return *failure;
-    if (until.expired()) return left_in_good_order(symptom.rank()).value_or(with_group(symptom));
-    try {  // wakes as soon as a peer publishes, and looks at the control page in between
-      surroundings_.scope->wait_for("failure", std::min<Duration>(milliseconds(10), until.remaining()));
-    } catch (const Error&) {
-    }
+    std::optional<Error> failure;
+    look_at_store([&](Store& scope) { failure = published_failure(scope); });
+    if (failure) return *failure;
+    if (until.expired()) break;
+    std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
+  const Error first = first_loss(symptom);
+  return left_in_good_order(first.rank()).value_or(with_group(first));
 }
 
 // ---- Mismatches
@@ -220,8 +263,7 @@ void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
     const Operation& operation = operations_[i];
     for (const int rank : operation.counterparts) {
       if (seen_[i].count(rank) != 0) continue;
-      if (auto value = peek(*surroundings_.scope, board_key(operation, rank)))
-        seen_[i].emplace(rank, std::move(*value));
+      if (auto value = ask(board_key(operation, rank))) seen_[i].emplace(rank, std::move(*value));
     }
     const bool differs = std::any_of(seen_[i].begin(), seen_[i].end(), [&](const auto& entry) {
       return !matches(operation, surroundings_.rank, entry.second, entry.first);
@@ -235,6 +277,7 @@ void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
 
 void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& meanwhile) {
   describe();
+  const store::CallLimit limit(wait.deadline().remaining());
   Store& scope = *surroundings_.scope;
   const Operation& own = operations_.front();
   const std::uint64_t before = std::exchange(surroundings_.last_compared, own.sequence);
@@ -262,8 +305,8 @@ void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& me
 // ---- Absence
 // ---------------------------------------------------------------------------------------------------------
 
-Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) const {
-  if (peek(*surroundings_.scope, board_key(operation, rank))) return Presence::arrived;
+Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
+  if (ask(board_key(operation, rank))) return Presence::arrived;
   const auto activity = surroundings_.activity_of(rank);
   if (!activity) return Presence::unknown;
   if (activity->state == State::finished || activity->group.empty()) return Presence::absent;
@@ -303,6 +346,8 @@ std::optional<RankActivity> Diagnosis::stopped_peer() const {
 }
 
 void Diagnosis::on_timeout(Duration budget) {
+  const store::CallLimit limit(kStoreTime);
+  store_is_mute_ = false;
   post();
   look_for_failure();
   look_for_lost_peer();

@@ -4,6 +4,9 @@
 // and reads what the others have put there for the same operation. Different texts are a mismatch. A process that is
 // gone, and that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have
 // come this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
+//
+// A rank that has lost a connection leaves the group, and so those who wait for it lose theirs to it. Each says on the
+// board whom it has lost: the one at the end of that chain, who says nothing, is the one that is gone.
 #pragma once
 
 #include <cstdint>
@@ -67,14 +70,18 @@ class Diagnosis final : public WaitObserver {
   enum class Presence { arrived, absent, unknown };
 
   void describe();
+  std::optional<std::string> ask(const std::string& key);
+  void look_at_store(const std::function<void(Store&)>& look);
   void post();
-  void look_for_failure() const;
+  void look_for_failure();
   void look_for_lost_peer() const;
   void look_for_mismatch(Duration waited, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
   bool is_needed(const RankActivity& gone) const;
-  Presence presence(const Operation& operation, int rank) const;
+  void post_loss(const Error& symptom);
+  Error first_loss(const Error& symptom);
+  Presence presence(const Operation& operation, int rank);
   std::string last_seen(int rank) const;
   int furthest_behind(const std::vector<int>& ranks) const;
   std::optional<RankActivity> stopped_peer() const;
@@ -87,6 +94,7 @@ class Diagnosis final : public WaitObserver {
   std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
   std::optional<Duration> first_difference_;      // how long this rank had waited when it saw one
   bool posted_ = false;
+  bool store_is_mute_ = false;
 };
 
 }  // namespace col::group

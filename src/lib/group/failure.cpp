@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "store/call_limit.hpp"
+
 namespace col::group {
 namespace {
 
@@ -49,6 +51,7 @@ std::optional<Error> decode_error(std::string_view text) {
 }
 
 Error publish_failure(Store& store, const Error& error) noexcept {
+  const store::CallLimit limit(kStoreTime);
   try {
     if (const auto before = store.compare_set(kFailureKey, std::nullopt, encode_error(error))) {
       if (const auto first = decode_error(*before)) return *first;
@@ -58,12 +61,9 @@ Error publish_failure(Store& store, const Error& error) noexcept {
   return error;
 }
 
-std::optional<Error> published_failure(Store& store) noexcept {
-  try {
-    if (const auto text = store.get(kFailureKey)) return decode_error(*text);
-  } catch (const std::exception&) {  // see the header
-  }
-  return std::nullopt;
+std::optional<Error> published_failure(Store& store) {
+  const auto text = store.get(kFailureKey);
+  return text ? decode_error(*text) : std::nullopt;
 }
 
 }  // namespace col::group

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "launch/output/rank_pattern.hpp"
+
 namespace col::launch {
 
 struct Assignment {
@@ -18,5 +20,16 @@ struct Assignment {
   std::string master_address = "127.0.0.1";
   int master_port = 0;
 };
+
+// What patterns say of one of its ranks, on this host.
+inline RankNames names_of(const Assignment& assignment, int local_rank, const std::string& host) {
+  return {.rank = assignment.first_rank + local_rank,
+          .local_rank = local_rank,
+          .node_rank = assignment.node_rank,
+          .world_size = assignment.world_size,
+          .host = host,
+          .job_id = assignment.job_id,
+          .restart = assignment.restart};
+}
 
 }  // namespace col::launch

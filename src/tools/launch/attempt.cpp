@@ -81,16 +81,6 @@ bool Attempt::remove_directory() noexcept {
   return directory_.remove();
 }
 
-RankNames Attempt::names(int local_rank) const {
-  return {.rank = global(local_rank),
-          .local_rank = local_rank,
-          .node_rank = parts_.assignment.node_rank,
-          .world_size = parts_.assignment.world_size,
-          .host = parts_.host,
-          .job_id = parts_.assignment.job_id,
-          .restart = parts_.assignment.restart};
-}
-
 // ---- starting
 
 const Program& Attempt::program_of(int local_rank, std::size_t& index) const {
@@ -142,7 +132,6 @@ void Attempt::watch(int local_rank, pid_t pid) {
   watch_readable(parts_.epoll_fd, pidfd.get(), parts_.rank_tag | static_cast<std::uint64_t>(local_rank));
   rank.pidfd = std::move(pidfd);
   ++living_;
-  ++started_;
   injector_.on_started(global(local_rank), rank.started);
 }
 

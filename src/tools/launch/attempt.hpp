@@ -18,7 +18,6 @@
 #include "launch/ending.hpp"
 #include "launch/injector.hpp"
 #include "launch/job_spec.hpp"
-#include "launch/output/rank_pattern.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/processes/environment.hpp"
 #include "launch/processes/job_directory.hpp"
@@ -59,7 +58,7 @@ class Attempt {
   int omp_threads() const noexcept { return environment_.omp_threads(); }
   int local_ranks() const noexcept { return parts_.assignment.local_ranks; }
   int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
-  RankNames names(int local_rank) const;
+  RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }
 
   // Starts one rank; its descriptors are the caller's to close. A spawn that failed for want of processes (fork_error
   // EAGAIN) may be tried again; throws LaunchError when the program cannot be executed.
@@ -68,7 +67,6 @@ class Attempt {
   void watch(int local_rank, pid_t pid);
 
   int living() const noexcept { return living_; }
-  bool started_all() const noexcept { return started_ == local_ranks(); }
   const RankStatus& status(int local_rank) const { return ranks_[static_cast<std::size_t>(local_rank)].status; }
   bool is_rank(pid_t pid) const;          // one that has not been reaped
   std::vector<int> living_ranks() const;  // global
@@ -122,7 +120,6 @@ class Attempt {
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger
   int living_ = 0;
-  int started_ = 0;
   bool remembered_ = false;
   std::optional<Time> first_good_end_;
 };

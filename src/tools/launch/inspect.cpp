@@ -10,22 +10,11 @@
 #include <fmt/format.h>
 
 #include "common/style.hpp"
-#include "launch/output/rank_pattern.hpp"
 #include "launch/place/job_map.hpp"
 #include "launch/processes/environment.hpp"
 
 namespace col::launch {
 namespace {
-
-RankNames names_of(const Assignment& assignment, const std::string& host, int local_rank) {
-  return {.rank = assignment.first_rank + local_rank,
-          .local_rank = local_rank,
-          .node_rank = assignment.node_rank,
-          .world_size = assignment.world_size,
-          .host = host,
-          .job_id = assignment.job_id,
-          .restart = assignment.restart};
-}
 
 std::string output_in_words(const OutputSpec& output, const RankNames& names) {
   const bool shown = output.console_ranks.empty() ||
@@ -47,7 +36,7 @@ MappedNode this_node(const JobSpec& spec, const Placement& placement, const Assi
       MappedRank rank{.rank = assignment.first_rank + local_rank, .local_rank = local_rank, .command = program.command};
       if (!placement.masks.empty()) rank.cpus = placement.binding.cpus[index];
       if (!placement.gpus.empty()) rank.gpus = {placement.gpus[index]};
-      rank.output = output_in_words(spec.output, names_of(assignment, host, local_rank));
+      rank.output = output_in_words(spec.output, names_of(assignment, local_rank, host));
       node.ranks.push_back(std::move(rank));
     }
   }

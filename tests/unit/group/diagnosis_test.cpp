@@ -4,21 +4,34 @@
 #include <barrier>
 #include <functional>
 #include <latch>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
+#include <col/store.hpp>
+
+#include "core/unique_fd.hpp"
+#include "group/failure.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "unit/group/stuck_backend.hpp"
 
 using namespace std::chrono_literals;
+using col::Error;
 using col::ErrorCode;
+using col::group::Diagnosis;
+using col::group::Surroundings;
 using col::test::Outcome;
 
 namespace {
@@ -44,6 +57,18 @@ Call allreduce(std::size_t count, col::Options options = {}) {
     std::vector<float> data(count);
     group.allreduce(data, options);
   };
+}
+
+Surroundings without_page(int rank, int size, std::shared_ptr<col::Store> scope) {
+  Surroundings surroundings;
+  surroundings.rank = rank;
+  surroundings.peers.resize(static_cast<std::size_t>(size));
+  for (int peer = 0; peer < size; ++peer) {
+    auto& info = surroundings.peers[static_cast<std::size_t>(peer)];
+    info.rank = info.global_rank = peer;
+  }
+  surroundings.scope = std::move(scope);
+  return surroundings;
 }
 
 void check_all_say(const std::vector<Outcome>& outcomes, ErrorCode code, int culprit, const std::string& words) {
@@ -131,6 +156,65 @@ TEST_CASE("diagnosis: three different calls are a mismatch even when the deadlin
     CHECK(outcome.code == ErrorCode::mismatch);
     CHECK(outcome.seconds < 4);
   }
+}
+
+TEST_CASE("diagnosis: of a chain of lost connections the first loss is named, whoever asks first", "[group]") {
+  // Rank 3 has gone; rank 2 has left for it, ranks 1 and 0 each for the one after it.
+  const std::shared_ptr<col::Store> scope = col::make_memory_store();
+  const auto explain = [&](int rank, int lost) {
+    Surroundings surroundings = without_page(rank, 4, scope);
+    Diagnosis diagnosis(surroundings, {col::group::Operation{}});
+    return diagnosis.explain(Error(ErrorCode::peer_lost, fmt::format("lost rank {}", lost), {}, lost));
+  };
+  std::array<std::string, 3> messages;
+  {
+    std::vector<std::jthread> ranks;
+    for (const int rank : {0, 1, 2}) {
+      ranks.emplace_back([&, rank] { messages[static_cast<std::size_t>(rank)] = explain(rank, rank + 1).message(); });
+    }
+  }
+  for (const std::string& message : messages) CHECK(message == "lost rank 3");
+  // Of two that have lost each other, each says what it has seen.
+  const std::shared_ptr<col::Store> other = col::make_memory_store();
+  other->set("lost/1", col::group::encode_error(Error(ErrorCode::peer_lost, "lost rank 0", {}, 0)));
+  Surroundings surroundings = without_page(0, 2, other);
+  CHECK(Diagnosis(surroundings, {col::group::Operation{}})
+            .explain(Error(ErrorCode::peer_lost, "lost rank 1", {}, 1))
+            .rank() == 1);
+}
+
+TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "[group]") {
+  // Takes connections, and never says a word.
+  const col::core::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(::listen(listener.get(), 8) == 0);
+  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+
+  Surroundings surroundings =
+      without_page(0, 2, col::make_tcp_store("127.0.0.1", ntohs(address.sin_port), "token", 60s));
+  col::group::Operation operation;
+  operation.text = "allreduce";
+  operation.counterparts = {1};
+  Diagnosis diagnosis(surroundings, {operation});
+  col::WaitContext wait(col::Deadline::after(300ms), nullptr, nullptr, &diagnosis);
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Error> thrown;
+  while (!thrown) {
+    try {
+      wait.check();
+    } catch (const Error& error) {
+      thrown = error;
+    }
+  }
+  CHECK(thrown->code() == ErrorCode::timeout);
+  CHECK(thrown->message().find("rank 1 may not have entered it") != std::string::npos);
+  CHECK(diagnosis.explain(Error(ErrorCode::peer_lost, "lost rank 1", {}, 1)).rank() == 1);
+  CHECK(col::group::publish_failure(*surroundings.scope, *thrown).code() == ErrorCode::timeout);
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
 TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {

@@ -30,26 +30,8 @@ std::string content(const std::string& path) {
 }
 
 // One attempt of a job whose console is a pipe of its own.
-struct Job {
-  explicit Job(const OutputSpec& output_spec, int ranks = 2) : spec(output_spec), ranks_count(ranks) {
-    ::signal(SIGPIPE, SIG_IGN);
-  }
-  ChildStreams add(int rank, int restart = 0) {
-    return output.add_rank({.rank = rank, .local_rank = rank, .world_size = ranks_count, .restart = restart}, false);
-  }
-  void run() { col::test::run(epoll, &output); }
-
-  OutputSpec spec;
-  int ranks_count;
-  UniqueFd epoll = make_epoll_for_test();
-  Pipe console = make_pipe();
-  Output output{{.epoll_fd = epoll.get(),
-                 .pipe_tag = kPipe,
-                 .sink_tag = kSink,
-                 .stdout_fd = console.write.get(),
-                 .stderr_fd = console.write.get(),
-                 .ranks = ranks_count},
-                spec};
+struct Job : OutputJob {
+  explicit Job(const OutputSpec& output_spec, int ranks = 2) : OutputJob(output_spec, ranks, Console::one_pipe) {}
 };
 
 bool is_regular_file(int fd) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -98,5 +99,32 @@ inline void run_until(const UniqueFd& epoll, Output* output, Input* input, const
     run(epoll, output, input);
   }
 }
+
+// One attempt of a job whose console is made of pipes: of two, or of one for both streams.
+struct OutputJob {
+  enum class Console { two_pipes, one_pipe };
+  OutputJob(const launch::OutputSpec& output_spec, int ranks, Console console_is)
+      : spec(output_spec), ranks_count(ranks), kind(console_is) {
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+  launch::ChildStreams add(int rank, int restart = 0) {
+    return output.add_rank({.rank = rank, .local_rank = rank, .world_size = ranks_count, .restart = restart}, false);
+  }
+  void run() { col::test::run(epoll, &output); }
+
+  launch::OutputSpec spec;
+  int ranks_count;
+  Console kind;
+  UniqueFd epoll = make_epoll_for_test();
+  Pipe console = make_pipe();
+  Pipe errors = make_pipe();
+  Output output{{.epoll_fd = epoll.get(),
+                 .pipe_tag = kPipe,
+                 .sink_tag = kSink,
+                 .stdout_fd = console.write.get(),
+                 .stderr_fd = (kind == Console::one_pipe ? console : errors).write.get(),
+                 .ranks = ranks_count},
+                spec};
+};
 
 }  // namespace col::test

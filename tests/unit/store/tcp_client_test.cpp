@@ -17,6 +17,7 @@
 
 #include <col/store.hpp>
 
+#include "store/call_limit.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/token.hpp"
 #include "support/catch.hpp"
@@ -109,7 +110,7 @@ TEST_CASE("tcp store: a stranger's port is recognised, whatever it says", "[stor
   }
 }
 
-TEST_CASE("tcp store: a port that accepts and is silent, or hangs up, is a clean error", "[store][tcp]") {
+TEST_CASE("tcp store: a port that accepts and is silent is a clean error", "[store][tcp]") {
   RawServer silent;  // the kernel accepts for it
   const auto start = Clock::now();
   const std::string error = first_error(silent.port(), 200ms);
@@ -117,9 +118,31 @@ TEST_CASE("tcp store: a port that accepts and is silent, or hangs up, is a clean
   CHECK(has(error, "timeout: "));
   CHECK(has(error, "says nothing"));
   CHECK(Clock::now() - start < 5s);
+}
+
+TEST_CASE("tcp store: a port that hangs up, as a forwarded one does before there is a server, is tried again",
+          "[store][tcp]") {
+  RawServer forwarded;
+  core::UniqueFd held;
+  std::jthread answer([&] {
+    for (int i = 0; i < 3; ++i) (void)forwarded.accept("");
+    held =
+        forwarded.accept(std::string(kGreeting) + encode(Answer{.type = AnswerType::number, .id = 1, .number = 1000}) +
+                         encode(Answer{.type = AnswerType::value, .id = 2, .bytes = "there"}));
+  });
+  CHECK(make_tcp_store("127.0.0.1", forwarded.port(), kToken, 20s)->get("k") == "there");
+  answer.join();
+
   RawServer rude;
-  std::jthread answer([&] { (void)rude.accept(""); });
-  CHECK(has(first_error(rude.port(), 20s), "mismatch: tcp://127.0.0.1:"));
+  std::jthread hang_up([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) (void)rude.accept("");
+  });
+  const std::string error = first_error(rude.port(), 200ms);
+  hang_up.request_stop();
+  const RawClient last(rude.port());  // for the accept() that goes on
+  INFO(error);
+  CHECK(has(error, "timeout: the store at tcp://127.0.0.1:"));
+  CHECK(has(error, "it accepts connections"));
 }
 
 TEST_CASE("tcp store: the token is shown to nobody who has not greeted as a store does", "[store][tcp]") {
@@ -191,6 +214,28 @@ TEST_CASE("tcp store: a server that stops answering ends a call at its timeout",
   CHECK(has(error, "timeout: the store at tcp://127.0.0.1:"));
   CHECK(has(error, "has not answered within 200ms"));
   CHECK(Clock::now() - start < 5s);
+}
+
+TEST_CASE("tcp store: a server that has stopped holds up no deadline of the caller's, over a new connection either",
+          "[store][tcp]") {
+  RawServer stopped;
+  core::UniqueFd held;
+  std::jthread answer([&] {
+    held = stopped.accept(std::string(kGreeting) + encode(Answer{.type = AnswerType::number, .id = 1, .number = 1000}));
+  });
+  const auto store = make_tcp_store("127.0.0.1", stopped.port(), kToken, 60s);
+  const auto start = Clock::now();
+  {
+    const store::CallLimit limit(200ms);
+    const store::CallLimit longer(60s);  // the one around it stands
+    CHECK(has(error_of([&] { store->get("k"); }), "has not answered within 200ms"));
+    CHECK(has(error_of([&] { store->add("k", 1); }), "timeout: "));  // at once
+  }
+  const std::string error = error_of([&] { store->wait_for("k", 300ms); });
+  INFO(error);
+  CHECK(has(error, "timed out after 300ms waiting for"));
+  CHECK(has(error, "says nothing"));
+  CHECK(Clock::now() - start < 4s);
 }
 
 TEST_CASE("tcp store: a wait that was given up leaves the connection in order", "[store][tcp]") {

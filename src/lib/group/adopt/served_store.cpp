@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
+#include "store/call_limit.hpp"
 #include "store/tcp/endpoint.hpp"
 
 namespace col::group::adopt {
@@ -21,6 +22,7 @@ constexpr std::string_view kLeft = "left";
 // What `present` is when the server is about to stop. More ranks than that are in no job.
 constexpr std::int64_t kClosed = -(std::int64_t{1} << 32);
 
+// Between two looks at a server that is not told to say when it has changed, or is not there to say it.
 constexpr Duration kPause = 5ms;
 constexpr Duration kFarewell = 2s;
 // How long a rank that comes back puts up with the server that it has left.
@@ -158,12 +160,8 @@ std::shared_ptr<Store> ServedStore::client(WaitContext& wait) {
   require_this_process();
   if (const Client client = present()) return client.store;
   // By turns, so that a thread with less time than the one that enters gets its timeout all the same.
-  std::unique_lock turn(turn_, std::defer_lock);
-  while (!turn.try_lock()) {
-    wait.describe("another thread to reach rank 0");
-    wait.check();
-    std::this_thread::sleep_for(std::min(kPause, wait.slice()));
-  }
+  turn_.lock(wait, "another thread to reach rank 0");
+  const std::lock_guard turn(turn_, std::adopt_lock);
   if (const Client client = present()) return client.store;
   const Client entered = enter(wait);
   const std::lock_guard lock(mutex_);
@@ -172,7 +170,7 @@ std::shared_ptr<Store> ServedStore::client(WaitContext& wait) {
 }
 
 std::shared_ptr<Store> ServedStore::client() {
-  WaitContext wait(Deadline::after(spec_.timeout), spec_.control.get());
+  WaitContext wait(store::CallLimit::bound(Deadline::after(spec_.timeout)), spec_.control.get());
   return client(wait);
 }
 

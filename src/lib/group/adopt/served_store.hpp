@@ -19,6 +19,7 @@
 
 #include "core/fork_guard.hpp"
 #include "group/adopt/adopted_store.hpp"
+#include "group/adopt/turn.hpp"
 
 namespace col::group::adopt {
 
@@ -83,7 +84,7 @@ class ServedStore final : public AdoptedStore {
   bool comes_back_ = false;   // this rank has left before
   int departures_ = 0;        // of rank 0, from the present server
   int lingered_ = -1;         // departures_ when rank 0 last waited for the others
-  std::mutex turn_;           // of the thread that enters, and of the server; taken before mutex_
+  Turn turn_;                 // of the thread that enters, and of the server; taken before mutex_
   std::unique_ptr<StoreServer> server_;
 };
 

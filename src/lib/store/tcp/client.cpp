@@ -19,6 +19,7 @@
 #include <col/store.hpp>
 
 #include "core/fork_guard.hpp"
+#include "store/call_limit.hpp"
 #include "store/tcp/connection.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
@@ -35,6 +36,8 @@ constexpr Duration kShortWait = 100ms;
 constexpr Duration kLookPatience = 250ms;
 // For the first sign of life of a server that has been there before.
 constexpr Duration kReconnectPatience = 5s;
+// Before another try to reach a server that has not been there yet.
+constexpr Duration kRetryPause = 50ms;
 constexpr std::size_t kMaxIdle = 8;
 
 // The connections of one process.
@@ -158,13 +161,27 @@ class TcpStore final : public Store {
     Pool& pool = this_pool();
     if (auto connection = pool.take()) return connection;
     if (!pool.was_connected()) {
-      auto connection = std::make_unique<Connection>(endpoint_, token_, patience, false);
+      auto connection = first_connection(patience);
       pool.set_connected();
       return connection;
     }
     // It has been there, so it is not about to start: if it does not answer now, it has gone.
-    Patience little(Deadline::after(std::min(timeout_, kReconnectPatience)), url_, "let this process connect again");
+    Patience little = patience.part(std::min(timeout_, kReconnectPatience), "let this process connect again");
     return std::make_unique<Connection>(endpoint_, token_, little, true);
+  }
+
+  std::unique_ptr<Connection> first_connection(Patience& patience) const {
+    for (;;) {
+      try {
+        return std::make_unique<Connection>(endpoint_, token_, patience, false);
+      } catch (const Error& error) {
+        // Who forwards a port, as containers do, takes connections before there is a server, and closes them.
+        if (error.code() != ErrorCode::io) throw;
+      }
+      patience.explain("it accepts connections and closes them without a word");
+      patience.check();
+      poll_for(-1, 0, std::min(kRetryPause, patience.slice()));
+    }
   }
 
   static void check_key(std::string_view key) {
@@ -185,7 +202,8 @@ class TcpStore final : public Store {
   template <class Use>
   void ask(const Request& request, AnswerType expected, Use use, std::optional<Duration> timeout = {}) {
     check_key(request.key);
-    Patience patience(Deadline::after(timeout.value_or(timeout_)), url_, "answered");
+    Patience patience(CallLimit::bound(Deadline::after(timeout.value_or(timeout_))), url_, "answered");
+    patience.check();
     auto connection = connect(patience);
     try {
       check_value(*connection, request.key, request.value);

@@ -58,7 +58,7 @@ void Connection::read_greeting(Patience& patience) {
                   fmt::format("the store at {} says '{}', which is of another version of col than '{}'; use the same "
                               "version of col for all parts of the job",
                               url_, printable(said.substr(0, kMaxGreetingBytes)), printable(kGreeting)));
-    if (!receive_some(patience)) throw_stranger("closes the connection without a word");
+    if (!receive_some(patience)) throw_lost(0);
   }
 }
 

@@ -113,12 +113,20 @@ void sleep_for(Duration duration) noexcept {
 
 }  // namespace
 
+Patience Patience::part(Duration budget, std::string_view what) const noexcept {
+  Patience part = *this;
+  part.what_ = what;
+  const Deadline sooner = Deadline::after(budget);
+  if (sooner.at() < deadline_.at()) part.deadline_ = sooner;
+  return part;
+}
+
 Duration Patience::slice() noexcept {
-  return wait_ != nullptr ? wait_->slice() : std::min(kReceiveTimeout, deadline_.remaining());
+  return std::min(wait_ != nullptr ? wait_->slice() : kReceiveTimeout, deadline_.remaining());
 }
 
 void Patience::check() {
-  if (wait_ != nullptr) return wait_->check();
+  if (wait_ != nullptr) wait_->check();
   if (!deadline_.expired()) return;
   throw Error(
       ErrorCode::timeout,

@@ -12,7 +12,7 @@
 
 namespace col::store::tcp {
 
-// How long a client blocks: until a deadline, or as a WaitContext says.
+// How long a client blocks: until a deadline, and no longer than a WaitContext says.
 class Patience {
  public:
   // `url` is that of the store, for the message of the timeout.
@@ -23,6 +23,9 @@ class Patience {
       : deadline_(wait.deadline()), url_(url), what_(what), wait_(&wait) {
     explain({});
   }
+
+  // The same for a part of it, which must not take longer than `budget`.
+  Patience part(Duration budget, std::string_view what) const noexcept;
 
   // How long to sleep before the next check().
   Duration slice() noexcept;

@@ -16,7 +16,6 @@
 #include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
 #include "launch/launch_error.hpp"
-#include "launch/output/rank_pattern.hpp"
 
 namespace col::launch {
 namespace {
@@ -177,13 +176,7 @@ void Environment::inherit(const char* const* inherited, const Variables& removed
 std::vector<char*> Environment::of_rank(int local_rank) {
   const auto index = static_cast<std::size_t>(local_rank);
   own_.clear();
-  const RankNames names{.rank = assignment_.first_rank + local_rank,
-                        .local_rank = local_rank,
-                        .node_rank = assignment_.node_rank,
-                        .world_size = assignment_.world_size,
-                        .host = host_,
-                        .job_id = assignment_.job_id,
-                        .restart = assignment_.restart};
+  const RankNames names = names_of(assignment_, local_rank, host_);
   for (const std::string& entry : per_rank_) {
     const std::string_view name = variable_name(entry);
     put(own_, fmt::format("{}={}", name, expand_pattern(std::string_view(entry).substr(name.size() + 1), names)));

@@ -32,12 +32,6 @@ std::string signal_name(int signal) {
   return abbreviation != nullptr ? fmt::format("SIG{}", abbreviation) : fmt::format("signal {}", signal);
 }
 
-std::span<const int> ending_signals() noexcept {
-  return kEnding;
-}
-std::span<const int> notify_signals() noexcept {
-  return kNotify;
-}
 bool ends_job(int signal) noexcept {
   return std::find(kEnding.begin(), kEnding.end(), signal) != kEnding.end();
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <csignal>
-#include <span>
 #include <string>
 
 #include "common/unique_fd.hpp"
@@ -12,10 +11,9 @@ namespace col::launch {
 // "SIGTERM"; "signal 99" when it has no name.
 std::string signal_name(int signal);
 
-// End the job: forwarded to the ranks' process groups, then escalated.
-std::span<const int> ending_signals() noexcept;  // SIGINT SIGTERM SIGHUP SIGQUIT
-// Only passed on, to the rank processes themselves: helpers that a rank started do not expect them.
-std::span<const int> notify_signals() noexcept;  // SIGUSR1 SIGUSR2 SIGALRM SIGWINCH
+// SIGINT, SIGTERM, SIGHUP, SIGQUIT end the job: forwarded to the ranks' process groups, then escalated. SIGUSR1,
+// SIGUSR2, SIGALRM and SIGWINCH are only passed on, to the rank processes themselves: helpers that a rank started do
+// not expect them.
 bool ends_job(int signal) noexcept;
 
 // True when SIGHUP is ignored, as under nohup. It stays so, for us and for the ranks. Other ignored signals do not: a

@@ -69,14 +69,12 @@ class Report {
   void add_last_words(const RankStory& culprit);
   void add_stacks();
   std::string describe_walked_out() const;
-  std::string describe_lost_nodes() const;
   std::string describe_others() const;
   std::string describe_stubborn() const;
   std::string describe_statuses(const std::vector<int>& ranks) const;
 
   const RankStory* find(int rank) const;
   const RankStory* culprit() const { return story_.result.culprit >= 0 ? find(story_.result.culprit) : nullptr; }
-  bool is_lost(const RankStory& rank) const;
   template <typename Predicate>
   std::vector<int> ranks_where(Predicate matches) const;
   std::string name(const std::vector<int>& ranks) const;  // with their hosts, when there are several
@@ -97,11 +95,6 @@ const RankStory* Report::find(int rank) const {
   const auto found =
       std::find_if(story_.ranks.begin(), story_.ranks.end(), [&](const RankStory& r) { return r.rank == rank; });
   return found == story_.ranks.end() ? nullptr : &*found;
-}
-
-// Nobody knows what became of it: its node cannot be reached.
-bool Report::is_lost(const RankStory& rank) const {
-  return story_.result.cause == EndCause::node_lost && !rank.status.exited && !rank.status.needed_kill;
 }
 
 template <typename Predicate>
@@ -174,26 +167,9 @@ void Report::add_why() {
                              late.empty() ? "the job" : name(late), limit),
                  tools::Tone::bad);
     }
-    case EndCause::node_lost:
-      return add(describe_lost_nodes(), tools::Tone::bad);
     default:
       if (result.signal != 0) add(fmt::format("interrupted by {}", signal_name(result.signal)), tools::Tone::bad);
   }
-}
-
-std::string Report::describe_lost_nodes() const {
-  std::map<std::pair<int, std::string>, std::vector<int>> nodes;
-  for (const RankStory& rank : story_.ranks) {
-    if (is_lost(rank)) nodes[{rank.node_rank, tools::one_line(rank.host)}].push_back(rank.rank);
-  }
-  if (nodes.empty()) return {};  // result.error says it
-  std::vector<std::string> parts;
-  for (const auto& [node, ranks] : nodes) {
-    parts.push_back(fmt::format("node {}{} with {}", node.first,
-                                node.second.empty() ? "" : fmt::format(" (host {})", node.second), name_ranks(ranks)));
-  }
-  return fmt::format("lost {}: it cannot be reached any more, or its {} has ended", fmt::join(parts, ", "),
-                     story_.tool);
 }
 
 void Report::add_culprit() {
@@ -252,8 +228,7 @@ std::string Report::describe_others() const {
       ranks_where([&](const RankStory& rank) { return &rank != cause && rank.status.told_to_end; });
   const std::vector<int> collateral = ranks_where(
       [&](const RankStory& rank) { return &rank != cause && !rank.status.told_to_end && rank.status.collateral; });
-  const std::vector<int> unborn =
-      ranks_where([&](const RankStory& rank) { return rank.status.pid == 0 && !is_lost(rank); });
+  const std::vector<int> unborn = ranks_where([](const RankStory& rank) { return rank.status.pid == 0; });
   std::vector<std::string> parts;
   if (!own.empty())
     parts.push_back(fmt::format("{} failed, too ({})", count_ranks(own.size()), describe_statuses(own)));
@@ -274,7 +249,7 @@ std::string Report::describe_stubborn() const {
   const std::vector<int> killed =
       ranks_where([](const RankStory& rank) { return rank.status.needed_kill && rank.status.exited; });
   const std::vector<int> alive =
-      ranks_where([&](const RankStory& rank) { return rank.status.pid != 0 && !rank.status.exited && !is_lost(rank); });
+      ranks_where([](const RankStory& rank) { return rank.status.pid != 0 && !rank.status.exited; });
   std::vector<std::string> parts;
   if (!killed.empty()) parts.push_back(fmt::format("{} did not end when told to and had to be killed", name(killed)));
   if (!alive.empty()) {
