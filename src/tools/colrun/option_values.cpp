@@ -169,14 +169,6 @@ std::optional<launch::HostSpec> parse_host(std::string_view text) {
   return host.slots ? std::optional(host) : std::nullopt;
 }
 
-std::optional<std::pair<int, int>> parse_node_counts(std::string_view text) {
-  const auto [low, high] = divide(text, ':');
-  const auto least = parse_whole_number(low, 1, kMaxNodes);
-  const auto most = high ? parse_whole_number(*high, 1, kMaxNodes) : least;
-  if (!least || !most || *least > *most) return std::nullopt;
-  return std::pair(*least, *most);
-}
-
 std::optional<launch::Injection> parse_injection(std::string_view text) {
   using Kind = launch::Injection::Kind;
   launch::Injection injection;

@@ -13,8 +13,7 @@
 
 namespace col::colrun {
 
-inline constexpr int kMaxNodes = 65'536;
-inline constexpr int kMaxRank = launch::kMaxRanks * kMaxNodes - 1;  // that an option may name
+inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // that an option may name
 
 // "90" (seconds), "90s", "1.5s", "500ms", "5m", "1h"; up to 30 days.
 std::optional<launch::Milliseconds> parse_time(std::string_view text);
@@ -35,9 +34,6 @@ std::optional<launch::Endpoint> parse_endpoint(std::string_view text);
 
 // "host", "user@host:4", "[fe80::1]:4".
 std::optional<launch::HostSpec> parse_host(std::string_view text);
-
-// "2" and "1:4": the least and the most.
-std::optional<std::pair<int, int>> parse_node_counts(std::string_view text);
 
 // "kill:3@2s", "stop:1@1s+5s", "slow:1x4"; "@TIME" may be left out where it is at once.
 std::optional<launch::Injection> parse_injection(std::string_view text);

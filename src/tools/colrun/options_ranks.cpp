@@ -7,6 +7,7 @@
 #include "colrun/read_value.hpp"
 #include "colrun/text_lines.hpp"
 #include "common/numbers.hpp"
+#include "launch/nodes/scheduler.hpp"
 
 namespace col::colrun {
 namespace {
@@ -39,7 +40,7 @@ std::vector<launch::HostSpec> read_hosts(const Values& values) {
 void read_counts(const Values& values, launch::NodesSpec& nodes) {
   const Given* given = values.find(Option::nnodes);
   if (given == nullptr) return;
-  const auto counts = parse_node_counts(given->text);
+  const auto counts = launch::parse_node_counts(given->text);
   if (!counts) refuse(*given, "a number of nodes, or MIN:MAX");
   nodes.min_nodes = counts->first;
   nodes.max_nodes = counts->second;
@@ -62,7 +63,8 @@ int ranks_of(const Given& given, const Surroundings& surroundings) {
 void read_nodes(const Values& values, launch::NodesSpec& nodes) {
   using launch::Scheduler;
   read_counts(values, nodes);
-  if (const Given* given = values.find(Option::node_rank)) nodes.node_rank = read_number(*given, 0, kMaxNodes - 1);
+  if (const Given* given = values.find(Option::node_rank))
+    nodes.node_rank = read_number(*given, 0, launch::kMaxNodes - 1);
   const Given* endpoint = values.find(Option::rdzv_endpoint);
   nodes.endpoint = endpoint != nullptr ? read_endpoint(*endpoint) : read_master(values);
   if (const Given* given = values.find(Option::rdzv_id)) nodes.rendezvous_id = given->text;

@@ -15,6 +15,7 @@ namespace col::launch {
 using Milliseconds = std::chrono::milliseconds;
 
 inline constexpr int kMaxRanks = 4096;  // of one node
+inline constexpr int kMaxNodes = 65'536;
 
 // One part of "colrun -n 1 a : -n 2 b". Ranks are numbered node by node, and on each node through the parts in order.
 struct Program {

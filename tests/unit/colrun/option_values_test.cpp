@@ -98,15 +98,6 @@ TEST_CASE("option values: a host may have a user and slots, and is never an opti
   }
 }
 
-TEST_CASE("option values: nodes are a number or a range", "[colrun]") {
-  CHECK(parse_node_counts("2") == std::pair(2, 2));
-  CHECK(parse_node_counts("1:4") == std::pair(1, 4));
-  for (const char* text : {"", "0", "4:1", "1:", ":4", "a", "1:2:3", "1-4"}) {
-    CAPTURE(text);
-    CHECK_FALSE(parse_node_counts(text));
-  }
-}
-
 TEST_CASE("option values: faults say what, to whom and when", "[colrun]") {
   const auto kill = parse_injection("kill:3@2s");
   REQUIRE(kill);

@@ -116,6 +116,15 @@ TEST_CASE("scheduler: an indexed Kubernetes job says which pod, the options how 
   CHECK_THROWS_AS(find_node({.max_nodes = 2, .scheduler = Scheduler::kubernetes}, in({})), LaunchError);
 }
 
+TEST_CASE("scheduler: nodes are a number or a range", "[launch]") {
+  CHECK(parse_node_counts("2") == std::pair(2, 2));
+  CHECK(parse_node_counts("1:4") == std::pair(1, 4));
+  for (const char* text : {"", "0", "4:1", "1:", ":4", "a", "1:2:3", "1-4"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_node_counts(text));
+  }
+}
+
 TEST_CASE("scheduler: a training operator's variables say all", "[launch]") {
   const Variables operated = {
       {"PET_NNODES", "4"}, {"PET_NODE_RANK", "3"}, {"PET_MASTER_ADDR", "w-0"}, {"PET_MASTER_PORT", "23456"}};
@@ -129,4 +138,15 @@ TEST_CASE("scheduler: a training operator's variables say all", "[launch]") {
   CHECK(find_node({}, in(with(operated, "PET_RDZV_ID", "x"))).id == "x");
   for (const char* name : {"PET_NODE_RANK", "PET_MASTER_ADDR"})
     CHECK(find_node({}, in(with(operated, name, ""))).max_nodes == 1);
+}
+
+TEST_CASE("scheduler: a training operator's elastic job has a range of nodes, which meet without numbers", "[launch]") {
+  const Variables elastic = {{"PET_NNODES", "2:4"}, {"PET_RDZV_ENDPOINT", "w-0:29500"}, {"PET_RDZV_BACKEND", "c10d"}};
+  const NodePlace place = find_node({}, in(elastic));
+  CHECK(place.min_nodes == 2);
+  CHECK(place.max_nodes == 4);
+  CHECK(place.node_rank == -1);
+  CHECK(place.endpoint == "w-0:29500");
+  for (const char* counts : {"4:2", "0:2", "2:", ":2", "2:4:6", "two"})
+    CHECK(find_node({}, in(with(elastic, "PET_NNODES", counts))).max_nodes == 1);
 }

@@ -19,7 +19,6 @@
 namespace col::launch {
 namespace {
 
-constexpr int kMaxNodes = 1 << 16;
 // Ports that a job of a scheduler meets at: below those that the kernel gives to connections.
 constexpr int kFirstPort = 20'000;
 constexpr int kPorts = 9'000;
@@ -80,18 +79,30 @@ std::string first_pod(const std::string& name, int index) {
   return pod.substr(0, pod.size() - suffix.size()) + "-0" + name.substr(dot);
 }
 
-std::optional<NodePlace> from_kubernetes(const NodesSpec& nodes, const Lookup& lookup) {
+// Nothing when PET_* do not say enough: how many nodes, and either which of them this is and where the first one is,
+// or, for an elastic job, where all of them meet.
+std::optional<NodePlace> from_training_operator(const Lookup& lookup) {
+  const auto counts = parse_node_counts(lookup("PET_NNODES").value_or(""));
+  if (!counts) return std::nullopt;
   NodePlace place;
-  if (const auto count = number(lookup, "PET_NNODES", 1, kMaxNodes)) {
-    const auto rank = number(lookup, "PET_NODE_RANK", 0, kMaxNodes);
-    const auto address = lookup("PET_MASTER_ADDR");
-    if (!rank || !address) return std::nullopt;
-    place.min_nodes = place.max_nodes = *count;
-    place.node_rank = *rank;
-    place.endpoint = url_host(*address) + ":" + lookup("PET_MASTER_PORT").value_or(std::to_string(kDefaultPort));
-    place.id = lookup("PET_RDZV_ID").value_or("");
+  place.min_nodes = counts->first;
+  place.max_nodes = counts->second;
+  place.id = lookup("PET_RDZV_ID").value_or("");
+  const auto rank = number(lookup, "PET_NODE_RANK", 0, kMaxNodes);
+  if (rank) place.node_rank = *rank;
+  if (const auto endpoint = lookup("PET_RDZV_ENDPOINT")) {
+    place.endpoint = *endpoint;
     return place;
   }
+  const auto address = lookup("PET_MASTER_ADDR");
+  if (!rank || !address) return std::nullopt;
+  place.endpoint = url_host(*address) + ":" + lookup("PET_MASTER_PORT").value_or(std::to_string(kDefaultPort));
+  return place;
+}
+
+std::optional<NodePlace> from_kubernetes(const NodesSpec& nodes, const Lookup& lookup) {
+  if (auto operated = from_training_operator(lookup)) return operated;
+  NodePlace place;
   const auto index = number(lookup, "JOB_COMPLETION_INDEX", 0, kMaxNodes);
   if (!index || nodes.max_nodes <= 1) return std::nullopt;
   place.min_nodes = nodes.min_nodes;
@@ -103,6 +114,15 @@ std::optional<NodePlace> from_kubernetes(const NodesSpec& nodes, const Lookup& l
 }
 
 }  // namespace
+
+std::optional<std::pair<int, int>> parse_node_counts(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const auto least = tools::parse_whole_number(text.substr(0, colon), 1, kMaxNodes);
+  const auto most =
+      colon == std::string_view::npos ? least : tools::parse_whole_number(text.substr(colon + 1), 1, kMaxNodes);
+  if (!least || !most || *least > *most) return std::nullopt;
+  return std::pair(*least, *most);
+}
 
 std::string first_host(std::string_view list) {
   const std::size_t bracket = list.find('[');
@@ -128,7 +148,7 @@ NodePlace find_node(const NodesSpec& nodes, const Lookup& lookup) {
   if (!found && nodes.scheduler == Scheduler::kubernetes)
     throw LaunchError(tools::exit_code::kUsage,
                       "--scheduler k8s, but there is no JOB_COMPLETION_INDEX (an Indexed Job, with --nnodes) and no "
-                      "PET_NNODES, PET_NODE_RANK and PET_MASTER_ADDR");
+                      "PET_NNODES with PET_RDZV_ENDPOINT, or with PET_NODE_RANK and PET_MASTER_ADDR");
   NodePlace place = found.value_or(NodePlace{});
   if (nodes.max_nodes > 1) {
     place.min_nodes = nodes.min_nodes;

@@ -1,8 +1,10 @@
 // Which node of how many this is: by the options, else by what a scheduler says.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "launch/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
@@ -23,6 +25,9 @@ struct NodePlace {
 //   say all.
 // Throws LaunchError (2) when a scheduler that was asked for by name says nothing.
 NodePlace find_node(const NodesSpec& nodes, const Lookup& lookup);
+
+// "2" and "1:4": the least number of nodes and the most. Nothing when `text` is no such range.
+std::optional<std::pair<int, int>> parse_node_counts(std::string_view text);
 
 // The first host of a list as Slurm writes it: "n01" of "n[01-03,7],m5".
 std::string first_host(std::string_view list);
