@@ -135,7 +135,7 @@ def measure(title, contestants, ranks, one, options):
     found = {launcher.name: [] for launcher in contestants}
     out = set()
     shared = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="col-start.", dir=shared) as scratch:
+    with tempfile.TemporaryDirectory(prefix="launch-speed.", dir=shared) as scratch:
         for number in range(options.rounds + 1):
             for launcher in contestants:
                 times = found[launcher.name]
