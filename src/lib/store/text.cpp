@@ -1,7 +1,6 @@
 #include "store/text.hpp"
 
 #include <charconv>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -17,7 +16,7 @@ void append_escaped(std::string& text, std::string_view bytes) {
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte > 0x7e || c == '\\' || c == '\'') {
-      fmt::format_to(std::back_inserter(text), "\\x{:02x}", byte);
+      text += fmt::format("\\x{:02x}", byte);
     } else {
       text += c;
     }
@@ -33,7 +32,7 @@ std::string printable(std::string_view bytes) {
     return text;
   }
   append_escaped(text, bytes.substr(0, kHead));
-  fmt::format_to(std::back_inserter(text), "...({} bytes)...", bytes.size() - kHead - kTail);
+  text += fmt::format("...({} bytes)...", bytes.size() - kHead - kTail);
   append_escaped(text, bytes.substr(bytes.size() - kTail));
   return text;
 }

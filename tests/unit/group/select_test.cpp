@@ -323,6 +323,17 @@ TEST_CASE("built-in table: says where it comes from", "[select]") {
   check_says(table.evidence(), {"machine: ", "date: 20", "command: "});
 }
 
+TEST_CASE("built-in table: it is that of configs/selection.json", "[select]") {
+  const SelectionTable& table = SelectionTable::built_in();
+  const SelectionTable file = SelectionTable::load(SELECTION_FILE);
+  CHECK(table.evidence() == file.evidence());
+  REQUIRE(table.rules().size() == file.rules().size());
+  for (std::size_t i = 0; i < file.rules().size(); ++i) {
+    INFO("rule " << i + 1 << ": " << file.rules()[i].text());
+    CHECK(table.rules()[i] == file.rules()[i]);
+  }
+}
+
 TEST_CASE("built-in table: every algorithm in it is one, and takes its parameters", "[select]") {
   std::set<std::string> rules;
   for (const SelectionRule& rule : SelectionTable::built_in().rules()) {

@@ -1,10 +1,32 @@
-// The text of configs/selection.json; embed.py makes the source that holds it.
+// configs/selection.json as constants; compile_table.py makes the source that holds them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
 #include <string_view>
+
+#include <col/types.hpp>
 
 namespace col::group {
 
-extern const std::string_view kBuiltInTable;
+template <class T>
+inline constexpr T kMost = std::numeric_limits<T>::max();
+
+// A SelectionRule without pointers: every process that loads the library would have to relocate them.
+struct BuiltInRule {
+  enum class Ranks : std::uint8_t { any, powers_of_two, others };
+
+  Collective collective;
+  int min_ranks, max_ranks;
+  std::size_t min_bytes, max_bytes;
+  char backend[8];
+  Ranks ranks;
+  char algorithm[40];
+};
+
+extern const std::span<const BuiltInRule> kBuiltInRules;
+extern const std::string_view kBuiltInEvidence;
 
 }  // namespace col::group

@@ -103,7 +103,24 @@ SelectionTable SelectionTable::load(const std::string& path) {
 }
 
 const SelectionTable& SelectionTable::built_in() {
-  static const SelectionTable table = parse(group::kBuiltInTable, "built in");
+  static const SelectionTable table = [] {
+    using Ranks = group::BuiltInRule::Ranks;
+    SelectionTable made;
+    made.source_ = "built in";
+    made.evidence_ = group::kBuiltInEvidence;
+    for (const group::BuiltInRule& rule : group::kBuiltInRules) {
+      const bool any = rule.ranks == Ranks::any;
+      made.rules_.push_back({.collective = rule.collective,
+                             .min_ranks = rule.min_ranks,
+                             .max_ranks = rule.max_ranks,
+                             .min_bytes = rule.min_bytes,
+                             .max_bytes = rule.max_bytes,
+                             .backend = rule.backend,
+                             .power_of_two = any ? std::nullopt : std::optional(rule.ranks == Ranks::powers_of_two),
+                             .algorithm = AlgorithmSpec::parse(rule.algorithm)});
+    }
+    return made;
+  }();
   return table;
 }
 

@@ -50,6 +50,7 @@ struct COL_EXPORT SelectionRule {
   std::optional<bool> power_of_two = {};                                           // of the number of ranks
   AlgorithmSpec algorithm = {};
 
+  bool operator==(const SelectionRule&) const = default;
   bool matches(const SelectionQuery& query) const noexcept;
   std::string text() const;  // "allreduce, 2 to 8 ranks, up to 64K, backend shm: ring"
 };
