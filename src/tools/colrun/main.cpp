@@ -46,8 +46,8 @@ int print(const std::string& text) {
 
 int run(int argc, char** argv) {
   using namespace col;
-  colrun::Surroundings surroundings{argv[0], environ, launch::usable_cpus()};
-  surroundings.gpus = [] { return launch::visible_gpu_count(); };
+  const colrun::Surroundings surroundings{argv[0], environ, [] { return launch::usable_cpus(); },
+                                          [] { return launch::visible_gpu_count(); }};
   colrun::Request request = colrun::parse_options({argv + 1, argv + argc}, surroundings);
   // Before closed descriptors are replaced: a text that nobody gets is an error.
   if (const auto* text = std::get_if<colrun::Text>(&request)) return print(text->text);

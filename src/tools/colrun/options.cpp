@@ -16,8 +16,8 @@ namespace col::colrun {
 namespace {
 
 std::optional<Text> asked_text(const Values& values, const Surroundings& surroundings) {
-  if (values.is_on(Option::help)) return Text{help_text(HelpExtent::everyday, surroundings.processors)};
-  if (values.is_on(Option::help_all)) return Text{help_text(HelpExtent::all, surroundings.processors)};
+  if (values.is_on(Option::help)) return Text{help_text(HelpExtent::everyday, surroundings.processors())};
+  if (values.is_on(Option::help_all)) return Text{help_text(HelpExtent::all, surroundings.processors())};
   if (values.is_on(Option::version)) return Text{tools::version_line("colrun") + "\n"};
   return std::nullopt;
 }
@@ -25,7 +25,7 @@ std::optional<Text> asked_text(const Values& values, const Surroundings& surroun
 // Of one program alone: as many ranks as the node has processors. Of several: one each.
 int ranks_of_part(const Values& values, bool only, const Surroundings& surroundings) {
   if (const Given* given = values.find(Option::ranks_per_node)) return ranks_of(*given, surroundings);
-  return only ? std::clamp(surroundings.processors, 1, launch::kMaxRanks) : 1;
+  return only ? std::clamp(surroundings.processors(), 1, launch::kMaxRanks) : 1;
 }
 
 launch::Program read_later_part(const Part& part, const Surroundings& surroundings) {

@@ -49,7 +49,7 @@ void read_counts(const Values& values, launch::NodesSpec& nodes) {
 }  // namespace
 
 int ranks_of(const Given& given, const Surroundings& surroundings) {
-  if (given.text == "auto" || given.text == "cpu") return std::clamp(surroundings.processors, 1, launch::kMaxRanks);
+  if (given.text == "auto" || given.text == "cpu") return std::clamp(surroundings.processors(), 1, launch::kMaxRanks);
   if (given.text == "gpu") {
     const int gpus = surroundings.gpus();
     if (gpus > 0) return std::min(gpus, launch::kMaxRanks);

@@ -9,10 +9,11 @@
 namespace col::colrun {
 
 struct Surroundings {
-  std::string self = "colrun";                   // argv[0]
-  const char* const* environment = nullptr;      // null-terminated, as ::environ; null: none
-  int processors = 1;                            // that this process may use: how many ranks -n auto means
-  std::function<int()> gpus = [] { return 0; };  // that this process may use; asked only for -n gpu
+  std::string self = "colrun";               // argv[0]
+  const char* const* environment = nullptr;  // null-terminated, as ::environ; null: none
+  // That this process may use; asked only where they count, such as for -n auto and -n gpu.
+  std::function<int()> processors = [] { return 1; };
+  std::function<int()> gpus = [] { return 0; };
 
   // An empty value counts as unset.
   std::optional<std::string_view> variable(std::string_view name) const;

@@ -15,6 +15,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
@@ -61,7 +62,7 @@ Attempt::Attempt(const AttemptParts& parts)
                                .assignment = parts.assignment,
                                .directory = directory_,
                                .host = parts.host,
-                               .cpus = parts.placement.usable_cpus,
+                               .cpus = [] { return usable_cpus(); },
                                .gpus = parts.placement.gpus}),
       ending_({.grace = parts.spec.lifecycle.grace,
                .term_grace = parts.spec.lifecycle.term_grace,
@@ -71,14 +72,16 @@ Attempt::Attempt(const AttemptParts& parts)
       // A drill asks whether a job recovers: the ranks that are started again are left alone.
       injector_(parts.assignment.restart == 0 ? parts.spec.injections : std::vector<Injection>(),
                 parts.assignment.first_rank, parts.assignment.local_ranks),
+      changed_signals_(changed_signals(hangup_is_ignored())),
       ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {}
 
 Attempt::~Attempt() {
-  directory_.remove();
+  if (!removed_) directory_.remove();
 }
 
 bool Attempt::remove_directory() noexcept {
-  return directory_.remove();
+  removed_ = directory_.remove();
+  return removed_;
 }
 
 // ---- starting
@@ -114,7 +117,7 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
                  .descriptors = descriptors,
                  .keep_fds = parts_.spec.keep_fds,
                  .open_files = parts_.open_files,
-                 .ignore_hangup = hangup_is_ignored()};
+                 .changed_signals = changed_signals_};
   if (!masks.empty()) plan.cpus = &masks[static_cast<std::size_t>(local_rank)];
   const SpawnResult child = launch::spawn(plan);
   if (child.exec_error != 0) refuse_program(path, child.exec_error);

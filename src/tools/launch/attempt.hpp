@@ -117,10 +117,12 @@ class Attempt {
   Ending ending_;
   Injector injector_;
   OutOfMemoryWatch memory_;
+  std::vector<int> changed_signals_;  // of ours, that the ranks shall not have
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger
   int living_ = 0;
   bool remembered_ = false;
+  bool removed_ = false;  // the directory
   std::optional<Time> first_good_end_;
 };
 

@@ -212,11 +212,12 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   attend(watcher, signals, std::move(lifeline), head);
   if (terminal) terminal->restore();
 
-  const ProcessInfo process = read_process(watcher);  // still there: not reaped yet
+  JobResult result;
+  const bool has_reported = report.read(result);
+  const ProcessInfo process = has_reported ? ProcessInfo() : read_process(watcher);  // still there: not reaped yet
   int wait_status = 0;
   ::waitpid(watcher, &wait_status, 0);
-  JobResult result;
-  return report.read(result) ? result : clean_up_after(watcher, wait_status, process, job_id);
+  return has_reported ? result : clean_up_after(watcher, wait_status, process, job_id);
 }
 
 JobResult failed_result(const LaunchError& error) {

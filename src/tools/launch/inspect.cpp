@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/style.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "launch/place/job_map.hpp"
 #include "launch/processes/environment.hpp"
 
@@ -79,7 +80,7 @@ std::string environment_text(const JobSpec& spec, const Placement& placement, co
                                       .assignment = assignment,
                                       .directory = directory,
                                       .host = host,
-                                      .cpus = placement.usable_cpus,
+                                      .cpus = [] { return usable_cpus(); },
                                       .gpus = placement.gpus});
   std::set<std::string_view> inherited;
   for (char** entry = ::environ; *entry != nullptr; ++entry) inherited.insert(*entry);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -32,6 +33,13 @@ std::optional<long long> read_number(const std::string& path) {
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc()) return std::nullopt;
   return number;
+}
+
+std::string_view take(std::string_view& text, char separator) {
+  const std::size_t end = std::min(text.find(separator), text.size());
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
 }
 
 }  // namespace col::launch

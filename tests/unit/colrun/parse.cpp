@@ -24,7 +24,7 @@ Request request(const std::vector<std::string>& arguments, const World& world) {
   environment.push_back(nullptr);
   Surroundings surroundings;
   surroundings.environment = environment.data();
-  surroundings.processors = world.processors;
+  surroundings.processors = [&] { return world.processors; };
   surroundings.gpus = [&] { return world.gpus; };
   return parse_options(arguments, surroundings);
 }

@@ -24,7 +24,7 @@ struct Scene {
                                           .assignment = assignment,
                                           .directory = JobDirectory("job"),
                                           .host = "ada",
-                                          .cpus = cpus,
+                                          .cpus = [this] { return cpus; },
                                           .gpus = gpus});
   }
   // As a program sees it: a name that stands twice would show.

@@ -20,6 +20,7 @@
 #include "launch/nodes/input_frames.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
+#include "launch/processes/signals.hpp"
 #include "launch/processes/spawn.hpp"
 
 namespace col::launch {
@@ -98,6 +99,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
   const std::string program = resolve_ssh(spec.nodes.ssh.front());
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
+  const std::vector<int> changed = changed_signals();
   for (const HostSpec& host : meeting.remotes) {
     PipeEnds input = make_input_pipe();
     const std::vector<std::string> command = ssh_command(spec.nodes.ssh, host);
@@ -113,7 +115,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
          .descriptors = {.stdin_fd = input.read.get(), .stdout_fd = out.write.get(), .stderr_fd = err.write.get()},
          .keep_fds = {},
          .open_files = files,
-         .ignore_hangup = false});
+         .changed_signals = changed});
     if (const int error = child.exec_error != 0 ? child.exec_error : child.fork_error; error != 0)
       throw LaunchError(kLauncher, fmt::format("cannot start {} for host {}: {}", program, host.name, strerror(error)));
     output_.add_raw(Output::Stream::out, std::move(out.read));

@@ -10,10 +10,10 @@ std::string_view LineStamp::text(std::chrono::system_clock::time_point time) {
   if (const auto second = static_cast<std::time_t>(seconds.count()); second != second_) {
     std::tm local{};
     ::localtime_r(&second, &local);
-    fmt::format_to(text_, "{:02}:{:02}:{:02}.", local.tm_hour, local.tm_min, local.tm_sec);
+    fmt::format("{:02}:{:02}:{:02}.", local.tm_hour, local.tm_min, local.tm_sec).copy(text_, 9);
     second_ = second;
   }
-  fmt::format_to(text_ + 9, "{:06} ", (microseconds - seconds).count());
+  fmt::format("{:06} ", (microseconds - seconds).count()).copy(text_ + 9, 7);
   return {text_, 16};
 }
 

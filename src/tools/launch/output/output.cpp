@@ -74,16 +74,19 @@ bool Output::work(Time now) {
 }
 
 void Output::read(Pipe& pipe, Time now) {
-  const ssize_t length = ::read(pipe.fd.get(), buffer_.data(), buffer_.size());
+  const ssize_t length = ::read(pipe.fd.get(), buffer_.get(), kReadBytes);
   if (length <= 0) {
     if (length < 0 && errno == EAGAIN) {
       pipe.ready = false;
     } else if (length == 0 || errno != EINTR) {
-      end(pipe, now);  // a terminal says so by an error
+      tools::UniqueFd ended = end(pipe, now);  // a terminal says so by an error
+      // Its rank has closed it, but may still be about to exit: SIGHUP, which a closed terminal sends, would end it
+      // first.
+      if (pipe.is_terminal) silent_terminals_.push_back(std::move(ended));
     }
     return;
   }
-  const std::string_view bytes(buffer_.data(), static_cast<std::size_t>(length));
+  const std::string_view bytes(buffer_.get(), static_cast<std::size_t>(length));
   std::string_view stamp;
   if (spec_.timestamps && !pipe.is_raw) stamp = stamp_.text(std::chrono::system_clock::now());
   for (const Route& route : pipe.routes) {
@@ -93,13 +96,14 @@ void Output::read(Pipe& pipe, Time now) {
   if (pipe.tail >= 0) ranks_[static_cast<std::size_t>(pipe.tail)].tail.feed(bytes);
 }
 
-void Output::end(Pipe& pipe, Time now) {
+// Returns the descriptor, for those who want to keep it.
+tools::UniqueFd Output::end(Pipe& pipe, Time now) {
   // A terminal's descriptor may have a twin, so closing this one would not end its events.
   ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, pipe.fd.get(), nullptr);
-  pipe.fd.reset();
   pipe.ready = false;
   --(pipe.is_raw ? open_raw_pipes_ : open_rank_pipes_);
   for (const Route& route : pipe.routes) outlets_[route.outlet]->lines.close(route.source, now);
+  return std::move(pipe.fd);
 }
 
 void Output::write(std::size_t index) {

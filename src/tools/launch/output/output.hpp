@@ -104,6 +104,8 @@ class Output {
   const std::string& error_file() const noexcept { return error_file_; }
 
  private:
+  static constexpr std::size_t kReadBytes = 64 * 1024;  // what a pipe holds
+
   struct Outlet {
     Outlet(Sink to, std::string name, const LineMux::Options& options)
         : sink(std::move(to)), path(std::move(name)), lines(options) {}
@@ -144,7 +146,7 @@ class Output {
 
   bool wants(const Pipe& pipe) const;
   void read(Pipe& pipe, Time now);
-  void end(Pipe& pipe, Time now);
+  tools::UniqueFd end(Pipe& pipe, Time now);
   void write(std::size_t index);
   void fail(std::size_t index, int error);
   std::size_t console_of(Stream stream) const { return stream == Stream::out ? 0 : consoles_ - 1; }
@@ -161,11 +163,12 @@ class Output {
   int print_source_ = -1;  // and prints
   std::vector<Pipe> pipes_;
   std::vector<std::size_t> ready_;
+  std::vector<tools::UniqueFd> silent_terminals_;
   std::vector<RankOutput> ranks_;
   std::size_t open_rank_pipes_ = 0;
   std::size_t open_raw_pipes_ = 0;
   LineStamp stamp_;
-  std::string buffer_;
+  std::unique_ptr<char[]> buffer_;
   int error_ = 0;
   std::string error_file_;
 };

@@ -21,8 +21,6 @@ namespace {
 
 using tools::UniqueFd;
 
-constexpr std::size_t kReadBytes = 64 * 1024;  // what a pipe holds
-
 constexpr std::size_t kAllTails = 8 * 1024 * 1024;
 
 std::size_t tail_bytes(int ranks) {
@@ -53,7 +51,8 @@ int Output::files_per_rank(const OutputSpec& spec) {
   return spec.file_pattern.empty() ? streams : 2 * streams;
 }
 
-Output::Output(const Wiring& wiring, const OutputSpec& spec) : wiring_(wiring), spec_(spec), buffer_(kReadBytes, '\0') {
+Output::Output(const Wiring& wiring, const OutputSpec& spec)
+    : wiring_(wiring), spec_(spec), buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
   file_per_rank_ = wiring.ranks == 1 || differs_by_rank(spec.file_pattern);
   // Ranks that share a file would cut each other's lines.
   direct_ =
@@ -204,6 +203,7 @@ void Output::forget_ranks(Time now) {
     outlet.reset();
     return true;
   });
+  silent_terminals_.clear();
   ranks_.clear();
   std::erase_if(ready_, [&](std::size_t index) { return !pipes_[index].ready; });
 }

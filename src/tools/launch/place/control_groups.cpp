@@ -10,14 +10,6 @@
 namespace col::launch {
 namespace {
 
-// Cuts `text` at the first `separator` and returns what was before it.
-std::string_view take(std::string_view& text, char separator) {
-  const std::size_t end = std::min(text.find(separator), text.size());
-  const std::string_view part = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return part;
-}
-
 bool has_part(std::string_view list, std::string_view wanted) {
   while (!list.empty()) {
     if (take(list, ',') == wanted) return true;

@@ -23,7 +23,6 @@ int visible_gpu_count() {
 
 Placement place_ranks(const JobSpec& spec) {
   Placement placement;
-  placement.usable_cpus = usable_cpus();
   const int ranks = spec.local_ranks();
   if (ranks == 0) return placement;
   if (spec.binding.to != BindingSpec::To::none || spec.inspect.report_bindings) {

@@ -11,7 +11,6 @@
 namespace col::launch {
 
 struct Placement {
-  int usable_cpus = 1;
   Topology topology = {};  // empty when nothing is bound
   Binding binding = {};
   std::vector<CpuMask> masks = {};        // by local rank; empty: none is bound

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -156,7 +157,7 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
       std::any_of(shared_.begin(), shared_.begin() + static_cast<std::ptrdiff_t>(before_launcher),
                   [](std::string_view entry) { return variable_name(entry) == "OMP_NUM_THREADS"; });
   if (!has_omp_threads) {
-    omp_threads_ = std::max(1, parts.cpus / std::max(1, assignment_.local_ranks));
+    omp_threads_ = std::max(1, parts.cpus() / std::max(1, assignment_.local_ranks));
     shared_.push_back(fmt::format("OMP_NUM_THREADS={}", omp_threads_));
   }
 }
@@ -164,12 +165,13 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
 void Environment::inherit(const char* const* inherited, const Variables& removed) {
   // Names that the launcher sets for each rank alone are not in `shared_` to be replaced there.
   const Variables own = rank_variables(assignment_, 0, directory_);
+  std::unordered_set<std::string_view> taken;
+  for (const std::string& entry : own) taken.insert(variable_name(entry));
   for (; *inherited != nullptr; ++inherited) {
     const std::string_view name = variable_name(*inherited);
-    const auto is_named = [&](std::string_view entry) { return variable_name(entry) == name; };
-    if (is_foreign(name) || is_removed(removed, name) || std::any_of(own.begin(), own.end(), is_named)) continue;
+    if (is_foreign(name) || is_removed(removed, name)) continue;
     // The first of a name counts, as for getenv().
-    if (std::none_of(shared_.begin(), shared_.end(), is_named)) shared_.emplace_back(*inherited);
+    if (taken.insert(name).second) shared_.emplace_back(*inherited);
   }
 }
 

@@ -1,6 +1,7 @@
 // The environment of the ranks.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,8 @@ struct EnvironmentParts {
   const Assignment& assignment;
   const JobDirectory& directory;
   std::string host;
-  int cpus = 1;                        // that the ranks of this node share
-  std::vector<std::string> gpus = {};  // CUDA_VISIBLE_DEVICES of each local rank; empty: left alone
+  std::function<int()> cpus = [] { return 1; };  // that the ranks of this node share; asked only when it matters
+  std::vector<std::string> gpus = {};            // CUDA_VISIBLE_DEVICES of each local rank; empty: left alone
 };
 
 // What all ranks of a node share is built once, from the caller's environment:

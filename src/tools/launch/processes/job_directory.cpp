@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
@@ -37,7 +36,13 @@ std::string make_job_id() {
   if (::getrandom(&random, sizeof random, 0) != sizeof random) {
     random = static_cast<std::uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
-  return fmt::format("{:%Y%m%d-%H%M%S}-{}-{:08x}", fmt::gmtime(std::time(nullptr)), ::getpid(), random);
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  const auto today = std::chrono::floor<std::chrono::days>(now);
+  const std::chrono::year_month_day date(today);
+  const std::chrono::hh_mm_ss time(now - today);
+  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}-{}-{:08x}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
+                     time.minutes().count(), time.seconds().count(), ::getpid(), random);
 }
 
 JobDirectory::JobDirectory(const std::string& job_id) : path_(fmt::format("{}/col-{}", parent_directory(), job_id)) {}

@@ -40,6 +40,16 @@ bool hangup_is_ignored() noexcept {
   return is_ignored(SIGHUP);
 }
 
+std::vector<int> changed_signals(bool without_hangup) {
+  std::vector<int> changed;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    const bool is_changed = ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_DFL;
+    if (is_changed && (signal != SIGHUP || !without_hangup)) changed.push_back(signal);
+  }
+  return changed;
+}
+
 SignalGate::SignalGate() {
   sigset_t wanted;
   sigemptyset(&wanted);

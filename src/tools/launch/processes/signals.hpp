@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "common/unique_fd.hpp"
 
@@ -19,6 +20,9 @@ bool ends_job(int signal) noexcept;
 // True when SIGHUP is ignored, as under nohup. It stays so, for us and for the ranks. Other ignored signals do not: a
 // script that starts `colrun … &` hands SIGINT ignored, and `kill -INT` shall still end the job.
 bool hangup_is_ignored() noexcept;
+
+// Those that are not at their default action here, but for SIGHUP where it shall stay as it is.
+std::vector<int> changed_signals(bool without_hangup = false);
 
 // While it lives, all signals above, SIGTSTP and SIGCHLD are blocked, to be read from fd(). SIGCHLD is at its default
 // action, as ignoring it would lose exit statuses; SIGTSTP is left alone where it is ignored. Restores mask and action.

@@ -11,12 +11,10 @@
 namespace col::launch {
 namespace {
 
-void reset_signals(bool ignore_hangup) {
+void reset_signals(std::span<const int> changed) {
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGHUP || !ignore_hangup) ::sigaction(signal, &plain, nullptr);
-  }
+  for (const int signal : changed) ::sigaction(signal, &plain, nullptr);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -47,7 +45,7 @@ void close_all_but(std::span<const int> keep) {
   close_all_but(plan.keep_fds);
   ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
   if (plan.cpus != nullptr) plan.cpus->apply();
-  reset_signals(plan.ignore_hangup);
+  reset_signals(plan.changed_signals);
   ::execve(plan.path, plan.arguments, plan.environment);
   exec_error = errno;
   ::_exit(127);

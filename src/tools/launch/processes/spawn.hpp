@@ -26,7 +26,8 @@ struct ChildPlan {
   ChildDescriptors descriptors;
   std::span<const int> keep_fds;  // sorted; everything else above 2 is closed
   rlimit open_files;              // the limit that the launcher itself was started with
-  bool ignore_hangup;
+  std::span<const int>
+      changed_signals;            // get their default action back; found once, not anew for each of many children
   const CpuMask* cpus = nullptr;  // null: as the launcher's
 };
 
@@ -40,7 +41,8 @@ struct SpawnResult {
 // and an empty mask. It is killed when the calling thread ends. Returns when the program has been entered, or could not
 // be.
 //
-// Requires: signals that have handlers are blocked (the child borrows our memory until exec).
+// Requires: signals that have handlers are blocked, and are among `changed_signals` (the child borrows our memory until
+// exec).
 SpawnResult spawn(const ChildPlan& plan);
 
 }  // namespace col::launch

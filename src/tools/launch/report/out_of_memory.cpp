@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
-#include <fstream>
+#include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "launch/small_file.hpp"
 
 namespace col::launch {
 namespace {
@@ -34,14 +37,12 @@ bool has_memory(std::string_view controllers) {
 
 std::vector<Group> memory_groups(const OutOfMemoryWatch::Places& places) {
   std::vector<Group> version1, version2;
-  std::ifstream file(places.own);
-  for (std::string line; std::getline(file, line);) {
+  const std::string own = read_small_file(places.own).value_or("");
+  for (std::string_view rest = own; !rest.empty();) {
     // "0::/path" in version 2, "4:memory:/path" in version 1
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string_view path = std::string_view(line).substr(second + 1);
+    std::string_view path = take(rest, '\n');
+    take(path, ':');
+    const std::string_view controllers = take(path, ':');
     if (controllers.empty()) {
       const std::string beside = places.root + "/unified";  // where version 1 has the root to itself
       const bool both = ::access((beside + "/cgroup.procs").c_str(), F_OK) == 0;
@@ -55,16 +56,13 @@ std::vector<Group> memory_groups(const OutOfMemoryWatch::Places& places) {
 }
 
 std::optional<std::uint64_t> kills_in(const std::string& path) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    constexpr std::string_view kName = "oom_kill ";
-    if (!line.starts_with(kName)) continue;
+  const std::string text = read_small_file(path).value_or("");
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take(rest, '\n');
+    if (take(line, ' ') != "oom_kill") continue;
     std::uint64_t count = 0;
-    for (const char digit : line.substr(kName.size())) {
-      if (digit < '0' || digit > '9') return std::nullopt;
-      count = count * 10 + static_cast<std::uint64_t>(digit - '0');
-    }
-    return count;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), count);
+    return error == std::errc() && end == line.data() + line.size() ? std::optional(count) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/processes/signals.hpp"
 #include "launch/processes/spawn.hpp"
 #include "launch/report/proc_stack.hpp"
 #include "launch/report/stack_text.hpp"
@@ -210,13 +211,14 @@ pid_t StackTaker::spawn_debugger(Way way, pid_t pid, int output) const {
   if (!null) return -1;
   rlimit open_files{};
   ::getrlimit(RLIMIT_NOFILE, &open_files);
+  const std::vector<int> changed = changed_signals();
   return spawn({.path = words.front().c_str(),
                 .arguments = arguments.data(),
                 .environment = environment.data(),
                 .descriptors = {.stdin_fd = null.get(), .stdout_fd = output, .stderr_fd = null.get()},
                 .keep_fds = {},
                 .open_files = open_files,
-                .ignore_hangup = false})
+                .changed_signals = changed})
       .pid;
 }
 
