@@ -8,5 +8,8 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 }
 
 BackendFactory::~BackendFactory() = default;
+Device::Type BackendFactory::device() const {
+  return Device::Type::cpu;
+}
 
 }  // namespace col

@@ -10,6 +10,8 @@
 
 #include <col/backend.hpp>
 
+#include "backend/module.hpp"
+
 #ifdef COL_HAVE_GLOO
 #include "backend/gloo/factory.hpp"
 #endif
@@ -31,6 +33,15 @@ struct Registry {
 #ifdef COL_HAVE_SHM
     factories.push_back(shm_backend::make_factory());
 #endif
+#ifdef COL_HAVE_NCCL
+    constexpr bool kNcclBuilt = true;
+#else
+    constexpr bool kNcclBuilt = false;
+#endif
+    factories.push_back(backend::make_module_factory({.backend = "nccl",
+                                                      .file = "libcol_nccl.so",
+                                                      .needs = "CUDA and NCCL (their headers were not found)",
+                                                      .built = kNcclBuilt}));
   }
 
   // Requires: `mutex` is held.

@@ -83,6 +83,11 @@ constexpr std::array kTable = {
         false},
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
              "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
+    Variable{"COL_PLUGIN_PATH", "folders, separated by colons", "the folder of libcol.so",
+             "Where the libraries of backends that are loaded on first use (libcol_nccl.so) are looked for before.",
+             false},
+    Variable{"COL_NCCL_LIBRARY", "path", "libnccl.so.2, as the dynamic linker finds it, else in the CUDA toolkit",
+             "The NCCL that the nccl backend loads.", false},
     Variable{"COL_GROUP_NAME", "text", "no group is adopted",
              "A group that this process joins at the first call that names it, without init_collective_group. The next "
              "three describe it.",

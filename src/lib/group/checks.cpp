@@ -178,8 +178,13 @@ void check_tensor(ConstTensorView view, std::string_view role, const Shape& shap
   if (view.data == nullptr && view.count > 0) refuse(shape, "{} has {} elements but a null pointer", role, view.count);
   if (view.count > kMaxCount)
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
-  if (view.device.type != Device::Type::cpu)
-    refuse(shape, "{} is on a GPU, but this version of col moves host memory only; copy it to the host first", role);
+  if (view.empty() || view.device.type == shape.device) return;
+  if (shape.device == Device::Type::cpu)
+    refuse(shape, "{} is on a GPU, but the backend of this group moves host memory only; copy it to the host first",
+           role);
+  refuse(shape,
+         "{} is in host memory, but the backend of this group moves memory of GPUs only; copy it to the GPU first",
+         role);
 }
 
 void check_peer(int peer, std::string_view role, const Shape& shape) {

@@ -13,6 +13,7 @@ struct Shape {
   std::string_view group;
   int rank = 0;
   int size = 1;
+  Device::Type device = Device::Type::cpu;  // whose memory the group's backend moves
 };
 
 // Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.

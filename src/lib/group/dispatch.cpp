@@ -16,6 +16,11 @@ namespace {
 // How many decisions are remembered: a training step makes a few dozen different calls at most.
 constexpr std::size_t kKept = 64;
 
+bool is_arithmetic(const Op& op) {
+  if (op.kind() != Op::Kind::builtin) return op.kind() == Op::Kind::premul_sum;
+  return op.reduce_op() != ReduceOp::band && op.reduce_op() != ReduceOp::bor && op.reduce_op() != ReduceOp::bxor;
+}
+
 bool is_minmax(const Op& op) {
   return op.kind() == Op::Kind::builtin && (op.reduce_op() == ReduceOp::min || op.reduce_op() == ReduceOp::max);
 }
@@ -118,6 +123,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
       .in_place = !scaled && request.in.data != nullptr && both_sides(request, shape_) && is_in_place(request, shape_),
       .minmax = reduction && is_minmax(request.op),
       .commutative = !reduction || request.op.commutative(),
+      .arithmetic = !reduction || is_arithmetic(request.op),
       .deterministic =
           reduction && (wishes.deterministic || settings_.numerics == CallSettings::Numerics::deterministic),
       .asynchronous = wishes.asynchronous,
@@ -224,11 +230,14 @@ Choice Dispatcher::choose_for(const Case& c) const {
     return *choice;
   }
   if (!refused_by_own.empty()) refused = fmt::format("{}; {}", refused_by_own, refused);
-  for (const Algorithm& algorithm : algorithms()) {
+  // The table is about plans, which need host memory.
+  if (shape_.device != Device::Type::cpu) refused = fmt::format("backend {} has none", backend_);
+  for (const std::string& name : names(c.key.collective)) {
     AlgorithmSpec spec;
-    spec.name = algorithm.name;
-    if (algorithm.collective == c.key.collective && !objection(spec))
-      return {spec, fmt::format("no rule fits, and it is the first that can serve the call ({})", refused)};
+    spec.name = name;
+    const auto problem = objection(spec);
+    if (!problem) return {spec, fmt::format("no rule fits, and it is the first that can serve the call ({})", refused)};
+    if (native(c.key.collective, name) != nullptr) refused = *problem;
   }
   throw Error(ErrorCode::unavailable,
               fmt::format("{}: no algorithm can serve this call: {}", to_string(c.key.collective), refused),
@@ -238,6 +247,7 @@ Choice Dispatcher::choose_for(const Case& c) const {
 std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const {
   if (!spec.file.empty()) return why_not_file(spec, c);
   if (const NativeEntry* entry = native(c.key.collective, spec.name)) return why_not_native(*entry, c, by_name);
+  if (shape_.device != Device::Type::cpu) return fmt::format("{} runs on the host, in host memory", spec.name);
   const Algorithm* algorithm = find_algorithm(c.key.collective, spec.name);
   if (algorithm == nullptr)
     return fmt::format("there is no such algorithm on backend {}; choose from '{}'", backend_,
@@ -257,6 +267,8 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
   if (c.key.asynchronous) return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
+  if (entry.arithmetic_only && !c.key.arithmetic)
+    return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);

@@ -228,6 +228,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     publish(request, factory, connect, parts);
   }
   parts.backend = factory.name();
+  parts.device = factory.device();
   parts.token = roster.token;
   parts.record = request.record;
   parts.timeout = timeout;

@@ -133,6 +133,9 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
     if (memory == nullptr) throw_no_room(bytes, *this);
     return memory;
   }
+  if (parts_.device != Device::Type::cpu)
+    throw Error(ErrorCode::unavailable, "alloc: this group's backend moves memory of GPUs; allocate that by CUDA",
+                name(), rank());
   const auto exchange = [&](const std::string& words) {
     constexpr std::size_t kBytes = Channel::kMostWords + 1;
     std::vector<char> mine(kBytes), all(kBytes * static_cast<std::size_t>(size()));

@@ -29,9 +29,13 @@ Work Group::State::start_messages(std::string_view name, std::vector<group::Leg>
 }
 
 void Group::State::check_leg(const group::Leg& leg) const {
-  const group::Shape shape{name(), rank(), size()};
-  if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape);
-  group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape);
+  if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape());
+  group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape());
+  if (parts_.device != Device::Type::cpu && (leg.from_any || leg.peer == rank()))
+    throw Error(ErrorCode::unavailable,
+                fmt::format("messages between GPUs name another rank; {} does not",
+                            leg.from_any ? "recv_any" : "one to oneself"),
+                name(), rank());
 }
 
 // What is received into may be no part of another buffer of the same call.

@@ -41,8 +41,8 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 Group::State::State(group::GroupParts parts, group::GroupHost host)
     : parts_(std::move(parts)),
       host_(std::move(host)),
-      dispatcher_({name(), rank(), size()}, group::nodes_of(parts_.surroundings.peers), parts_.backend,
-                  natives_of(parts_.channel.get()), *host_.settings),
+      dispatcher_(shape(), group::nodes_of(parts_.surroundings.peers), parts_.backend, natives_of(parts_.channel.get()),
+                  *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
       sequence_(exec::FaultHook::counted_before(fault_)) {}
 
@@ -178,7 +178,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
   check_name(options.group);
   if (size() == 1) return "self: a world of one moves no data";
   if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
-  if (group::is_rooted(collective)) group::check_peer(options.root, "root", {name(), rank(), size()});
+  if (group::is_rooted(collective)) group::check_peer(options.root, "root", shape());
   const auto n = static_cast<std::size_t>(size());
   const std::size_t count = size_of(dtype) == 0 ? 0 : bytes / size_of(dtype);
   const std::vector<std::size_t> counts(group::is_v_form(collective) ? n : 0, count / n);
@@ -225,7 +225,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
 // Checks the call, gives it its number, and launches it when it has a plan.
 Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
-  group::check(request, {name(), rank(), size()});
+  group::check(request, shape());
   if (size() == 1) {
     group::run_alone(request);
     return nullptr;

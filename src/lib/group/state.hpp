@@ -32,7 +32,8 @@ struct GroupParts {
   Surroundings surroundings;  // name, rank, peers, scope, control page
   std::string id;             // tells this group from others of its name, also in its record
   std::string backend = "self";
-  std::unique_ptr<Channel> channel;  // null in a world of one
+  Device::Type device = Device::Type::cpu;  // whose memory it moves
+  std::unique_ptr<Channel> channel;         // null in a world of one
   std::uint64_t token = 0;
   RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
   Duration timeout{};
@@ -64,6 +65,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   int size() const { return static_cast<int>(parts_.surroundings.peers.size()); }
   const std::string& backend() const { return parts_.backend; }
   const std::string& id() const { return parts_.id; }
+  group::Shape shape() const { return {name(), rank(), size(), parts_.device}; }
 
   // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
   void run(Request request, const Options& options);

@@ -32,7 +32,7 @@ std::string Group::State::child_name(std::string_view kind) {
 Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
-  for (const int member : sorted) group::check_peer(member, "subgroup: rank", {name(), rank(), size()});
+  for (const int member : sorted) group::check_peer(member, "subgroup: rank", shape());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")), name(),

@@ -49,6 +49,16 @@ while IFS= read -r line; do
   report "$line: gloo's headers belong into src/lib/backend/gloo"
 done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"]gloo/' src | grep -v '^src/lib/backend/gloo/' || true)
 
+while IFS= read -r line; do
+  report "$line: headers of CUDA and NCCL belong into src/lib/backend/nccl"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"](cuda|nccl)[a-z_]*\.h[>"]' src |
+  grep -v '^src/lib/backend/nccl/' || true)
+
+# That backend is a library of its own, which sees what is public.
+while IFS= read -r line; do
+  report "$line: libcol_nccl.so uses <col/...> alone"
+done < <(grep -rnE '#include "(core|store|plan|exec|group)/' src/lib/backend/nccl 2>/dev/null || true)
+
 # Public headers include public headers and the standard library.
 while IFS= read -r line; do
   report "$line: a public header includes a private one"

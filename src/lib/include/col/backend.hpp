@@ -51,10 +51,11 @@ struct Request {
 // A collective that a backend does in its own way, and what it keeps of the numerics of our plans.
 struct NativeEntry {
   Collective collective;
-  std::string_view name;        // the algorithm, as selection and reports call it
-  bool rounds_per_hop = false;  // 16-bit floats are rounded at every hop, not once
-  bool drops_nan = false;       // min and max may lose a NaN
-  bool rank_order = false;      // combines the inputs in the order of the ranks: serves what does not commute
+  std::string_view name;         // the algorithm, as selection and reports call it
+  bool rounds_per_hop = false;   // 16-bit floats are rounded at every hop, not once
+  bool drops_nan = false;        // min and max may lose a NaN
+  bool rank_order = false;       // combines the inputs in the order of the ranks: serves what does not commute
+  bool arithmetic_only = false;  // takes sum, product, min, max, avg and scaled sums; no bitwise operator, no function
 };
 
 // The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is
@@ -137,6 +138,9 @@ class COL_EXPORT BackendFactory {
   virtual std::string_view name() const = 0;
   // Why it cannot be used on this machine, in words; nothing when it can.
   virtual std::optional<std::string> unavailable_reason() const = 0;
+  // What kind of memory its channels move. Host memory unless overridden; plans run there alone, so that a channel for
+  // another kind runs its native entries only.
+  virtual Device::Type device() const;
   // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the
   // caller then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
   // answered instead of a peer), io, resource. On failure nothing is left open.
@@ -144,6 +148,20 @@ class COL_EXPORT BackendFactory {
   // In words, for COL_LOG=info: interface and address a group of `request` will use.
   virtual std::string describe(const ConnectRequest& request) const = 0;
 };
+
+// What the library of a backend that is loaded on first use (libcol_nccl.so) exports, as a C function without
+// parameters whose name is kModuleEntry. Such a library links libcol.so and uses its public headers only; exceptions
+// cross between the two.
+struct BackendModule {
+  // The value of an environment variable of libcol's table; nothing when it is unset or empty. Throws internal for a
+  // name that is in no table.
+  using Environment = std::function<std::optional<std::string>(std::string_view name)>;
+
+  std::string_view build_id;  // names these headers and the compiler: the same in libcol, or the module is refused
+  std::unique_ptr<BackendFactory> (*make_factory)(Environment environment);
+};
+inline constexpr const char* kModuleEntry = "col_backend_entry";
+using ModuleEntry = const BackendModule*();
 
 // Adds a backend under its name(), for programs that bring their own; the name is then accepted wherever a backend is
 // named by text. Throws already_initialized when the name is taken. Thread safe.

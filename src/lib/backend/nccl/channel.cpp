@@ -1,0 +1,235 @@
+#include "backend/nccl/channel.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/nccl/poll_pause.hpp"
+#include "backend/nccl/translate.hpp"
+
+namespace col::nccl_backend {
+namespace {
+
+// Of a wait() that has no time of its own: how long NCCL may take to accept what test() has started.
+constexpr Duration kStartTime = std::chrono::seconds(10);
+
+}  // namespace
+
+NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
+                         std::unique_ptr<Communicator> communicator)
+    : group_(std::move(group)),
+      rank_(rank),
+      size_(size),
+      pid_(::getpid()),
+      device_(std::move(device)),
+      communicator_(std::move(communicator)),
+      native_(*communicator_, *device_, rank, size) {
+  const GpuDevice::Scope scope(*device_);
+  stream_ = std::make_unique<GpuStream>(device_->cuda());
+  before_ = std::make_unique<GpuEvent>(device_->cuda());
+  after_ = std::make_unique<GpuEvent>(device_->cuda());
+}
+
+NcclChannel::~NcclChannel() {
+  if (::getpid() != pid_) {  // neither CUDA nor NCCL survives a fork: all is left to the end of this process
+    [[maybe_unused]] auto* const posts = new auto(std::move(posts_));
+    native_.forget();
+    for (auto* event : {&after_, &before_}) (void)event->release();
+    (void)communicator_.release();
+    (void)stream_.release();
+    (void)device_.release();
+    return;
+  }
+  const std::lock_guard use(use_);
+  try {
+    const GpuDevice::Scope scope(*device_);
+    posts_.clear();
+    native_.release();
+    communicator_.reset();
+    after_.reset();
+    before_.reset();
+    stream_.reset();
+  } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
+  }
+}
+
+void NcclChannel::enter(const char* call) const {
+  if (!broken_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(cause_mutex_);
+  throw Error(
+      ErrorCode::aborted,
+      fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}", call,
+                  cause_->what()),
+      group_, cause_->rank());
+}
+
+void NcclChannel::fail(const Error& error) {
+  {
+    const std::lock_guard lock(cause_mutex_);
+    if (!cause_) cause_ = error;
+    broken_.store(true, std::memory_order_release);
+  }
+  communicator_->abort();
+  throw error;
+}
+
+// Runs `body` as the only thread inside NCCL. Whatever it throws breaks the channel.
+template <class Body>
+auto NcclChannel::guarded(Body body) {
+  const std::lock_guard use(use_);
+  const GpuDevice::Scope scope(*device_);
+  try {
+    return body();
+  } catch (const Error& error) {
+    fail(Error(error.code(), error.message(), group_, error.rank()));
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource, "nccl: out of memory", group_, rank_));
+  }
+}
+
+void NcclChannel::abort(const Error& cause) noexcept {
+  {
+    const std::lock_guard lock(cause_mutex_);
+    if (!cause_) cause_ = cause;
+    broken_.store(true, std::memory_order_release);
+  }
+  // Who is inside NCCL sees that it is broken, and aborts on its way out.
+  const std::unique_lock use(use_, std::try_to_lock);
+  if (!use) return;
+  try {
+    const GpuDevice::Scope scope(*device_);
+    communicator_->abort();
+  } catch (const std::exception&) {
+  }
+}
+
+void NcclChannel::wait_for(const GpuEvent& event, WaitContext& wait) {
+  for (PollPause pause; !event.done(); pause(wait)) {
+    communicator_->check();
+    if (!broken_.load(std::memory_order_acquire)) continue;
+    const std::lock_guard lock(cause_mutex_);
+    throw Error(cause_->code(), cause_->message(), group_, cause_->rank());
+  }
+}
+
+// ---- Collectives
+
+// The caller's, whose work comes before; else ours, after what the default stream of the device has been given so far.
+CUstream NcclChannel::stream_of(const Request& request) {
+  if (request.stream.handle != nullptr) return static_cast<CUstream>(request.stream.handle);
+  before_->record(CU_STREAM_LEGACY);
+  const CudaDriver& cuda = device_->cuda();
+  cuda.check(cuda.StreamWaitEvent(stream_->get(), before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
+  return stream_->get();
+}
+
+void NcclChannel::native(const Request& request, WaitContext& wait) {
+  const char* const call = to_string(request.collective).data();
+  enter(call);
+  if (!request.in.empty()) check_memory(call, request.in);
+  if (!request.out.empty()) check_memory(call, request.out);
+  guarded([&] {
+    const CUstream stream = stream_of(request);
+    native_.run(request, stream, wait);
+    after_->record(stream);
+    wait.describe("the GPU");
+    wait_for(*after_, wait);
+  });
+}
+
+// ---- Messages
+
+// Of this rank's GPU: others would be read by address, and give anything.
+void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
+  if (data.empty()) return;
+  const CudaDriver& cuda = device_->cuda();
+  int ordinal = -1;
+  const CUresult found =
+      cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(data.data));
+  if (found == CUDA_SUCCESS && ordinal == device_->ordinal()) return;
+  throw Error(ErrorCode::invalid_argument,
+              found == CUDA_SUCCESS
+                  ? fmt::format("{}: the memory is on GPU {}, and this rank's part in the group on GPU {}; call "
+                                "cudaSetDevice({}) before the group is made",
+                                call, ordinal, device_->ordinal(), ordinal)
+                  : fmt::format("{}: the memory is no memory of a GPU, though its view says so", call),
+              group_, rank_);
+}
+
+Ticket NcclChannel::post(const char* call, Post post) {
+  enter(call);
+  if (post.peer < 0 || post.peer >= size_ || post.peer == rank_)
+    throw Error(post.peer == kAnyPeer ? ErrorCode::unavailable : ErrorCode::invalid_argument,
+                post.peer == kAnyPeer
+                    ? fmt::format("{}: NCCL receives from a rank that is named; name it", call)
+                    : fmt::format("{}: peer {} is not in the group, or this rank itself; this is rank {} of {}", call,
+                                  post.peer, rank_, size_),
+                group_, post.peer);
+  check_memory(call, post.is_send ? post.send : ConstTensorView(post.receive));
+  const std::lock_guard use(use_);
+  waiting_.push_back(next_post_);
+  posts_.emplace(next_post_, std::move(post));
+  return Ticket{next_post_++};
+}
+
+Ticket NcclChannel::post_send(int peer, std::uint64_t /*slot*/, ConstTensorView data) {
+  return post("post_send", {.peer = peer, .send = data, .receive = {}, .is_send = true, .ended = nullptr});
+}
+
+Ticket NcclChannel::post_recv(int peer, std::uint64_t /*slot*/, TensorView data) {
+  return post("post_recv", {.peer = peer, .send = {}, .receive = data, .is_send = false, .ended = nullptr});
+}
+
+void NcclChannel::start_posts(WaitContext& wait) {
+  if (waiting_.empty()) return;
+  const NcclLibrary& nccl = communicator_->nccl();
+  const CUstream stream = stream_of(Request());
+  const auto ended = std::make_shared<GpuEvent>(device_->cuda());
+  communicator_->settle(nccl.GroupStart(), "cannot start messages", wait);
+  for (const std::uint64_t number : waiting_) {
+    Post& post = posts_.at(number);
+    const ncclResult_t result = post.is_send
+                                    ? nccl.Send(post.send.data, post.send.count, to_nccl(post.send.dtype), post.peer,
+                                                communicator_->get(), stream)
+                                    : nccl.Recv(post.receive.data, post.receive.count, to_nccl(post.receive.dtype),
+                                                post.peer, communicator_->get(), stream);
+    communicator_->settle(result, "cannot start a message", wait);
+    post.ended = ended;
+  }
+  communicator_->settle(nccl.GroupEnd(), "cannot start messages", wait);
+  waiting_.clear();
+  ended->record(stream);
+}
+
+std::optional<int> NcclChannel::test(Ticket ticket) {
+  enter("test");
+  return guarded([&]() -> std::optional<int> {
+    WaitContext start(Deadline::after(kStartTime));
+    start_posts(start);
+    communicator_->check();
+    const auto found = posts_.find(ticket.id);
+    if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "test: the ticket is not in use");
+    if (!found->second.ended->done()) return std::nullopt;
+    const int peer = found->second.peer;
+    posts_.erase(found);
+    return peer;
+  });
+}
+
+int NcclChannel::wait(Ticket ticket, WaitContext& wait) {
+  enter("wait");
+  return guarded([&] {
+    start_posts(wait);
+    const auto found = posts_.find(ticket.id);
+    if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "wait: the ticket is not in use");
+    wait.describe(fmt::format("a message {} rank {}", found->second.is_send ? "to" : "from", found->second.peer));
+    wait_for(*found->second.ended, wait);
+    const int peer = found->second.peer;
+    posts_.erase(found);
+    return peer;
+  });
+}
+
+}  // namespace col::nccl_backend

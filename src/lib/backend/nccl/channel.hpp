@@ -1,0 +1,77 @@
+// The NCCL channel: collectives and messages between ranks that have a GPU each. Buffers are memory of this rank's GPU.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/nccl/communicator.hpp"
+#include "backend/nccl/device.hpp"
+#include "backend/nccl/native.hpp"
+
+namespace col::nccl_backend {
+
+class NcclChannel final : public Channel {
+ public:
+  NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
+              std::unique_ptr<Communicator> communicator);
+  ~NcclChannel() override;
+
+  Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
+  Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  std::optional<int> test(Ticket ticket) override;
+  int wait(Ticket ticket, WaitContext& wait) override;
+  std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
+  void native(const Request& request, WaitContext& wait) override;
+  void abort(const Error& cause) noexcept override;
+
+ private:
+  // A send or receive that has been posted. What is posted goes to NCCL together, as a group: a send by itself would
+  // hold up the stream until its receive comes, and with it a receive that the peer waits for first.
+  struct Post {
+    int peer = 0;
+    ConstTensorView send;
+    TensorView receive;
+    bool is_send = false;
+    std::shared_ptr<GpuEvent> ended;  // of the group that it is part of; null before
+  };
+
+  void enter(const char* call) const;
+  Ticket post(const char* call, Post post);
+  void check_memory(const char* call, ConstTensorView data) const;
+  void start_posts(WaitContext& wait);
+  CUstream stream_of(const Request& request);
+  void wait_for(const GpuEvent& event, WaitContext& wait);
+  [[noreturn]] void fail(const Error& error);
+  template <class Body>
+  auto guarded(Body body);
+
+  const std::string group_;
+  const int rank_, size_;
+  const pid_t pid_;
+  std::unique_ptr<GpuDevice> device_;
+  std::mutex use_;                              // of whoever is inside NCCL; guards the next five
+  std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
+  std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<GpuEvent> before_, after_;
+  Native native_;
+  std::unordered_map<std::uint64_t, Post> posts_;
+  std::vector<std::uint64_t> waiting_;  // posts that NCCL has not got yet, in their order
+  std::uint64_t next_post_ = 1;
+
+  std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
+  mutable std::mutex cause_mutex_;
+  std::optional<Error> cause_;
+};
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,53 @@
+// The entry points of the CUDA driver that are used here, found at run time: a host without a driver can load this
+// module, and say that it has none.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+#include <string_view>
+
+namespace col::nccl_backend {
+
+// Members are called as in cuda.h, less the cu. Thread safe, as the driver is.
+struct CudaDriver {
+  // Loads libcuda.so.1 and initialises it. Throws unavailable: no driver, too old a driver, no device.
+  CudaDriver();
+
+  decltype(&::cuInit) Init;
+  decltype(&::cuDriverGetVersion) DriverGetVersion;
+  decltype(&::cuGetErrorName) GetErrorName;
+  decltype(&::cuGetErrorString) GetErrorString;
+  decltype(&::cuDeviceGetCount) DeviceGetCount;
+  decltype(&::cuDeviceGet) DeviceGet;
+  decltype(&::cuDeviceGetName) DeviceGetName;
+  decltype(&::cuDeviceGetPCIBusId) DeviceGetPCIBusId;
+  decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain;
+  decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease;
+  decltype(&::cuCtxGetCurrent) CtxGetCurrent;
+  decltype(&::cuCtxGetDevice) CtxGetDevice;
+  decltype(&::cuCtxPushCurrent) CtxPushCurrent;
+  decltype(&::cuCtxPopCurrent) CtxPopCurrent;
+  decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority;
+  decltype(&::cuStreamDestroy) StreamDestroy;
+  decltype(&::cuStreamWaitEvent) StreamWaitEvent;
+  decltype(&::cuEventCreate) EventCreate;
+  decltype(&::cuEventDestroy) EventDestroy;
+  decltype(&::cuEventRecord) EventRecord;
+  decltype(&::cuEventQuery) EventQuery;
+  decltype(&::cuMemAlloc) MemAlloc;
+  decltype(&::cuMemFree) MemFree;
+  decltype(&::cuMemcpyAsync) MemcpyAsync;
+  decltype(&::cuPointerGetAttribute) PointerGetAttribute;
+
+  int devices = 0;  // at least 1
+  int version = 0;  // of CUDA that the driver knows: 13000 is 13.0
+
+  // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  std::string describe(CUresult result) const;
+  // Throws when `result` is an error: resource for want of memory, unavailable for what this device or driver cannot
+  // do, io otherwise. `doing` is what failed, as in "cannot copy to the device".
+  void check(CUresult result, std::string_view doing) const;
+};
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,80 @@
+#include "backend/nccl/device.hpp"
+
+#include <array>
+
+namespace col::nccl_backend {
+
+GpuDevice::GpuDevice(const CudaDriver& cuda, int ordinal) : cuda_(cuda), ordinal_(ordinal) {
+  cuda_.check(cuda_.DeviceGet(&device_, ordinal), "cannot use the CUDA device");
+  cuda_.check(cuda_.DevicePrimaryCtxRetain(&context_, device_), "cannot start the CUDA device");
+}
+
+GpuDevice::~GpuDevice() {
+  cuda_.DevicePrimaryCtxRelease(device_);
+}
+
+int GpuDevice::current(const CudaDriver& cuda) {
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  if (cuda.CtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return -1;
+  return cuda.CtxGetDevice(&device) == CUDA_SUCCESS ? static_cast<int>(device) : -1;
+}
+
+std::string GpuDevice::name() const {
+  std::array<char, 256> text{};
+  cuda_.check(cuda_.DeviceGetName(text.data(), static_cast<int>(text.size()), device_), "cannot name the CUDA device");
+  return text.data();
+}
+
+std::string GpuDevice::bus() const {
+  std::array<char, 64> text{};
+  cuda_.check(cuda_.DeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device_),
+              "cannot locate the CUDA device");
+  return text.data();
+}
+
+GpuDevice::Scope::Scope(const GpuDevice& device) : cuda_(device.cuda_) {
+  cuda_.check(cuda_.CtxPushCurrent(device.context_), "cannot switch to the CUDA device");
+}
+
+GpuDevice::Scope::~Scope() {
+  CUcontext popped = nullptr;
+  cuda_.CtxPopCurrent(&popped);
+}
+
+GpuStream::GpuStream(const CudaDriver& cuda) : cuda_(cuda) {
+  cuda_.check(cuda_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cannot make a CUDA stream");
+}
+
+GpuStream::~GpuStream() {
+  cuda_.StreamDestroy(stream_);
+}
+
+GpuEvent::GpuEvent(const CudaDriver& cuda) : cuda_(cuda) {
+  cuda_.check(cuda_.EventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cannot make a CUDA event");
+}
+
+GpuEvent::~GpuEvent() {
+  cuda_.EventDestroy(event_);
+}
+
+void GpuEvent::record(CUstream stream) {
+  cuda_.check(cuda_.EventRecord(event_, stream), "cannot record a CUDA event");
+}
+
+bool GpuEvent::done() const {
+  const CUresult result = cuda_.EventQuery(event_);
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  cuda_.check(result, "the work on the GPU failed");
+  return true;
+}
+
+GpuMemory::GpuMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
+  cuda_.check(cuda_.MemAlloc(&address_, bytes), "cannot allocate memory of the GPU");
+}
+
+GpuMemory::~GpuMemory() {
+  cuda_.MemFree(address_);
+}
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,91 @@
+// One GPU as a rank uses it: its primary context, which the CUDA runtime and PyTorch use too, and what is made in it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "backend/nccl/cuda_driver.hpp"
+
+namespace col::nccl_backend {
+
+class GpuDevice {
+ public:
+  // Throws what CudaDriver::check() throws. Requires: 0 <= ordinal < cuda.devices. `cuda` must outlive it.
+  GpuDevice(const CudaDriver& cuda, int ordinal);
+  ~GpuDevice();
+  GpuDevice(const GpuDevice&) = delete;
+  GpuDevice& operator=(const GpuDevice&) = delete;
+
+  // The device of the calling thread's current context; -1 when it has none.
+  static int current(const CudaDriver& cuda);
+
+  // Makes its context current in this thread while it lives, and then the one that was before.
+  class Scope {
+   public:
+    explicit Scope(const GpuDevice& device);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    const CudaDriver& cuda_;
+  };
+
+  const CudaDriver& cuda() const noexcept { return cuda_; }
+  int ordinal() const noexcept { return ordinal_; }
+  std::string name() const;  // "NVIDIA H200"
+  std::string bus() const;   // "0000:1b:00.0": tells the GPUs of a host apart, whatever processes call them
+
+ private:
+  const CudaDriver& cuda_;
+  const int ordinal_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+// What has to be given back. Made and destroyed within a GpuDevice::Scope of its device.
+class GpuStream {
+ public:
+  explicit GpuStream(const CudaDriver& cuda);  // it does not order with the default stream
+  ~GpuStream();
+  GpuStream(const GpuStream&) = delete;
+  GpuStream& operator=(const GpuStream&) = delete;
+  CUstream get() const noexcept { return stream_; }
+
+ private:
+  const CudaDriver& cuda_;
+  CUstream stream_ = nullptr;
+};
+
+class GpuEvent {
+ public:
+  explicit GpuEvent(const CudaDriver& cuda);
+  ~GpuEvent();
+  GpuEvent(const GpuEvent&) = delete;
+  GpuEvent& operator=(const GpuEvent&) = delete;
+  CUevent get() const noexcept { return event_; }
+
+  void record(CUstream stream);
+  // Whether what was in the stream when it was recorded has ended.
+  bool done() const;
+
+ private:
+  const CudaDriver& cuda_;
+  CUevent event_ = nullptr;
+};
+
+class GpuMemory {
+ public:
+  GpuMemory(const CudaDriver& cuda, std::size_t bytes);
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  void* get() const noexcept { return reinterpret_cast<void*>(address_); }
+
+ private:
+  const CudaDriver& cuda_;
+  CUdeviceptr address_ = 0;
+};
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,138 @@
+#include "backend/nccl/factory.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "backend/nccl/channel.hpp"
+#include "backend/nccl/runtime.hpp"
+
+namespace col::nccl_backend {
+namespace {
+
+constexpr int kSharedGpus = 23003;  // the first version in which ranks can share a GPU, when told to
+
+std::string device_key(int rank) {
+  return fmt::format("device/{}", rank);
+}
+
+class Factory final : public BackendFactory {
+ public:
+  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+
+  std::string_view name() const override { return "nccl"; }
+
+  std::optional<std::string> unavailable_reason() const override {
+    std::call_once(once_, [this] {
+      try {
+        runtime_ = std::make_unique<Runtime>(environment_);
+      } catch (const Error& error) {
+        why_not_ = error.message();
+      }
+    });
+    return runtime_ != nullptr ? std::nullopt : std::optional(why_not_);
+  }
+
+  Device::Type device() const override { return Device::Type::cuda; }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    Runtime& runtime = required(request);
+    const int ordinal = choose_device(runtime, request);
+    auto device = std::make_unique<GpuDevice>(runtime.cuda, ordinal);
+    look_for_shared_devices(runtime, request, *device, wait);
+    const GpuDevice::Scope scope(*device);
+    const ncclUniqueId id = agree_on_id(runtime, request, wait);
+    auto communicator = std::make_unique<Communicator>(runtime.nccl, id, request.rank, request.size, wait);
+    // Every rank has read what it needs, or it would not have connected.
+    request.store->erase(device_key(request.rank));
+    if (request.rank == 0) request.store->erase("id");
+    return std::make_unique<NcclChannel>(std::string(request.group), request.rank, request.size, std::move(device),
+                                         std::move(communicator));
+  }
+
+  std::string describe(const ConnectRequest& request) const override {
+    const Runtime& runtime = required(request);
+    const GpuDevice device(runtime.cuda, choose_device(runtime, request));
+    return fmt::format("NCCL {} ({}), {} {}", runtime.nccl.version_text(), runtime.nccl.path, device.name(),
+                       device.bus());
+  }
+
+ private:
+  Runtime& required(const ConnectRequest& request) const {
+    if (const auto reason = unavailable_reason())
+      throw Error(ErrorCode::unavailable, *reason, request.group, request.rank);
+    return *runtime_;
+  }
+
+  // The one that the caller has made current, as cudaSetDevice() does; else by the number of this rank on its host: the
+  // launcher's, or that in the group.
+  int choose_device(const Runtime& runtime, const ConnectRequest& request) const {
+    if (const int current = GpuDevice::current(runtime.cuda); current >= 0) return current;
+    for (const char* name : {"COL_LOCAL_RANK", "LOCAL_RANK"}) {
+      const std::string text = environment_(name).value_or("");
+      int local_rank = -1;
+      std::from_chars(text.data(), text.data() + text.size(), local_rank);
+      if (local_rank >= 0) return local_rank % runtime.cuda.devices;
+    }
+    const PeerInfo& own = request.peers[static_cast<std::size_t>(request.rank)];
+    int before = 0;
+    for (const PeerInfo& peer : request.peers.first(static_cast<std::size_t>(request.rank)))
+      before += peer.boot_id == own.boot_id ? 1 : 0;
+    return before % runtime.cuda.devices;
+  }
+
+  // NCCL's own error names neither the ranks nor the device.
+  static void look_for_shared_devices(const Runtime& runtime, const ConnectRequest& request, const GpuDevice& device,
+                                      WaitContext& wait) {
+    const std::string bus = device.bus();
+    request.store->set(device_key(request.rank), bus);
+    if (runtime.nccl.version >= kSharedGpus) return;  // it knows whether it was told to
+    const PeerInfo& own = request.peers[static_cast<std::size_t>(request.rank)];
+    for (const PeerInfo& peer : request.peers) {
+      if (peer.rank == request.rank || peer.boot_id != own.boot_id) continue;
+      if (request.store->wait(device_key(peer.rank), wait) != bus) continue;
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("ranks {} and {} are on one GPU ({} {}), which NCCL {} cannot serve; give each rank its "
+                              "own: colrun --gpus-per-rank 1, or cudaSetDevice() before the group is made",
+                              std::min(peer.rank, request.rank), std::max(peer.rank, request.rank), device.name(), bus,
+                              runtime.nccl.version_text()),
+                  request.group, peer.rank);
+    }
+  }
+
+  static ncclUniqueId agree_on_id(const Runtime& runtime, const ConnectRequest& request, WaitContext& wait) {
+    ncclUniqueId id{};
+    if (request.rank == 0) {
+      if (const ncclResult_t result = runtime.nccl.GetUniqueId(&id); result != ncclSuccess)
+        throw Error(ErrorCode::io,
+                    fmt::format("nccl: cannot make an id: {} ({}); see NCCL_SOCKET_IFNAME",
+                                runtime.nccl.GetErrorString(result), runtime.nccl.GetLastError(nullptr)),
+                    request.group, request.rank);
+      request.store->set("id", std::string_view(id.internal, sizeof id.internal));
+      return id;
+    }
+    const std::string text = request.store->wait("id", wait);
+    if (text.size() != sizeof id.internal)
+      throw Error(ErrorCode::internal, "nccl: the id in the store has another size", request.group);
+    std::memcpy(id.internal, text.data(), sizeof id.internal);
+    return id;
+  }
+
+  const BackendModule::Environment environment_;
+  mutable std::once_flag once_;  // guards the two below, which are set within it
+  mutable std::unique_ptr<Runtime> runtime_;
+  mutable std::string why_not_;
+};
+
+}  // namespace
+
+std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+  return std::make_unique<Factory>(std::move(environment));
+}
+
+}  // namespace col::nccl_backend

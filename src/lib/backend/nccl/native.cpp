@@ -1,0 +1,302 @@
+#include "backend/nccl/native.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "backend/nccl/translate.hpp"
+
+namespace col::nccl_backend {
+namespace {
+
+// "nccl": one of its collectives. "nccl_p2p": sends and receives, started together.
+constexpr std::string_view kOwn = "nccl";
+constexpr std::string_view kMessages = "nccl_p2p";
+
+const std::byte* at(const void* data, std::size_t offset) {
+  return static_cast<const std::byte*>(data) + offset;
+}
+std::byte* at(void* data, std::size_t offset) {
+  return static_cast<std::byte*>(data) + offset;
+}
+
+// NCCL takes the factor of a scaled sum as an element.
+union Scale {
+  std::int8_t int8;
+  std::int32_t int32;
+  std::int64_t int64;
+  std::uint16_t bits;
+  float float32;
+  double float64;
+};
+
+Scale to_element(double scale, DType dtype) {
+  Scale element{};
+  switch (dtype) {
+    case DType::int8:
+    case DType::uint8:
+      element.int8 = static_cast<std::int8_t>(static_cast<std::int64_t>(scale));
+      break;
+    case DType::int32:
+    case DType::uint32:
+      element.int32 = static_cast<std::int32_t>(static_cast<std::int64_t>(scale));
+      break;
+    case DType::int64:
+    case DType::uint64:
+      element.int64 = static_cast<std::int64_t>(scale);
+      break;
+    case DType::float16:
+      element.bits = float16(static_cast<float>(scale)).bits;
+      break;
+    case DType::bfloat16:
+      element.bits = bfloat16(static_cast<float>(scale)).bits;
+      break;
+    case DType::float32:
+      element.float32 = static_cast<float>(scale);
+      break;
+    case DType::float64:
+      element.float64 = scale;
+      break;
+  }
+  return element;
+}
+
+// NCCL's operator for one call: that of a scaled sum is made for it.
+class Operator {
+ public:
+  Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
+    if (op.kind() == Op::Kind::premul_sum) {
+      Scale scale = to_element(op.scale(), dtype);
+      made_ = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype), ncclScalarHostImmediate,
+                                                       communicator.get()) == ncclSuccess;
+      if (!made_) throw Error(ErrorCode::internal, "nccl: cannot make the operator of a scaled sum");
+      return;
+    }
+    const auto own = to_nccl(op);
+    if (!own)
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("NCCL cannot reduce by '{}'; copy the data to the host, and reduce it there", op.name()));
+    op_ = *own;
+  }
+  ~Operator() {
+    if (made_) communicator_.nccl().RedOpDestroy(op_, communicator_.get());
+  }
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+  ncclRedOp_t get() const noexcept { return op_; }
+
+ private:
+  const Communicator& communicator_;
+  ncclRedOp_t op_ = ncclSum;
+  bool made_ = false;
+};
+
+}  // namespace
+
+struct Native::Call {
+  const Request& request;
+  CUstream stream;
+  WaitContext& wait;
+  const NcclLibrary& nccl;
+  ncclComm_t comm;
+};
+
+Native::Native(Communicator& communicator, const GpuDevice& device, int rank, int size)
+    : communicator_(communicator), device_(device), rank_(rank), size_(size) {
+  const NcclLibrary& nccl = communicator.nccl();
+  // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
+  for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter})
+    entries_.push_back(
+        {.collective = reduction, .name = kOwn, .rounds_per_hop = true, .drops_nan = true, .arithmetic_only = true});
+  for (const Collective own : {Collective::broadcast, Collective::allgather, Collective::barrier})
+    entries_.push_back({own, kOwn});
+  entries_.push_back({Collective::gather, nccl.Gather != nullptr ? kOwn : kMessages});
+  entries_.push_back({Collective::scatter, nccl.Scatter != nullptr ? kOwn : kMessages});
+  entries_.push_back({Collective::alltoall, nccl.AlltoAll != nullptr ? kOwn : kMessages});
+  for (const Collective v_form :
+       {Collective::allgatherv, Collective::gatherv, Collective::scatterv, Collective::alltoallv})
+    entries_.push_back({v_form, kMessages});
+}
+
+void Native::run(const Request& request, CUstream stream, WaitContext& wait) {
+  const Call call{request, stream, wait, communicator_.nccl(), communicator_.get()};
+  switch (request.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter:
+      return reduction(call);
+    case Collective::broadcast:
+      return broadcast(call);
+    case Collective::allgather:
+    case Collective::allgatherv:
+      return allgather(call);
+    case Collective::gather:
+    case Collective::gatherv:
+      return gather(call);
+    case Collective::scatter:
+    case Collective::scatterv:
+      return scatter(call);
+    case Collective::alltoall:
+    case Collective::alltoallv:
+      return alltoall(call);
+    case Collective::barrier:
+      return barrier(call);
+    default:
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("nccl has no {} of its own; copy the data to the host", to_string(request.collective)));
+  }
+}
+
+void Native::start(const Call& call, ncclResult_t result) const {
+  communicator_.settle(result, fmt::format("cannot start the {}", to_string(call.request.collective)), call.wait);
+}
+
+void* Native::scratch(std::size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_bytes_ = 0;
+    scratch_ = std::make_unique<GpuMemory>(device_.cuda(), bytes);
+    scratch_bytes_ = bytes;
+  }
+  return scratch_->get();
+}
+
+void Native::copy(const Call& call, const void* from, void* to, std::size_t bytes) const {
+  if (bytes == 0 || from == to) return;
+  device_.cuda().check(device_.cuda().MemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
+                                                  reinterpret_cast<CUdeviceptr>(from), bytes, call.stream),
+                       "cannot copy on the GPU");
+}
+
+// ---- With an operator
+
+void Native::reduction(const Call& call) const {
+  const Request& r = call.request;
+  const Operator op(communicator_, r.op, r.in.dtype);
+  const ncclDataType_t dtype = to_nccl(r.in.dtype);
+  switch (r.collective) {
+    case Collective::allreduce:
+      return start(call,
+                   call.nccl.AllReduce(r.in.data, r.out.data, r.in.count, dtype, op.get(), call.comm, call.stream));
+    case Collective::reduce:
+      return start(
+          call, call.nccl.Reduce(r.in.data, r.out.data, r.in.count, dtype, op.get(), r.root, call.comm, call.stream));
+    default:
+      return start(
+          call, call.nccl.ReduceScatter(r.in.data, r.out.data, r.out.count, dtype, op.get(), call.comm, call.stream));
+  }
+}
+
+// ---- Without
+
+void Native::broadcast(const Call& call) const {
+  const Request& r = call.request;
+  start(call,
+        call.nccl.Broadcast(r.out.data, r.out.data, r.out.count, to_nccl(r.out.dtype), r.root, call.comm, call.stream));
+}
+
+void Native::allgather(const Call& call) const {
+  const Request& r = call.request;
+  if (r.collective == Collective::allgather)
+    return start(call,
+                 call.nccl.AllGather(r.in.data, r.out.data, r.in.count, to_nccl(r.in.dtype), call.comm, call.stream));
+  // The same block goes to everybody.
+  std::size_t displacement = 0;
+  start(call, call.nccl.GroupStart());
+  for (int peer = 0; peer < size_; ++peer) {
+    const std::size_t count = r.out_counts[static_cast<std::size_t>(peer)];
+    void* const place = at(r.out.data, displacement * size_of(r.out.dtype));
+    displacement += count;
+    if (peer == rank_) {
+      copy(call, r.in.data, place, r.in.bytes());
+      continue;
+    }
+    if (!r.in.empty())
+      start(call, call.nccl.Send(r.in.data, r.in.count, to_nccl(r.in.dtype), peer, call.comm, call.stream));
+    if (count > 0) start(call, call.nccl.Recv(place, count, to_nccl(r.out.dtype), peer, call.comm, call.stream));
+  }
+  start(call, call.nccl.GroupEnd());
+}
+
+void Native::gather(const Call& call) const {
+  const Request& r = call.request;
+  const bool is_v = r.collective == Collective::gatherv;
+  if (!is_v && call.nccl.Gather != nullptr)
+    return start(
+        call, call.nccl.Gather(r.in.data, r.out.data, r.in.count, to_nccl(r.in.dtype), r.root, call.comm, call.stream));
+  std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
+  to[static_cast<std::size_t>(r.root)] = r.in.count;
+  if (rank_ == r.root) {
+    if (is_v)
+      from.assign(r.out_counts.begin(), r.out_counts.end());
+    else
+      std::fill(from.begin(), from.end(), r.in.count);
+  }
+  exchange(call, to, r.in.data, from, r.out.data);
+}
+
+void Native::scatter(const Call& call) const {
+  const Request& r = call.request;
+  const bool is_v = r.collective == Collective::scatterv;
+  if (!is_v && call.nccl.Scatter != nullptr)
+    return start(call, call.nccl.Scatter(r.in.data, r.out.data, r.out.count, to_nccl(r.out.dtype), r.root, call.comm,
+                                         call.stream));
+  std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
+  from[static_cast<std::size_t>(r.root)] = r.out.count;
+  if (rank_ == r.root) {
+    if (is_v)
+      to.assign(r.in_counts.begin(), r.in_counts.end());
+    else
+      std::fill(to.begin(), to.end(), r.out.count);
+  }
+  exchange(call, to, r.in.data, from, r.out.data);
+}
+
+void Native::alltoall(const Call& call) {
+  const Request& r = call.request;
+  const void* in = r.in.data;
+  if (in == r.out.data && !r.in.empty()) {  // neither NCCL's nor messages can do it in place
+    void* const kept = scratch(r.in.bytes());
+    copy(call, in, kept, r.in.bytes());
+    in = kept;
+  }
+  const auto n = static_cast<std::size_t>(size_);
+  if (r.collective == Collective::alltoallv) return exchange(call, r.in_counts, in, r.out_counts, r.out.data);
+  if (call.nccl.AlltoAll != nullptr)
+    return start(call, call.nccl.AlltoAll(in, r.out.data, r.in.count / n, to_nccl(r.in.dtype), call.comm, call.stream));
+  const std::vector<std::size_t> counts(n, r.in.count / n);
+  exchange(call, counts, in, counts, r.out.data);
+}
+
+// Blocks of `in`, one after another, go to the ranks; theirs come to `out`. One's own is copied.
+void Native::exchange(const Call& call, std::span<const std::size_t> to, const void* in,
+                      std::span<const std::size_t> from, void* out) const {
+  const DType dtype = call.request.in.empty() ? call.request.out.dtype : call.request.in.dtype;
+  std::size_t sent = 0, received = 0;  // elements
+  start(call, call.nccl.GroupStart());
+  for (int peer = 0; peer < size_; ++peer) {
+    const std::size_t out_count = to[static_cast<std::size_t>(peer)], in_count = from[static_cast<std::size_t>(peer)];
+    const void* const source = at(in, sent * size_of(dtype));
+    void* const target = at(out, received * size_of(dtype));
+    sent += out_count;
+    received += in_count;
+    if (peer == rank_) {
+      copy(call, source, target, out_count * size_of(dtype));
+      continue;
+    }
+    if (out_count > 0) start(call, call.nccl.Send(source, out_count, to_nccl(dtype), peer, call.comm, call.stream));
+    if (in_count > 0) start(call, call.nccl.Recv(target, in_count, to_nccl(dtype), peer, call.comm, call.stream));
+  }
+  start(call, call.nccl.GroupEnd());
+}
+
+// NCCL has none: a sum of one byte ends nowhere before it has begun everywhere.
+void Native::barrier(const Call& call) {
+  void* const byte = scratch(1);
+  start(call, call.nccl.AllReduce(byte, byte, 1, ncclInt8, ncclSum, call.comm, call.stream));
+}
+
+}  // namespace col::nccl_backend

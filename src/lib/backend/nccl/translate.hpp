@@ -1,0 +1,17 @@
+// Our types in NCCL's terms.
+#pragma once
+
+#include <nccl.h>
+
+#include <optional>
+
+#include <col/types.hpp>
+
+namespace col::nccl_backend {
+
+ncclDataType_t to_nccl(DType dtype) noexcept;
+
+// Nothing for what NCCL does not have: bitwise operators, and functions of the user's.
+std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept;
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,107 @@
+// Calls on GPUs that are wrong, or cannot be done: what is said of them, and that the group goes on, or ends
+// everywhere.
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+
+using namespace std::chrono_literals;
+using col::ErrorCode;
+using col::ReduceOp;
+using col::test::expect;
+using col::test::GpuArray;
+using col::test::Outcome;
+using col::test::run_gpu_ranks;
+
+namespace {
+
+// The error of `call`; "" when there is none.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const col::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void check_good(const std::vector<Outcome>& outcomes) {
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+}  // namespace
+
+TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group goes on", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    std::vector<float> host(8, 1.0f);
+    expect(has(error_of([&] { group.allreduce(host); }), "invalid_argument"), "host memory");
+    expect(has(error_of([&] { group.send(host, 1 - gpu); }), "copy it to the GPU first"), "host memory sent");
+    const GpuArray<float> data(gpu, std::vector<float>(8, 1.0f));
+    group.allreduce(data);
+    expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
+  }));
+}
+
+TEST_CASE("gpu: what NCCL cannot do is unavailable and named, before anything is started", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1));
+    expect(has(error_of([&] { group.allreduce(data, {.op = ReduceOp::bxor}); }), "unavailable"), "bxor");
+    const auto mine = col::Op::user([](const void*, const void*, void*, std::size_t, col::DType) {}, true, "mine");
+    expect(has(error_of([&] { group.allreduce(data, {.op = mine}); }), "'mine'"), "a function of the user's");
+    const GpuArray<std::int32_t> out(gpu, std::size_t{8});
+    expect(has(error_of([&] { group.scan(data, out); }), "unavailable"), "scan");
+    expect(has(error_of([&] { (void)group.iallreduce(data, out); }), "unavailable"), "iallreduce");
+    expect(has(error_of([&] { (void)group.recv_any(data); }), "unavailable"), "recv_any");
+    expect(has(error_of([&] { (void)group.alloc(64); }), "unavailable"), "alloc");
+    group.allreduce(data);
+    expect(data.values() == std::vector<std::int32_t>(8, 2), "the sum");
+  }));
+}
+
+TEST_CASE("gpu: a rank that calls something else is named on every rank, and nobody hangs", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(3, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{gpu == 1 ? 9U : 8U}, 1.0f);
+    group.allreduce(data);
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(outcome.error_rank == 1);
+    CHECK(has(outcome.text, "rank 1 called allreduce of 9 float32"));
+    CHECK(outcome.seconds < 15);
+  }
+}
+
+TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    if (gpu == 0) group.allreduce(data, {.timeout = 500ms});
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::timeout);
+  CHECK(outcomes[0].error_rank == 1);
+  CHECK(outcomes[0].seconds < 15);
+}
+
+TEST_CASE("gpu: two ranks on one GPU are told so", "[gpu]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = col::Backend::nccl, .timeout = 20s});
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::unavailable);
+    CHECK(has(outcome.text, "ranks 0 and 1 are on one GPU"));
+    CHECK(has(outcome.text, "--gpus-per-rank"));
+  }
+}

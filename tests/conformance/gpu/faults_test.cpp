@@ -1,0 +1,141 @@
+// What CUDA and NCCL report when they fail, as errors of ours; and that nothing is left behind. By the stand-ins alone,
+// which fail when they are told to.
+#include <nccl.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+#include "support/fake_gpu/control.hpp"
+
+using namespace std::chrono_literals;
+using col::ErrorCode;
+using col::test::GpuArray;
+using col::test::Outcome;
+using col::test::run_gpu_ranks;
+
+namespace {
+
+void sum(col::Group& group, int gpu) {
+  const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+  group.allreduce(data);
+}
+
+void check_nothing_left() {
+  for (const char* what : {"communicators", "operators"}) {
+    INFO(what);
+    CHECK(fake_nccl_alive(what) == 0);
+  }
+  for (const char* what : {"contexts", "streams", "events", "device_memory"}) {
+    INFO(what);
+    CHECK(fake_gpu_alive(what) == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gpu faults: a group that ends well leaves nothing behind", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(4, [](col::Group& group, int gpu) {
+    sum(group, gpu);
+    group.barrier();
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: the second call of a kind allocates nothing", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    group.allreduce(data);
+    group.barrier();
+    const std::size_t before = fake_gpu_calls("cuMemAlloc_v2") + fake_gpu_calls("cuEventCreate");
+    group.barrier();  // nobody is past `before` until all have taken it
+    for (int i = 0; i < 10; ++i) group.allreduce(data);
+    group.barrier();
+    col::test::expect(fake_gpu_calls("cuMemAlloc_v2") + fake_gpu_calls("cuEventCreate") == before, "it allocates");
+    group.barrier();
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("gpu faults: an error of NCCL is translated, and ends the call on every rank", "[gpu]") {
+  struct Fault {
+    ncclResult_t code;
+    ErrorCode expected;
+  };
+  for (const Fault& fault :
+       {Fault{ncclSystemError, ErrorCode::io}, Fault{ncclUnhandledCudaError, ErrorCode::io},
+        Fault{ncclRemoteError, ErrorCode::peer_lost}, Fault{ncclInternalError, ErrorCode::internal},
+        Fault{ncclInvalidUsage, ErrorCode::unavailable}}) {
+    fake_nccl_reset();
+    fake_nccl_fail("ncclAllReduce", fault.code, 1);
+    const auto outcomes = run_gpu_ranks(2, sum);
+    INFO(col::test::show(outcomes));
+    for (const Outcome& outcome : outcomes) {
+      CHECK(outcome.code == fault.expected);
+      CHECK(outcome.text.find("nccl: cannot start the allreduce") != std::string::npos);
+      CHECK(outcome.seconds < 15);
+    }
+    check_nothing_left();
+  }
+}
+
+TEST_CASE("gpu faults: what NCCL finds in the background ends a call that hangs", "[gpu]") {
+  fake_nccl_reset();
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    fake_nccl_hang(gpu, 1);
+    if (gpu == 0) fake_nccl_async_error(0, ncclRemoteError);
+    sum(group, gpu);
+  });
+  fake_nccl_reset();
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::peer_lost);
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: an operation that never ends is given up at its deadline", "[gpu]") {
+  fake_nccl_reset();
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    fake_nccl_hang(gpu, 1);
+    group.allreduce(data, {.timeout = 400ms});
+  });
+  fake_nccl_reset();
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::timeout);
+    CHECK(outcome.seconds < 15);
+  }
+  CHECK(fake_nccl_running() == 0);
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: want of memory is a resource error", "[gpu]") {
+  fake_gpu_reset();
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    if (gpu == 1) fake_gpu_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 1);
+    group.barrier();  // its first takes a byte
+  });
+  fake_gpu_reset();
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::resource);
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: a device that broke is an io error that says where to look", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    group.barrier();
+    if (gpu == 1) fake_gpu_break_context(1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    group.barrier();
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::io);
+    CHECK(outcome.text.find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos);
+    CHECK(outcome.text.find("compute-sanitizer") != std::string::npos);
+  }
+}

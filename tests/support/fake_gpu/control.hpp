@@ -1,0 +1,52 @@
+// How a test steers the stand-ins for libcuda.so.1 and libnccl.so.2: faults, counters, leaks.
+//
+// Every function is a C symbol of the library its name begins with (fake_gpu_: libcuda.so.1, fake_nccl_: libnccl.so.2),
+// so a test may link the libraries or find the functions with dlsym. All may be called from any thread, also before
+// cuInit. `name` is the symbol of an entry point as dlsym finds it, such as "cuMemAlloc_v2" or "ncclAllReduce".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+// ---- libcuda.so.1 ----
+
+// The `nth` next call of the entry point (1 = the very next) returns `code` and does nothing else.
+void fake_gpu_fail(const char* name, int code, int nth);
+// How often the program called the entry point. The stand-in for NCCL does not count here.
+size_t fake_gpu_calls(const char* name);
+// Forgets counts and faults that have not struck, gives held streams free.
+void fake_gpu_reset(void);
+// What is alive: "contexts" (counted retains), "streams", "events", "device_memory", "host_memory" (allocations),
+// "host_registrations", "modules", "graphs", "graph_execs", and "device_bytes". An unknown word ends the process.
+size_t fake_gpu_alive(const char* what);
+// From now on the device's context is broken, as after an illegal access in a kernel: every call in it returns `code`,
+// work that has not begun is dropped. A context retained anew after the last release works again.
+void fake_gpu_break_context(int device, int code);
+// While held, no stream begins its next piece of work; what runs goes on.
+void fake_gpu_hold_streams(int held);
+// Where the bytes of device memory can be read and written by the host; null when [pointer, pointer + bytes) is not
+// inside one live allocation. For kernels of tests and for looking at memory behind the driver's back.
+void* fake_gpu_host_view(uint64_t pointer, size_t bytes);
+
+// ---- libnccl.so.2 ----
+
+// As fake_gpu_fail, fake_gpu_calls, fake_gpu_reset.
+void fake_nccl_fail(const char* name, int code, int nth);
+size_t fake_nccl_calls(const char* name);
+void fake_nccl_reset(void);
+// What is alive in this process: "communicators", "operators", "registrations", "windows", "memory" (ncclMemAlloc).
+size_t fake_nccl_alive(const char* what);
+// ncclCommGetAsyncError answers `code` on every communicator of this process in which its rank is `rank` (-1: all).
+void fake_nccl_async_error(int rank, int code);
+// The `nth` next launch (an operation or a whole group) of such communicators never ends by itself: only abort or
+// revoke ends it.
+void fake_nccl_hang(int rank, int nth);
+// The rank is lost to every communicator of this process: operations with it hang, and the others find
+// ncclRemoteError with ncclCommGetAsyncError.
+void fake_nccl_lose_peer(int rank);
+// How many launches are on a stream or in one and have not ended.
+size_t fake_nccl_running(void);
+
+}  // extern "C"

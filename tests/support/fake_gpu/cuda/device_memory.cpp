@@ -1,0 +1,94 @@
+#include "support/fake_gpu/cuda/device_memory.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "support/fake_gpu/common/settings.hpp"
+
+namespace fake_gpu {
+namespace {
+
+constexpr size_t kAlignment = 512;
+// Between two allocations lie addresses that belong to none.
+constexpr size_t kGap = 512;
+constexpr int kNewMemory = 0xA5;
+
+size_t rounded(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment + kGap;
+}
+
+char* map(size_t bytes, int access) {
+  void* start = mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) die("cannot map the memory of a device; set FAKE_GPU_MEMORY to less");
+  return static_cast<char*>(start);
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(size_t limit, bool protect)
+    : limit_(limit), reserved_(2 * limit + (size_t{1} << 24)), protect_(protect) {
+  bytes_ = map(reserved_, PROT_READ | PROT_WRITE);
+  base_ = reinterpret_cast<uint64_t>(protect_ ? map(reserved_, PROT_NONE) : bytes_);
+}
+
+DeviceMemory::~DeviceMemory() {
+  munmap(bytes_, reserved_);
+  if (protect_) munmap(reinterpret_cast<void*>(base_), reserved_);
+}
+
+std::optional<uint64_t> DeviceMemory::place(size_t bytes, size_t alignment) const {
+  const size_t need = rounded(bytes);
+  auto aligned = [&](uint64_t address) { return (address + alignment - 1) / alignment * alignment; };
+  for (uint64_t from : {aligned(base_ + next_), base_}) {
+    uint64_t start = from;
+    for (auto it = live_.lower_bound(from); it != live_.end() && it->first < start + need; ++it) {
+      start = aligned(it->first + rounded(it->second.bytes));
+    }
+    if (start + need <= base_ + reserved_) return start;
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> DeviceMemory::allocate(size_t bytes, size_t alignment) {
+  if (bytes > limit_ - used_) return std::nullopt;
+  auto start = place(bytes, alignment);
+  if (!start) return std::nullopt;
+  live_[*start] = {*start, bytes, next_id_++};
+  used_ += bytes;
+  next_ = *start - base_ + rounded(bytes);
+  std::memset(bytes_ + (*start - base_), kNewMemory, bytes);
+  return start;
+}
+
+bool DeviceMemory::free(uint64_t start) {
+  auto found = live_.find(start);
+  if (found == live_.end()) return false;
+  used_ -= found->second.bytes;
+  const size_t page = 4096;
+  const size_t first = (start - base_ + page - 1) / page * page;
+  const size_t end = (start - base_ + found->second.bytes) / page * page;
+  if (end > first) madvise(bytes_ + first, end - first, MADV_DONTNEED);
+  live_.erase(found);
+  return true;
+}
+
+void DeviceMemory::free_all() {
+  while (!live_.empty()) free(live_.begin()->first);
+}
+
+std::optional<Allocation> DeviceMemory::find(uint64_t address) const {
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return std::nullopt;
+  const Allocation& candidate = std::prev(after)->second;
+  if (address - candidate.start >= candidate.bytes) return std::nullopt;
+  return candidate;
+}
+
+char* DeviceMemory::host_view(uint64_t address, size_t bytes) const {
+  auto allocation = find(address);
+  if (!allocation || bytes > allocation->bytes - (address - allocation->start)) return nullptr;
+  return bytes_ + (address - base_);
+}
+
+}  // namespace fake_gpu

@@ -1,0 +1,113 @@
+// Entry points: registered buffers and windows, operators of one's own.
+#include <cstring>
+
+#include "support/fake_gpu/cuda/work.hpp"
+#include "support/fake_gpu/nccl/library.hpp"
+#include "support/fake_gpu/nccl/registry.hpp"
+
+using namespace fake_nccl;
+
+namespace {
+
+void require_buffer(const Communicator& communicator, void* buffer, size_t bytes) {
+  require(buffer != nullptr && bytes > 0, "the buffer is null or empty");
+  const auto place = fake_gpu_locate(reinterpret_cast<uint64_t>(buffer), bytes);
+  require(place.bytes != nullptr && (place.device < 0 || place.device == communicator.device()),
+          "the buffer is not memory of the communicator's device");
+}
+
+uintptr_t new_handle() {
+  std::lock_guard lock(registry().mutex);
+  return registry().new_handle();
+}
+
+}  // namespace
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  return entry("ncclCommRegister", 21900, [&] {
+    auto communicator = find_communicator(comm);
+    communicator->require_ready();
+    require(handle != nullptr, "the handle's address is null");
+    require_buffer(*communicator, buff, size);
+    *handle = reinterpret_cast<void*>(new_handle());
+    std::lock_guard lock(communicator->mutex);
+    communicator->registrations[*handle] = size;
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
+  return entry("ncclCommDeregister", 21900, [&] {
+    auto communicator = find_communicator(comm);
+    std::lock_guard lock(communicator->mutex);
+    require(communicator->registrations.erase(handle) == 1, "not a registration of this communicator");
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
+  return entry("ncclCommWindowRegister", 22700, [&] {
+    auto communicator = find_communicator(comm);
+    communicator->require_ready();
+    require(win != nullptr, "the window's address is null");
+    *win = nullptr;
+    require(winFlags == NCCL_WIN_DEFAULT || winFlags == NCCL_WIN_COLL_SYMMETRIC, "unknown flags");
+    require_buffer(*communicator, buff, size);
+    require(reinterpret_cast<uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT == 0, "a window begins at a page");
+    {
+      // Other memory has no handle to share: that is no error, and there is no window.
+      std::lock_guard lock(registry().mutex);
+      auto after = registry().memory.upper_bound(buff);
+      if (after == registry().memory.begin()) return ncclSuccess;
+      const auto& [start, bytes] = *std::prev(after);
+      if (static_cast<char*>(buff) + size > static_cast<char*>(start) + bytes) return ncclSuccess;
+    }
+    *win = reinterpret_cast<ncclWindow_t>(new_handle());
+    std::lock_guard lock(communicator->mutex);
+    communicator->windows[*win] = size;
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
+  return entry("ncclCommWindowDeregister", 22700, [&] {
+    auto communicator = find_communicator(comm);
+    if (win == nullptr) return ncclSuccess;
+    std::lock_guard lock(communicator->mutex);
+    require(communicator->windows.erase(win) == 1, "not a window of this communicator");
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm) {
+  return entry("ncclRedOpCreatePreMulSum", 21100, [&] {
+    auto communicator = find_communicator(comm);
+    communicator->require_ready();
+    require(op != nullptr && scalar != nullptr, "the operator or its scalar is null");
+    OwnOperator own{{Reduction::Kind::scaled_sum}, datatype};
+    const size_t bytes = bytes_of(datatype);
+    if (residence == ncclScalarHostImmediate) {
+      std::memcpy(&own.reduction.scale, scalar, bytes);
+    } else {
+      require(residence == ncclScalarDevice, "unknown residence of the scalar");
+      require_buffer(*communicator, scalar, bytes);
+      own.reduction.scale_at = fake_gpu_locate(reinterpret_cast<uint64_t>(scalar), bytes).bytes;
+    }
+    std::lock_guard lock(communicator->mutex);
+    const int handle = communicator->next_operator++;
+    communicator->operators[handle] = own;
+    *op = static_cast<ncclRedOp_t>(handle);
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  return entry("ncclRedOpDestroy", 21100, [&] {
+    auto communicator = find_communicator(comm);
+    require(op >= ncclNumOps, "a builtin operator cannot be destroyed");
+    std::lock_guard lock(communicator->mutex);
+    require(communicator->operators.erase(op) == 1, "not an operator of this communicator");
+    return ncclSuccess;
+  });
+}

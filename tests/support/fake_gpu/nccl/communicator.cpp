@@ -1,0 +1,240 @@
+#include "support/fake_gpu/nccl/communicator.hpp"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <thread>
+
+#include "support/fake_gpu/cuda/work.hpp"
+#include "support/fake_gpu/nccl/library.hpp"
+
+namespace fake_nccl {
+
+// A launch that a stream holds. It counts until it has run or was dropped.
+struct Communicator::Pending {
+  explicit Pending(std::shared_ptr<std::atomic<int>> counter) : count(std::move(counter)) {
+    ++*count;
+    ++running_launches();
+  }
+  ~Pending() { release(); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  void release() {
+    if (released.exchange(true)) return;
+    --*count;
+    --running_launches();
+  }
+
+  std::shared_ptr<std::atomic<int>> count;
+  std::atomic<bool> released{false};
+};
+
+std::atomic<size_t>& running_launches() {
+  static auto* instance = new std::atomic<size_t>(0);
+  return *instance;
+}
+
+namespace {
+
+// The communicator's own, or with FAKE_NCCL_SERIAL one for all on the device: there, ranks that issue the operations of
+// two communicators in different orders deadlock, as they may on a device that is full.
+std::shared_ptr<LaunchOrder> order_of(int device) {
+  static auto* devices = new std::map<int, std::shared_ptr<LaunchOrder>>;
+  static auto* mutex = new std::mutex;
+  if (fake_gpu::number_setting("FAKE_NCCL_SERIAL", 0) == 0) return std::make_shared<LaunchOrder>();
+  std::lock_guard lock(*mutex);
+  auto& order = (*devices)[device];
+  if (order == nullptr) order = std::make_shared<LaunchOrder>();
+  return order;
+}
+
+}  // namespace
+
+Config read_config(const ncclConfig_t* config, const Config& otherwise) {
+  if (config == nullptr) return otherwise;
+  const ncclConfig_t fresh = NCCL_CONFIG_INITIALIZER;
+  require(config->magic == fresh.magic && config->size >= offsetof(ncclConfig_t, trafficClass),
+          "the configuration was not made with NCCL_CONFIG_INITIALIZER");
+  auto in_range = [](int value, int least, int most) {
+    return value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most);
+  };
+  require(in_range(config->blocking, 0, 1), "the configuration's blocking is neither 0 nor 1");
+  require(in_range(config->minCTAs, 1, 64) && in_range(config->maxCTAs, 1, 64) &&
+              (config->minCTAs == NCCL_CONFIG_UNDEF_INT || config->maxCTAs == NCCL_CONFIG_UNDEF_INT ||
+               config->minCTAs <= config->maxCTAs),
+          "the configuration's minCTAs or maxCTAs is out of range");
+  Config result = otherwise;
+  if (config->blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = config->blocking != 0;
+  return result;
+}
+
+Communicator::Communicator(int device, Config config)
+    : device_(device),
+      config_(config),
+      aborted_now_([this] { return aborted_.load(); }),
+      stopped_now_([this] { return aborted_.load() || revoked_.load(); }),
+      order_(order_of(device)) {}
+
+Communicator::~Communicator() = default;
+
+void Communicator::perform(std::function<void()> job) {
+  if (config_.blocking) return job();
+  {
+    std::lock_guard lock(state_mutex_);
+    state_ = ncclInProgress;
+    looked_ = seen_ = false;
+    ++jobs_;
+  }
+  std::thread([self = shared_from_this(), job = std::move(job)]() mutable {
+    ncclResult_t result = ncclSuccess;
+    try {
+      job();
+    } catch (const Failure& failure) {
+      set_last_error(failure.text);
+      result = failure.code;
+    }
+    job = nullptr;
+    std::lock_guard lock(self->state_mutex_);
+    --self->jobs_;
+    // A revoke may begin while a launch goes on: success needs both.
+    const bool settles = result != ncclSuccess || self->jobs_ == 0;
+    if (self->state_ == ncclInProgress && settles) self->state_ = result;
+    self->state_changed_.notify_all();
+  }).detach();
+}
+
+ncclResult_t Communicator::state() {
+  std::lock_guard lock(state_mutex_);
+  if (!looked_) {
+    looked_ = true;
+    return ncclInProgress;
+  }
+  if (state_ == ncclSuccess) seen_ = true;
+  // Known to the shared segment; the others learn of a lost peer this way.
+  if (state_ == ncclSuccess && segment_ != nullptr && segment_->head().lost != 0) return ncclRemoteError;
+  return state_;
+}
+
+void Communicator::set_state(ncclResult_t code) {
+  std::lock_guard lock(state_mutex_);
+  state_ = code;
+}
+
+void Communicator::require_ready() {
+  std::lock_guard lock(state_mutex_);
+  if (state_ != ncclSuccess && state_ != ncclInProgress) fail(state_, "the communicator has failed before");
+  require(state_ == ncclSuccess && seen_, "the communicator is used before ncclCommGetAsyncError told ncclSuccess");
+}
+
+void Communicator::wait_for_jobs(const char* what) {
+  std::unique_lock lock(state_mutex_);
+  const auto deadline = std::chrono::system_clock::now() + fake_gpu::longest_wait();
+  if (state_changed_.wait_until(lock, deadline, [this] { return jobs_ == 0; })) return;
+  fake_gpu::die(std::string(what) + " took longer than FAKE_GPU_TIMEOUT");
+}
+
+void Communicator::revoke() {
+  revoked_ = true;
+  if (segment_ == nullptr) return;
+  segment_->announce();
+  segment_->wait(
+      "ncclCommRevoke", [this] { return executing_ == 0; }, [] { return false; });
+}
+
+void Communicator::abort() {
+  aborted_ = true;
+  wait_for_jobs("ncclCommAbort");
+  revoke();
+  leave();
+}
+
+void Communicator::close() {
+  closed_ = true;
+  leave();
+}
+
+void Communicator::leave() {
+  if (left_.exchange(true)) return;
+  if (segment_ != nullptr) {
+    if (segment_->head().arrived < static_cast<uint32_t>(size_)) segment_->unlink();
+    segment_->seat(rank_).finalized = 1;
+    segment_->announce();
+  }
+  fake_gpu_release_device(device_);
+}
+
+void Communicator::finalize() {
+  auto& seat = segment_->seat(rank_);
+  if (seat.finalized.exchange(1) == 0) segment_->announce();
+  const bool idle = segment_->wait(
+      "ncclCommFinalize", [this] { return *pending_ == 0; }, aborted_now_);
+  // Ranks of this process need not be waited for: one thread may finalize all of them, one after another.
+  const bool all = idle && segment_->wait(
+                               "ncclCommFinalize",
+                               [this] {
+                                 for (int peer = 0; peer < size_; ++peer) {
+                                   const Seat& other = segment_->seat(peer);
+                                   if (other.process != getpid() && other.finalized == 0) return false;
+                                 }
+                                 return true;
+                               },
+                               aborted_now_);
+  if (!all) fail(ncclInternalError, "aborted");
+}
+
+bool Communicator::finalized() const {
+  return segment_ != nullptr && segment_->seat(rank_).finalized != 0;
+}
+
+void Communicator::launch(const std::vector<Operation>& operations, const std::vector<cudaStream_t>& streams) {
+  if (!finish_connect()) return;
+  auto pending = std::make_shared<Pending>(pending_);
+  const bool hangs = take_hang();
+  fake_gpu::Launch launch{device_, {}, nullptr, "an NCCL operation"};
+  launch.streams = streams;
+  launch.work = [self = shared_from_this(), operations, hangs, pending] { self->execute(operations, hangs); };
+  std::unique_lock lock(order_->mutex);
+  const auto before = order_->last;
+  const CUresult result = fake_gpu_launch(launch, order_->last);
+  const bool captured = before == order_->last;
+  lock.unlock();
+  if (captured || result != CUDA_SUCCESS) pending->release();
+  require_cuda(result, "the stream did not take the operation");
+}
+
+void Communicator::execute(const std::vector<Operation>& operations, bool hangs) {
+  if (closed_) fake_gpu::die("an operation runs whose communicator was destroyed");
+  ++executing_;
+  ++running_launches();
+  if (hangs) {
+    segment_->wait(
+        "an NCCL operation that a test made hang", [] { return false; }, stopped_now_);
+  } else if (!stopped_now_()) {
+    run({*segment_, rank_, *counts_, stopped_now_}, operations);
+  }
+  --executing_;
+  --running_launches();
+  segment_->announce();
+}
+
+bool Communicator::take_hang() {
+  std::lock_guard lock(state_mutex_);
+  return std::erase_if(hangs_, [](int& to_go) { return --to_go == 0; }) > 0;
+}
+
+void Communicator::hang_launch(int nth) {
+  std::lock_guard lock(state_mutex_);
+  hangs_.push_back(nth);
+}
+
+void Communicator::lose(int peer) {
+  if (segment_ == nullptr || peer < 0 || peer >= size_) return;
+  segment_->head().lost |= uint64_t{1} << peer;
+  segment_->announce();
+}
+
+std::string Communicator::next_child(const std::string& kind) {
+  return identity_ + "-" + kind + std::to_string(++children_);
+}
+
+}  // namespace fake_nccl

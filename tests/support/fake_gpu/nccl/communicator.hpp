@@ -1,0 +1,131 @@
+// A rank's communicator.
+//
+// Its state is what ncclCommGetAsyncError tells: ncclSuccess, ncclInProgress while a job (initialisation, a launch,
+// finalisation) goes on, or an error. Jobs of a non-blocking communicator run on a thread of their own; those of a
+// blocking one on the caller's. A program must have seen ncclSuccess before its next call, so after a job began the
+// first look at the state always finds ncclInProgress.
+#pragma once
+
+#include <nccl.h>
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "support/fake_gpu/nccl/operation.hpp"
+
+namespace fake_nccl {
+
+// What of ncclConfig_t the stand-in heeds.
+struct Config {
+  bool blocking = true;
+};
+Config read_config(const ncclConfig_t* config, const Config& otherwise);
+
+// One of a communicator's own operators.
+struct OwnOperator {
+  Reduction reduction;
+  ncclDataType_t type;
+};
+
+// Launches that come one after another, whatever their streams.
+struct LaunchOrder {
+  std::mutex mutex;
+  std::shared_ptr<void> last;
+};
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  Communicator(int device, Config config);
+  ~Communicator();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int device() const { return device_; }
+  const Config& config() const { return config_; }
+  bool revoked() const { return revoked_; }
+
+  // Runs the job now, or, of a non-blocking communicator, on a thread. Throws what the job throws in the first case; in
+  // the second the state becomes the job's result.
+  void perform(std::function<void()> job);
+  ncclResult_t state();
+  void set_state(ncclResult_t code);
+  // Throws unless the program has seen that the last job is done.
+  void require_ready();
+
+  // Jobs. They end early, with a failure, when the communicator is aborted.
+  void join(const std::string& identity, int rank, int size);
+  void join_split(Communicator& parent, const std::string& board, int color, int key);
+  void finalize();
+  bool joined() const { return joined_; }
+  bool finalized() const;
+  // Makes the others' connections possible before any is waited for; then launches.
+  void begin_connect(const std::vector<Operation>& operations);
+  void launch(const std::vector<Operation>& operations, const std::vector<cudaStream_t>& streams);
+
+  // Of the thread that destroys: waits for jobs that go on.
+  void wait_for_jobs(const char* what);
+  // Ends what runs, and lets no operation run any more; returns when they have ended.
+  void revoke();
+  void abort();
+  // The rank has no more to do with the others. A graph must not run its operations again.
+  void close();
+
+  // The `nth` next launch ends only by abort or revoke.
+  void hang_launch(int nth);
+  void lose(int peer);
+  // The children made so far name the next one, alike on all ranks.
+  std::string next_child(const std::string& kind);
+
+  std::mutex mutex;  // guards these
+  std::map<int, OwnOperator> operators;
+  int next_operator = ncclNumOps;
+  std::map<void*, size_t> registrations;
+  std::map<ncclWindow_t, size_t> windows;
+
+ private:
+  struct Pending;
+
+  bool finish_connect();  // false when revoked
+  bool take_hang();
+  void execute(const std::vector<Operation>& operations, bool hangs);
+  void check_devices() const;
+  void leave();
+
+  const int device_;
+  const Config config_;
+  int rank_ = -1;
+  int size_ = 0;
+  std::string identity_;
+  std::unique_ptr<Segment> segment_;
+  std::function<bool()> aborted_now_;
+  std::function<bool()> stopped_now_;  // aborted or revoked
+  std::atomic<bool> aborted_{false};
+  std::atomic<bool> revoked_{false};
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> left_{false};
+  std::atomic<bool> joined_{false};  // has met the other ranks
+  std::atomic<int> children_{0};
+  uint64_t wanted_peers_ = 0;  // connected, or about to be
+
+  std::mutex state_mutex_;  // guards these
+  std::condition_variable state_changed_;
+  ncclResult_t state_ = ncclSuccess;
+  bool looked_ = true;  // since the last job began
+  bool seen_ = true;    // its success
+  int jobs_ = 0;
+  std::vector<int> hangs_;  // launches until one hangs
+
+  // The launches use these one after another.
+  std::unique_ptr<TransferCounts> counts_;
+  std::shared_ptr<LaunchOrder> order_;
+  std::shared_ptr<std::atomic<int>> pending_ = std::make_shared<std::atomic<int>>(0);  // given to a stream, not ended
+  std::atomic<int> executing_{0};
+};
+
+// The launches of this process that have not ended.
+std::atomic<size_t>& running_launches();
+
+}  // namespace fake_nccl

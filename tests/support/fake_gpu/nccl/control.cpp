@@ -1,0 +1,59 @@
+#include "support/fake_gpu/control.hpp"
+
+#include "support/fake_gpu/nccl/library.hpp"
+#include "support/fake_gpu/nccl/registry.hpp"
+
+using namespace fake_nccl;
+
+void fake_nccl_fail(const char* name, int code, int nth) {
+  call_log().fail(name, code, nth);
+}
+
+size_t fake_nccl_calls(const char* name) {
+  return call_log().calls(name);
+}
+
+void fake_nccl_reset(void) {
+  call_log().reset();
+}
+
+size_t fake_nccl_alive(const char* what) {
+  const std::string word = what;
+  const auto communicators = all_communicators();
+  if (word == "communicators") return communicators.size();
+  if (word == "memory") {
+    std::lock_guard lock(registry().mutex);
+    return registry().memory.size();
+  }
+  if (word != "operators" && word != "registrations" && word != "windows") {
+    fake_gpu::die("fake_nccl_alive does not count '" + word + "'");
+  }
+  size_t count = 0;
+  for (const auto& communicator : communicators) {
+    std::lock_guard lock(communicator->mutex);
+    count += word == "operators"       ? communicator->operators.size()
+             : word == "registrations" ? communicator->registrations.size()
+                                       : communicator->windows.size();
+  }
+  return count;
+}
+
+void fake_nccl_async_error(int rank, int code) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->set_state(static_cast<ncclResult_t>(code));
+  }
+}
+
+void fake_nccl_hang(int rank, int nth) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_launch(nth);
+  }
+}
+
+void fake_nccl_lose_peer(int rank) {
+  for (const auto& communicator : all_communicators()) communicator->lose(rank);
+}
+
+size_t fake_nccl_running(void) {
+  return running_launches();
+}

@@ -1,0 +1,49 @@
+// One NCCL operation, as a rank issued it, and how the ranks carry it out.
+#pragma once
+
+#include <functional>
+
+#include "support/fake_gpu/nccl/exchange.hpp"
+#include "support/fake_gpu/nccl/reduction.hpp"
+
+namespace fake_nccl {
+
+enum class Collective {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  send,
+  receive
+};
+
+struct Operation {
+  Collective collective;
+  const char* input;  // where the host finds the data; null where the rank has none
+  char* output;
+  size_t count;  // as the call has it
+  ncclDataType_t type;
+  Reduction reduction;
+  int root;  // root or peer
+
+  bool point_to_point() const { return collective == Collective::send || collective == Collective::receive; }
+  size_t bytes() const { return count * bytes_of(type); }
+};
+
+// Where a rank runs operations.
+struct Ring {
+  const Segment& segment;
+  int rank;
+  TransferCounts& counts;
+  const std::function<bool()>& stop;
+};
+
+// Runs what a rank issued together: first the collectives in order, each a meeting of all ranks, then all sends and
+// receives at once. False when stopped.
+bool run(const Ring& ring, const std::vector<Operation>& operations);
+
+}  // namespace fake_nccl

@@ -1,0 +1,119 @@
+// What the self tests of the stand-ins share: a device of one's own, buffers, ranks as threads.
+#pragma once
+
+#include <cuda.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "support/fake_gpu/control.hpp"
+
+namespace fake_gpu_test {
+
+// Retains a device's context and makes it current; leaves no context current.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) : device_(device) {
+    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context_, device) != CUDA_SUCCESS ||
+        cuCtxSetCurrent(context_) != CUDA_SUCCESS) {
+      throw std::runtime_error("no device " + std::to_string(device));
+    }
+  }
+  ~OnDevice() {
+    cuCtxSetCurrent(nullptr);
+    cuDevicePrimaryCtxRelease(device_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  CUcontext context() const { return context_; }
+
+ private:
+  int device_;
+  CUcontext context_ = nullptr;
+};
+
+class OwnStream {
+ public:
+  explicit OwnStream(unsigned flags = CU_STREAM_NON_BLOCKING) { cuStreamCreate(&stream_, flags); }
+  ~OwnStream() { cuStreamDestroy(stream_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+  operator CUstream() const { return stream_; }
+
+ private:
+  CUstream stream_ = nullptr;
+};
+
+// Device memory of `count` elements.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(size_t count) : count_(count) {
+    if (cuMemAlloc(&pointer_, count * sizeof(T)) != CUDA_SUCCESS) throw std::runtime_error("no memory");
+  }
+  explicit Buffer(const std::vector<T>& values) : Buffer(values.size()) { set(values); }
+  ~Buffer() { cuMemFree(pointer_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  CUdeviceptr address() const { return pointer_; }
+  T* get() const { return reinterpret_cast<T*>(pointer_); }
+  // Behind the driver's back: no stream is waited for.
+  void set(const std::vector<T>& values) { std::copy(values.begin(), values.end(), view()); }
+  std::vector<T> values() const { return {view(), view() + count_}; }
+
+ private:
+  T* view() const { return static_cast<T*>(fake_gpu_host_view(pointer_, count_ * sizeof(T))); }
+
+  size_t count_;
+  CUdeviceptr pointer_ = 0;
+};
+
+inline void run_as_ranks(int size, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&body, rank] {
+      OnDevice device(rank);
+      body(rank);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+// True when the condition holds within 20 seconds.
+inline bool soon(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// Checks of several threads: Catch takes assertions of one thread only.
+class Verdict {
+ public:
+  void expect(bool good, const std::string& text) {
+    std::lock_guard lock(mutex_);
+    if (!good) failures_ += text + "; ";
+  }
+  std::string failures() {
+    std::lock_guard lock(mutex_);
+    return failures_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string failures_;
+};
+
+}  // namespace fake_gpu_test
