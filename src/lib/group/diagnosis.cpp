@@ -23,6 +23,8 @@ using State = RankActivity::State;
 constexpr Duration kVotingTime = milliseconds(300);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
+// How long a store that has not answered is left alone.
+constexpr Duration kMutePause = std::chrono::seconds(5);
 // Between two looks whether it has.
 constexpr Duration kExplainPause = milliseconds(10);
 // Between two looks of COL_CHECK=strict at the board.
@@ -103,14 +105,14 @@ void Diagnosis::describe() {
   describe_ = nullptr;
 }
 
-// A store that is gone (the job is being ended) or mute tells nothing, and is not asked again before the deadline: the
-// wait goes on to that, or to the abort flag.
+// A store that is gone (the job is being ended) or mute tells nothing, and is not asked again for a while: the wait
+// goes on to its deadline, or to the abort flag.
 void Diagnosis::look_at_store(const std::function<void(Store&)>& look) {
-  if (store_is_mute_) return;
+  if (ask_again_ && !ask_again_->expired()) return;
   try {
     look(*surroundings_.scope);
   } catch (const std::exception&) {
-    store_is_mute_ = true;
+    ask_again_ = Deadline::after(kMutePause);
   }
 }
 
@@ -347,7 +349,7 @@ std::optional<RankActivity> Diagnosis::stopped_peer() const {
 
 void Diagnosis::on_timeout(Duration budget) {
   const store::CallLimit limit(kStoreTime);
-  store_is_mute_ = false;
+  ask_again_.reset();
   post();
   look_for_failure();
   look_for_lost_peer();

@@ -94,7 +94,7 @@ class Diagnosis final : public WaitObserver {
   std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
   std::optional<Duration> first_difference_;      // how long this rank had waited when it saw one
   bool posted_ = false;
-  bool store_is_mute_ = false;
+  std::optional<Deadline> ask_again_;  // when the store has not answered
 };
 
 }  // namespace col::group

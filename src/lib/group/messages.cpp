@@ -23,6 +23,10 @@ int Group::State::exchange(std::string_view name, std::vector<group::Leg> legs, 
 
 Work Group::State::start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options) {
   const Use use(*this);
+  if (parts_.device != Device::Type::cpu)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("{}: messages between GPUs block so far; use send, recv, sendrecv or batch", name),
+                this->name(), rank());
   PendingPtr pending = begin_messages(name, std::move(legs), options, false);
   progress_all();
   return work_of(std::move(pending));
@@ -36,6 +40,9 @@ void Group::State::check_leg(const group::Leg& leg) const {
                 fmt::format("messages between GPUs name another rank; {} does not",
                             leg.from_any ? "recv_any" : "one to oneself"),
                 name(), rank());
+  if (parts_.device != Device::Type::cpu && leg.tag != 0)
+    throw Error(ErrorCode::unavailable,
+                "messages between GPUs have no tags, and pair by their order; leave the tag at 0", name(), rank());
 }
 
 // What is received into may be no part of another buffer of the same call.

@@ -61,6 +61,8 @@ TEST_CASE("gpu: what NCCL cannot do is unavailable and named, before anything is
     expect(has(error_of([&] { group.scan(data, out); }), "unavailable"), "scan");
     expect(has(error_of([&] { (void)group.iallreduce(data, out); }), "unavailable"), "iallreduce");
     expect(has(error_of([&] { (void)group.recv_any(data); }), "unavailable"), "recv_any");
+    expect(has(error_of([&] { (void)group.isend(data, 1 - gpu); }), "block so far"), "isend");
+    expect(has(error_of([&] { group.send(data, 1 - gpu, {.tag = 3}); }), "have no tags"), "a tag");
     expect(has(error_of([&] { (void)group.alloc(64); }), "unavailable"), "alloc");
     group.allreduce(data);
     expect(data.values() == std::vector<std::int32_t>(8, 2), "the sum");
@@ -92,16 +94,29 @@ TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
   CHECK(outcomes[0].seconds < 15);
 }
 
-TEST_CASE("gpu: two ranks on one GPU are told so", "[gpu]") {
-  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
-    const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
+TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]") {
+  const auto outcomes = col::test::run_threads(3, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank == 1 ? 1 : 0);
     const col::nccl_backend::GpuDevice::Scope scope(device);
-    context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = col::Backend::nccl, .timeout = 20s});
+    context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend = col::Backend::nccl, .timeout = 20s});
   });
   INFO(col::test::show(outcomes));
   for (const Outcome& outcome : outcomes) {
     CHECK(outcome.code == ErrorCode::unavailable);
-    CHECK(has(outcome.text, "ranks 0 and 1 are on one GPU"));
+    CHECK(has(outcome.text, "ranks 0 and 2 are on one GPU"));
     CHECK(has(outcome.text, "--gpus-per-rank"));
+    CHECK(outcome.seconds < 15);
   }
+}
+
+TEST_CASE("gpu: a group of one rank says that it has nothing for GPUs", "[gpu]") {
+  const auto outcomes = col::test::run_threads(1, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group group = context.init_group({.name = "g", .backend = col::Backend::nccl});
+    const GpuArray<float> data(0, std::size_t{8}, 1.0f);
+    expect(has(error_of([&] { group.allreduce(data); }), "a group of one rank"), "a world of one");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
 }

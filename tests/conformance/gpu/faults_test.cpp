@@ -3,7 +3,9 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <latch>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "conformance/gpu/gpu_ranks.hpp"
@@ -112,6 +114,46 @@ TEST_CASE("gpu faults: an operation that never ends is given up at its deadline"
   }
   CHECK(fake_nccl_running() == 0);
   check_nothing_left();
+}
+
+TEST_CASE("gpu faults: an error among messages that start together does not spoil the next group", "[gpu]") {
+  fake_nccl_reset();
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f), other(gpu, std::size_t{8}, 2.0f);
+    if (gpu == 0) fake_nccl_fail("ncclSend", ncclSystemError, 1);
+    bool failed = false;
+    try {
+      group.sendrecv(data, 1 - gpu, other, 1 - gpu);
+    } catch (const col::Error&) {
+      failed = true;
+    }
+    col::test::expect(failed, "nothing failed");
+    col::Group again = col::Context::current().init_group(
+        {.name = "again", .rank = gpu, .world_size = 2, .backend = col::Backend::nccl});
+    again.allreduce(data);
+    col::test::expect(data.values() == std::vector<float>(8, 2.0f), "the sum in the next group");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: a rank that comes late to a message is waited for", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, static_cast<float>(gpu));
+    static std::latch waits(1);
+    if (gpu == 0) {
+      waits.count_down();
+      group.recv(data, 1);
+      col::test::expect(data.values() == std::vector<float>(8, 1.0f), "what was sent");
+    } else {
+      waits.wait();
+      std::this_thread::sleep_for(500ms);  // the subject of the test: longer than a call takes to be called slow
+      group.send(data, 0);
+    }
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
 }
 
 TEST_CASE("gpu faults: want of memory is a resource error", "[gpu]") {

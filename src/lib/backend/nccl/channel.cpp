@@ -2,21 +2,16 @@
 
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "backend/nccl/poll_pause.hpp"
+#include "backend/nccl/together.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
-namespace {
-
-// Of a wait() that has no time of its own: how long NCCL may take to accept what test() has started.
-constexpr Duration kStartTime = std::chrono::seconds(10);
-
-}  // namespace
-
 NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
                          std::unique_ptr<Communicator> communicator)
     : group_(std::move(group)),
@@ -30,29 +25,36 @@ NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<
   stream_ = std::make_unique<GpuStream>(device_->cuda());
   before_ = std::make_unique<GpuEvent>(device_->cuda());
   after_ = std::make_unique<GpuEvent>(device_->cuda());
+  communicator_->on_wait([this] { throw_if_broken(); });
 }
 
 NcclChannel::~NcclChannel() {
-  if (::getpid() != pid_) {  // neither CUDA nor NCCL survives a fork: all is left to the end of this process
-    [[maybe_unused]] auto* const posts = new auto(std::move(posts_));
-    native_.forget();
-    for (auto* event : {&after_, &before_}) (void)event->release();
-    (void)communicator_.release();
-    (void)stream_.release();
-    (void)device_.release();
+  if (::getpid() != pid_) {  // neither CUDA nor NCCL survives a fork
+    forget();
     return;
   }
   const std::lock_guard use(use_);
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
-    native_.release();
     communicator_.reset();
+    native_.release();  // waits for the device, on which nothing of the communicator runs any more
     after_.reset();
     before_.reset();
     stream_.reset();
   } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
+    forget();
   }
+}
+
+// Leaves everything to the end of the process.
+void NcclChannel::forget() noexcept {
+  [[maybe_unused]] auto* const posts = new (std::nothrow) auto(std::move(posts_));
+  native_.forget();
+  for (auto* event : {&after_, &before_}) (void)event->release();
+  (void)communicator_.release();
+  (void)stream_.release();
+  (void)device_.release();
 }
 
 void NcclChannel::enter(const char* call) const {
@@ -77,8 +79,10 @@ void NcclChannel::fail(const Error& error) {
 
 // Runs `body` as the only thread inside NCCL. Whatever it throws breaks the channel.
 template <class Body>
-auto NcclChannel::guarded(Body body) {
+auto NcclChannel::guarded(const char* call, Body body) {
+  enter(call);
   const std::lock_guard use(use_);
+  enter(call);  // again: it may have been aborted meanwhile
   const GpuDevice::Scope scope(*device_);
   try {
     return body();
@@ -108,10 +112,14 @@ void NcclChannel::abort(const Error& cause) noexcept {
 void NcclChannel::wait_for(const GpuEvent& event, WaitContext& wait) {
   for (PollPause pause; !event.done(); pause(wait)) {
     communicator_->check();
-    if (!broken_.load(std::memory_order_acquire)) continue;
-    const std::lock_guard lock(cause_mutex_);
-    throw Error(cause_->code(), cause_->message(), group_, cause_->rank());
+    throw_if_broken();
   }
+}
+
+void NcclChannel::throw_if_broken() const {
+  if (!broken_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(cause_mutex_);
+  throw Error(cause_->code(), cause_->message(), group_, cause_->rank());
 }
 
 // ---- Collectives
@@ -130,7 +138,7 @@ void NcclChannel::native(const Request& request, WaitContext& wait) {
   enter(call);
   if (!request.in.empty()) check_memory(call, request.in);
   if (!request.out.empty()) check_memory(call, request.out);
-  guarded([&] {
+  guarded(call, [&] {
     const CUstream stream = stream_of(request);
     native_.run(request, stream, wait);
     after_->record(stream);
@@ -145,9 +153,11 @@ void NcclChannel::native(const Request& request, WaitContext& wait) {
 void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
   if (data.empty()) return;
   const CudaDriver& cuda = device_->cuda();
+  const GpuDevice::Scope scope(*device_);
   int ordinal = -1;
   const CUresult found =
       cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(data.data));
+  if (found != CUDA_ERROR_INVALID_VALUE) cuda.check(found, "cannot look at the memory");
   if (found == CUDA_SUCCESS && ordinal == device_->ordinal()) return;
   throw Error(ErrorCode::invalid_argument,
               found == CUDA_SUCCESS
@@ -188,6 +198,7 @@ void NcclChannel::start_posts(WaitContext& wait) {
   const CUstream stream = stream_of(Request());
   const auto ended = std::make_shared<GpuEvent>(device_->cuda());
   communicator_->settle(nccl.GroupStart(), "cannot start messages", wait);
+  Together together(nccl);
   for (const std::uint64_t number : waiting_) {
     Post& post = posts_.at(number);
     const ncclResult_t result = post.is_send
@@ -198,20 +209,18 @@ void NcclChannel::start_posts(WaitContext& wait) {
     communicator_->settle(result, "cannot start a message", wait);
     post.ended = ended;
   }
-  communicator_->settle(nccl.GroupEnd(), "cannot start messages", wait);
+  communicator_->settle(together.end(), "cannot start messages", wait);
   waiting_.clear();
   ended->record(stream);
 }
 
 std::optional<int> NcclChannel::test(Ticket ticket) {
-  enter("test");
-  return guarded([&]() -> std::optional<int> {
-    WaitContext start(Deadline::after(kStartTime));
-    start_posts(start);
+  return guarded("test", [&]() -> std::optional<int> {
     communicator_->check();
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "test: the ticket is not in use");
-    if (!found->second.ended->done()) return std::nullopt;
+    // What is posted is started by wait(): NCCL may then block until the peers have started theirs.
+    if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
     const int peer = found->second.peer;
     posts_.erase(found);
     return peer;
@@ -219,8 +228,7 @@ std::optional<int> NcclChannel::test(Ticket ticket) {
 }
 
 int NcclChannel::wait(Ticket ticket, WaitContext& wait) {
-  enter("wait");
-  return guarded([&] {
+  return guarded("wait", [&] {
     start_posts(wait);
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "wait: the ticket is not in use");

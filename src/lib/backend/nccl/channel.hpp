@@ -54,7 +54,9 @@ class NcclChannel final : public Channel {
   void wait_for(const GpuEvent& event, WaitContext& wait);
   [[noreturn]] void fail(const Error& error);
   template <class Body>
-  auto guarded(Body body);
+  auto guarded(const char* call, Body body);
+  void throw_if_broken() const;
+  void forget() noexcept;
 
   const std::string group_;
   const int rank_, size_;

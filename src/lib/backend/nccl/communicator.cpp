@@ -49,7 +49,10 @@ ncclResult_t Communicator::state() const noexcept {
 }
 
 void Communicator::settle(ncclResult_t result, std::string_view doing, WaitContext& wait) {
-  for (PollPause pause; result == ncclInProgress; result = state()) pause(wait);
+  for (PollPause pause; result == ncclInProgress; result = state()) {
+    pause(wait);
+    if (look_) look_();
+  }
   if (result != ncclSuccess) throw error_of(result, doing);
 }
 

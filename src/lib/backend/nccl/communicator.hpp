@@ -2,9 +2,9 @@
 // again, against a deadline.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <functional>
 #include <string_view>
+#include <utility>
 
 #include <col/backend.hpp>
 
@@ -31,16 +31,21 @@ class Communicator {
   void settle(ncclResult_t result, std::string_view doing, WaitContext& wait);
   // Throws what has gone wrong meanwhile, in NCCL's own threads.
   void check() const;
-  // Gives up what is under way on this rank. The other ranks go on waiting until they abort as well.
+  // Gives up what is under way on this rank. The other ranks go on waiting until they abort as well. Where ranks are
+  // threads, what runs on the GPU may go on for a moment, until the last of them has aborted or ended its own.
   void abort() noexcept;
+  // Called between the looks of settle(); what it throws ends that.
+  void on_wait(std::function<void()> look) { look_ = std::move(look); }
+  // What NCCL's `result` is in our terms.
+  Error error_of(ncclResult_t result, std::string_view doing) const;
 
  private:
   void connect(const ncclUniqueId& id, int rank, int size, WaitContext& wait);
   ncclResult_t state() const noexcept;
-  Error error_of(ncclResult_t result, std::string_view doing) const;
 
   const NcclLibrary& nccl_;
   ncclComm_t comm_ = nullptr;  // null once aborted
+  std::function<void()> look_;
 };
 
 }  // namespace col::nccl_backend

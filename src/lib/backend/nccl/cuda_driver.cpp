@@ -72,6 +72,12 @@ void CudaDriver::check(CUresult result, std::string_view doing) const {
     case CUDA_ERROR_OUT_OF_MEMORY:
       throw Error(ErrorCode::resource,
                   fmt::format("{}: {}; free memory of the device, or use smaller buffers", doing, describe(result)));
+    case CUDA_ERROR_NOT_INITIALIZED:
+    case CUDA_ERROR_DEINITIALIZED:
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("{}: {}; the process was forked after CUDA had started (start it anew instead), or is "
+                              "ending",
+                              doing, describe(result)));
     case CUDA_ERROR_NOT_SUPPORTED:
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:

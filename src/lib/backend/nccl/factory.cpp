@@ -1,8 +1,8 @@
 #include "backend/nccl/factory.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -89,19 +89,20 @@ class Factory final : public BackendFactory {
   // NCCL's own error names neither the ranks nor the device.
   static void look_for_shared_devices(const Runtime& runtime, const ConnectRequest& request, const GpuDevice& device,
                                       WaitContext& wait) {
-    const std::string bus = device.bus();
-    request.store->set(device_key(request.rank), bus);
-    if (runtime.nccl.version >= kSharedGpus) return;  // it knows whether it was told to
     const PeerInfo& own = request.peers[static_cast<std::size_t>(request.rank)];
-    for (const PeerInfo& peer : request.peers) {
-      if (peer.rank == request.rank || peer.boot_id != own.boot_id) continue;
-      if (request.store->wait(device_key(peer.rank), wait) != bus) continue;
-      throw Error(ErrorCode::unavailable,
-                  fmt::format("ranks {} and {} are on one GPU ({} {}), which NCCL {} cannot serve; give each rank its "
-                              "own: colrun --gpus-per-rank 1, or cudaSetDevice() before the group is made",
-                              std::min(peer.rank, request.rank), std::max(peer.rank, request.rank), device.name(), bus,
-                              runtime.nccl.version_text()),
-                  request.group, peer.rank);
+    request.store->set(device_key(request.rank), fmt::format("{} {}", device.bus(), own.boot_id));
+    if (runtime.nccl.version >= kSharedGpus) return;  // it knows whether it was told to
+    std::map<std::string, int> users;
+    for (const PeerInfo& peer : request.peers) {  // all ranks look at all, so that all of them give up
+      const auto [first, is_alone] = users.emplace(request.store->wait(device_key(peer.rank), wait), peer.rank);
+      if (is_alone) continue;
+      throw Error(
+          ErrorCode::unavailable,
+          fmt::format("ranks {} and {} are on one GPU ({}), which NCCL {} cannot serve; give each rank its own: "
+                      "colrun --gpus-per-rank 1, or cudaSetDevice() before the group is made",
+                      first->second, peer.rank, first->first.substr(0, first->first.find(' ')),
+                      runtime.nccl.version_text()),
+          request.group, peer.rank);
     }
   }
 

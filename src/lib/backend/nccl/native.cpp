@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/together.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
@@ -70,9 +71,10 @@ class Operator {
   Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
     if (op.kind() == Op::Kind::premul_sum) {
       Scale scale = to_element(op.scale(), dtype);
-      made_ = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype), ncclScalarHostImmediate,
-                                                       communicator.get()) == ncclSuccess;
-      if (!made_) throw Error(ErrorCode::internal, "nccl: cannot make the operator of a scaled sum");
+      const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype),
+                                                                           ncclScalarHostImmediate, communicator.get());
+      if (result != ncclSuccess) throw communicator.error_of(result, "cannot make the operator of a scaled sum");
+      made_ = true;
       return;
     }
     const auto own = to_nccl(op);
@@ -206,6 +208,7 @@ void Native::allgather(const Call& call) const {
   // The same block goes to everybody.
   std::size_t displacement = 0;
   start(call, call.nccl.GroupStart());
+  Together together(call.nccl);
   for (int peer = 0; peer < size_; ++peer) {
     const std::size_t count = r.out_counts[static_cast<std::size_t>(peer)];
     void* const place = at(r.out.data, displacement * size_of(r.out.dtype));
@@ -218,7 +221,7 @@ void Native::allgather(const Call& call) const {
       start(call, call.nccl.Send(r.in.data, r.in.count, to_nccl(r.in.dtype), peer, call.comm, call.stream));
     if (count > 0) start(call, call.nccl.Recv(place, count, to_nccl(r.out.dtype), peer, call.comm, call.stream));
   }
-  start(call, call.nccl.GroupEnd());
+  start(call, together.end());
 }
 
 void Native::gather(const Call& call) const {
@@ -277,6 +280,7 @@ void Native::exchange(const Call& call, std::span<const std::size_t> to, const v
   const DType dtype = call.request.in.empty() ? call.request.out.dtype : call.request.in.dtype;
   std::size_t sent = 0, received = 0;  // elements
   start(call, call.nccl.GroupStart());
+  Together together(call.nccl);
   for (int peer = 0; peer < size_; ++peer) {
     const std::size_t out_count = to[static_cast<std::size_t>(peer)], in_count = from[static_cast<std::size_t>(peer)];
     const void* const source = at(in, sent * size_of(dtype));
@@ -290,7 +294,7 @@ void Native::exchange(const Call& call, std::span<const std::size_t> to, const v
     if (out_count > 0) start(call, call.nccl.Send(source, out_count, to_nccl(dtype), peer, call.comm, call.stream));
     if (in_count > 0) start(call, call.nccl.Recv(target, in_count, to_nccl(dtype), peer, call.comm, call.stream));
   }
-  start(call, call.nccl.GroupEnd());
+  start(call, together.end());
 }
 
 // NCCL has none: a sum of one byte ends nowhere before it has begun everywhere.

@@ -167,7 +167,9 @@ class TcpStore final : public Store {
     }
     // It has been there, so it is not about to start: if it does not answer now, it has gone.
     Patience little = patience.part(std::min(timeout_, kReconnectPatience), "let this process connect again");
-    return std::make_unique<Connection>(endpoint_, token_, little, true);
+    auto connection = std::make_unique<Connection>(endpoint_, token_, little, true);
+    patience.explain({});  // it is the answer that is waited for again
+    return connection;
   }
 
   std::unique_ptr<Connection> first_connection(Patience& patience) const {

@@ -113,7 +113,7 @@ void sleep_for(Duration duration) noexcept {
 
 }  // namespace
 
-Patience Patience::part(Duration budget, std::string_view what) const noexcept {
+Patience Patience::part(Duration budget, std::string_view what) const {
   Patience part = *this;
   part.what_ = what;
   const Deadline sooner = Deadline::after(budget);

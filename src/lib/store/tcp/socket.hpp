@@ -25,7 +25,7 @@ class Patience {
   }
 
   // The same for a part of it, which must not take longer than `budget`.
-  Patience part(Duration budget, std::string_view what) const noexcept;
+  Patience part(Duration budget, std::string_view what) const;
 
   // How long to sleep before the next check().
   Duration slice() noexcept;
