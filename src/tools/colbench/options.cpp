@@ -130,9 +130,14 @@ void check_backends(const Request& request) {
     }
     if (const auto why = factory->unavailable_reason())
       throw Unavailable(fmt::format("{} cannot be used here: {}", name, *why));
+    if (factory->device() != Device::Type::cpu)
+      throw Unavailable(fmt::format("{} moves memory of GPUs, which colbench does not measure yet", name));
   }
-  if (request.device == Device::Type::cuda)
-    throw Unavailable("no CUDA device can be used here: " + nccl_unavailable_reason());
+  if (request.device == Device::Type::cuda) {
+    const std::string why = nccl_unavailable_reason();
+    throw Unavailable(why.empty() ? "colbench does not measure memory of GPUs yet"
+                                  : "no CUDA device can be used here: " + why);
+  }
 }
 
 void read_cells(const Texts& texts, Request& request) {

@@ -7,6 +7,7 @@
 #include <col/backend.hpp>
 #include <col/group.hpp>
 
+#include "colcheck/gpus.hpp"
 #include "colcheck/selftest/self_test.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/processes/signals.hpp"
@@ -17,7 +18,7 @@ namespace {
 // Why a backend or device cannot be used; empty when it can.
 std::string why_unavailable(const std::string& name) {
   if (name == "cpu") return {};
-  if (name == "cuda" || name == "nccl") return nccl_unavailable_reason();
+  if (name == "cuda" || name == "nccl") return why_no_gpus();
   BackendFactory* factory = find_backend(name);
   if (factory == nullptr) return "this build has no such backend";
   return factory->unavailable_reason().value_or("");

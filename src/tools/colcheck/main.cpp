@@ -13,6 +13,7 @@
 
 #include "colcheck/driver.hpp"
 #include "colcheck/faults/rank_main.hpp"
+#include "colcheck/gpus.hpp"
 #include "colcheck/options.hpp"
 #include "colcheck/world.hpp"
 #include "common/exit_codes.hpp"
@@ -34,9 +35,8 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   const Request request = parse_command_line(arguments);
   if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
   const Options& options = std::get<Options>(request);
-  if (options.device == Options::Device::cuda && !col::nccl_available()) {
-    std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n",
-                 col::nccl_unavailable_reason().c_str());
+  if (options.device == Options::Device::cuda) {
+    std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n", why_no_gpus().c_str());
     return exit_code::kSkipped;
   }
   // A rank of a job, whoever started it, or nobody's.

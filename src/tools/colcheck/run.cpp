@@ -10,6 +10,7 @@
 #include <col/backend.hpp>
 
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/gpus.hpp"
 #include "colcheck/shrink.hpp"
 #include "common/exit_codes.hpp"
 
@@ -61,12 +62,15 @@ void Run::find_backends(Results& results, Selection& selection) {
   for (const std::string& name : options_.backends.empty() ? all : options_.backends) {
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
-      results.unavailable.push_back(
-          {name, name == "nccl" ? nccl_unavailable_reason() : "this build has no such backend"});
+      results.unavailable.push_back({name, "this build has no such backend"});
       continue;
     }
     if (const auto reason = factory->unavailable_reason()) {
       results.unavailable.push_back({name, *reason});
+      continue;
+    }
+    if (factory->device() != Device::Type::cpu) {
+      results.unavailable.push_back({name, why_no_gpus()});
       continue;
     }
     std::string why;

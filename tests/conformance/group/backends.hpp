@@ -11,10 +11,12 @@
 
 namespace col::test {
 
+// For host memory.
 inline std::vector<std::string> usable_backends() {
   std::vector<std::string> names;
   for (const std::string& name : backend_names()) {
-    if (!find_backend(name)->unavailable_reason()) names.push_back(name);
+    const BackendFactory& factory = *find_backend(name);
+    if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
   }
 #ifdef COL_EXPECT_GLOO
   // A build that has Gloo must not pass because it found nothing to test.

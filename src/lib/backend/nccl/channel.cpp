@@ -12,6 +12,7 @@
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
+
 NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
                          std::unique_ptr<Communicator> communicator)
     : group_(std::move(group)),
