@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "support/fork.hpp"
 #include "support/temp_dir.hpp"
 
 namespace col::test {
@@ -79,7 +80,7 @@ struct Child {
 Child start(int rank, const std::function<Outcome()>& run, const std::vector<Child>& siblings) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
-  const pid_t pid = fork();
+  const pid_t pid = fork_at_rest();
   if (pid < 0) throw std::runtime_error(fmt::format("fork of rank {} failed: {}", rank, std::strerror(errno)));
   if (pid == 0) {
     close(ends[0]);

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "support/catch.hpp"
+#include "support/fork.hpp"
 #include "support/memory_channel.hpp"
 #include "support/temp_dir.hpp"
 
@@ -60,7 +61,7 @@ struct Child {
 Child fork_rank(const std::vector<Child>& siblings, const std::function<std::string()>& run) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  const pid_t pid = fork();
+  const pid_t pid = fork_at_rest();
   REQUIRE(pid >= 0);
   if (pid == 0) {
     for (const Child& other : siblings) ::close(other.from);

@@ -29,6 +29,11 @@ constexpr bool kInstrumented = false;
 
 using Bytes = std::vector<std::byte>;
 
+// Not ==, which goes byte by byte where nothing is optimised: that was two thirds of the time of these cases.
+inline bool same_bytes(const Bytes& a, const Bytes& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 constexpr std::size_t kGuard = 64;   // bytes before and after every buffer that no call may touch
 constexpr std::size_t kTile = 4093;  // elements after which inputs repeat: no block or slice is a multiple of it
 
@@ -267,7 +272,7 @@ class Trial {
     Bytes allowed(image.size());
     prepare(allowed.data(), allowed.data() + first_bytes_);
     if (gets_output()) std::memcpy(allowed.data() + output_at(), image.data() + output_at(), extent_.out * unit());
-    expect(allowed == image, "memory was changed that is no output: " + describe());
+    expect(same_bytes(allowed, image), "memory was changed that is no output: " + describe());
     return image;
   }
 
@@ -378,7 +383,7 @@ class Homes {
 
 // The bits of the private call; `what` is for the message.
 inline void expect_same(const Bytes& got, const Bytes& want, const std::string& what) {
-  if (got == want) return;
+  if (same_bytes(got, want)) return;
   const auto at = std::mismatch(got.begin(), got.end(), want.begin(), want.end()).first - got.begin();
   expect(false, fmt::format("other bits than on private memory, from byte {} of {}: {}", at, want.size(), what));
 }

@@ -207,7 +207,9 @@ TEST_CASE("deterministic: the fold in rank order, to the bit, on every backend",
       const auto placed = in_place(calls);
       calls.insert(calls.end(), placed.begin(), placed.end());
       calls = with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, {ReduceOp::product}, {Op::premul_sum(0.3)}});
-      for (const std::size_t block : {1, 7, 300, 9000}) {
+      // What many elements show, many slices and segments, they show with three ranks too.
+      for (const std::size_t block :
+           size == 3 ? std::vector<std::size_t>{1, 7, 300, 9000} : std::vector<std::size_t>{1, 7, 300}) {
         const auto inputs = ill_conditioned_inputs<float>(size, block * static_cast<std::size_t>(size), kSeed + block);
         check(backend, calls, inputs, true);
       }

@@ -19,6 +19,7 @@
 #include <col/job.hpp>
 
 #include "support/catch.hpp"
+#include "support/fork.hpp"
 #include "support/temp_dir.hpp"
 
 namespace core_test {
@@ -56,7 +57,7 @@ Child::Child(const std::function<int(Child&)>& body) {
   std::array<int, 2> sockets;
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
     throw std::runtime_error("socketpair failed");
-  pid_ = ::fork();
+  pid_ = col::test::fork_at_rest();
   if (pid_ < 0) throw std::runtime_error("fork failed");
   socket_ = sockets[pid_ == 0 ? 1 : 0];
   ::close(sockets[pid_ == 0 ? 0 : 1]);

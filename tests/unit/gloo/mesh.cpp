@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/gloo/connect.hpp"
+#include "support/fork.hpp"
 
 namespace col::test {
 
@@ -91,7 +92,7 @@ std::vector<Ending> run_ranks(int size, const RankBody& body) {
 RankProcess::RankProcess(const std::function<void()>& body) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("pipe");
-  pid_ = fork();
+  pid_ = fork_at_rest();
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ > 0) {
     ::close(ends[1]);

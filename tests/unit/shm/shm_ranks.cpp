@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "support/fork.hpp"
+
 namespace col::test {
 
 std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout) {
@@ -90,7 +92,7 @@ std::vector<Ending> run_ranks(int size, const RankBody& body) {
 RankProcess::RankProcess(const std::function<void()>& body) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("pipe");
-  pid_ = fork();
+  pid_ = fork_at_rest();
   if (pid_ < 0) throw std::runtime_error("fork");
   if (pid_ > 0) {
     ::close(ends[1]);

@@ -12,6 +12,8 @@
 
 #include <col/job.hpp>
 
+#include "support/fork.hpp"
+
 namespace col::test {
 namespace {
 
@@ -34,7 +36,7 @@ Child::Child(const std::function<void()>& body) {
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
   report_.reset(ends[0]);
   core::UniqueFd write_end(ends[1]);
-  pid_ = ::fork();
+  pid_ = fork_at_rest();
   if (pid_ < 0) throw std::runtime_error("fork failed");
   if (pid_ == 0) run(body, write_end.get());
 }
