@@ -192,6 +192,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     owned->plan = algorithm->build(c.plan);
   } else {
     decision->native = choice.algorithm.name;
+    decision->starts = native(request.collective, choice.algorithm.name)->asynchronous;
     return decision;
   }
   decision->plan = std::shared_ptr<const Plan>(owned, &owned->plan);
@@ -266,7 +267,8 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 }
 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
-  if (c.key.asynchronous) return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
+  if (c.key.asynchronous && !entry.asynchronous)
+    return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
   if (entry.arithmetic_only && !c.key.arithmetic)
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);

@@ -34,6 +34,7 @@ struct Decision {
   std::string reason;                       // which rule, or who asked for it
   std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
   std::string native = {};                  // its name
+  bool starts = false;                      // it need not block
   DType dtype = DType::uint8;               // of what is moved
   bool widens = false, wide_input = false;  // as in the plan's request
 };

@@ -43,6 +43,8 @@ void Group::State::check_leg(const group::Leg& leg) const {
   if (parts_.device != Device::Type::cpu && leg.tag != 0)
     throw Error(ErrorCode::unavailable,
                 "messages between GPUs have no tags, and pair by their order; leave the tag at 0", name(), rank());
+  if (parts_.channel)
+    parts_.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
 }
 
 // What is received into may be no part of another buffer of the same call.

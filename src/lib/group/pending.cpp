@@ -84,6 +84,7 @@ void Pending::reset() {
   in_counts.clear();
   out_counts.clear();
   decision.reset();
+  ticket.reset();
   request = {};
   form = {};
   error.reset();

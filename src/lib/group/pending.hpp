@@ -54,6 +54,7 @@ class Pending {
 
   // ---- How it goes.
   exec::Executor executor = {};
+  std::optional<Ticket> ticket = {};          // of a native collective that has been started, until it has ended
   std::vector<exec::Executed> executed = {};  // when it is traced
   std::unique_ptr<std::byte[]> scaled = {};   // the input of a premul_sum, multiplied; kept for the next
   std::size_t scaled_bytes = 0;

@@ -61,7 +61,11 @@ void Group::State::progress_all() {
 }
 
 bool Group::State::progress(group::Pending& pending) {
-  if (pending.collective) return pending.executor.progress();
+  if (pending.collective && pending.decision->plan) return pending.executor.progress();
+  if (pending.collective) {
+    if (pending.ticket && parts_.channel->test(*pending.ticket)) pending.ticket.reset();
+    return !pending.ticket;
+  }
   bool all = true;
   for (group::Leg& leg : pending.legs) all = progress(leg, pending) && all;
   return all;
@@ -106,8 +110,14 @@ void Group::State::await_until(group::Pending& pending, WaitContext& wait) {
 // Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
 // again and again. Peers may wait for the other plans in flight first.
 void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
-  const auto plans = std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
-  if (pending.collective && plans == 1) {
+  const auto plans =
+      std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective && p->decision->plan; });
+  if (pending.ticket && plans == 0) {
+    parts_.channel->wait(*pending.ticket, wait);
+    pending.ticket.reset();
+    return;
+  }
+  if (pending.collective && pending.decision->plan && plans == 1) {
     if (parts_.record != nullptr) parts_.record->waiting(pending.executor.step(), pending.executor.peer());
     return pending.executor.wait(wait);
   }

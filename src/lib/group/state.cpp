@@ -126,6 +126,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
       check_name(options.group);
+      parts_.channel->check(request);
       known->ended = false;
       known->timeout = timeout_of(options);
       announce(*known);
@@ -222,7 +223,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
   return dispatcher_.explain(request, wishes_of(options, false));
 }
 
-// Checks the call, gives it its number, and launches it when it has a plan.
+// Checks the call, gives it its number, and launches it when it need not block.
 Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
   group::check(request, shape());
@@ -230,6 +231,7 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
     group::run_alone(request);
     return nullptr;
   }
+  parts_.channel->check(request);
   auto decision = dispatcher_.decide(request, wishes_of(options, asynchronous));
 
   PendingPtr pending = acquire();
@@ -248,7 +250,10 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
   pending->call = group::fingerprint(parts_.token, request, pending->form);
   pending->request = std::move(request);
   announce(*pending);
-  if (pending->decision->plan) launch(pending);
+  if (pending->decision->plan)
+    launch(pending);
+  else if (asynchronous)
+    start_native(pending);
   return pending;
 }
 
@@ -306,9 +311,22 @@ void Group::State::launch(const PendingPtr& pending) {
   }
 }
 
-// A backend's own collective blocks this rank, so that what was started before must end first: peers may wait for it.
+void Group::State::start_native(const PendingPtr& pending) {
+  group::Diagnosis diagnosis = diagnose(*pending);
+  WaitContext wait(pending->timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  try {
+    if (fault_ != nullptr) exec::FaultHook::pass(fault_, pending->sequence, fault_->step);
+    active_.push_back(pending);
+    pending->ticket = parts_.channel->start_native(pending->request, wait);
+  } catch (...) {
+    fail_with_current(diagnosis, *pending);
+  }
+}
+
+// A backend's own collective blocks this rank, so that plans that were started before must end first: peers may wait
+// for them.
 void Group::State::run_native(group::Pending& pending) {
-  await_collectives();
+  if (!pending.decision->starts) await_collectives();
   group::Diagnosis diagnosis = diagnose(pending);
   WaitContext wait(pending.timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
   try {

@@ -133,6 +133,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   PendingPtr& slot_of(const Request& request);
   void keep(const PendingPtr& pending);
   void launch(const PendingPtr& pending);
+  void start_native(const PendingPtr& pending);
   void run_native(group::Pending& pending);
   PendingPtr acquire();
   [[noreturn]] void fail(const Error& cause);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
@@ -45,6 +47,19 @@ TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group
     std::vector<float> host(8, 1.0f);
     expect(has(error_of([&] { group.allreduce(host); }), "invalid_argument"), "host memory");
     expect(has(error_of([&] { group.send(host, 1 - gpu); }), "copy it to the GPU first"), "host memory sent");
+    // As a program that has mixed up its devices, or its pointers, would call.
+    {
+      const col::nccl_backend::GpuDevice other(col::test::cuda(), 1 - gpu);
+      const col::nccl_backend::GpuDevice::Scope scope(other);
+      const GpuArray<float> elsewhere(1 - gpu, std::size_t{8}, 1.0f);
+      const std::string wrong_gpu =
+          fmt::format("the memory is on GPU {}, and this rank's part in the group on GPU {}", 1 - gpu, gpu);
+      expect(has(error_of([&] { group.allreduce(elsewhere); }), wrong_gpu), "another GPU's memory");
+      expect(has(error_of([&] { (void)group.iallreduce(elsewhere, elsewhere); }), wrong_gpu), "and asynchronously");
+      expect(has(error_of([&] { group.send(elsewhere, 1 - gpu); }), wrong_gpu), "and sent");
+      const col::TensorView mislabelled(host.data(), host.size(), col::DType::float32, {col::Device::Type::cuda, gpu});
+      expect(has(error_of([&] { group.allreduce(mislabelled); }), "no memory of a GPU"), "host memory called a GPU's");
+    }
     const GpuArray<float> data(gpu, std::vector<float>(8, 1.0f));
     group.allreduce(data);
     expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
@@ -59,7 +74,7 @@ TEST_CASE("gpu: what NCCL cannot do is unavailable and named, before anything is
     expect(has(error_of([&] { group.allreduce(data, {.op = mine}); }), "'mine'"), "a function of the user's");
     const GpuArray<std::int32_t> out(gpu, std::size_t{8});
     expect(has(error_of([&] { group.scan(data, out); }), "unavailable"), "scan");
-    expect(has(error_of([&] { (void)group.iallreduce(data, out); }), "unavailable"), "iallreduce");
+    expect(has(error_of([&] { (void)group.iscan(data, out); }), "unavailable"), "iscan");
     expect(has(error_of([&] { (void)group.recv_any(data); }), "unavailable"), "recv_any");
     expect(has(error_of([&] { (void)group.isend(data, 1 - gpu); }), "block so far"), "isend");
     expect(has(error_of([&] { group.send(data, 1 - gpu, {.tag = 3}); }), "have no tags"), "a tag");

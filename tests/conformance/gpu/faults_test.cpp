@@ -159,8 +159,10 @@ TEST_CASE("gpu faults: a rank that comes late to a message is waited for", "[gpu
 TEST_CASE("gpu faults: want of memory is a resource error", "[gpu]") {
   fake_gpu_reset();
   const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    group.barrier();
     if (gpu == 1) fake_gpu_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 1);
-    group.barrier();  // its first takes a byte
+    group.alltoall(data, data);  // in place it needs a copy
   });
   fake_gpu_reset();
   INFO(col::test::show(outcomes));

@@ -36,6 +36,10 @@ class GpuArray {
   operator ConstTensorView() const { return whole(); }  // NOLINT(google-explicit-constructor)
   TensorView part(std::size_t offset, std::size_t count) const { return whole().slice(offset, count); }
 
+  void set(const std::vector<T>& values) const {
+    expect(values.size() == count_, "as many values as elements");
+    if (count_ > 0) copy(memory_->get(), values.data());
+  }
   std::vector<T> values() const {
     std::vector<T> values(count_);
     if (count_ > 0) copy(values.data(), memory_->get());

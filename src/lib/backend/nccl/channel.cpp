@@ -25,7 +25,6 @@ NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<
   const GpuDevice::Scope scope(*device_);
   stream_ = std::make_unique<GpuStream>(device_->cuda());
   before_ = std::make_unique<GpuEvent>(device_->cuda());
-  after_ = std::make_unique<GpuEvent>(device_->cuda());
   communicator_->on_wait([this] { throw_if_broken(); });
 }
 
@@ -40,7 +39,7 @@ NcclChannel::~NcclChannel() {
     posts_.clear();
     communicator_.reset();
     native_.release();  // waits for the device, on which nothing of the communicator runs any more
-    after_.reset();
+    idle_.clear();
     before_.reset();
     stream_.reset();
   } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
@@ -51,8 +50,9 @@ NcclChannel::~NcclChannel() {
 // Leaves everything to the end of the process.
 void NcclChannel::forget() noexcept {
   [[maybe_unused]] auto* const posts = new (std::nothrow) auto(std::move(posts_));
+  [[maybe_unused]] auto* const idle = new (std::nothrow) auto(std::move(idle_));
   native_.forget();
-  for (auto* event : {&after_, &before_}) (void)event->release();
+  (void)before_.release();
   (void)communicator_.release();
   (void)stream_.release();
   (void)device_.release();
@@ -134,17 +134,60 @@ CUstream NcclChannel::stream_of(const Request& request) {
   return stream_->get();
 }
 
-void NcclChannel::native(const Request& request, WaitContext& wait) {
+// Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
+bool NcclChannel::is_recorded(const Request& request) const {
+  if (request.stream.handle == nullptr) return false;
+  const GpuDevice::Scope scope(*device_);
+  const CudaDriver& cuda = device_->cuda();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuda.check(cuda.StreamIsCapturing(static_cast<CUstream>(request.stream.handle), &status), "cannot use the stream");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// An event at the end of what the stream has been given so far.
+std::shared_ptr<GpuEvent> NcclChannel::record(CUstream stream) {
+  if (idle_.empty()) idle_.push_back(std::make_shared<GpuEvent>(device_->cuda()));
+  std::shared_ptr<GpuEvent> event = std::move(idle_.back());
+  idle_.pop_back();
+  event->record(stream);
+  return event;
+}
+
+void NcclChannel::check(const Request& request) const {
   const char* const call = to_string(request.collective).data();
-  enter(call);
-  if (!request.in.empty()) check_memory(call, request.in);
-  if (!request.out.empty()) check_memory(call, request.out);
-  guarded(call, [&] {
-    const CUstream stream = stream_of(request);
-    native_.run(request, stream, wait);
-    after_->record(stream);
+  check_memory(call, request.in);
+  check_memory(call, request.out);
+  if (native_.needs_scratch(request) && is_recorded(request))
+    throw Error(ErrorCode::unavailable,
+                fmt::format("{} in place needs memory of its own, which a graph cannot get; use separate buffers in a "
+                            "stream that is being captured",
+                            call),
+                group_, rank_);
+}
+
+// The end of it; null when it is recorded.
+std::shared_ptr<GpuEvent> NcclChannel::start(const Request& request, WaitContext& wait) {
+  const bool recorded = is_recorded(request);
+  const CUstream stream = recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
+  native_.run(request, stream, wait);
+  return recorded ? nullptr : record(stream);
+}
+
+void NcclChannel::native(const Request& request, WaitContext& wait) {
+  guarded(to_string(request.collective).data(), [&] {
+    std::shared_ptr<GpuEvent> ended = start(request, wait);
+    if (ended == nullptr) return;
     wait.describe("the GPU");
-    wait_for(*after_, wait);
+    wait_for(*ended, wait);
+    idle_.push_back(std::move(ended));
+  });
+}
+
+Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
+  return guarded(to_string(request.collective).data(), [&] {
+    std::shared_ptr<GpuEvent> ended = start(request, wait);
+    posts_.emplace(next_post_, Post{.peer = rank_, .recorded = ended == nullptr, .ended = std::move(ended)});
+    return Ticket{next_post_++};
   });
 }
 
@@ -178,7 +221,6 @@ Ticket NcclChannel::post(const char* call, Post post) {
                     : fmt::format("{}: peer {} is not in the group, or this rank itself; this is rank {} of {}", call,
                                   post.peer, rank_, size_),
                 group_, post.peer);
-  check_memory(call, post.is_send ? post.send : ConstTensorView(post.receive));
   const std::lock_guard use(use_);
   waiting_.push_back(next_post_);
   posts_.emplace(next_post_, std::move(post));
@@ -186,18 +228,17 @@ Ticket NcclChannel::post(const char* call, Post post) {
 }
 
 Ticket NcclChannel::post_send(int peer, std::uint64_t /*slot*/, ConstTensorView data) {
-  return post("post_send", {.peer = peer, .send = data, .receive = {}, .is_send = true, .ended = nullptr});
+  return post("post_send", {.peer = peer, .send = data, .is_send = true});
 }
 
 Ticket NcclChannel::post_recv(int peer, std::uint64_t /*slot*/, TensorView data) {
-  return post("post_recv", {.peer = peer, .send = {}, .receive = data, .is_send = false, .ended = nullptr});
+  return post("post_recv", {.peer = peer, .receive = data});
 }
 
 void NcclChannel::start_posts(WaitContext& wait) {
   if (waiting_.empty()) return;
   const NcclLibrary& nccl = communicator_->nccl();
   const CUstream stream = stream_of(Request());
-  const auto ended = std::make_shared<GpuEvent>(device_->cuda());
   communicator_->settle(nccl.GroupStart(), "cannot start messages", wait);
   Together together(nccl);
   for (const std::uint64_t number : waiting_) {
@@ -208,11 +249,19 @@ void NcclChannel::start_posts(WaitContext& wait) {
                                     : nccl.Recv(post.receive.data, post.receive.count, to_nccl(post.receive.dtype),
                                                 post.peer, communicator_->get(), stream);
     communicator_->settle(result, "cannot start a message", wait);
-    post.ended = ended;
   }
   communicator_->settle(together.end(), "cannot start messages", wait);
+  const std::shared_ptr<GpuEvent> ended = record(stream);
+  for (const std::uint64_t number : waiting_) posts_.at(number).ended = ended;
   waiting_.clear();
-  ended->record(stream);
+}
+
+// Forgets what has ended.
+int NcclChannel::take(std::unordered_map<std::uint64_t, Post>::iterator post) {
+  const int peer = post->second.peer;
+  if (post->second.ended.use_count() == 1) idle_.push_back(std::move(post->second.ended));
+  posts_.erase(post);
+  return peer;
 }
 
 std::optional<int> NcclChannel::test(Ticket ticket) {
@@ -221,10 +270,9 @@ std::optional<int> NcclChannel::test(Ticket ticket) {
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "test: the ticket is not in use");
     // What is posted is started by wait(): NCCL may then block until the peers have started theirs.
+    if (found->second.recorded) return take(found);
     if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
-    const int peer = found->second.peer;
-    posts_.erase(found);
-    return peer;
+    return take(found);
   });
 }
 
@@ -233,11 +281,11 @@ int NcclChannel::wait(Ticket ticket, WaitContext& wait) {
     start_posts(wait);
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "wait: the ticket is not in use");
-    wait.describe(fmt::format("a message {} rank {}", found->second.is_send ? "to" : "from", found->second.peer));
-    wait_for(*found->second.ended, wait);
-    const int peer = found->second.peer;
-    posts_.erase(found);
-    return peer;
+    const Post& post = found->second;
+    wait.describe(post.peer == rank_ ? "the GPU"
+                                     : fmt::format("a message {} rank {}", post.is_send ? "to" : "from", post.peer));
+    if (!post.recorded) wait_for(*post.ended, wait);
+    return take(found);
   });
 }
 

@@ -31,25 +31,33 @@ class NcclChannel final : public Channel {
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
+  void check(const Request& request) const override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   void native(const Request& request, WaitContext& wait) override;
+  Ticket start_native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
  private:
-  // A send or receive that has been posted. What is posted goes to NCCL together, as a group: a send by itself would
-  // hold up the stream until its receive comes, and with it a receive that the peer waits for first.
+  // A send or receive that has been posted, or a collective that has been started. What is posted goes to NCCL
+  // together, as a group: a send by itself would hold up the stream until its receive comes, and with it a receive that
+  // the peer waits for first.
   struct Post {
     int peer = 0;
-    ConstTensorView send;
-    TensorView receive;
+    ConstTensorView send = {};
+    TensorView receive = {};
     bool is_send = false;
-    std::shared_ptr<GpuEvent> ended;  // of the group that it is part of; null before
+    bool recorded = false;                 // into a graph: it runs when that is launched, and nothing waits for it here
+    std::shared_ptr<GpuEvent> ended = {};  // of the group that it is part of; null before
   };
 
   void enter(const char* call) const;
   Ticket post(const char* call, Post post);
   void check_memory(const char* call, ConstTensorView data) const;
   void start_posts(WaitContext& wait);
+  int take(std::unordered_map<std::uint64_t, Post>::iterator post);
+  std::shared_ptr<GpuEvent> record(CUstream stream);
+  bool is_recorded(const Request& request) const;
+  std::shared_ptr<GpuEvent> start(const Request& request, WaitContext& wait);
   CUstream stream_of(const Request& request);
   void wait_for(const GpuEvent& event, WaitContext& wait);
   [[noreturn]] void fail(const Error& error);
@@ -62,10 +70,11 @@ class NcclChannel final : public Channel {
   const int rank_, size_;
   const pid_t pid_;
   std::unique_ptr<GpuDevice> device_;
-  std::mutex use_;                              // of whoever is inside NCCL; guards the next five
+  std::mutex use_;                              // of whoever is inside NCCL; guards all up to next_post_
   std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
   std::unique_ptr<GpuStream> stream_;
-  std::unique_ptr<GpuEvent> before_, after_;
+  std::unique_ptr<GpuEvent> before_;
+  std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
   std::unordered_map<std::uint64_t, Post> posts_;
   std::vector<std::uint64_t> waiting_;  // posts that NCCL has not got yet, in their order

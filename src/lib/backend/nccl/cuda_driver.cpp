@@ -33,6 +33,7 @@ CudaDriver::CudaDriver() {
   library.bind("cuStreamCreateWithPriority", StreamCreateWithPriority);
   library.bind("cuStreamDestroy_v2", StreamDestroy);
   library.bind("cuStreamWaitEvent", StreamWaitEvent);
+  library.bind("cuStreamIsCapturing", StreamIsCapturing);
   library.bind("cuEventCreate", EventCreate);
   library.bind("cuEventDestroy_v2", EventDestroy);
   library.bind("cuEventRecord", EventRecord);

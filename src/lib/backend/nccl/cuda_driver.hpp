@@ -31,6 +31,7 @@ struct CudaDriver {
   decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority;
   decltype(&::cuStreamDestroy) StreamDestroy;
   decltype(&::cuStreamWaitEvent) StreamWaitEvent;
+  decltype(&::cuStreamIsCapturing) StreamIsCapturing;
   decltype(&::cuEventCreate) EventCreate;
   decltype(&::cuEventDestroy) EventDestroy;
   decltype(&::cuEventRecord) EventRecord;

@@ -121,6 +121,9 @@ Native::Native(Communicator& communicator, const GpuDevice& device, int rank, in
   for (const Collective v_form :
        {Collective::allgatherv, Collective::gatherv, Collective::scatterv, Collective::alltoallv})
     entries_.push_back({v_form, kMessages});
+  for (NativeEntry& entry : entries_) entry.asynchronous = true;
+  byte_ = std::make_unique<GpuMemory>(device.cuda(), 1);
+  scratch_free_ = std::make_unique<GpuEvent>(device.cuda());
 }
 
 void Native::run(const Request& request, CUstream stream, WaitContext& wait) {
@@ -156,14 +159,28 @@ void Native::start(const Call& call, ncclResult_t result) const {
   communicator_.settle(result, fmt::format("cannot start the {}", to_string(call.request.collective)), call.wait);
 }
 
-void* Native::scratch(std::size_t bytes) {
+void Native::release() noexcept {
+  byte_.reset();
+  scratch_.clear();
+  scratch_free_.reset();
+}
+
+void Native::forget() noexcept {
+  (void)byte_.release();
+  for (auto& memory : scratch_) (void)memory.release();
+  (void)scratch_free_.release();
+}
+
+void* Native::take_scratch(const Call& call, std::size_t bytes) {
+  const CudaDriver& cuda = device_.cuda();
   if (bytes > scratch_bytes_) {
-    scratch_.reset();
-    scratch_bytes_ = 0;
-    scratch_ = std::make_unique<GpuMemory>(device_.cuda(), bytes);
-    scratch_bytes_ = bytes;
+    const std::size_t room = std::max(bytes, 2 * scratch_bytes_);
+    scratch_.push_back(std::make_unique<GpuMemory>(cuda, room));
+    scratch_bytes_ = room;
+  } else {
+    cuda.check(cuda.StreamWaitEvent(call.stream, scratch_free_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order streams");
   }
-  return scratch_->get();
+  return scratch_.back()->get();
 }
 
 void Native::copy(const Call& call, const void* from, void* to, std::size_t bytes) const {
@@ -258,14 +275,22 @@ void Native::scatter(const Call& call) const {
   exchange(call, to, r.in.data, from, r.out.data);
 }
 
+// Neither NCCL's alltoall nor messages can do it in place.
+bool Native::needs_scratch(const Request& r) const noexcept {
+  return (r.collective == Collective::alltoall || r.collective == Collective::alltoallv) && r.in.data == r.out.data &&
+         !r.in.empty();
+}
+
 void Native::alltoall(const Call& call) {
+  if (!needs_scratch(call.request)) return alltoall(call, call.request.in.data);
+  void* const kept = take_scratch(call, call.request.in.bytes());
+  copy(call, call.request.in.data, kept, call.request.in.bytes());
+  alltoall(call, kept);
+  scratch_free_->record(call.stream);
+}
+
+void Native::alltoall(const Call& call, const void* in) const {
   const Request& r = call.request;
-  const void* in = r.in.data;
-  if (in == r.out.data && !r.in.empty()) {  // neither NCCL's nor messages can do it in place
-    void* const kept = scratch(r.in.bytes());
-    copy(call, in, kept, r.in.bytes());
-    in = kept;
-  }
   const auto n = static_cast<std::size_t>(size_);
   if (r.collective == Collective::alltoallv) return exchange(call, r.in_counts, in, r.out_counts, r.out.data);
   if (call.nccl.AlltoAll != nullptr)
@@ -298,9 +323,8 @@ void Native::exchange(const Call& call, std::span<const std::size_t> to, const v
 }
 
 // NCCL has none: a sum of one byte ends nowhere before it has begun everywhere.
-void Native::barrier(const Call& call) {
-  void* const byte = scratch(1);
-  start(call, call.nccl.AllReduce(byte, byte, 1, ncclInt8, ncclSum, call.comm, call.stream));
+void Native::barrier(const Call& call) const {
+  start(call, call.nccl.AllReduce(byte_->get(), byte_->get(), 1, ncclInt8, ncclSum, call.comm, call.stream));
 }
 
 }  // namespace col::nccl_backend

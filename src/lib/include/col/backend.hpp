@@ -56,6 +56,7 @@ struct NativeEntry {
   bool drops_nan = false;        // min and max may lose a NaN
   bool rank_order = false;       // combines the inputs in the order of the ranks: serves what does not commute
   bool arithmetic_only = false;  // takes sum, product, min, max, avg and scaled sums; no bitwise operator, no function
+  bool asynchronous = false;     // start_native() takes it, too
 };
 
 // The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is
@@ -67,7 +68,8 @@ inline constexpr std::uint64_t kSlotContent = 0xffff'ffff;
 // Stands for "whichever peer sends first" where a receive names its peer.
 inline constexpr int kAnyPeer = -1;
 
-// A posted point-to-point operation. A plain number: valid until test() returned a peer, or wait() returned or threw.
+// An operation that has been started: a message, or a native collective. A plain number: valid until test() returned a
+// peer, or wait() returned or threw.
 struct Ticket {
   std::uint64_t id = 0;
 };
@@ -86,17 +88,26 @@ class COL_EXPORT Channel {
   // A receive from kAnyPeer takes the first message of its slot, whoever sent it, that no earlier receive has taken.
   virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
   virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
-  // The peer with whom the operation has been done, which frees the ticket; nothing while it has not ended. Throws what
-  // wait() would throw. Moves on whatever else this rank has posted, too.
+  // The peer with whom the operation has been done (of a collective, this rank), which frees the ticket; nothing while
+  // it has not ended. Throws what wait() would throw. Moves on whatever else this rank has posted, too.
   virtual std::optional<int> test(Ticket ticket) = 0;
   // Waits until the operation has ended, frees the ticket, and returns the peer. Meanwhile moves on whatever else this
   // rank has posted. Throws what wait.check() throws, peer_lost, io.
   virtual int wait(Ticket ticket, WaitContext& wait) = 0;
 
+  // Throws invalid_argument or unavailable, and breaks nothing, when the channel cannot take what is asked: memory of
+  // another device, say. Asked before a call is counted (messages as send and recv, with `in` alone), so that what is
+  // called next need not look again. Takes everything unless overridden.
+  virtual void check(const Request& request) const;
+
   // The collectives that native() takes; constant over the channel's life.
   virtual std::span<const NativeEntry> native_entries() const = 0;
   // Runs one of them to its end. Blocking; errors as wait().
   virtual void native(const Request& request, WaitContext& wait) = 0;
+  // Starts one that is `asynchronous`, and returns: its memory must stay valid until the ticket is done. More may be
+  // started, and native() called, before it has ended; all ranks do so in the same order. `wait` bounds how long the
+  // start takes, for which the peers may be needed. Errors as wait(); throws internal unless overridden.
+  virtual Ticket start_native(const Request& request, WaitContext& wait);
 
   // Memory of this rank that the collectives of this channel can reach from the other ranks; zeroed, and it goes back
   // when the last pointer to it is gone, which may be after the channel's end. Called by all ranks, with the same

@@ -64,7 +64,10 @@ struct Options {
   // "file:my.json". One that cannot serve the call is invalid_argument and says why.
   std::string_view algorithm = {};
   Duration timeout = {};  // zero: the context's
-  Stream stream = {};     // device memory only
+  // Device memory only: the call comes after what the stream holds. A call in a stream that is being captured becomes
+  // part of the graph, and its blocking form and its Work have nothing to wait for. NCCL does more on first use than a
+  // graph can hold: make such a call once before.
+  Stream stream = {};
   int tag = 0;            // send and recv: only equal tags pair
   // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
   bool deterministic = false;
