@@ -68,7 +68,7 @@ struct Options {
   // part of the graph, and its blocking form and its Work have nothing to wait for. NCCL does more on first use than a
   // graph can hold: make such a call once before.
   Stream stream = {};
-  int tag = 0;            // send and recv: only equal tags pair
+  int tag = 0;  // send and recv: only equal tags pair
   // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
   bool deterministic = false;
   // 16-bit floats: partial sums travel in 16 bits, rounded at every hop; half the bytes. An algorithm that sends no
