@@ -179,8 +179,8 @@ void check_tensor(ConstTensorView view, std::string_view role, const Shape& shap
   if (view.count > kMaxCount)
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
   if (view.empty() || view.device.type == shape.device) return;
-  if (shape.size == 1)
-    refuse(shape, "{} is on a GPU, and a group of one rank copies host memory only so far; leave the call out", role);
+  if (shape.size == 1 && shape.device == Device::Type::cpu)
+    refuse(shape, "{} is on a GPU, but a group of one rank copies host memory only; make it with backend nccl", role);
   if (shape.device == Device::Type::cpu)
     refuse(shape, "{} is on a GPU, but the backend of this group moves host memory only; copy it to the host first",
            role);

@@ -239,6 +239,38 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   return parts;
 }
 
+// The one that a world of one needs, which copies host memory by itself; null otherwise.
+BackendFactory* backend_of_device(const GroupSpec& spec) {
+  std::string name = spec.backend_name;
+  if (name.empty() && spec.backend != Backend::automatic) name = to_string(spec.backend);
+  const BackendFactory* const found = name.empty() ? nullptr : find_backend(name);
+  const bool needed = name == to_string(Backend::nccl) || (found != nullptr && found->device() != Device::Type::cpu);
+  return needed ? &usable_backend(name, spec.name) : nullptr;
+}
+
+GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Duration timeout) {
+  const GroupSpec& spec = request.spec;
+  GroupParts parts;
+  parts.surroundings.group = spec.name;
+  parts.surroundings.peers.resize(1);
+  parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
+  parts.timeout = timeout;
+  BackendFactory* const factory = backend_of_device(spec);
+  if (factory == nullptr) {
+    core::log::info("group '{}': a world of one, no backend needed", spec.name);
+    return parts;
+  }
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  ConnectRequest connect;
+  connect.group = spec.name;
+  connect.store = parts.surroundings.scope;
+  connect.peers = parts.surroundings.peers;
+  parts.channel = factory->connect(connect, wait);
+  parts.backend = factory->name();
+  parts.device = factory->device();
+  return parts;
+}
+
 }  // namespace
 
 std::string job_name(const ContextSpec& spec) {
@@ -248,25 +280,17 @@ std::string job_name(const ContextSpec& spec) {
 GroupParts join(const JoinRequest& request) {
   const GroupSpec& spec = request.spec;
   const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : request.context.timeout;
-  if (spec.world_size == 1) {
-    GroupParts parts;
-    parts.surroundings.group = spec.name;
-    parts.surroundings.peers.resize(1);
-    parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
-    parts.timeout = timeout;
-    core::log::info("group '{}': a world of one, no backend needed", spec.name);
-    return parts;
-  }
-  const std::string wanted = wanted_backend(spec);
-  if (!request.job_scope)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
-                    "COL_RANK and COL_WORLD_SIZE",
-                    spec.world_size),
-        spec.name);
   JoinObserver observer(request);
   try {
+    if (spec.world_size == 1) return join_alone(request, observer, timeout);
+    const std::string wanted = wanted_backend(spec);
+    if (!request.job_scope)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
+                      "COL_RANK and COL_WORLD_SIZE",
+                      spec.world_size),
+          spec.name);
     return join_others(request, wanted, observer, timeout);
   } catch (const Error& error) {
     if (error.group() == spec.name) throw;

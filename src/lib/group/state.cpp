@@ -121,7 +121,7 @@ void Group::State::run(Request request, const Options& options) {
 
 // Requires: this thread has a Use.
 void Group::State::run_in_use(Request request, const Options& options) {
-  if (size() > 1) {
+  if (parts_.channel) {
     // A training step makes the calls of the last one again: they need no new checks, and no new decision.
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
@@ -177,7 +177,7 @@ Work Group::State::work_of(PendingPtr pending) {
 std::string Group::State::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {
   const Use use(*this);
   check_name(options.group);
-  if (size() == 1) return "self: a world of one moves no data";
+  if (!parts_.channel) return "self: a world of one moves no data";
   if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
   if (group::is_rooted(collective)) group::check_peer(options.root, "root", shape());
   const auto n = static_cast<std::size_t>(size());
@@ -227,7 +227,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
 Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
   group::check(request, shape());
-  if (size() == 1) {
+  if (!parts_.channel) {
     group::run_alone(request);
     return nullptr;
   }

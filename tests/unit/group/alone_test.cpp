@@ -1,6 +1,7 @@
 // A world of one: every call works, and needs no backend.
 #include <array>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <col/col.hpp>
@@ -32,6 +33,23 @@ TEST_CASE("a world of one has rank 0 of 1 and no backend", "[group]") {
   CHECK(col::is_group_initialized());
   CHECK(col::get_rank() == 0);
   CHECK(col::get_collective_group_size() == 1);
+}
+
+TEST_CASE("a world of one that asks for GPUs is told that there are none; others need no backend", "[group]") {
+  col::Context context{col::ContextSpec{}};
+  CHECK(context.init_group({.name = "host", .backend = col::Backend::gloo}).backend() == "self");
+  if (col::nccl_available()) {
+    CHECK(context.init_group({.name = "gpu", .backend = col::Backend::nccl}).backend() == "nccl");
+    return;
+  }
+  try {
+    context.init_group({.name = "gpu", .backend = col::Backend::nccl});
+    FAIL("made a group over nccl");
+  } catch (const col::Error& error) {
+    CHECK(error.code() == col::ErrorCode::unavailable);
+    CHECK(error.group() == "gpu");
+    CHECK(error.message().find("nccl") != std::string::npos);
+  }
 }
 
 TEST_CASE("a world of one copies the input of every collective to its output", "[group]") {

@@ -134,7 +134,7 @@ class COL_EXPORT Group {
   int rank() const;
   int size() const;
   std::string_view name() const;
-  // What moves the data: "shm", "gloo", or "self" in a world of one.
+  // What moves the data: "shm", "gloo", "nccl", or "self" in a world of one on the CPU.
   std::string_view backend() const;
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
