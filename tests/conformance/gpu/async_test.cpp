@@ -20,6 +20,7 @@ using col::Group;
 using col::Work;
 using col::nccl_backend::GpuEvent;
 using col::nccl_backend::GpuStream;
+using col::test::check_good;
 using col::test::cuda;
 using col::test::expect;
 using col::test::Outcome;
@@ -34,22 +35,21 @@ Values block(int rank, int peer, std::size_t count, int salt) {
   return values;
 }
 
-Values of_all(int ranks, int peer, std::size_t count, int salt) {
+// What the ranks have for `peer`, one after another; and what `rank` has for them.
+template <class BlockOf>
+Values joined(int ranks, BlockOf block_of) {
   Values all;
   for (int r = 0; r < ranks; ++r) {
-    const Values part = block(r, peer, count, salt);
+    const Values part = block_of(r);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
-
+Values of_all(int ranks, int peer, std::size_t count, int salt) {
+  return joined(ranks, [&](int r) { return block(r, peer, count, salt); });
+}
 Values for_all(int rank, int ranks, std::size_t count, int salt) {
-  Values all;
-  for (int r = 0; r < ranks; ++r) {
-    const Values part = block(rank, r, count, salt);
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
+  return joined(ranks, [&](int r) { return block(rank, r, count, salt); });
 }
 
 Values sum(int ranks, int peer, std::size_t count, int salt) {
@@ -117,11 +117,6 @@ std::vector<Flight> start_all(Group& group, int gpu, std::size_t count, int salt
 
 void expect_arrived(const std::vector<Flight>& flights) {
   for (const Flight& flight : flights) expect(flight.out.values() == flight.want, flight.what);
-}
-
-void check_good(const std::vector<Outcome>& outcomes) {
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
 }
 
 // What the tests need of the driver besides.

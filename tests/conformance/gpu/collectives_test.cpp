@@ -15,6 +15,7 @@ namespace {
 
 using col::Op;
 using col::ReduceOp;
+using col::test::check_good;
 using col::test::expect;
 using col::test::GpuArray;
 using col::test::run_gpu_ranks;
@@ -199,11 +200,6 @@ void ring_of_messages(col::Group& group, int gpu) {
     group.recv(theirs, 0);
     expect_equal(theirs, numbers(0, 1000), "send and recv");
   }
-}
-
-void check_good(const std::vector<col::test::Outcome>& outcomes) {
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
 }
 
 }  // namespace

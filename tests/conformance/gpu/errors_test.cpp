@@ -13,6 +13,7 @@
 using namespace std::chrono_literals;
 using col::ErrorCode;
 using col::ReduceOp;
+using col::test::check_good;
 using col::test::expect;
 using col::test::GpuArray;
 using col::test::Outcome;
@@ -33,11 +34,6 @@ std::string error_of(Call call) {
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-void check_good(const std::vector<Outcome>& outcomes) {
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // which fail when they are told to.
 #include <nccl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <latch>
 #include <string>
@@ -167,6 +168,24 @@ TEST_CASE("gpu faults: want of memory is a resource error", "[gpu]") {
   fake_gpu_reset();
   INFO(col::test::show(outcomes));
   for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::resource);
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: memory that grows takes what is needed when there is no room for more", "[gpu]") {
+  fake_gpu_reset();
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> few(gpu, std::size_t{8}, static_cast<float>(gpu)),
+        more(gpu, std::size_t{12}, static_cast<float>(gpu));
+    group.alltoall(few, few);
+    if (gpu == 1) fake_gpu_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY, 1);
+    group.alltoall(more, more);
+    std::vector<float> want(12, 0.0f);
+    std::fill(want.begin() + 6, want.end(), 1.0f);
+    col::test::expect(more.values() == want, "what was exchanged");
+  });
+  fake_gpu_reset();
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
   check_nothing_left();
 }
 

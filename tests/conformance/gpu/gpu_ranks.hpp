@@ -11,6 +11,7 @@
 #include <col/col.hpp>
 
 #include "backend/nccl/device.hpp"
+#include "support/catch.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
@@ -64,6 +65,11 @@ class GpuArray {
   std::size_t count_;
   std::unique_ptr<nccl_backend::GpuMemory> memory_;
 };
+
+inline void check_good(const std::vector<Outcome>& outcomes) {
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
+}
 
 using GpuBody = std::function<void(Group& group, int ordinal)>;
 

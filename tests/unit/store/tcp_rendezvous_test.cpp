@@ -69,6 +69,7 @@ TEST_CASE("tcp store: 1000 clients set 100 keys each and wait for 100 of others"
   std::vector<Child> processes;
   for (int p = 0; p < kProcesses; ++p) {
     processes.emplace_back([&, p] {
+      ::close(port_out.get());  // so that the parent's death is the end of the pipe
       int port = 0;
       require(::read(port_in.get(), &port, sizeof port) == sizeof port, "no port");
       run_clients(port, p * kClients / kProcesses, kClients / kProcesses);

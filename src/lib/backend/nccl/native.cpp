@@ -174,8 +174,16 @@ void Native::forget() noexcept {
 void* Native::take_scratch(const Call& call, std::size_t bytes) {
   const CudaDriver& cuda = device_.cuda();
   if (bytes > scratch_bytes_) {
-    const std::size_t room = std::max(bytes, 2 * scratch_bytes_);
-    scratch_.push_back(std::make_unique<GpuMemory>(cuda, room));
+    // Twice as much as before, since what was too small is kept; where that does not fit, what is needed.
+    std::size_t room = std::max(bytes, 2 * scratch_bytes_);
+    const auto allocate = [&] { scratch_.push_back(std::make_unique<GpuMemory>(cuda, room)); };
+    try {
+      allocate();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::resource || room == bytes) throw;
+      room = bytes;
+      allocate();
+    }
     scratch_bytes_ = room;
   } else {
     cuda.check(cuda.StreamWaitEvent(call.stream, scratch_free_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order streams");
