@@ -5,6 +5,10 @@
 namespace col {
 
 Channel::~Channel() = default;
+Device Channel::device() const {
+  return {};
+}
+
 std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/) {
   return nullptr;
 }
@@ -16,9 +20,16 @@ Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
               std::string(to_string(request.collective)) + ": this channel has nothing that it could start");
 }
 
+DeviceCopy::~DeviceCopy() = default;
+DeviceMemory::~DeviceMemory() = default;
+
 BackendFactory::~BackendFactory() = default;
 Device::Type BackendFactory::device() const {
   return Device::Type::cpu;
+}
+
+DeviceMemory& BackendFactory::device_memory() {
+  throw Error(ErrorCode::unavailable, "backend " + std::string(name()) + " has no devices");
 }
 
 }  // namespace col

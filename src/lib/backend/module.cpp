@@ -59,6 +59,11 @@ class ModuleFactory final : public BackendFactory {
     return required(request).connect(request, wait);
   }
 
+  DeviceMemory& device_memory() override {
+    if (BackendFactory* const factory = loaded()) return factory->device_memory();
+    throw Error(ErrorCode::unavailable, why_not_);
+  }
+
   std::string describe(const ConnectRequest& request) const override { return required(request).describe(request); }
 
  private:

@@ -178,15 +178,6 @@ void check_tensor(ConstTensorView view, std::string_view role, const Shape& shap
   if (view.data == nullptr && view.count > 0) refuse(shape, "{} has {} elements but a null pointer", role, view.count);
   if (view.count > kMaxCount)
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
-  if (view.empty() || view.device.type == shape.device) return;
-  if (shape.size == 1 && shape.device == Device::Type::cpu)
-    refuse(shape, "{} is on a GPU, but a group of one rank copies host memory only; make it with backend nccl", role);
-  if (shape.device == Device::Type::cpu)
-    refuse(shape, "{} is on a GPU, but the backend of this group moves host memory only; copy it to the host first",
-           role);
-  refuse(shape,
-         "{} is in host memory, but the backend of this group moves memory of GPUs only; copy it to the GPU first",
-         role);
 }
 
 void check_peer(int peer, std::string_view role, const Shape& shape) {
@@ -194,14 +185,17 @@ void check_peer(int peer, std::string_view role, const Shape& shape) {
     refuse(shape, "{} {} is not in the group: its ranks are 0 to {}", role, peer, shape.size - 1);
 }
 
+Sides sides_of(const Request& request, const Shape& shape) {
+  const bool is_root = is_rooted(request.collective) && request.root == shape.rank;
+  return {.in = request.collective != Collective::broadcast && (!scatters_from_root(request.collective) || is_root),
+          .out = !gathers_to_root(request.collective) || is_root};
+}
+
 void check(const Request& request, const Shape& shape) {
   const bool rooted = is_rooted(request.collective);
   if (rooted) check_peer(request.root, "root", shape);
   const bool is_root = rooted && request.root == shape.rank;
-  // On a non-root, only one side of a rooted collective means anything; the other is not looked at.
-  const bool uses_in =
-      request.collective != Collective::broadcast && (!scatters_from_root(request.collective) || is_root);
-  const bool uses_out = !gathers_to_root(request.collective) || is_root;
+  const auto [uses_in, uses_out] = sides_of(request, shape);
   if (uses_in) check_tensor(request.in, "the input", shape);
   if (uses_out) check_tensor(request.out, "the output", shape);
   if (uses_in && uses_out && request.collective != Collective::barrier && request.in.dtype != request.out.dtype)

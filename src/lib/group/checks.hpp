@@ -19,6 +19,12 @@ struct Shape {
 // Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.
 void check(const Request& request, const Shape& shape);
 
+// Which buffers mean anything on this rank: on a non-root, only one side of a rooted collective does.
+struct Sides {
+  bool in, out;
+};
+Sides sides_of(const Request& request, const Shape& shape);
+
 // Whether the input lies in the output, or the output in the input, as <col/group.hpp> allows. Requires: both sides
 // take part in the call on this rank.
 bool is_in_place(const Request& request, const Shape& shape);

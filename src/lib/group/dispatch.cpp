@@ -146,6 +146,19 @@ std::shared_ptr<const Decision> Dispatcher::decide(const Request& request, const
   return entries_.back()->decision;
 }
 
+bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wishes) const {
+  const Key key = key_of(request, wishes);
+  const Case c{request, key, {}, 0};
+  const auto is_own = [&](const AlgorithmSpec& spec) { return native(key.collective, spec.name) != nullptr; };
+  if (!wishes.algorithm.empty()) return is_own(AlgorithmSpec::parse(wishes.algorithm));
+  for (const AlgorithmOverride& override_ : settings_.overrides) {
+    if (override_.collective == key.collective) return is_own(override_.algorithm);
+  }
+  return std::any_of(natives_.begin(), natives_.end(), [&](const NativeEntry& entry) {
+    return entry.collective == key.collective && !why_not_native(entry, c, false);
+  });
+}
+
 std::string Dispatcher::explain(const Request& request, const CallWishes& wishes) {
   const auto decision = decide(request, wishes);
   return fmt::format("{}: {}", decision->algorithm, decision->reason);
@@ -271,6 +284,9 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
     return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
   if (entry.arithmetic_only && !c.key.arithmetic)
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
+  // A function of the user's is the host's.
+  if (c.request.op.kind() == Op::Kind::user && shape_.device != Device::Type::cpu && is_reduction(c.key.collective))
+    return fmt::format("{} runs on the GPU, and '{}' on the host", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);

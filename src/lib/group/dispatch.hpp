@@ -49,6 +49,9 @@ class Dispatcher {
   // Throws invalid_argument or unavailable when what was asked for cannot serve the call.
   std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
 
+  // Whether one of the backend's own algorithms can serve the call, or is asked for by name. The same on all ranks.
+  bool can_run_natively(const Request& request, const CallWishes& wishes) const;
+
   // The decision in a sentence, for Group::explain().
   std::string explain(const Request& request, const CallWishes& wishes);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "core/env.hpp"
 #include "core/log.hpp"
+#include "group/gpus.hpp"
 #include "group/host.hpp"
 #include "group/job_notice.hpp"
 #include "group/rendezvous.hpp"
@@ -90,12 +92,27 @@ bool is_usable(std::string_view name) {
   return factory != nullptr && !factory->unavailable_reason();
 }
 
+// The GPU that this rank has made current, and whether NCCL serves it.
+struct OwnGpu {
+  std::string bus = {}, no_nccl = {};
+};
+
+OwnGpu find_own_gpu() {
+  const std::optional<int> current = current_gpu();
+  if (!current) return {};
+  const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
+  return {gpus().bus(*current), nccl->unavailable_reason().value_or("")};
+}
+
 // What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
 std::string wanted_backend(const GroupSpec& spec) {
   const bool automatic = spec.backend_name.empty() && spec.backend == Backend::automatic;
-  if (automatic && is_usable("shm")) return std::string(to_string(Backend::automatic));
+  if (automatic) {
+    if (!is_usable("shm")) usable_backend("gloo", spec.name);
+    return std::string(to_string(Backend::automatic));
+  }
   std::string name = spec.backend_name;
-  if (name.empty()) name = automatic ? "gloo" : to_string(spec.backend);
+  if (name.empty()) name = to_string(spec.backend);
   usable_backend(name, spec.name);
   return name;
 }
@@ -107,14 +124,28 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
   });
 }
 
+// Why NCCL does not serve the group, when its backend is chosen; empty when it does. Decided by what all ranks know.
+std::string why_not_nccl(const Roster& roster) {
+  std::map<std::pair<std::string, std::string>, int> users;  // by GPU: of which host, and its bus
+  for (const Member& member : roster.members) {
+    const int rank = member.peer.rank;
+    if (member.gpu.empty())
+      return fmt::format("rank {} had no GPU when the group was made (cudaSetDevice before that gives it one)", rank);
+    if (!member.no_nccl.empty()) return fmt::format("on rank {}, {}", rank, member.no_nccl);
+    const auto [first, is_alone] = users.emplace(std::pair(member.peer.boot_id, member.gpu), rank);
+    if (!is_alone) return fmt::format("ranks {} and {} are on one GPU ({})", first->second, rank, member.gpu);
+  }
+  return "";
+}
+
 // Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
-BackendFactory& choose_backend(const std::string& wanted, const Roster& roster, const std::vector<PeerInfo>& peers,
-                               const std::string& group) {
-  if (wanted != to_string(Backend::automatic)) return usable_backend(wanted, group);
+BackendFactory& choose_host_backend(const Roster& roster, const std::vector<PeerInfo>& peers,
+                                    const std::string& group) {
   const bool one_namespace = std::all_of(roster.members.begin(), roster.members.end(), [&](const Member& member) {
     return member.pid_namespace == roster.members.front().pid_namespace;
   });
-  return usable_backend(share_loopback(peers) && one_namespace ? "shm" : "gloo", group);
+  const bool share_memory = share_loopback(peers) && one_namespace && is_usable("shm");
+  return usable_backend(share_memory ? "shm" : "gloo", group);
 }
 
 Member describe_self(const JoinRequest& request, std::string_view backend) {
@@ -125,6 +156,11 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.nonce = random_nonce();
   self.process_nonce = request.process_nonce;
   self.pid_namespace = host.pid_namespace;
+  if (backend == to_string(Backend::automatic)) {
+    OwnGpu gpu = find_own_gpu();
+    self.gpu = std::move(gpu.bus);
+    self.no_nccl = std::move(gpu.no_nccl);
+  }
   self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
   return self;
 }
@@ -211,7 +247,14 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
   parts.surroundings.control = request.context.control;
   observer.set_peers(parts.surroundings.peers);
-  BackendFactory& factory = choose_backend(wanted, roster, parts.surroundings.peers, spec.name);
+  const auto choose_on_host = [&]() -> BackendFactory& {
+    return choose_host_backend(roster, parts.surroundings.peers, spec.name);
+  };
+  const bool automatic = wanted == to_string(Backend::automatic);
+  std::string why_not = automatic ? why_not_nccl(roster) : fmt::format("the group's backend is {}", wanted);
+  BackendFactory& factory = !automatic        ? usable_backend(wanted, spec.name)
+                            : why_not.empty() ? usable_backend(to_string(Backend::nccl), spec.name)
+                                              : choose_on_host();
 
   ConnectRequest connect;
   connect.group = spec.name;
@@ -223,12 +266,19 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
   parts.channel = factory.connect(connect, wait);
+  if (factory.device() == Device::Type::cpu) {
+    parts.why_staged = std::move(why_not);
+  } else {
+    BackendFactory& on_host = choose_on_host();
+    connect.store = make_prefix_store(parts.surroundings.scope, "host mesh");
+    parts.host_channel = on_host.connect(connect, wait);
+    parts.host_backend = on_host.name();
+  }
   if (spec.rank == 0) {
     forget(roster, *name_scope);  // every rank has read it, or it would not be connected
     publish(request, factory, connect, parts);
   }
   parts.backend = factory.name();
-  parts.device = factory.device();
   parts.token = roster.token;
   parts.record = request.record;
   parts.timeout = timeout;
@@ -243,6 +293,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
 BackendFactory* backend_of_device(const GroupSpec& spec) {
   std::string name = spec.backend_name;
   if (name.empty() && spec.backend != Backend::automatic) name = to_string(spec.backend);
+  if (name.empty() && current_gpu() && is_usable(to_string(Backend::nccl))) name = to_string(Backend::nccl);
   const BackendFactory* const found = name.empty() ? nullptr : find_backend(name);
   const bool needed = name == to_string(Backend::nccl) || (found != nullptr && found->device() != Device::Type::cpu);
   return needed ? &usable_backend(name, spec.name) : nullptr;
@@ -267,7 +318,6 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   connect.peers = parts.surroundings.peers;
   parts.channel = factory->connect(connect, wait);
   parts.backend = factory->name();
-  parts.device = factory->device();
   return parts;
 }
 

@@ -133,7 +133,7 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
     if (memory == nullptr) throw_no_room(bytes, *this);
     return memory;
   }
-  if (parts_.device != Device::Type::cpu)
+  if (own_.device().type != Device::Type::cpu)
     throw Error(ErrorCode::unavailable, "alloc: this group's backend moves memory of GPUs; allocate that by CUDA",
                 name(), rank());
   const auto exchange = [&](const std::string& words) {

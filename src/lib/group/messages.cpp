@@ -23,28 +23,36 @@ int Group::State::exchange(std::string_view name, std::vector<group::Leg> legs, 
 
 Work Group::State::start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options) {
   const Use use(*this);
-  if (parts_.device != Device::Type::cpu)
-    throw Error(ErrorCode::unavailable,
-                fmt::format("{}: messages between GPUs block so far; use send, recv, sendrecv or batch", name),
-                this->name(), rank());
   PendingPtr pending = begin_messages(name, std::move(legs), options, false);
-  progress_all();
+  if (!holds_back_messages()) progress_all();
   return work_of(std::move(pending));
+}
+
+// Between GPUs, messages without a tag go by NCCL. What is done for others needs the host.
+Channel* Group::State::channel_for(const group::Leg& leg) const {
+  if (leg.peer == rank()) return nullptr;
+  const bool by_host = hosted_ && (leg.tag != 0 || leg.peer == kAnyPeer);
+  return by_host ? hosted_->channel : own_.channel;
+}
+
+// Whether messages between GPUs have been posted that a rank waits for later. NCCL does one thing after another: they
+// begin when the rank waits, together, so that a send does not hold up the receive which its peer waits for first.
+bool Group::State::holds_back_messages() const {
+  return hosted_ && std::any_of(active_.begin(), active_.end(), [&](const PendingPtr& pending) {
+           return std::any_of(pending->legs.begin(), pending->legs.end(), [&](const group::Leg& leg) {
+             return leg.posted && !leg.done && leg.channel == own_.channel;
+           });
+         });
 }
 
 void Group::State::check_leg(const group::Leg& leg) const {
   if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape());
   group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape());
-  if (parts_.device != Device::Type::cpu && (leg.from_any || leg.peer == rank()))
-    throw Error(ErrorCode::unavailable,
-                fmt::format("messages between GPUs name another rank; {} does not",
-                            leg.from_any ? "recv_any" : "one to oneself"),
+  if (hosted_ && leg.from_any && leg.tag == 0)
+    throw Error(ErrorCode::invalid_argument,
+                "recv_any: between GPUs, messages without a tag go by NCCL, which names their source; give those that "
+                "may come from any rank a tag",
                 name(), rank());
-  if (parts_.device != Device::Type::cpu && leg.tag != 0)
-    throw Error(ErrorCode::unavailable,
-                "messages between GPUs have no tags, and pair by their order; leave the tag at 0", name(), rank());
-  if (parts_.channel)
-    parts_.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
 }
 
 // What is received into may be no part of another buffer of the same call.
@@ -74,7 +82,7 @@ void Group::State::check_apart(const std::vector<group::Leg>& legs) const {
 // the group stays usable.
 void Group::State::require_sent_to_self(const std::vector<group::Leg>& legs) const {
   const auto receives_own = [this](const group::Leg& leg) {
-    return !leg.sending && !leg.done && (leg.peer == rank() || (leg.peer == kAnyPeer && !parts_.channel));
+    return !leg.sending && !leg.done && (leg.peer == rank() || (leg.peer == kAnyPeer && size() == 1));
   };
   if (std::none_of(legs.begin(), legs.end(), receives_own)) return;
   std::map<int, std::ptrdiff_t> left;  // by tag, after those who came before have taken theirs
@@ -99,15 +107,25 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   for (const group::Leg& leg : legs) check_leg(leg);
   check_apart(legs);
   if (blocking) require_sent_to_self(legs);
+  for (group::Leg& leg : legs) leg.channel = channel_for(leg);
+  auto staging = stage(legs);
+  for (const group::Leg& leg : legs) {
+    if (leg.channel != nullptr)
+      leg.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
+  }
   PendingPtr pending = acquire();
   pending->name = name;
   pending->collective = false;
   // The record's number stays that of the last collective: whoever looks for a straggler compares collectives.
   pending->sequence = sequence_;
   pending->timeout = timeout_of(options);
+  pending->stream = options.stream;
+  pending->staging = std::move(staging);
   pending->legs = std::move(legs);
   pending->fingerprint = 0;
   try {
+    // Messages between two ranks pair in the order of their posting, which must not depend on how long a copy takes.
+    fetch(*pending);
     // Sends to oneself first, so that a receive of the same call finds what those from before leave; then receives
     // before sends, so that what arrives has a place.
     bool to_self = false;
@@ -146,7 +164,7 @@ void Group::State::post(group::Leg& leg) {
     leg.done = true;
     return;
   }
-  if (leg.peer == rank() || !parts_.channel) return;  // progress() looks again
+  if (leg.channel == nullptr) return;  // progress() looks again
   const std::uint64_t slot = group::message_slot(parts_.token, leg);
   if (leg.peer == kAnyPeer)
     ++open_any_[leg.tag];
@@ -154,9 +172,9 @@ void Group::State::post(group::Leg& leg) {
     leg.number = ++(leg.sending ? sent_ : received_)[{leg.peer, leg.tag}];
   // The one from any rank may take a message of this peer first: which number this one gets, nobody knows.
   leg.numbered = leg.sending || open_any_[leg.tag] == 0;
-  leg.ticket = leg.sending ? parts_.channel->post_send(leg.peer, slot, leg.view)
-                           : parts_.channel->post_recv(
-                                 leg.peer, slot, {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
+  leg.ticket = leg.sending ? leg.channel->post_send(leg.peer, slot, leg.view)
+                           : leg.channel->post_recv(leg.peer, slot,
+                                                    {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
   leg.posted = true;
 }
 
@@ -167,7 +185,7 @@ bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
     if (leg.done) pending.source = rank();
     return leg.done;
   }
-  const std::optional<int> peer = parts_.channel->test(leg.ticket);
+  const std::optional<int> peer = leg.channel->test(leg.ticket);
   if (!peer) return false;
   complete(leg, pending, *peer);
   return true;

@@ -85,6 +85,10 @@ void Pending::reset() {
   out_counts.clear();
   decision.reset();
   ticket.reset();
+  channel = nullptr;
+  stream = {};
+  phase = Phase::running;
+  staging.reset();
   request = {};
   form = {};
   error.reset();

@@ -16,6 +16,7 @@
 #include "group/describe.hpp"
 #include "group/dispatch.hpp"
 #include "group/operation.hpp"
+#include "group/staging.hpp"
 
 namespace col::group {
 
@@ -29,6 +30,7 @@ struct Leg {
   void* destination = nullptr;  // the same memory, writable, when it is received
   std::uint64_t number = 0;     // of the message between the two, by tag
   bool numbered = true;         // false: `number` may be wrong
+  Channel* channel = nullptr;   // that it goes over; null for one to oneself
   Ticket ticket = {};
   bool posted = false;  // in the channel; messages to oneself never are
   bool done = false;
@@ -52,7 +54,14 @@ class Pending {
   std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher's cache
   std::vector<Leg> legs = {};
 
+  Channel* channel = nullptr;  // collectives: that it goes over
+  Stream stream = {};          // that copies to and from the GPU run in
+
   // ---- How it goes.
+  // Where buffers are copied: from them, then the call itself, then back.
+  enum class Phase : std::uint8_t { fetching, running, returning };
+  Phase phase = Phase::running;
+  std::unique_ptr<Staging> staging = {};  // null where no buffer is copied
   exec::Executor executor = {};
   std::optional<Ticket> ticket = {};          // of a native collective that has been started, until it has ended
   std::vector<exec::Executed> executed = {};  // when it is traced

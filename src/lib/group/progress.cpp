@@ -61,9 +61,26 @@ void Group::State::progress_all() {
 }
 
 bool Group::State::progress(group::Pending& pending) {
+  using Phase = group::Pending::Phase;
+  if (pending.phase == Phase::fetching) {
+    if (!pending.staging->copied()) return false;
+    pending.phase = Phase::running;
+    execute(pending);
+  }
+  if (pending.phase == Phase::running) {
+    if (!move_on(pending)) return false;
+    if (!pending.staging) return true;
+    pending.phase = Phase::returning;
+    pending.staging->give_back(pending.stream);
+  }
+  return pending.staging->copied();
+}
+
+// The call itself, without the copies before and after.
+bool Group::State::move_on(group::Pending& pending) {
   if (pending.collective && pending.decision->plan) return pending.executor.progress();
   if (pending.collective) {
-    if (pending.ticket && parts_.channel->test(*pending.ticket)) pending.ticket.reset();
+    if (pending.ticket && pending.channel->test(*pending.ticket)) pending.ticket.reset();
     return !pending.ticket;
   }
   bool all = true;
@@ -73,6 +90,7 @@ bool Group::State::progress(group::Pending& pending) {
 
 void Group::State::finish(group::Pending& pending) {
   pending.ended = true;
+  pending.staging.reset();
   // A user's function may hold what its owner wants back.
   if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
   if (pending.collective && !pending.executed.empty()) {
@@ -113,11 +131,12 @@ void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
   const auto plans =
       std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective && p->decision->plan; });
   if (pending.ticket && plans == 0) {
-    parts_.channel->wait(*pending.ticket, wait);
+    pending.channel->wait(*pending.ticket, wait);
     pending.ticket.reset();
     return;
   }
-  if (pending.collective && pending.decision->plan && plans == 1) {
+  const bool runs = pending.phase == group::Pending::Phase::running;
+  if (pending.collective && pending.decision->plan && plans == 1 && runs) {
     if (parts_.record != nullptr) parts_.record->waiting(pending.executor.step(), pending.executor.peer());
     return pending.executor.wait(wait);
   }
@@ -125,10 +144,18 @@ void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const group::Leg& l) { return l.posted && !l.done; });
   if (plans == 0 && leg != pending.legs.end()) {
     if (parts_.record != nullptr) parts_.record->waiting(-1, leg->peer);
-    return complete(*leg, pending, parts_.channel->wait(leg->ticket, wait));
+    return complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
   }
   wait.check();
   pause(turn);
+}
+
+void Group::State::await_copies(group::Staging& staging, WaitContext& wait) {
+  wait.describe("the copies between the GPU and the host");
+  for (int turn = 0; !staging.copied(); ++turn) {
+    wait.check();
+    pause(turn);
+  }
 }
 
 // Blocks until every collective in flight has ended, each for its own timeout.
@@ -200,6 +227,7 @@ bool Group::State::progress_in_background() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (destroyed_ || is_forked_child()) return false;
+  if (holds_back_messages()) return true;
   try {
     progress_all();
   } catch (const std::exception&) {  // kept for whoever waits

@@ -11,7 +11,6 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/mixed.hpp"
-#include "group/alone.hpp"
 #include "group/checks.hpp"
 #include "group/collective_kind.hpp"
 #include "group/error_file.hpp"
@@ -38,13 +37,22 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 
 }  // namespace
 
+Group::State::Lane::Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
+                         const group::CallSettings& settings)
+    : channel(over),
+      dispatcher({parts.surroundings.group, parts.surroundings.rank, static_cast<int>(parts.surroundings.peers.size()),
+                  device().type},
+                 group::nodes_of(parts.surroundings.peers), backend, natives_of(over), settings) {}
+
 Group::State::State(group::GroupParts parts, group::GroupHost host)
     : parts_(std::move(parts)),
       host_(std::move(host)),
-      dispatcher_(shape(), group::nodes_of(parts_.surroundings.peers), parts_.backend, natives_of(parts_.channel.get()),
-                  *host_.settings),
+      own_(parts_, parts_.channel.get(), parts_.backend, *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
-      sequence_(exec::FaultHook::counted_before(fault_)) {}
+      sequence_(exec::FaultHook::counted_before(fault_)) {
+  if (own_.device().type != Device::Type::cpu)
+    hosted_.emplace(parts_, parts_.host_channel.get(), parts_.host_backend, *host_.settings);
+}
 
 Group::State::~State() {
   destroy();
@@ -59,22 +67,32 @@ bool Group::State::is_forked_child() const {
 void Group::State::destroy() noexcept {
   if (destroyed_.exchange(true)) return;
   if (is_forked_child()) {  // nobody else is here, whatever in_use_ says of the parent's threads
-    parts_.channel.reset();
+    close_channels();
     return;
   }
   // A call in progress in another thread still uses the channel: it is ended, and the channel goes with the last
   // handle.
   if (in_use_.exchange(true, std::memory_order_acquire)) {
-    if (parts_.channel) parts_.channel->abort(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
+    abort_channels(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     drain();
-    parts_.channel.reset();
+    close_channels();
     group::clear_board(parts_.surroundings);
   }
   in_use_.store(false, std::memory_order_release);
+}
+
+void Group::State::close_channels() noexcept {
+  parts_.channel.reset();
+  parts_.host_channel.reset();
+}
+
+void Group::State::abort_channels(const Error& cause) noexcept {
+  if (parts_.channel) parts_.channel->abort(cause);
+  if (parts_.host_channel) parts_.host_channel->abort(cause);
 }
 
 bool Group::State::is_broken() {
@@ -126,7 +144,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
       check_name(options.group);
-      parts_.channel->check(request);
+      known->channel->check(request);
       known->ended = false;
       known->timeout = timeout_of(options);
       announce(*known);
@@ -136,7 +154,8 @@ void Group::State::run_in_use(Request request, const Options& options) {
   const PendingPtr pending = begin(std::move(request), options, false);
   if (!pending) return;
   if (pending->decision->plan) return await(*pending);
-  const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin;  // asked now: finish() drops a user's
+  // Asked now: finish() drops a user's operator, and copies.
+  const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin && !pending->staging;
   run_native(*pending);
   if (may_come_again) keep(pending);
 }
@@ -220,21 +239,32 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
     default:
       break;
   }
-  return dispatcher_.explain(request, wishes_of(options, false));
+  return lane_for(request, options, false).dispatcher.explain(request, wishes_of(options, false));
+}
+
+// Decided by what all ranks know, and so alike, wherever their buffers are.
+Group::State::Lane& Group::State::lane_for(const Request& request, const Options& options, bool asynchronous) {
+  if (!hosted_ || own_.dispatcher.can_run_natively(request, wishes_of(options, asynchronous))) return own_;
+  return *hosted_;
 }
 
 // Checks the call, gives it its number, and launches it when it need not block.
 Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
   group::check(request, shape());
-  if (!parts_.channel) {
-    group::run_alone(request);
+  Lane& lane = lane_for(request, options, asynchronous);
+  auto staging = stage(request, lane.device());
+  if (lane.channel == nullptr) {
+    run_alone(request, options, staging.get());
     return nullptr;
   }
-  parts_.channel->check(request);
-  auto decision = dispatcher_.decide(request, wishes_of(options, asynchronous));
+  lane.channel->check(request);
+  auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
 
   PendingPtr pending = acquire();
+  pending->channel = lane.channel;
+  pending->staging = std::move(staging);
+  pending->stream = request.stream;
   pending->name = to_string(request.collective);
   pending->collective = true;
   pending->timeout = timeout_of(options);
@@ -277,38 +307,45 @@ void Group::State::announce(group::Pending& pending) {
   }
 }
 
+// Plans of several calls may begin in any order: this one begins when its input has been copied to where it runs.
 void Group::State::launch(const PendingPtr& pending) {
-  const Request& request = pending->request;
-  const group::Decision& decision = *pending->decision;
+  active_.push_back(pending);
   try {
-    exec::Operands operands{.input = request.in.data,
-                            .output = request.out.data,
-                            .dtype = decision.dtype,
-                            .op = request.op,
-                            .ranks = size(),
-                            .widens = decision.widens,
-                            .wide_input = decision.wide_input};
-    if (request.op.kind() == Op::Kind::premul_sum && group::is_reduction(request.collective)) {
-      const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
-      if (bytes > pending->scaled_bytes) {
-        pending->scaled.reset(new std::byte[bytes]);
-        pending->scaled_bytes = bytes;
-      }
-      core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
-                           pending->scaled.get(), request.in.count);
-      operands.input = pending->scaled.get();
-    }
-    active_.push_back(pending);
-    pending->executor.start(*parts_.channel, {.plan = decision.plan,
-                                              .operands = operands,
-                                              .slot = pending->fingerprint,
-                                              .fault = fault_,
-                                              .operation = pending->sequence,
-                                              .trace = tracing_ ? &pending->executed : nullptr});
+    if (!pending->staging) return execute(*pending);
+    pending->phase = group::Pending::Phase::fetching;
+    pending->staging->fetch(pending->stream);
   } catch (...) {
     group::Diagnosis diagnosis = diagnose(*pending);
     fail_with_current(diagnosis, *pending);
   }
+}
+
+void Group::State::execute(group::Pending& pending) {
+  const Request& request = pending.request;
+  const group::Decision& decision = *pending.decision;
+  exec::Operands operands{.input = request.in.data,
+                          .output = request.out.data,
+                          .dtype = decision.dtype,
+                          .op = request.op,
+                          .ranks = size(),
+                          .widens = decision.widens,
+                          .wide_input = decision.wide_input};
+  if (request.op.kind() == Op::Kind::premul_sum && group::is_reduction(request.collective)) {
+    const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
+    if (bytes > pending.scaled_bytes) {
+      pending.scaled.reset(new std::byte[bytes]);
+      pending.scaled_bytes = bytes;
+    }
+    core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
+                         pending.scaled.get(), request.in.count);
+    operands.input = pending.scaled.get();
+  }
+  pending.executor.start(*pending.channel, {.plan = decision.plan,
+                                            .operands = operands,
+                                            .slot = pending.fingerprint,
+                                            .fault = fault_,
+                                            .operation = pending.sequence,
+                                            .trace = tracing_ ? &pending.executed : nullptr});
 }
 
 void Group::State::start_native(const PendingPtr& pending) {
@@ -317,7 +354,9 @@ void Group::State::start_native(const PendingPtr& pending) {
   try {
     if (fault_ != nullptr) exec::FaultHook::pass(fault_, pending->sequence, fault_->step);
     active_.push_back(pending);
-    pending->ticket = parts_.channel->start_native(pending->request, wait);
+    // All ranks start these in the same order: the copy does not wait for its turn.
+    fetch(*pending, wait);
+    pending->ticket = pending->channel->start_native(pending->request, wait);
   } catch (...) {
     fail_with_current(diagnosis, *pending);
   }
@@ -332,7 +371,9 @@ void Group::State::run_native(group::Pending& pending) {
   try {
     // It has no steps that could be counted from here: a fault strikes at its begin.
     if (fault_ != nullptr) exec::FaultHook::pass(fault_, pending.sequence, fault_->step);
-    parts_.channel->native(pending.request, wait);
+    fetch(pending, wait);
+    pending.channel->native(pending.request, wait);
+    give_back(pending, wait);
     finish(pending);
     if (parts_.record != nullptr) parts_.record->end();
   } catch (...) {
@@ -396,7 +437,7 @@ void Group::State::break_with(const Error& cause) noexcept {
     if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
   } catch (const std::exception&) {  // the cause itself is what counts
   }
-  if (parts_.channel) parts_.channel->abort(*broken_);
+  abort_channels(*broken_);
   group::write_error_file(host_.error_file, *broken_);
   for (const PendingPtr& pending : active_) {
     pending->executor.abandon();

@@ -22,6 +22,7 @@
 #include "group/diagnosis.hpp"
 #include "group/dispatch.hpp"
 #include "group/pending.hpp"
+#include "group/staging.hpp"
 
 namespace col {
 
@@ -32,8 +33,12 @@ struct GroupParts {
   Surroundings surroundings;  // name, rank, peers, scope, control page
   std::string id;             // tells this group from others of its name, also in its record
   std::string backend = "self";
-  Device::Type device = Device::Type::cpu;  // whose memory it moves
-  std::unique_ptr<Channel> channel;         // null in a world of one
+  std::unique_ptr<Channel> channel;  // null in a world of one on the CPU
+  // Beside a channel for memory of GPUs, one for that of the host: for what the other cannot do. Null elsewhere, and in
+  // a world of one.
+  std::string host_backend;
+  std::unique_ptr<Channel> host_channel;
+  std::string why_staged;  // why memory of GPUs goes through the host in this group; empty where it does not
   std::uint64_t token = 0;
   RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
   Duration timeout{};
@@ -65,13 +70,13 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   int size() const { return static_cast<int>(parts_.surroundings.peers.size()); }
   const std::string& backend() const { return parts_.backend; }
   const std::string& id() const { return parts_.id; }
-  group::Shape shape() const { return {name(), rank(), size(), parts_.device}; }
+  group::Shape shape() const { return {name(), rank(), size(), own_.device().type}; }
 
   // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
   void run(Request request, const Options& options);
   Work start(Request request, const Options& options);
   std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
-  std::vector<std::string> algorithm_names(Collective collective) const { return dispatcher_.names(collective); }
+  std::vector<std::string> algorithm_names(Collective collective) const { return own_.dispatcher.names(collective); }
 
   // ---- Messages (messages.cpp)
   // Blocks until all have been exchanged; returns the rank that the last receive came from.
@@ -117,6 +122,16 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   };
   class Use;
 
+  // Connections that move one kind of memory, and who decides how calls go over them.
+  struct Lane {
+    Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
+         const group::CallSettings& settings);
+    Device device() const { return channel != nullptr ? channel->device() : Device(); }
+
+    Channel* const channel;  // of parts_; null in a world of one
+    group::Dispatcher dispatcher;
+  };
+
   void require_usable() const;
   bool is_forked_child() const;
   void check_name(std::string_view named) const;
@@ -126,13 +141,24 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // memory.cpp
   void require_unused_here(const void* memory, std::size_t bytes, bool own);
 
+  // staged.cpp
+  std::unique_ptr<group::Staging> stage(Request& request, Device wanted);
+  std::unique_ptr<group::Staging> stage(std::vector<group::Leg>& legs);
+  void fetch(group::Pending& pending);
+  void fetch(group::Pending& pending, WaitContext& wait);
+  void give_back(group::Pending& pending, WaitContext& wait);
+  void run_alone(const Request& request, const Options& options, group::Staging* staging);
+  std::unique_ptr<group::Staging> keep_if_used(std::unique_ptr<group::Staging> staging);
+
   // state.cpp
+  Lane& lane_for(const Request& request, const Options& options, bool asynchronous);
   void run_in_use(Request request, const Options& options);
   PendingPtr begin(Request&& request, const Options& options, bool asynchronous);
   void announce(group::Pending& pending);
   PendingPtr& slot_of(const Request& request);
   void keep(const PendingPtr& pending);
   void launch(const PendingPtr& pending);
+  void execute(group::Pending& pending);
   void start_native(const PendingPtr& pending);
   void run_native(group::Pending& pending);
   PendingPtr acquire();
@@ -140,13 +166,17 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // Called in a catch block: breaks the group with what was thrown, whatever it was.
   [[noreturn]] void fail_with_current(group::Diagnosis& diagnosis, const group::Pending& pending);
   void break_with(const Error& cause) noexcept;
+  void abort_channels(const Error& cause) noexcept;
+  void close_channels() noexcept;
 
   // progress.cpp
   void progress_all();
   bool progress(group::Pending& pending);
+  bool move_on(group::Pending& pending);
   void finish(group::Pending& pending);
   void await(group::Pending& pending);
   void await_until(group::Pending& pending, WaitContext& wait);
+  static void await_copies(group::Staging& staging, WaitContext& wait);
   void block(group::Pending& pending, WaitContext& wait, int turn);
   void await_collectives();
   void drain() noexcept;
@@ -157,6 +187,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options, bool blocking);
   void require_sent_to_self(const std::vector<group::Leg>& legs) const;
   void check_leg(const group::Leg& leg) const;
+  Channel* channel_for(const group::Leg& leg) const;
+  bool holds_back_messages() const;
   void check_apart(const std::vector<group::Leg>& legs) const;
   void post(group::Leg& leg);
   bool progress(group::Leg& leg, group::Pending& pending);
@@ -167,7 +199,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   group::GroupParts parts_;
   const group::GroupHost host_;
   const core::ForkGuard fork_guard_;  // a forked child of the process that joined is no member
-  group::Dispatcher dispatcher_;
+  Lane own_;
+  std::optional<Lane> hosted_;  // of a group for memory of GPUs: over the host
   const exec::Fault* const fault_;
 
   std::atomic<bool> in_use_{false};
@@ -184,6 +217,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::vector<PendingPtr> pool_;                                  // for reuse
   std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
   bool told_of_memory_ = false;
+  bool told_of_staging_ = false;
+  group::StagingPool staging_;
   bool tracing_ = false;
   std::vector<TraceEntry> trace_;
   std::set<std::string, std::less<>> names_;  // of algorithms in the trace

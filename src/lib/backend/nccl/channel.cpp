@@ -167,6 +167,7 @@ void NcclChannel::check(const Request& request) const {
 
 // The end of it; null when it is recorded.
 std::shared_ptr<GpuEvent> NcclChannel::start(const Request& request, WaitContext& wait) {
+  start_posts(wait);  // they were called before
   const bool recorded = is_recorded(request);
   const CUstream stream = recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
   native_.run(request, stream, wait);
@@ -196,19 +197,13 @@ Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
 // Of this rank's GPU: others would be read by address, and give anything.
 void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
   if (data.empty()) return;
-  const CudaDriver& cuda = device_->cuda();
-  const GpuDevice::Scope scope(*device_);
-  int ordinal = -1;
-  const CUresult found =
-      cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(data.data));
-  if (found != CUDA_ERROR_INVALID_VALUE) cuda.check(found, "cannot look at the memory");
-  if (found == CUDA_SUCCESS && ordinal == device_->ordinal()) return;
+  const std::optional<int> ordinal = device_of(data.data, *device_);
+  if (ordinal == device_->ordinal()) return;
   throw Error(ErrorCode::invalid_argument,
-              found == CUDA_SUCCESS
-                  ? fmt::format("{}: the memory is on GPU {}, and this rank's part in the group on GPU {}; call "
-                                "cudaSetDevice({}) before the group is made",
-                                call, ordinal, device_->ordinal(), ordinal)
-                  : fmt::format("{}: the memory is no memory of a GPU, though its view says so", call),
+              ordinal ? fmt::format("{}: the memory is on GPU {}, and this rank's part in the group on GPU {}; call "
+                                    "cudaSetDevice({}) before the group is made",
+                                    call, *ordinal, device_->ordinal(), *ordinal)
+                      : fmt::format("{}: the memory is no memory of a GPU, though its view says so", call),
               group_, rank_);
 }
 
@@ -235,25 +230,40 @@ Ticket NcclChannel::post_recv(int peer, std::uint64_t /*slot*/, TensorView data)
   return post("post_recv", {.peer = peer, .receive = data});
 }
 
-void NcclChannel::start_posts(WaitContext& wait) {
-  if (waiting_.empty()) return;
+// Gives NCCL what has been posted, all together. It may take a while to accept it: it connects to the peers first.
+void NcclChannel::give_posts() {
   const NcclLibrary& nccl = communicator_->nccl();
   const CUstream stream = stream_of(Request());
-  communicator_->settle(nccl.GroupStart(), "cannot start messages", wait);
+  const auto require = [&](ncclResult_t result) {
+    if (result != ncclSuccess && result != ncclInProgress)
+      throw communicator_->error_of(result, "cannot start messages");
+  };
+  require(nccl.GroupStart());
   Together together(nccl);
   for (const std::uint64_t number : waiting_) {
     Post& post = posts_.at(number);
-    const ncclResult_t result = post.is_send
-                                    ? nccl.Send(post.send.data, post.send.count, to_nccl(post.send.dtype), post.peer,
-                                                communicator_->get(), stream)
-                                    : nccl.Recv(post.receive.data, post.receive.count, to_nccl(post.receive.dtype),
-                                                post.peer, communicator_->get(), stream);
-    communicator_->settle(result, "cannot start a message", wait);
+    require(post.is_send ? nccl.Send(post.send.data, post.send.count, to_nccl(post.send.dtype), post.peer,
+                                     communicator_->get(), stream)
+                         : nccl.Recv(post.receive.data, post.receive.count, to_nccl(post.receive.dtype), post.peer,
+                                     communicator_->get(), stream));
   }
-  communicator_->settle(together.end(), "cannot start messages", wait);
-  const std::shared_ptr<GpuEvent> ended = record(stream);
-  for (const std::uint64_t number : waiting_) posts_.at(number).ended = ended;
-  waiting_.clear();
+  require(together.end());
+  starting_ = std::exchange(waiting_, {});
+}
+
+// Called when NCCL has accepted it.
+void NcclChannel::note_start() {
+  const std::shared_ptr<GpuEvent> ended = record(stream_->get());
+  for (const std::uint64_t number : starting_) posts_.at(number).ended = ended;
+  starting_.clear();
+}
+
+void NcclChannel::start_posts(WaitContext& wait) {
+  while (!starting_.empty() || !waiting_.empty()) {
+    if (starting_.empty()) give_posts();
+    communicator_->settle(ncclInProgress, "cannot start messages", wait);
+    note_start();
+  }
 }
 
 // Forgets what has ended.
@@ -266,11 +276,12 @@ int NcclChannel::take(std::unordered_map<std::uint64_t, Post>::iterator post) {
 
 std::optional<int> NcclChannel::test(Ticket ticket) {
   return guarded("test", [&]() -> std::optional<int> {
-    communicator_->check();
+    const bool busy = communicator_->is_busy();
     const auto found = posts_.find(ticket.id);
     if (found == posts_.end()) throw Error(ErrorCode::invalid_argument, "test: the ticket is not in use");
-    // What is posted is started by wait(): NCCL may then block until the peers have started theirs.
     if (found->second.recorded) return take(found);
+    if (!busy && !starting_.empty()) note_start();
+    if (!busy && !waiting_.empty()) give_posts();
     if (found->second.ended == nullptr || !found->second.ended->done()) return std::nullopt;
     return take(found);
   });

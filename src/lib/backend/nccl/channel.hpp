@@ -31,6 +31,7 @@ class NcclChannel final : public Channel {
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
+  Device device() const override { return {Device::Type::cuda, device_->ordinal()}; }
   void check(const Request& request) const override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   void native(const Request& request, WaitContext& wait) override;
@@ -53,6 +54,8 @@ class NcclChannel final : public Channel {
   void enter(const char* call) const;
   Ticket post(const char* call, Post post);
   void check_memory(const char* call, ConstTensorView data) const;
+  void give_posts();
+  void note_start();
   void start_posts(WaitContext& wait);
   int take(std::unordered_map<std::uint64_t, Post>::iterator post);
   std::shared_ptr<GpuEvent> record(CUstream stream);
@@ -77,7 +80,8 @@ class NcclChannel final : public Channel {
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
   std::unordered_map<std::uint64_t, Post> posts_;
-  std::vector<std::uint64_t> waiting_;  // posts that NCCL has not got yet, in their order
+  std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got yet, in their order
+  std::vector<std::uint64_t> starting_;  // that it is taking
   std::uint64_t next_post_ = 1;
 
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read

@@ -56,9 +56,14 @@ void Communicator::settle(ncclResult_t result, std::string_view doing, WaitConte
   if (result != ncclSuccess) throw error_of(result, doing);
 }
 
-void Communicator::check() const {
+bool Communicator::is_busy() const {
   const ncclResult_t found = state();
   if (found != ncclSuccess && found != ncclInProgress) throw error_of(found, "the communicator broke");
+  return found == ncclInProgress;
+}
+
+void Communicator::check() const {
+  (void)is_busy();
 }
 
 void Communicator::abort() noexcept {

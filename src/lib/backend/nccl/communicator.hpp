@@ -29,6 +29,8 @@ class Communicator {
   // Waits until NCCL has taken what gave `result`. Throws its error, if it is one: peer_lost (NCCL lost a connection),
   // resource, io, or internal. `doing` as in "cannot start the allreduce".
   void settle(ncclResult_t result, std::string_view doing, WaitContext& wait);
+  // Whether NCCL is still taking what it was given last; until then, it must not be given more. Throws as check().
+  bool is_busy() const;
   // Throws what has gone wrong meanwhile, in NCCL's own threads.
   void check() const;
   // Gives up what is under way on this rank. The other ranks go on waiting until they abort as well. Where ranks are

@@ -40,6 +40,8 @@ CudaDriver::CudaDriver() {
   library.bind("cuEventQuery", EventQuery);
   library.bind("cuMemAlloc_v2", MemAlloc);
   library.bind("cuMemFree_v2", MemFree);
+  library.bind("cuMemHostAlloc", MemHostAlloc);
+  library.bind("cuMemFreeHost", MemFreeHost);
   library.bind("cuMemcpyAsync", MemcpyAsync);
   library.bind("cuPointerGetAttribute", PointerGetAttribute);
 

@@ -38,6 +38,8 @@ struct CudaDriver {
   decltype(&::cuEventQuery) EventQuery;
   decltype(&::cuMemAlloc) MemAlloc;
   decltype(&::cuMemFree) MemFree;
+  decltype(&::cuMemHostAlloc) MemHostAlloc;
+  decltype(&::cuMemFreeHost) MemFreeHost;
   decltype(&::cuMemcpyAsync) MemcpyAsync;
   decltype(&::cuPointerGetAttribute) PointerGetAttribute;
 

@@ -42,6 +42,17 @@ GpuDevice::Scope::~Scope() {
   cuda_.CtxPopCurrent(&popped);
 }
 
+std::optional<int> device_of(const void* memory, const GpuDevice& asked) {
+  const CudaDriver& cuda = asked.cuda();
+  const GpuDevice::Scope scope(asked);
+  int ordinal = -1;
+  const CUresult found =
+      cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(memory));
+  if (found == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
+  cuda.check(found, "cannot look at the memory");
+  return ordinal;
+}
+
 GpuStream::GpuStream(const CudaDriver& cuda) : cuda_(cuda) {
   cuda_.check(cuda_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cannot make a CUDA stream");
 }

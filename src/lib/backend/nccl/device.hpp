@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "backend/nccl/cuda_driver.hpp"
@@ -43,6 +43,9 @@ class GpuDevice {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
 };
+
+// The device that `memory` is on; nothing for memory that no device knows. Throws what CudaDriver::check() throws.
+std::optional<int> device_of(const void* memory, const GpuDevice& asked);
 
 // What has to be given back. Made and destroyed within a GpuDevice::Scope of its device.
 class GpuStream {

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -23,31 +22,32 @@ std::string device_key(int rank) {
 
 class Factory final : public BackendFactory {
  public:
-  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+  explicit Factory(BackendModule::Environment environment) : environment_(environment), runtime_(environment) {}
 
   std::string_view name() const override { return "nccl"; }
 
   std::optional<std::string> unavailable_reason() const override {
-    std::call_once(once_, [this] {
-      try {
-        runtime_ = std::make_unique<Runtime>(environment_);
-      } catch (const Error& error) {
-        why_not_ = error.message();
-      }
-    });
-    return runtime_ != nullptr ? std::nullopt : std::optional(why_not_);
+    try {
+      runtime_.cuda();
+      runtime_.nccl();
+      return std::nullopt;
+    } catch (const Error& error) {
+      return error.message();
+    }
   }
 
   Device::Type device() const override { return Device::Type::cuda; }
 
+  DeviceMemory& device_memory() override { return runtime_.memory(); }
+
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    Runtime& runtime = required(request);
-    const int ordinal = choose_device(runtime, request);
-    auto device = std::make_unique<GpuDevice>(runtime.cuda, ordinal);
-    look_for_shared_devices(runtime, request, *device, wait);
+    require_available(request);
+    const NcclLibrary& nccl = runtime_.nccl();
+    auto device = std::make_unique<GpuDevice>(runtime_.cuda(), choose_device(request));
+    look_for_shared_devices(nccl, request, *device, wait);
     const GpuDevice::Scope scope(*device);
-    const ncclUniqueId id = agree_on_id(runtime, request, wait);
-    auto communicator = std::make_unique<Communicator>(runtime.nccl, id, request.rank, request.size, wait);
+    const ncclUniqueId id = agree_on_id(nccl, request, wait);
+    auto communicator = std::make_unique<Communicator>(nccl, id, request.rank, request.size, wait);
     // Every rank has read what it needs, or it would not have connected.
     request.store->erase(device_key(request.rank));
     if (request.rank == 0) request.store->erase("id");
@@ -56,42 +56,42 @@ class Factory final : public BackendFactory {
   }
 
   std::string describe(const ConnectRequest& request) const override {
-    const Runtime& runtime = required(request);
-    const GpuDevice device(runtime.cuda, choose_device(runtime, request));
-    return fmt::format("NCCL {} ({}), {} {}", runtime.nccl.version_text(), runtime.nccl.path, device.name(),
-                       device.bus());
+    require_available(request);
+    const NcclLibrary& nccl = runtime_.nccl();
+    const GpuDevice device(runtime_.cuda(), choose_device(request));
+    return fmt::format("NCCL {} ({}), {} {}", nccl.version_text(), nccl.path, device.name(), device.bus());
   }
 
  private:
-  Runtime& required(const ConnectRequest& request) const {
+  void require_available(const ConnectRequest& request) const {
     if (const auto reason = unavailable_reason())
       throw Error(ErrorCode::unavailable, *reason, request.group, request.rank);
-    return *runtime_;
   }
 
   // The one that the caller has made current, as cudaSetDevice() does; else by the number of this rank on its host: the
   // launcher's, or that in the group.
-  int choose_device(const Runtime& runtime, const ConnectRequest& request) const {
-    if (const int current = GpuDevice::current(runtime.cuda); current >= 0) return current;
+  int choose_device(const ConnectRequest& request) const {
+    const CudaDriver& cuda = runtime_.cuda();
+    if (const int current = GpuDevice::current(cuda); current >= 0) return current;
     for (const char* name : {"COL_LOCAL_RANK", "LOCAL_RANK"}) {
       const std::string text = environment_(name).value_or("");
       int local_rank = -1;
       std::from_chars(text.data(), text.data() + text.size(), local_rank);
-      if (local_rank >= 0) return local_rank % runtime.cuda.devices;
+      if (local_rank >= 0) return local_rank % cuda.devices;
     }
     const PeerInfo& own = request.peers[static_cast<std::size_t>(request.rank)];
     int before = 0;
     for (const PeerInfo& peer : request.peers.first(static_cast<std::size_t>(request.rank)))
       before += peer.boot_id == own.boot_id ? 1 : 0;
-    return before % runtime.cuda.devices;
+    return before % cuda.devices;
   }
 
   // NCCL's own error names neither the ranks nor the device.
-  static void look_for_shared_devices(const Runtime& runtime, const ConnectRequest& request, const GpuDevice& device,
+  static void look_for_shared_devices(const NcclLibrary& nccl, const ConnectRequest& request, const GpuDevice& device,
                                       WaitContext& wait) {
     const PeerInfo& own = request.peers[static_cast<std::size_t>(request.rank)];
     request.store->set(device_key(request.rank), fmt::format("{} {}", device.bus(), own.boot_id));
-    if (runtime.nccl.version >= kSharedGpus) return;  // it knows whether it was told to
+    if (nccl.version >= kSharedGpus) return;  // it knows whether it was told to
     std::map<std::string, int> users;
     for (const PeerInfo& peer : request.peers) {  // all ranks look at all, so that all of them give up
       const auto [first, is_alone] = users.emplace(request.store->wait(device_key(peer.rank), wait), peer.rank);
@@ -100,19 +100,18 @@ class Factory final : public BackendFactory {
           ErrorCode::unavailable,
           fmt::format("ranks {} and {} are on one GPU ({}), which NCCL {} cannot serve; give each rank its own: "
                       "colrun --gpus-per-rank 1, or cudaSetDevice() before the group is made",
-                      first->second, peer.rank, first->first.substr(0, first->first.find(' ')),
-                      runtime.nccl.version_text()),
+                      first->second, peer.rank, first->first.substr(0, first->first.find(' ')), nccl.version_text()),
           request.group, peer.rank);
     }
   }
 
-  static ncclUniqueId agree_on_id(const Runtime& runtime, const ConnectRequest& request, WaitContext& wait) {
+  static ncclUniqueId agree_on_id(const NcclLibrary& nccl, const ConnectRequest& request, WaitContext& wait) {
     ncclUniqueId id{};
     if (request.rank == 0) {
-      if (const ncclResult_t result = runtime.nccl.GetUniqueId(&id); result != ncclSuccess)
+      if (const ncclResult_t result = nccl.GetUniqueId(&id); result != ncclSuccess)
         throw Error(ErrorCode::io,
-                    fmt::format("nccl: cannot make an id: {} ({}); see NCCL_SOCKET_IFNAME",
-                                runtime.nccl.GetErrorString(result), runtime.nccl.GetLastError(nullptr)),
+                    fmt::format("nccl: cannot make an id: {} ({}); see NCCL_SOCKET_IFNAME", nccl.GetErrorString(result),
+                                nccl.GetLastError(nullptr)),
                     request.group, request.rank);
       request.store->set("id", std::string_view(id.internal, sizeof id.internal));
       return id;
@@ -125,9 +124,7 @@ class Factory final : public BackendFactory {
   }
 
   const BackendModule::Environment environment_;
-  mutable std::once_flag once_;  // guards the two below, which are set within it
-  mutable std::unique_ptr<Runtime> runtime_;
-  mutable std::string why_not_;
+  mutable Runtime runtime_;
 };
 
 }  // namespace

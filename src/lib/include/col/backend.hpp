@@ -95,6 +95,8 @@ class COL_EXPORT Channel {
   // rank has posted. Throws what wait.check() throws, peer_lost, io.
   virtual int wait(Ticket ticket, WaitContext& wait) = 0;
 
+  // Whose memory it moves. Host memory unless overridden.
+  virtual Device device() const;
   // Throws invalid_argument or unavailable, and breaks nothing, when the channel cannot take what is asked: memory of
   // another device, say. Asked before a call is counted (messages as send and recv, with `in` alone), so that what is
   // called next need not look again. Takes everything unless overridden.
@@ -120,6 +122,40 @@ class COL_EXPORT Channel {
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
   // Idempotent.
   virtual void abort(const Error& cause) noexcept = 0;
+};
+
+// A copy that has been started. Destroyed before it is done, it goes on: its memory must stay valid nevertheless.
+class COL_EXPORT DeviceCopy {
+ public:
+  virtual ~DeviceCopy();
+  // Whether it has ended. Does not block. Throws io when the device has failed.
+  virtual bool done() = 0;
+};
+
+// The memory of this host's devices, and copies between it and the host's: what calls are made of whose buffers are in
+// another kind of memory than their group moves. Thread safe.
+class COL_EXPORT DeviceMemory {
+ public:
+  virtual ~DeviceMemory();
+  // How many devices this process sees, at least 1. Functions below that take one throw invalid_argument for another,
+  // and unavailable or io when it does not start.
+  virtual int devices() const = 0;
+  // That which the calling thread has made current, as by cudaSetDevice(); nothing when it has made none.
+  virtual std::optional<int> current() const = 0;
+  // Which GPU it is: "0000:1b:00.0". Tells those of a host apart, whatever the processes call them.
+  virtual std::string bus(int device) = 0;
+  // The device that `memory` is on; nothing for host memory. `device`: where it should be.
+  virtual std::optional<int> device_of(const void* memory, int device) = 0;
+  // Memory of the device, or of the host where devices copy to and from it at their full speed. Not zeroed; it goes
+  // back with the last pointer, which may wait for the device. Throws resource.
+  virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
+  virtual std::shared_ptr<void> allocate_host(int device, std::size_t bytes) = 0;
+  // Starts to copy between memory of the device and the host's, whichever way, or within either: after what `stream` of
+  // the device holds, and before what it is given next; for the null stream, after what the device's default stream has
+  // been given so far. Throws unavailable when the stream is being captured. Blocks where host memory does not come
+  // from allocate_host(), for as long as that takes.
+  virtual std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device,
+                                           Stream stream) = 0;
 };
 
 // What a rank tells the others about itself when a group is made.
@@ -152,6 +188,9 @@ class COL_EXPORT BackendFactory {
   // What kind of memory its channels move. Host memory unless overridden; plans run there alone, so that a channel for
   // another kind runs its native entries only.
   virtual Device::Type device() const;
+  // The devices of this host, which may be there where the backend cannot be used. Throws unavailable and says why when
+  // there are none, as it does unless overridden. The object lives as long as the factory.
+  virtual DeviceMemory& device_memory();
   // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the
   // caller then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
   // answered instead of a peer), io, resource. On failure nothing is left open.

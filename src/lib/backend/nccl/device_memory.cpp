@@ -1,0 +1,155 @@
+#include "backend/nccl/device_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace col::nccl_backend {
+
+GpuHostMemory::GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
+  cuda_.check(cuda_.MemHostAlloc(&memory_, bytes, CU_MEMHOSTALLOC_PORTABLE), "cannot allocate page-locked host memory");
+}
+
+GpuHostMemory::~GpuHostMemory() {
+  cuda_.MemFreeHost(memory_);
+}
+
+// One device, and the stream that copies run in when the caller names none.
+class CudaMemory::Gpu {
+ public:
+  Gpu(const CudaDriver& cuda, int ordinal) : device(cuda, ordinal) {
+    const GpuDevice::Scope scope(device);
+    stream_ = std::make_unique<GpuStream>(cuda);
+    before_ = std::make_unique<GpuEvent>(cuda);
+  }
+  ~Gpu() {
+    try {
+      const GpuDevice::Scope scope(device);
+      before_.reset();
+      stream_.reset();
+    } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
+      (void)before_.release();
+      (void)stream_.release();
+    }
+  }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const GpuDevice device;
+
+  // Requires: the device is current. Starts the copy, and returns the event at its end.
+  std::unique_ptr<GpuEvent> copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+    const CudaDriver& cuda = device.cuda();
+    auto ended = std::make_unique<GpuEvent>(cuda);
+    const std::lock_guard lock(mutex_);
+    CUstream in = static_cast<CUstream>(stream.handle);
+    if (in == nullptr) {
+      in = stream_->get();
+      before_->record(CU_STREAM_LEGACY);
+      cuda.check(cuda.StreamWaitEvent(in, before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
+    } else {
+      require_no_capture(in);
+    }
+    cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, in),
+               "cannot copy between the GPU and the host");
+    ended->record(in);
+    return ended;
+  }
+
+ private:
+  void require_no_capture(CUstream stream) const {
+    const CudaDriver& cuda = device.cuda();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuda.check(cuda.StreamIsCapturing(stream, &status), "cannot use the stream");
+    if (status == CU_STREAM_CAPTURE_STATUS_NONE) return;
+    throw Error(ErrorCode::unavailable,
+                "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
+                "it outside of the capture");
+  }
+
+  std::mutex mutex_;  // of the pair: the event is recorded and waited for before another thread records it
+  std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<GpuEvent> before_;
+};
+
+namespace {
+
+template <class Gpu>
+class Copy final : public DeviceCopy {
+ public:
+  Copy(std::shared_ptr<Gpu> gpu, std::unique_ptr<GpuEvent> ended) : gpu_(std::move(gpu)), ended_(std::move(ended)) {}
+  ~Copy() override {
+    try {
+      const GpuDevice::Scope scope(gpu_->device);
+      ended_.reset();
+    } catch (const std::exception&) {
+      (void)ended_.release();
+    }
+  }
+  bool done() override {
+    const GpuDevice::Scope scope(gpu_->device);
+    return ended_->done();
+  }
+
+ private:
+  const std::shared_ptr<Gpu> gpu_;  // shared: a copy may be looked at to the end of the process
+  std::unique_ptr<GpuEvent> ended_;
+};
+
+// Memory of a device, or page-locked, that goes back within the device's context.
+template <class Memory, class Gpu>
+std::shared_ptr<void> make_memory(std::shared_ptr<Gpu> gpu, std::size_t bytes) {
+  const GpuDevice::Scope scope(gpu->device);
+  auto memory = std::make_unique<Memory>(gpu->device.cuda(), std::max<std::size_t>(bytes, 1));
+  void* const address = memory->get();
+  return {address, [gpu = std::move(gpu), kept = memory.release()](void*) {
+            try {
+              const GpuDevice::Scope within(gpu->device);
+              delete kept;
+            } catch (const std::exception&) {  // the driver is shutting down, and takes it back
+            }
+          }};
+}
+
+}  // namespace
+
+std::shared_ptr<CudaMemory::Gpu> CudaMemory::gpu(int device) {
+  if (device < 0 || device >= cuda_.devices)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("GPU {} is not there: this process sees {}, numbered from 0", device, cuda_.devices));
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Gpu>& found = gpus_[device];
+  if (found == nullptr) found = std::make_shared<Gpu>(cuda_, device);
+  return found;
+}
+
+std::optional<int> CudaMemory::current() const {
+  const int ordinal = GpuDevice::current(cuda_);
+  return ordinal < 0 ? std::nullopt : std::optional(ordinal);
+}
+
+std::string CudaMemory::bus(int device) {
+  return gpu(device)->device.bus();
+}
+
+std::optional<int> CudaMemory::device_of(const void* memory, int device) {
+  return nccl_backend::device_of(memory, gpu(device)->device);
+}
+
+std::shared_ptr<void> CudaMemory::allocate(int device, std::size_t bytes) {
+  return make_memory<GpuMemory>(gpu(device), bytes);
+}
+
+std::shared_ptr<void> CudaMemory::allocate_host(int device, std::size_t bytes) {
+  return make_memory<GpuHostMemory>(gpu(device), bytes);
+}
+
+std::unique_ptr<DeviceCopy> CudaMemory::copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) {
+  std::shared_ptr<Gpu> on = gpu(device);
+  const GpuDevice::Scope scope(on->device);
+  auto ended = on->copy(to, from, bytes, stream);
+  return std::make_unique<Copy<Gpu>>(std::move(on), std::move(ended));
+}
+
+}  // namespace col::nccl_backend

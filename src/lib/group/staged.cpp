@@ -1,0 +1,96 @@
+// Calls whose buffers are in another kind of memory than the channel moves: they are copied before, and back.
+#include <memory>
+#include <utility>
+
+#include "core/log.hpp"
+#include "group/alone.hpp"
+#include "group/checks.hpp"
+#include "group/collective_kind.hpp"
+#include "group/state.hpp"
+
+namespace col {
+namespace {
+
+// Staging takes all buffers alike; what is only read is never written through this.
+TensorView writable(ConstTensorView view) {
+  return {const_cast<void*>(view.data), view.count, view.dtype, view.device};
+}
+
+}  // namespace
+
+// Puts copies in the place of buffers; null where none is needed.
+std::unique_ptr<group::Staging> Group::State::stage(Request& request, Device wanted) {
+  using group::Staging;
+  const auto [uses_in, uses_out] = group::sides_of(request, shape());
+  const bool moves_in = Staging::is_needed(request.in, wanted), moves_out = Staging::is_needed(request.out, wanted);
+  if (!moves_in && !moves_out) return nullptr;
+  auto staging = std::make_unique<Staging>(staging_);
+  if (uses_in)
+    request.in = staging->replace(writable(request.in), wanted, true, false);
+  else if (moves_in)
+    request.in = {nullptr, 0, request.in.dtype};
+  if (uses_out) {
+    const bool broadcasts = request.collective == Collective::broadcast;
+    const bool is_source = broadcasts && request.root == rank();
+    const bool is_left_alone = is_source || (request.collective == Collective::exscan && rank() == 0);
+    request.out = staging->replace(request.out, wanted, is_source, !is_left_alone);
+  } else if (moves_out) {
+    request.out = {nullptr, 0, request.out.dtype};
+  }
+  return keep_if_used(std::move(staging));
+}
+
+std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& legs) {
+  const auto wanted = [](const group::Leg& leg) { return leg.channel != nullptr ? leg.channel->device() : Device(); };
+  if (std::none_of(legs.begin(), legs.end(),
+                   [&](const group::Leg& leg) { return group::Staging::is_needed(leg.view, wanted(leg)); }))
+    return nullptr;
+  auto staging = std::make_unique<group::Staging>(staging_);
+  for (group::Leg& leg : legs) {
+    const TensorView copy = staging->replace(writable(leg.view), wanted(leg), leg.sending, !leg.sending);
+    leg.view = copy;
+    if (!leg.sending) leg.destination = copy.data;
+  }
+  return keep_if_used(std::move(staging));
+}
+
+std::unique_ptr<group::Staging> Group::State::keep_if_used(std::unique_ptr<group::Staging> staging) {
+  if (staging->empty()) return nullptr;
+  if (!parts_.why_staged.empty() && !std::exchange(told_of_staging_, true))
+    core::log::info("group '{}': memory of GPUs is copied through the host: {}", name(), parts_.why_staged);
+  return staging;
+}
+
+// Copies what a call reads, and blocks until that is done.
+void Group::State::fetch(group::Pending& pending, WaitContext& wait) {
+  if (!pending.staging) return;
+  pending.staging->fetch(pending.stream);
+  await_copies(*pending.staging, wait);
+}
+
+void Group::State::fetch(group::Pending& pending) {
+  if (!pending.staging) return;
+  group::Diagnosis diagnosis = diagnose(pending);
+  WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  fetch(pending, wait);
+}
+
+// The same for what a call has written.
+void Group::State::give_back(group::Pending& pending, WaitContext& wait) {
+  if (!pending.staging) return;
+  pending.staging->give_back(pending.stream);
+  await_copies(*pending.staging, wait);
+}
+
+// A world of one, or of none other than this rank where its device cannot do what is asked.
+void Group::State::run_alone(const Request& request, const Options& options, group::Staging* staging) {
+  if (staging == nullptr) return group::run_alone(request);
+  WaitContext wait(Deadline::after(timeout_of(options)), parts_.surroundings.control.get(), parts_.record);
+  staging->fetch(request.stream);
+  await_copies(*staging, wait);
+  group::run_alone(request);
+  staging->give_back(request.stream);
+  await_copies(*staging, wait);
+}
+
+}  // namespace col

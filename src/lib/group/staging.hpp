@@ -1,0 +1,72 @@
+// Buffers that are in another kind of memory than a channel moves: copies of them that it can work on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <col/backend.hpp>
+
+namespace col::group {
+
+// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill.
+class StagingPool {
+ public:
+  struct Block {
+    Device::Type type = Device::Type::cpu;  // page-locked, or of the device
+    int device = 0;
+    std::size_t bytes = 0;
+    std::shared_ptr<void> memory = {};  // shared with nobody: what DeviceMemory gives
+  };
+
+  // Throws resource, and what gpus() throws.
+  Block take(Device::Type type, int device, std::size_t bytes);
+  void give_back(Block block);
+
+ private:
+  std::vector<Block> free_;  // those given back last come last
+};
+
+// The copies of one call. In order: replace() for each buffer, fetch(), the call itself on what replace() gave,
+// give_back(); copied() in between until all has been. Dropped before it has come to that, the memory must stay as it
+// is; so it does, for as long as the pool.
+class Staging {
+ public:
+  // Whether a channel for memory of `wanted` needs a copy of the buffer.
+  static bool is_needed(ConstTensorView view, Device wanted) {
+    return !view.empty() && view.device.type != wanted.type;
+  }
+
+  explicit Staging(StagingPool& pool) : pool_(pool) {}  // which must outlive it
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // What the call works on instead, in memory of `wanted`: the buffer itself where that serves. `is_read`,
+  // `is_written`: by the call. Throws invalid_argument when the memory is not where its view says, resource, and what
+  // gpus() throws.
+  TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
+  bool empty() const noexcept { return copies_.empty(); }
+  // Starts to copy what is read, or back what has been written: in `stream` as DeviceMemory::copy() says.
+  void fetch(Stream stream);
+  void give_back(Stream stream);
+  // Whether all copies have ended. Throws io.
+  bool copied();
+
+ private:
+  struct Copy {
+    TensorView original;
+    StagingPool::Block block;
+    Device place;    // of the block
+    int device = 0;  // that copies between the two
+    bool is_read = false, is_written = false;
+  };
+
+  static TensorView view_of(const Copy& copy);
+
+  StagingPool& pool_;
+  std::vector<Copy> copies_;
+  std::vector<std::unique_ptr<DeviceCopy>> under_way_;
+};
+
+}  // namespace col::group
