@@ -1,7 +1,9 @@
 // Ranks that have a GPU each, as threads, and arrays in the memory of those GPUs.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,16 +24,26 @@ inline const nccl_backend::CudaDriver& cuda() {
   return kDriver;
 }
 
-// `ordinal` is current in this thread.
+// Where an array is that is on no GPU.
+inline constexpr int kHost = -1;
+
+// An array on the GPU of that number, or in host memory.
 template <class T>
 class GpuArray {
  public:
-  GpuArray(int ordinal, const std::vector<T>& values) : ordinal_(ordinal), count_(values.size()) {
+  GpuArray(int place, const std::vector<T>& values) : place_(place), count_(values.size()) {
     if (count_ == 0) return;
-    memory_ = std::make_unique<nccl_backend::GpuMemory>(cuda(), values.size() * sizeof(T));
-    copy(memory_->get(), values.data());
+    if (place_ == kHost) {
+      host_ = std::make_unique<T[]>(count_);
+      std::copy(values.begin(), values.end(), host_.get());
+    } else {
+      const nccl_backend::GpuDevice device(cuda(), place_);
+      const nccl_backend::GpuDevice::Scope scope(device);
+      memory_ = std::make_unique<nccl_backend::GpuMemory>(cuda(), values.size() * sizeof(T));
+      copy(memory_->get(), values.data());
+    }
   }
-  GpuArray(int ordinal, std::size_t count, T value = {}) : GpuArray(ordinal, std::vector<T>(count, value)) {}
+  GpuArray(int place, std::size_t count, T value = {}) : GpuArray(place, std::vector<T>(count, value)) {}
 
   operator TensorView() const { return whole(); }       // NOLINT(google-explicit-constructor)
   operator ConstTensorView() const { return whole(); }  // NOLINT(google-explicit-constructor)
@@ -39,19 +51,27 @@ class GpuArray {
 
   void set(const std::vector<T>& values) const {
     expect(values.size() == count_, "as many values as elements");
-    if (count_ > 0) copy(memory_->get(), values.data());
+    if (count_ > 0) copy(address(), values.data());
   }
   std::vector<T> values() const {
     std::vector<T> values(count_);
-    if (count_ > 0) copy(values.data(), memory_->get());
+    if (count_ > 0) copy(values.data(), address());
     return values;
   }
 
  private:
+  void* address() const { return memory_ ? memory_->get() : static_cast<void*>(host_.get()); }
   TensorView whole() const {
-    return {memory_ ? memory_->get() : nullptr, count_, dtype_of<T>(), Device{Device::Type::cuda, ordinal_}};
+    const Device device = place_ == kHost ? Device() : Device{Device::Type::cuda, place_};
+    return {address(), count_, dtype_of<T>(), device};
   }
   void copy(void* to, const void* from) const {
+    if (place_ == kHost) {
+      std::memcpy(to, from, count_ * sizeof(T));
+      return;
+    }
+    const nccl_backend::GpuDevice device(cuda(), place_);
+    const nccl_backend::GpuDevice::Scope scope(device);
     nccl_backend::GpuEvent ended(cuda());
     cuda().check(cuda().MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
                                     count_ * sizeof(T), CU_STREAM_LEGACY),
@@ -61,14 +81,30 @@ class GpuArray {
     while (!ended.done()) expect(!deadline.expired(), "a copy does not end");
   }
 
-  int ordinal_;
+  int place_;
   std::size_t count_;
+  std::unique_ptr<T[]> host_;
   std::unique_ptr<nccl_backend::GpuMemory> memory_;
 };
 
 inline void check_good(const std::vector<Outcome>& outcomes) {
   INFO(show(outcomes));
   CHECK(all_good(outcomes));
+}
+
+// The error of `call`; "" when there is none.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 using GpuBody = std::function<void(Group& group, int ordinal)>;

@@ -1,0 +1,293 @@
+// Memory of GPUs in groups that move the host's, the host's in groups that move that of GPUs, and both in one call.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "conformance/gpu/calls.hpp"
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+
+using namespace std::chrono_literals;
+using col::Backend;
+using col::DType;
+using col::ReduceOp;
+using col::test::all_good;
+using col::test::check_good;
+using col::test::error_of;
+using col::test::expect;
+using col::test::GpuArray;
+using col::test::has;
+using col::test::kHost;
+using col::test::Outcome;
+using col::test::run_gpu_ranks;
+
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+void all_calls(col::Group& group, int place) {
+  col::test::reductions<std::int32_t>(group, place, 33);
+  col::test::reductions<float>(group, place, 1000);
+  col::test::reductions<col::bfloat16>(group, place, 5);
+  col::test::moves(group, place, 1);
+  col::test::moves(group, place, 777);
+  col::test::uneven_moves(group, place);
+  if (group.size() > 1) col::test::ring_of_messages(group, place);
+}
+
+// The sums over the ranks before each, and what an operator of the user's and a bitwise one give.
+void calls_without_nccl(col::Group& group, int place) {
+  const int rank = group.rank(), n = group.size();
+  constexpr std::size_t kCount = 300;
+  Numbers own = col::test::numbers(rank, kCount), before(kCount, -5), up_to(kCount), all_or(kCount), all_sum(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    for (int r = 0; r < n; ++r) {
+      const std::int32_t theirs = col::test::numbers(r, kCount)[i];
+      all_or[i] |= theirs;
+      all_sum[i] += theirs;
+      if (r <= rank) up_to[i] += theirs;
+      if (r < rank) before[i] = r == 0 ? theirs : before[i] + theirs;
+    }
+  }
+  const auto add = [](const void* left, const void* right, void* result, std::size_t count, DType) {
+    for (std::size_t i = 0; i < count; ++i)
+      static_cast<std::int32_t*>(result)[i] =
+          static_cast<const std::int32_t*>(left)[i] + static_cast<const std::int32_t*>(right)[i];
+  };
+  const GpuArray<std::int32_t> in(place, own), out(place, Numbers(kCount, -5));
+  group.exscan(in, out);
+  expect_equal(out, before, "exscan");
+  group.scan(in, out);
+  expect_equal(out, up_to, "scan");
+  group.allreduce(in, out, {.op = ReduceOp::bor});
+  expect_equal(out, all_or, "bitwise or");
+  group.allreduce(in, out, {.op = col::Op::user(add, true, "mine")});
+  expect_equal(out, all_sum, "an operator of the user's");
+  group.allreduce(in, out, {.deterministic = true});
+  expect_equal(out, all_sum, "a deterministic sum");
+  if (n > 1) {
+    group.allreduce(in, out, {.algorithm = "ring"});
+    expect_equal(out, all_sum, "an algorithm of ours");
+  }
+  expect_equal(in, own, "the input");
+  const GpuArray<std::int32_t> later(place, kCount);
+  col::Work first = group.iscan(in, out), second = group.iallreduce(in, later, {.op = ReduceOp::bor});
+  second.wait();
+  first.wait();
+  expect_equal(out, up_to, "iscan");
+  expect_equal(later, all_or, "asynchronous bitwise or");
+}
+
+// Every rank sends to the next, in several ways.
+void messages(col::Group& group, int place) {
+  const int rank = group.rank(), n = group.size(), next = (rank + 1) % n, last = (rank + n - 1) % n;
+  const GpuArray<std::int32_t> own(place, col::test::numbers(rank, 50)), theirs(place, 50), tagged(place, 50);
+  const Numbers want = col::test::numbers(last, 50);
+  {
+    col::Work send = group.isend(own, next), receive = group.irecv(theirs, last);
+    receive.wait();
+    send.wait();
+    expect_equal(theirs, want, "irecv");
+    expect(receive.source() == last, "whose it is");
+  }
+  {  // tested until they end, and tags taken in another order than they were sent in
+    col::Work one = group.isend(own, next, {.tag = 1}), two = group.isend(own, next, {.tag = 2});
+    group.recv(tagged, last, {.tag = 2});
+    group.recv(theirs, last, {.tag = 1});
+    expect_equal(tagged, want, "a tag");
+    const col::Deadline deadline = col::Deadline::after(20s);
+    while (!one.test() || !two.test()) expect(!deadline.expired(), "a send does not end");
+  }
+  {
+    col::Work send = group.isend(own, next, {.tag = 7});
+    const GpuArray<std::int32_t> from_any(place, 50);
+    expect(group.recv_any(from_any, {.tag = 7}) == last, "who sent");
+    send.wait();
+    expect_equal(from_any, want, "recv_any");
+  }
+  {  // started by a test, and before a collective that comes after them
+    const GpuArray<std::int32_t> again(place, 50), sum(place, Numbers(4, 1));
+    col::Work receive = group.irecv(again, last), send = group.isend(own, next);
+    group.allreduce(sum);
+    expect_equal(sum, Numbers(4, n), "a collective between a message's start and its end");
+    const col::Deadline deadline = col::Deadline::after(20s);
+    while (!receive.test() || !send.test()) expect(!deadline.expired(), "a message does not end");
+    expect_equal(again, want, "a tested irecv");
+  }
+  group.send(own, rank);
+  group.recv(theirs, rank);
+  expect_equal(theirs, col::test::numbers(rank, 50), "to oneself");
+}
+
+void objects_and_children(col::Group& group) {
+  const int rank = group.rank(), n = group.size();
+  const auto names = group.allgather_object(fmt::format("rank {}", rank));
+  expect(static_cast<int>(names.size()) == n && names[static_cast<std::size_t>(n - 1)] == fmt::format("rank {}", n - 1),
+         "objects of all");
+  std::string word = rank == 0 ? "from the root" : "";
+  group.broadcast_object(word);
+  expect(word == "from the root", "an object of the root's");
+  col::Group half = group.split(rank % 2);
+  expect(half.size() == (n + 1 - rank % 2) / 2, "ranks of equal color");
+  expect(half.backend() == (half.size() == 1 && group.backend() != "nccl" ? "self" : group.backend()), "its backend");
+  expect(group.dup().size() == n, "all of them again");
+  const std::vector<int> pair{n - 1, 0};
+  col::Group both = group.subgroup(pair, "both");
+  expect(static_cast<bool>(both) == (rank == 0 || rank == n - 1), "who is in it");
+}
+
+// The place of a rank's memory: some of it here, some there.
+int place_of(int rank, int gpu) {
+  return rank % 2 == 0 ? gpu : kHost;
+}
+
+struct Ranks {
+  int count = 2;
+  std::string backend = "shm";
+  std::function<int(int rank)> gpu = [](int rank) { return rank; };
+};
+
+std::vector<Outcome> run_ranks(const Ranks& ranks, const std::function<void(col::Group&, int gpu)>& body) {
+  return col::test::run_threads(ranks.count, [&](int rank, col::Context& context) {
+    const int gpu = ranks.gpu(rank);
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), gpu);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group group = context.init_group(
+        {.name = "g", .rank = rank, .world_size = ranks.count, .backend = col::backend_from_string(ranks.backend)});
+    body(group, gpu);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("gpu staging: groups over the host take memory of GPUs, also where ranks share one", "[gpu]") {
+  for (const char* backend : {"shm", "gloo"}) {
+    INFO(backend);
+    for (const int n : {2, 4}) {
+      check_good(run_ranks({n, backend, [](int) { return 0; }}, all_calls));
+      check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
+        calls_without_nccl(group, gpu);
+        messages(group, gpu);
+        objects_and_children(group);
+      }));
+    }
+  }
+}
+
+TEST_CASE("gpu staging: ranks give memory of either kind in one call", "[gpu]") {
+  for (const char* backend : {"shm", "gloo", "nccl"}) {
+    INFO(backend);
+    for (const int n : {2, 4}) {
+      check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
+        const int place = place_of(group.rank(), gpu);
+        all_calls(group, place);
+        calls_without_nccl(group, place);
+        messages(group, place);
+        // The two sides of one call, too.
+        const GpuArray<float> in(kHost, std::size_t{100}, 1.0f), out(gpu, std::size_t{100});
+        group.allreduce(in, out);
+        expect_equal(out, std::vector<float>(100, static_cast<float>(group.size())), "from the host to the GPU");
+      }));
+    }
+  }
+}
+
+TEST_CASE("gpu staging: what NCCL cannot do runs over the host in a group of GPUs", "[gpu]") {
+  for (const int n : {1, 2, 4}) {
+    check_good(run_gpu_ranks(n, [](col::Group& group, int gpu) {
+      calls_without_nccl(group, gpu);
+      if (group.size() == 1) return;
+      messages(group, gpu);
+      objects_and_children(group);
+      expect(has(error_of([&] { (void)group.recv_any(GpuArray<float>(gpu, std::size_t{1})); }), "give those"),
+             "recv_any without a tag");
+    }));
+  }
+}
+
+TEST_CASE("gpu staging: a world of one copies on GPUs", "[gpu]") {
+  for (const char* backend : {"auto", "shm", "nccl"}) {
+    INFO(backend);
+    check_good(run_ranks({1, backend}, [&](col::Group& group, int gpu) {
+      expect(group.backend() == (std::string(backend) == "shm" ? "self" : "nccl"), "its backend");
+      all_calls(group, gpu);
+      all_calls(group, kHost);
+      calls_without_nccl(group, gpu);
+      group.send(GpuArray<float>(gpu, std::size_t{3}, 2.0f), 0);
+      const GpuArray<float> received(gpu, std::size_t{3});
+      group.recv(received, 0);
+      expect_equal(received, std::vector<float>(3, 2.0f), "to oneself");
+    }));
+  }
+}
+
+TEST_CASE("gpu staging: a group that names no backend gets nccl when all ranks have a GPU of their own", "[gpu]") {
+  const auto backend_is = [](const std::string& wanted) {
+    return [wanted](col::Group& group, int gpu) {
+      expect(group.backend() == wanted, fmt::format("backend {}", group.backend()));
+      const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+      group.allreduce(data);
+      expect_equal(data, std::vector<float>(8, static_cast<float>(group.size())), "the sum");
+    };
+  };
+  check_good(run_ranks({4, "auto"}, backend_is("nccl")));
+  check_good(run_ranks({4, "auto", [](int rank) { return rank % 2; }}, backend_is("shm")));
+  // One that has not made its GPU current yet.
+  check_good(col::test::run_threads(2, [&](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    std::optional<col::nccl_backend::GpuDevice::Scope> scope;
+    if (rank == 0) scope.emplace(device);
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 2});
+    backend_is("shm")(group, rank);
+  }));
+}
+
+TEST_CASE("gpu staging: memory that is not where its view says is refused, and the group goes on", "[gpu]") {
+  check_good(run_ranks({2, "shm"}, [](col::Group& group, int gpu) {
+    std::vector<float> host(8, 1.0f);
+    const col::TensorView mislabelled(host.data(), host.size(), DType::float32, {col::Device::Type::cuda, gpu});
+    const col::TensorView nowhere(host.data(), host.size(), DType::float32, {col::Device::Type::cuda, 99});
+    expect(has(error_of([&] { group.allreduce(mislabelled); }), "no memory of a GPU"), "host memory called a GPU's");
+    expect(has(error_of([&] { group.send(mislabelled, 1 - gpu); }), "no memory of a GPU"), "and sent");
+    expect(has(error_of([&] { group.allreduce(nowhere); }), "GPU 99 is not there"), "a GPU that is none");
+    group.allreduce(host);
+    expect(host == std::vector<float>(8, 2.0f), "the sum");
+  }));
+}
+
+TEST_CASE("gpu staging: a rank that never calls is named by the timeout", "[gpu]") {
+  std::atomic<bool> ended = false;
+  const auto outcomes = run_ranks({2, "shm"}, [&](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    const col::Deadline deadline = col::Deadline::after(20s);
+    if (group.rank() == 1) {
+      while (!ended) expect(!deadline.expired(), "the other does not end");
+      return;
+    }
+    const std::string error = error_of([&] { group.iallreduce(data, data, {.timeout = 500ms}).wait(); });
+    ended = true;
+    throw col::Error(col::ErrorCode::internal, error);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(has(outcomes[0].text, "timeout"));
+  CHECK(has(outcomes[0].text, "rank 1"));
+}
+
+TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory is", "[gpu]") {
+  for (const char* backend : {"shm", "nccl"}) {
+    const auto outcomes = run_ranks({3, backend}, [](col::Group& group, int gpu) {
+      const GpuArray<float> data(group.rank() == 1 ? kHost : gpu, std::size_t{group.rank() == 1 ? 9U : 8U}, 1.0f);
+      group.allreduce(data);
+    });
+    INFO(col::test::show(outcomes));
+    for (const Outcome& outcome : outcomes) {
+      CHECK(outcome.code == col::ErrorCode::mismatch);
+      CHECK(outcome.error_rank == 1);
+    }
+  }
+}
