@@ -9,7 +9,7 @@ Device Channel::device() const {
   return {};
 }
 
-std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/) {
+std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/, WaitContext& /*wait*/) {
   return nullptr;
 }
 

@@ -73,6 +73,9 @@ std::string_view Group::name() const {
 std::string_view Group::backend() const {
   return state().backend();
 }
+Device Group::device() const {
+  return state().device();
+}
 
 void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {
   state().run(make(Collective::allreduce, in, out, options), options);

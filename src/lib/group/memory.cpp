@@ -133,9 +133,6 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
     if (memory == nullptr) throw_no_room(bytes, *this);
     return memory;
   }
-  if (own_.device().type != Device::Type::cpu)
-    throw Error(ErrorCode::unavailable, "alloc: this group's backend moves memory of GPUs; allocate that by CUDA",
-                name(), rank());
   const auto exchange = [&](const std::string& words) {
     constexpr std::size_t kBytes = Channel::kMostWords + 1;
     std::vector<char> mine(kBytes), all(kBytes * static_cast<std::size_t>(size()));
@@ -144,7 +141,7 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
     request.collective = Collective::allgather;
     request.in = {mine.data(), mine.size(), DType::uint8};
     request.out = {all.data(), all.size(), DType::uint8};
-    run_in_use(request, {.timeout = options.timeout});
+    run_over(host_lane(), request, {.timeout = options.timeout});
     std::vector<std::string> texts;
     for (std::size_t at = 0; at < all.size(); at += kBytes) texts.emplace_back(&all[at]);
     return texts;
@@ -162,7 +159,8 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
                             wish, common - wishes.begin(), *common),
                 name(), odd);
   }
-  if (auto memory = parts_.channel->allocate(bytes, exchange)) return memory;
+  WaitContext wait(Deadline::after(timeout_of(options)), parts_.surroundings.control.get(), parts_.record);
+  if (auto memory = parts_.channel->allocate(bytes, exchange, wait)) return memory;
 
   if (rank() == 0 && !std::exchange(told_of_memory_, true))
     core::log::info("group '{}': the ranks cannot share memory over backend {}; alloc() gives ordinary memory", name(),

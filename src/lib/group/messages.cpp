@@ -108,7 +108,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   check_apart(legs);
   if (blocking) require_sent_to_self(legs);
   for (group::Leg& leg : legs) leg.channel = channel_for(leg);
-  auto staging = stage(legs);
+  auto staging = stage(legs, options.stream);
   for (const group::Leg& leg : legs) {
     if (leg.channel != nullptr)
       leg.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});

@@ -38,6 +38,23 @@ Bytes allocate(std::size_t size, Group::State& state) {
   }
 }
 
+struct Blocks {
+  std::span<const std::size_t> in = {}, out = {};
+};
+
+// Objects are in host memory on every rank.
+void run(Group::State& state, Collective collective, ConstTensorView in, TensorView out, const Options& options,
+         const Blocks& counts = {}) {
+  Request request;
+  request.collective = collective;
+  request.in = in;
+  request.out = out;
+  request.in_counts = counts.in;
+  request.out_counts = counts.out;
+  request.root = options.root;
+  state.run_on_host(request, options);
+}
+
 }  // namespace
 
 void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) {
@@ -50,19 +67,20 @@ void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) 
 
 Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& options) {
   std::uint64_t size = bytes.size();
-  broadcast(TensorView(&size, 1, DType::uint64), options);
+  run(state(), Collective::broadcast, {}, TensorView(&size, 1, DType::uint64), options);
   Bytes result = allocate(rank() == options.root ? 0 : size, state());
   if (rank() == options.root) result.assign(bytes.begin(), bytes.end());
-  broadcast(result, options);
+  run(state(), Collective::broadcast, {}, result, options);
   return result;
 }
 
 std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, const Options& options) {
   const std::uint64_t own = bytes.size();
   std::vector<std::size_t> counts(static_cast<std::size_t>(size()));
-  allgather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
+  run(state(), Collective::allgather, ConstTensorView(&own, 1, DType::uint64),
+      TensorView(counts.data(), counts.size(), DType::uint64), options);
   Bytes all = allocate(total(counts), state());
-  allgatherv(bytes, all, counts, options);
+  run(state(), Collective::allgatherv, bytes, all, options, {.out = counts});
   return cut(all, counts);
 }
 
@@ -70,9 +88,10 @@ std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const O
   const std::uint64_t own = bytes.size();
   const bool is_root = rank() == options.root;
   std::vector<std::size_t> counts(is_root ? static_cast<std::size_t>(size()) : 0);
-  gather(ConstTensorView(&own, 1, DType::uint64), TensorView(counts.data(), counts.size(), DType::uint64), options);
+  run(state(), Collective::gather, ConstTensorView(&own, 1, DType::uint64),
+      TensorView(counts.data(), counts.size(), DType::uint64), options);
   Bytes all = allocate(total(counts), state());
-  gatherv(bytes, all, counts, options);
+  run(state(), Collective::gatherv, bytes, all, options, {.out = counts});
   return is_root ? cut(all, counts) : std::vector<Bytes>();
 }
 
@@ -89,9 +108,10 @@ Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks
     all.insert(all.end(), block.begin(), block.end());
   }
   std::uint64_t own = 0;
-  scatter(ConstTensorView(counts.data(), counts.size(), DType::uint64), TensorView(&own, 1, DType::uint64), options);
+  run(state(), Collective::scatter, ConstTensorView(counts.data(), counts.size(), DType::uint64),
+      TensorView(&own, 1, DType::uint64), options);
   Bytes result = allocate(own, state());
-  scatterv(all, counts, result, options);
+  run(state(), Collective::scatterv, all, result, options, {.in = counts});
   return result;
 }
 

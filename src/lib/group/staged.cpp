@@ -37,10 +37,10 @@ std::unique_ptr<group::Staging> Group::State::stage(Request& request, Device wan
   } else if (moves_out) {
     request.out = {nullptr, 0, request.out.dtype};
   }
-  return keep_if_used(std::move(staging));
+  return keep_if_used(std::move(staging), request.stream);
 }
 
-std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& legs) {
+std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& legs, Stream stream) {
   const auto wanted = [](const group::Leg& leg) { return leg.channel != nullptr ? leg.channel->device() : Device(); };
   if (std::none_of(legs.begin(), legs.end(),
                    [&](const group::Leg& leg) { return group::Staging::is_needed(leg.view, wanted(leg)); }))
@@ -51,11 +51,16 @@ std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& leg
     leg.view = copy;
     if (!leg.sending) leg.destination = copy.data;
   }
-  return keep_if_used(std::move(staging));
+  return keep_if_used(std::move(staging), stream);
 }
 
-std::unique_ptr<group::Staging> Group::State::keep_if_used(std::unique_ptr<group::Staging> staging) {
+std::unique_ptr<group::Staging> Group::State::keep_if_used(std::unique_ptr<group::Staging> staging, Stream stream) {
   if (staging->empty()) return nullptr;
+  if (staging->is_captured(stream))
+    throw Error(ErrorCode::unavailable,
+                "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
+                "it outside of the capture",
+                name(), rank());
   if (!parts_.why_staged.empty() && !std::exchange(told_of_staging_, true))
     core::log::info("group '{}': memory of GPUs is copied through the host: {}", name(), parts_.why_staged);
   return staging;

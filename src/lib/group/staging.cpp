@@ -74,6 +74,12 @@ TensorView Staging::replace(TensorView view, Device wanted, bool is_read, bool i
   return view_of(copies_.back());
 }
 
+bool Staging::is_captured(Stream stream) const {
+  return stream.handle != nullptr && std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+           return gpus().is_captured(copy.device, stream);
+         });
+}
+
 void Staging::fetch(Stream stream) {
   for (const Copy& copy : copies_) {
     if (!copy.is_read) continue;

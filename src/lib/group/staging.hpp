@@ -47,6 +47,7 @@ class Staging {
   // gpus() throws.
   TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
   bool empty() const noexcept { return copies_.empty(); }
+  bool is_captured(Stream stream) const;
   // Starts to copy what is read, or back what has been written: in `stream` as DeviceMemory::copy() says.
   void fetch(Stream stream);
   void give_back(Stream stream);

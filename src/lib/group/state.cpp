@@ -40,8 +40,9 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 Group::State::Lane::Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
                          const group::CallSettings& settings)
     : channel(over),
+      device(over != nullptr ? over->device() : Device()),
       dispatcher({parts.surroundings.group, parts.surroundings.rank, static_cast<int>(parts.surroundings.peers.size()),
-                  device().type},
+                  device.type},
                  group::nodes_of(parts.surroundings.peers), backend, natives_of(over), settings) {}
 
 Group::State::State(group::GroupParts parts, group::GroupHost host)
@@ -50,7 +51,7 @@ Group::State::State(group::GroupParts parts, group::GroupHost host)
       own_(parts_, parts_.channel.get(), parts_.backend, *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
       sequence_(exec::FaultHook::counted_before(fault_)) {
-  if (own_.device().type != Device::Type::cpu)
+  if (own_.device.type != Device::Type::cpu)
     hosted_.emplace(parts_, parts_.host_channel.get(), parts_.host_backend, *host_.settings);
 }
 
@@ -151,7 +152,16 @@ void Group::State::run_in_use(Request request, const Options& options) {
       return run_native(*known);
     }
   }
-  const PendingPtr pending = begin(std::move(request), options, false);
+  run_over(nullptr, std::move(request), options);
+}
+
+void Group::State::run_on_host(Request request, const Options& options) {
+  const Use use(*this);
+  run_over(host_lane(), std::move(request), options);
+}
+
+void Group::State::run_over(Lane* lane, Request request, const Options& options) {
+  const PendingPtr pending = begin(lane, std::move(request), options, false);
   if (!pending) return;
   if (pending->decision->plan) return await(*pending);
   // Asked now: finish() drops a user's operator, and copies.
@@ -182,7 +192,7 @@ Group::State::PendingPtr& Group::State::slot_of(const Request& request) {
 
 Work Group::State::start(Request request, const Options& options) {
   const Use use(*this);
-  PendingPtr pending = begin(std::move(request), options, true);
+  PendingPtr pending = begin(nullptr, std::move(request), options, true);
   if (!pending) return {};
   progress_all();
   return work_of(std::move(pending));
@@ -248,12 +258,12 @@ Group::State::Lane& Group::State::lane_for(const Request& request, const Options
   return *hosted_;
 }
 
-// Checks the call, gives it its number, and launches it when it need not block.
-Group::State::PendingPtr Group::State::begin(Request&& request, const Options& options, bool asynchronous) {
+// Checks the call, gives it its number, and launches it when it need not block. `over`: null for that which serves it.
+Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, const Options& options, bool asynchronous) {
   check_name(options.group);
   group::check(request, shape());
-  Lane& lane = lane_for(request, options, asynchronous);
-  auto staging = stage(request, lane.device());
+  Lane& lane = over != nullptr ? *over : lane_for(request, options, asynchronous);
+  auto staging = stage(request, lane.device);
   if (lane.channel == nullptr) {
     run_alone(request, options, staging.get());
     return nullptr;

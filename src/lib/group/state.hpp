@@ -70,10 +70,13 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   int size() const { return static_cast<int>(parts_.surroundings.peers.size()); }
   const std::string& backend() const { return parts_.backend; }
   const std::string& id() const { return parts_.id; }
-  group::Shape shape() const { return {name(), rank(), size(), own_.device().type}; }
+  Device device() const { return own_.device; }
+  group::Shape shape() const { return {name(), rank(), size(), own_.device.type}; }
 
   // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
   void run(Request request, const Options& options);
+  // The same for a few words in host memory, which no rank has elsewhere: in a group of GPUs, without a GPU.
+  void run_on_host(Request request, const Options& options);
   Work start(Request request, const Options& options);
   std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
   std::vector<std::string> algorithm_names(Collective collective) const { return own_.dispatcher.names(collective); }
@@ -126,9 +129,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   struct Lane {
     Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
          const group::CallSettings& settings);
-    Device device() const { return channel != nullptr ? channel->device() : Device(); }
 
     Channel* const channel;  // of parts_; null in a world of one
+    const Device device;     // whose memory it moves
     group::Dispatcher dispatcher;
   };
 
@@ -143,17 +146,19 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // staged.cpp
   std::unique_ptr<group::Staging> stage(Request& request, Device wanted);
-  std::unique_ptr<group::Staging> stage(std::vector<group::Leg>& legs);
+  std::unique_ptr<group::Staging> stage(std::vector<group::Leg>& legs, Stream stream);
   void fetch(group::Pending& pending);
   void fetch(group::Pending& pending, WaitContext& wait);
   void give_back(group::Pending& pending, WaitContext& wait);
   void run_alone(const Request& request, const Options& options, group::Staging* staging);
-  std::unique_ptr<group::Staging> keep_if_used(std::unique_ptr<group::Staging> staging);
+  std::unique_ptr<group::Staging> keep_if_used(std::unique_ptr<group::Staging> staging, Stream stream);
 
   // state.cpp
   Lane& lane_for(const Request& request, const Options& options, bool asynchronous);
   void run_in_use(Request request, const Options& options);
-  PendingPtr begin(Request&& request, const Options& options, bool asynchronous);
+  void run_over(Lane* lane, Request request, const Options& options);
+  Lane* host_lane() { return hosted_ ? &*hosted_ : &own_; }
+  PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous);
   void announce(group::Pending& pending);
   PendingPtr& slot_of(const Request& request);
   void keep(const PendingPtr& pending);
@@ -213,12 +218,12 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
   std::map<int, int> open_any_;                                   // by tag: receives from any rank under way
   std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
+  group::StagingPool staging_;                                    // used by the operations below, to their end
   std::vector<PendingPtr> active_;                                // in flight, in the order of starting
   std::vector<PendingPtr> pool_;                                  // for reuse
   std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
   bool told_of_memory_ = false;
   bool told_of_staging_ = false;
-  group::StagingPool staging_;
   bool tracing_ = false;
   std::vector<TraceEntry> trace_;
   std::set<std::string, std::less<>> names_;  // of algorithms in the trace

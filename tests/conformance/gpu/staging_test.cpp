@@ -291,3 +291,26 @@ TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory 
     }
   }
 }
+
+TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that outlives its group", "[gpu]") {
+  for (const int n : {1, 2, 4}) {
+    check_good(run_gpu_ranks(n, [](col::Group& group, int gpu) {
+      expect(group.device() == col::Device{col::Device::Type::cuda, gpu}, "the group's device");
+      void* const memory = col::alloc(1000, group);
+      const col::TensorView data(memory, 250, DType::int32, group.device());
+      const GpuArray<std::int32_t> copy(gpu, Numbers(250, 7));
+      group.allreduce(data, copy);
+      expect_equal(copy, Numbers(250, 0), "it is zeroed");
+      group.broadcast(data);
+      col::free(memory);
+      void* const kept = col::alloc(0, group);
+      expect(kept != nullptr, "no bytes give a pointer, too");
+      const std::string error = error_of(
+          [&] { const std::vector<float, col::Allocator<float>> container(8, 0.0f, col::Allocator<float>(group)); });
+      expect(has(error, "lives in host memory"), "a container on a GPU");
+      group.barrier();
+      col::Context::current().destroy_group("g");
+      col::free(kept);
+    }));
+  }
+}

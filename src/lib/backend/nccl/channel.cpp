@@ -37,6 +37,9 @@ NcclChannel::~NcclChannel() {
   try {
     const GpuDevice::Scope scope(*device_);
     posts_.clear();
+    for (const auto& window : windows_) {
+      if (const auto memory = window.lock()) memory->deregister();
+    }
     communicator_.reset();
     native_.release();  // waits for the device, on which nothing of the communicator runs any more
     idle_.clear();
@@ -134,16 +137,6 @@ CUstream NcclChannel::stream_of(const Request& request) {
   return stream_->get();
 }
 
-// Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
-bool NcclChannel::is_recorded(const Request& request) const {
-  if (request.stream.handle == nullptr) return false;
-  const GpuDevice::Scope scope(*device_);
-  const CudaDriver& cuda = device_->cuda();
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuda.check(cuda.StreamIsCapturing(static_cast<CUstream>(request.stream.handle), &status), "cannot use the stream");
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 // An event at the end of what the stream has been given so far.
 std::shared_ptr<GpuEvent> NcclChannel::record(CUstream stream) {
   if (idle_.empty()) idle_.push_back(std::make_shared<GpuEvent>(device_->cuda()));
@@ -157,7 +150,7 @@ void NcclChannel::check(const Request& request) const {
   const char* const call = to_string(request.collective).data();
   check_memory(call, request.in);
   check_memory(call, request.out);
-  if (native_.needs_scratch(request) && is_recorded(request))
+  if (native_.needs_scratch(request) && is_captured(request.stream, *device_))
     throw Error(ErrorCode::unavailable,
                 fmt::format("{} in place needs memory of its own, which a graph cannot get; use separate buffers in a "
                             "stream that is being captured",
@@ -168,7 +161,7 @@ void NcclChannel::check(const Request& request) const {
 // The end of it; null when it is recorded.
 std::shared_ptr<GpuEvent> NcclChannel::start(const Request& request, WaitContext& wait) {
   start_posts(wait);  // they were called before
-  const bool recorded = is_recorded(request);
+  const bool recorded = is_captured(request.stream, *device_);
   const CUstream stream = recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
   native_.run(request, stream, wait);
   return recorded ? nullptr : record(stream);
@@ -190,6 +183,37 @@ Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
     posts_.emplace(next_post_, Post{.peer = rank_, .recorded = ended == nullptr, .ended = std::move(ended)});
     return Ticket{next_post_++};
   });
+}
+
+// ---- Memory
+
+std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) {
+  enter("alloc");
+  std::shared_ptr<WindowMemory> memory;
+  std::string problem;
+  try {
+    memory = std::make_shared<WindowMemory>(communicator_->nccl(), device_->cuda(), device_->ordinal(), bytes);
+  } catch (const Error& error) {
+    problem = error.message().substr(0, kMostWords);
+  }
+  const std::vector<std::string> problems = exchange(problem);
+  for (std::size_t r = 0; r < problems.size(); ++r) {
+    if (!problems[r].empty())
+      throw Error(ErrorCode::resource, fmt::format("alloc: rank {}: {}", r, problems[r]), group_, static_cast<int>(r));
+  }
+  guarded("alloc", [&] {
+    start_posts(wait);
+    memory->register_with(*communicator_, wait);
+    const CudaDriver& cuda = device_->cuda();
+    cuda.check(cuda.MemsetD8Async(reinterpret_cast<CUdeviceptr>(memory->get()), 0, bytes, stream_->get()),
+               "cannot zero memory of the GPU");
+    std::shared_ptr<GpuEvent> ended = record(stream_->get());
+    wait_for(*ended, wait);
+    idle_.push_back(std::move(ended));
+    std::erase_if(windows_, [](const auto& window) { return window.expired(); });
+    windows_.push_back(memory);
+  });
+  return {memory, memory->get()};
 }
 
 // ---- Messages

@@ -18,6 +18,7 @@
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/native.hpp"
+#include "backend/nccl/window_memory.hpp"
 
 namespace col::nccl_backend {
 
@@ -36,6 +37,7 @@ class NcclChannel final : public Channel {
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   void native(const Request& request, WaitContext& wait) override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
+  std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
  private:
@@ -59,7 +61,6 @@ class NcclChannel final : public Channel {
   void start_posts(WaitContext& wait);
   int take(std::unordered_map<std::uint64_t, Post>::iterator post);
   std::shared_ptr<GpuEvent> record(CUstream stream);
-  bool is_recorded(const Request& request) const;
   std::shared_ptr<GpuEvent> start(const Request& request, WaitContext& wait);
   CUstream stream_of(const Request& request);
   void wait_for(const GpuEvent& event, WaitContext& wait);
@@ -79,6 +80,7 @@ class NcclChannel final : public Channel {
   std::unique_ptr<GpuEvent> before_;
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
+  std::vector<std::weak_ptr<WindowMemory>> windows_;  // owned by whom they were given to
   std::unordered_map<std::uint64_t, Post> posts_;
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got yet, in their order
   std::vector<std::uint64_t> starting_;  // that it is taking

@@ -43,6 +43,7 @@ CudaDriver::CudaDriver() {
   library.bind("cuMemHostAlloc", MemHostAlloc);
   library.bind("cuMemFreeHost", MemFreeHost);
   library.bind("cuMemcpyAsync", MemcpyAsync);
+  library.bind("cuMemsetD8Async", MemsetD8Async);
   library.bind("cuPointerGetAttribute", PointerGetAttribute);
 
   const CUresult started = Init(0);

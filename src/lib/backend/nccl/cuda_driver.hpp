@@ -41,6 +41,7 @@ struct CudaDriver {
   decltype(&::cuMemHostAlloc) MemHostAlloc;
   decltype(&::cuMemFreeHost) MemFreeHost;
   decltype(&::cuMemcpyAsync) MemcpyAsync;
+  decltype(&::cuMemsetD8Async) MemsetD8Async;
   decltype(&::cuPointerGetAttribute) PointerGetAttribute;
 
   int devices = 0;  // at least 1

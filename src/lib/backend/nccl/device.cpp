@@ -53,6 +53,15 @@ std::optional<int> device_of(const void* memory, const GpuDevice& asked) {
   return ordinal;
 }
 
+bool is_captured(Stream stream, const GpuDevice& device) {
+  if (stream.handle == nullptr) return false;
+  const GpuDevice::Scope scope(device);
+  const CudaDriver& cuda = device.cuda();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuda.check(cuda.StreamIsCapturing(static_cast<CUstream>(stream.handle), &status), "cannot use the stream");
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 GpuStream::GpuStream(const CudaDriver& cuda) : cuda_(cuda) {
   cuda_.check(cuda_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cannot make a CUDA stream");
 }

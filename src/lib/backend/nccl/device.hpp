@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <col/types.hpp>
+
 #include "backend/nccl/cuda_driver.hpp"
 
 namespace col::nccl_backend {
@@ -46,6 +48,9 @@ class GpuDevice {
 
 // The device that `memory` is on; nothing for memory that no device knows. Throws what CudaDriver::check() throws.
 std::optional<int> device_of(const void* memory, const GpuDevice& asked);
+
+// Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
+bool is_captured(Stream stream, const GpuDevice& device);
 
 // What has to be given back. Made and destroyed within a GpuDevice::Scope of its device.
 class GpuStream {

@@ -48,8 +48,6 @@ class CudaMemory::Gpu {
       in = stream_->get();
       before_->record(CU_STREAM_LEGACY);
       cuda.check(cuda.StreamWaitEvent(in, before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
-    } else {
-      require_no_capture(in);
     }
     cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, in),
                "cannot copy between the GPU and the host");
@@ -58,16 +56,6 @@ class CudaMemory::Gpu {
   }
 
  private:
-  void require_no_capture(CUstream stream) const {
-    const CudaDriver& cuda = device.cuda();
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuda.check(cuda.StreamIsCapturing(stream, &status), "cannot use the stream");
-    if (status == CU_STREAM_CAPTURE_STATUS_NONE) return;
-    throw Error(ErrorCode::unavailable,
-                "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
-                "it outside of the capture");
-  }
-
   std::mutex mutex_;  // of the pair: the event is recorded and waited for before another thread records it
   std::unique_ptr<GpuStream> stream_;
   std::unique_ptr<GpuEvent> before_;
@@ -143,6 +131,10 @@ std::shared_ptr<void> CudaMemory::allocate(int device, std::size_t bytes) {
 
 std::shared_ptr<void> CudaMemory::allocate_host(int device, std::size_t bytes) {
   return make_memory<GpuHostMemory>(gpu(device), bytes);
+}
+
+bool CudaMemory::is_captured(int device, Stream stream) {
+  return nccl_backend::is_captured(stream, gpu(device)->device);
 }
 
 std::unique_ptr<DeviceCopy> CudaMemory::copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) {

@@ -36,6 +36,7 @@ class CudaMemory final : public DeviceMemory {
   std::optional<int> device_of(const void* memory, int device) override;
   std::shared_ptr<void> allocate(int device, std::size_t bytes) override;
   std::shared_ptr<void> allocate_host(int device, std::size_t bytes) override;
+  bool is_captured(int device, Stream stream) override;
   std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) override;
 
  private:

@@ -12,6 +12,7 @@ namespace col::nccl_backend {
 namespace {
 
 constexpr int kOldest = 21900;
+constexpr int kHasWindows = 22700;
 constexpr int kHasMoreCollectives = 22800;
 constexpr int kNextMajor = 30000;  // whose interface nobody knows yet
 
@@ -49,6 +50,11 @@ NcclLibrary::NcclLibrary(const BackendModule::Environment& environment) {
   library.bind("ncclRecv", Recv);
   library.bind("ncclGroupStart", GroupStart);
   library.bind("ncclGroupEnd", GroupEnd);
+  library.bind("ncclMemAlloc", MemAlloc);
+  library.bind("ncclMemFree", MemFree);
+  if (version < kHasWindows) return;
+  library.bind("ncclCommWindowRegister", CommWindowRegister);
+  library.bind("ncclCommWindowDeregister", CommWindowDeregister);
   if (version < kHasMoreCollectives) return;
   library.bind("ncclAlltoAll", AlltoAll);
   library.bind("ncclGather", Gather);

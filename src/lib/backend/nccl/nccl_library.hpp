@@ -36,6 +36,11 @@ struct NcclLibrary {
   decltype(&::ncclRecv) Recv;
   decltype(&::ncclGroupStart) GroupStart;
   decltype(&::ncclGroupEnd) GroupEnd;
+  decltype(&::ncclMemAlloc) MemAlloc;
+  decltype(&::ncclMemFree) MemFree;
+  // From 2.27 on; null before.
+  decltype(&::ncclCommWindowRegister) CommWindowRegister = nullptr;
+  decltype(&::ncclCommWindowDeregister) CommWindowDeregister = nullptr;
   // From 2.28 on; null before.
   decltype(&::ncclAlltoAll) AlltoAll = nullptr;
   decltype(&::ncclGather) Gather = nullptr;

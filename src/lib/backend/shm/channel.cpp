@@ -214,7 +214,7 @@ void ShmChannel::native(const Request& request, WaitContext& wait) {
   }
 }
 
-std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange) {
+std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {
   enter("allocate");
   return regions_.allocate(bytes, exchange);
 }

@@ -33,7 +33,7 @@ class ShmChannel final : public Channel, private Attendant {
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
   void native(const Request& request, WaitContext& wait) override;
-  std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange) override;
+  std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
  private:

@@ -111,13 +111,14 @@ class COL_EXPORT Channel {
   // start takes, for which the peers may be needed. Errors as wait(); throws internal unless overridden.
   virtual Ticket start_native(const Request& request, WaitContext& wait);
 
-  // Memory of this rank that the collectives of this channel can reach from the other ranks; zeroed, and it goes back
-  // when the last pointer to it is gone, which may be after the channel's end. Called by all ranks, with the same
-  // `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden. Throws
-  // resource on all ranks when there is no room on one, which does not break the channel, and what `exchange` throws.
+  // Memory of this rank that the collectives of this channel can reach from the other ranks, on its device(); zeroed,
+  // and it goes back when the last pointer to it is gone, which may be after the channel's end. Called by all ranks, with
+  // the same `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden. Throws
+  // resource on all ranks when there is no room on one, which does not break the channel, what `exchange` throws, and
+  // errors as wait().
   using Exchange = std::function<std::vector<std::string>(const std::string& words)>;  // what all ranks say, by rank
   static constexpr std::size_t kMostWords = 1000;                                      // bytes of them
-  virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange);
+  virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait);
 
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
   // Idempotent.
@@ -150,10 +151,12 @@ class COL_EXPORT DeviceMemory {
   // back with the last pointer, which may wait for the device. Throws resource.
   virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
   virtual std::shared_ptr<void> allocate_host(int device, std::size_t bytes) = 0;
+  // Whether what the stream of the device is given becomes part of a graph, and does not run.
+  virtual bool is_captured(int device, Stream stream) = 0;
   // Starts to copy between memory of the device and the host's, whichever way, or within either: after what `stream` of
   // the device holds, and before what it is given next; for the null stream, after what the device's default stream has
-  // been given so far. Throws unavailable when the stream is being captured. Blocks where host memory does not come
-  // from allocate_host(), for as long as that takes.
+  // been given so far. Blocks where host memory does not come from allocate_host(), for as long as that takes.
+  // Requires: the stream is not being captured.
   virtual std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device,
                                            Stream stream) = 0;
 };

@@ -16,6 +16,10 @@
 // outputs hold unspecified values, inputs are intact, and later calls throw aborted naming the first cause; destroy the
 // group and create it anew.
 //
+// Memory: buffers may be in host memory or on a GPU (TensorView::device), on each rank as it likes, also in one call.
+// A group moves one kind, GPUs' when its backend is nccl and the host's otherwise, and a rank copies buffers of the
+// other kind to and fro: those calls are slower, and none of them can be captured in a CUDA graph.
+//
 // Numerics: 16-bit floats are summed, multiplied and averaged in float32 over all ranks and rounded once; NaN always
 // propagates through min and max; integers wrap, and their average rounds toward zero. All ranks get the same bits, and
 // so does every run with the same inputs and the same algorithm.
@@ -136,6 +140,8 @@ class COL_EXPORT Group {
   std::string_view name() const;
   // What moves the data: "shm", "gloo", "nccl", or "self" in a world of one on the CPU.
   std::string_view backend() const;
+  // Whose memory the group moves without copies, and alloc() gives: the host's, or, with backend nccl, a GPU's.
+  Device device() const;
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
   void allreduce(ConstTensorView in, TensorView out, const Options& options = {});
@@ -202,6 +208,10 @@ class COL_EXPORT Group {
   // its next call that waits). Messages between two ranks with equal tags arrive in the order in which they were sent.
   // To oneself: a send is kept until the recv that takes it; a blocking recv of what was not sent before is
   // invalid_argument.
+  // In a group of backend nccl, messages with tag 0 go from GPU to GPU by NCCL, which does one thing after another:
+  // those that an i-form has started begin together, when this rank first waits, tests, or makes another call, and a
+  // collective that comes after them waits for them. Those with another tag go through the host, and wait for nothing;
+  // recv_any takes those only (with tag 0 it is invalid_argument).
   void send(ConstTensorView data, int destination, const Options& options = {});
   Work isend(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
@@ -283,6 +293,8 @@ struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
+  // automatic: nccl when all ranks have a GPU of their own current in the calling thread (cudaSetDevice) and NCCL
+  // serves them; else shm when they share a host, else gloo.
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's

@@ -8,6 +8,9 @@
 // It pays for large vectors that live long, as a trainer's gradients do. Wherever the ranks cannot share memory (on
 // several hosts, over another backend than shm, in a world of one) alloc() gives ordinary memory, which works as well
 // and no faster, and is taken from the machine as it is touched; with COL_LOG=info it says so once per group.
+//
+// In a group of backend nccl it is memory of the rank's GPU, allocated by NCCL and, from NCCL 2.27 on, registered with
+// it as a window: collectives whose buffers lie there copy less. Its views name the device: Group::device().
 #pragma once
 
 #include <cstddef>
@@ -53,13 +56,17 @@ class Allocator {
  public:
   using value_type = T;
 
-  explicit Allocator(Group group) : group_(std::move(group)) {}
+  explicit Allocator(Group group) : group_(std::move(group)) {}  // of a group that moves host memory
   template <class U>
   Allocator(const Allocator<U>& other) : group_(other.group()) {}  // as the requirements on allocators want it
 
   T* allocate(std::size_t count) {
     static_assert(alignof(T) <= 64);
     if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    if (group_.device().type != Device::Type::cpu)
+      throw Error(ErrorCode::unavailable,
+                  "a container lives in host memory, and this group's is on a GPU; call col::alloc() for that",
+                  group_.name(), group_.rank());
     return static_cast<T*>(alloc(count * sizeof(T), group_));
   }
   void deallocate(T* memory, std::size_t) noexcept { detail::free_or_keep(memory); }
