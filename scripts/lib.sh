@@ -7,9 +7,9 @@ cd "$root"
 packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev catch2)
 # For the tests: other launchers, whose worlds they join, what colbench draws with, what several nodes are made of on
-# one machine, and what a program that was written for torchrun needs.
+# one machine, what a program that was written for torchrun needs, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server
-               python3-torch)
+               python3-torch patchelf)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }

@@ -18,6 +18,7 @@ constexpr std::size_t kGranularity = std::size_t{1} << 16;
 }  // namespace
 
 StagingPool::Block StagingPool::take(Device::Type type, int device, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
   auto best = free_.end();
   for (auto block = free_.begin(); block != free_.end(); ++block) {
     if (block->type != type || block->device != device || block->bytes < bytes) continue;
@@ -34,6 +35,7 @@ StagingPool::Block StagingPool::take(Device::Type type, int device, std::size_t 
 }
 
 void StagingPool::give_back(Block block) {
+  const std::lock_guard lock(mutex_);
   if (free_.size() == kKept) free_.erase(free_.begin());
   free_.push_back(std::move(block));
 }

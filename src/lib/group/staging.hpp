@@ -3,13 +3,15 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include <col/backend.hpp>
 
 namespace col::group {
 
-// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill.
+// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill. Thread safe: what
+// a Work holds may come back from any thread.
 class StagingPool {
  public:
   struct Block {
@@ -24,6 +26,7 @@ class StagingPool {
   void give_back(Block block);
 
  private:
+  std::mutex mutex_;         // guards what follows
   std::vector<Block> free_;  // those given back last come last
 };
 

@@ -112,14 +112,19 @@ TEST_CASE("gpu staging faults: an asynchronous call does not wait for what is in
 }
 
 TEST_CASE("gpu staging faults: a GPU that does not come to the copy is given up at the deadline", "[gpu]") {
-  const auto outcomes = run_staged([](col::Group& group, int gpu) {
+  const bool asynchronous = GENERATE(false, true);
+  const auto outcomes = run_staged([&](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
     const col::nccl_backend::GpuStream stream(col::test::cuda());
     group.barrier();
     if (gpu == 0) fake_gpu_hold_streams(1);
     group.barrier();
     try {
-      group.allreduce(data, {.timeout = 400ms, .stream = {stream.get()}});
+      const col::Options options{.timeout = 400ms, .stream = {stream.get()}};
+      if (asynchronous)
+        group.iallreduce(data, data, options).wait();
+      else
+        group.allreduce(data, options);
     } catch (const col::Error&) {
       fake_gpu_hold_streams(0);
       throw;
