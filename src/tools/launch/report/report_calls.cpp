@@ -167,7 +167,7 @@ std::string describe_call(const Call& call, const JobStory& story) {
                   fmt::format("{} not called it (last: {})", ended ? "had" : "have", last));
   }
   std::vector<std::string> parts = sentences.text();
-  if (!agree(call)) parts.push_back("they differ in what they called, here or before");
+  if (!agree(call)) parts.emplace_back("they differ in what they called, here or before");
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
