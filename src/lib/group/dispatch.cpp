@@ -124,6 +124,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
       .minmax = reduction && is_minmax(request.op),
       .commutative = !reduction || request.op.commutative(),
       .arithmetic = !reduction || is_arithmetic(request.op),
+      .built_in = !reduction || request.op.kind() != Op::Kind::user,
       .deterministic =
           reduction && (wishes.deterministic || settings_.numerics == CallSettings::Numerics::deterministic),
       .asynchronous = wishes.asynchronous,
@@ -269,7 +270,7 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
   if (c.key.asynchronous && !entry.asynchronous)
     return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
-  if (entry.arithmetic_only && !c.key.arithmetic)
+  if ((entry.arithmetic_only && !c.key.arithmetic) || (entry.built_in_only && !c.key.built_in))
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =

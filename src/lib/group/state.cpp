@@ -126,6 +126,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
       check_name(options.group);
+      request.algorithm = known->decision->native;
       parts_.channel->check(request);
       known->ended = false;
       known->timeout = timeout_of(options);
@@ -231,8 +232,9 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
     group::run_alone(request);
     return nullptr;
   }
-  parts_.channel->check(request);
   auto decision = dispatcher_.decide(request, wishes_of(options, asynchronous));
+  request.algorithm = decision->native;
+  parts_.channel->check(request);
 
   PendingPtr pending = acquire();
   pending->name = to_string(request.collective);
@@ -246,7 +248,6 @@ Group::State::PendingPtr Group::State::begin(Request&& request, const Options& o
   pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
   request.in_counts = pending->in_counts;
   request.out_counts = pending->out_counts;
-  request.algorithm = pending->decision->native;
   pending->call = group::fingerprint(parts_.token, request, pending->form);
   pending->request = std::move(request);
   announce(*pending);
