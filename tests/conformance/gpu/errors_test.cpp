@@ -12,7 +12,6 @@
 
 using namespace std::chrono_literals;
 using col::ErrorCode;
-using col::ReduceOp;
 using col::test::check_good;
 using col::test::expect;
 using col::test::GpuArray;
@@ -64,13 +63,11 @@ TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group
 
 TEST_CASE("gpu: what NCCL cannot do is unavailable and named, before anything is started", "[gpu]") {
   check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
-    const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1));
-    expect(has(error_of([&] { group.allreduce(data, {.op = ReduceOp::bxor}); }), "unavailable"), "bxor");
+    const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1)), out(gpu, std::size_t{8});
     const auto mine = col::Op::user([](const void*, const void*, void*, std::size_t, col::DType) {}, true, "mine");
     expect(has(error_of([&] { group.allreduce(data, {.op = mine}); }), "'mine'"), "a function of the user's");
-    const GpuArray<std::int32_t> out(gpu, std::size_t{8});
-    expect(has(error_of([&] { group.scan(data, out); }), "unavailable"), "scan");
-    expect(has(error_of([&] { (void)group.iscan(data, out); }), "unavailable"), "iscan");
+    expect(has(error_of([&] { group.scan(data, out, {.op = mine}); }), "unavailable"), "in a scan");
+    expect(has(error_of([&] { (void)group.iexscan(data, out, {.op = mine}); }), "unavailable"), "in iexscan");
     expect(has(error_of([&] { (void)group.recv_any(data); }), "unavailable"), "recv_any");
     expect(has(error_of([&] { (void)group.isend(data, 1 - gpu); }), "block so far"), "isend");
     expect(has(error_of([&] { group.send(data, 1 - gpu, {.tag = 3}); }), "have no tags"), "a tag");

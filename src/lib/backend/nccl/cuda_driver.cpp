@@ -41,7 +41,12 @@ CudaDriver::CudaDriver() {
   library.bind("cuMemAlloc_v2", MemAlloc);
   library.bind("cuMemFree_v2", MemFree);
   library.bind("cuMemcpyAsync", MemcpyAsync);
+  library.bind("cuMemsetD32Async", MemsetD32Async);
   library.bind("cuPointerGetAttribute", PointerGetAttribute);
+  library.bind("cuModuleLoadData", ModuleLoadData);
+  library.bind("cuModuleUnload", ModuleUnload);
+  library.bind("cuModuleGetFunction", ModuleGetFunction);
+  library.bind("cuLaunchKernel", LaunchKernel);
 
   const CUresult started = Init(0);
   if (started == CUDA_ERROR_NO_DEVICE) throw Error(ErrorCode::unavailable, "the CUDA driver sees no device");
