@@ -124,6 +124,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
       .minmax = reduction && is_minmax(request.op),
       .commutative = !reduction || request.op.commutative(),
       .arithmetic = !reduction || is_arithmetic(request.op),
+      .built_in = !reduction || request.op.kind() != Op::Kind::user,
       .deterministic =
           reduction && (wishes.deterministic || settings_.numerics == CallSettings::Numerics::deterministic),
       .asynchronous = wishes.asynchronous,
@@ -282,11 +283,8 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
   if (c.key.asynchronous && !entry.asynchronous)
     return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
-  if (entry.arithmetic_only && !c.key.arithmetic)
+  if ((entry.arithmetic_only && !c.key.arithmetic) || (entry.built_in_only && !c.key.built_in))
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
-  // A function of the user's is the host's.
-  if (c.request.op.kind() == Op::Kind::user && shape_.device != Device::Type::cpu && is_reduction(c.key.collective))
-    return fmt::format("{} runs on the GPU, and '{}' on the host", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);

@@ -65,7 +65,7 @@ class Dispatcher {
     std::size_t count;
     int root;
     DType dtype;
-    bool widens, wide_input, in_place, minmax, commutative, arithmetic, deterministic, asynchronous;
+    bool widens, wide_input, in_place, minmax, commutative, arithmetic, built_in, deterministic, asynchronous;
     std::string_view algorithm;  // of the wishes; owned by the entry once it is kept
     bool operator==(const Key&) const = default;
   };

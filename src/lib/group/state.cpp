@@ -145,6 +145,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
       check_name(options.group);
+      request.algorithm = known->decision->native;
       known->channel->check(request);
       known->ended = false;
       known->timeout = timeout_of(options);
@@ -268,8 +269,9 @@ Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, cons
     run_alone(request, options, staging.get());
     return nullptr;
   }
-  lane.channel->check(request);
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
+  request.algorithm = decision->native;
+  lane.channel->check(request);
 
   PendingPtr pending = acquire();
   pending->channel = lane.channel;
@@ -286,7 +288,6 @@ Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, cons
   pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
   request.in_counts = pending->in_counts;
   request.out_counts = pending->out_counts;
-  request.algorithm = pending->decision->native;
   pending->call = group::fingerprint(parts_.token, request, pending->form);
   pending->request = std::move(request);
   announce(*pending);

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/shared_library.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
+#include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 using col::ErrorCode;
 using col::Group;
 using col::Work;
-using col::nccl_backend::GpuEvent;
 using col::nccl_backend::GpuStream;
+using col::test::Capture;
 using col::test::check_good;
 using col::test::cuda;
 using col::test::expect;
@@ -119,33 +119,6 @@ void expect_arrived(const std::vector<Flight>& flights) {
   for (const Flight& flight : flights) expect(flight.out.values() == flight.want, flight.what);
 }
 
-// What the tests need of the driver besides.
-struct Graphs {
-  Graphs() {
-    const col::nccl_backend::SharedLibrary library("the driver", {"libcuda.so.1"});
-    library.bind("cuStreamBeginCapture_v2", begin);
-    library.bind("cuStreamEndCapture", end);
-    library.bind("cuGraphInstantiateWithFlags", instantiate);
-    library.bind("cuGraphLaunch", launch);
-    library.bind("cuGraphDestroy", destroy);
-    library.bind("cuGraphExecDestroy", destroy_executable);
-  }
-
-  decltype(&::cuStreamBeginCapture) begin;
-  decltype(&::cuStreamEndCapture) end;
-  CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);
-  decltype(&::cuGraphLaunch) launch;
-  decltype(&::cuGraphDestroy) destroy;
-  decltype(&::cuGraphExecDestroy) destroy_executable;
-};
-
-void await(CUstream stream) {
-  GpuEvent ended(cuda());
-  ended.record(stream);
-  const col::Deadline deadline = col::Deadline::after(20s);
-  while (!ended.done()) expect(!deadline.expired(), "a stream does not end");
-}
-
 }  // namespace
 
 TEST_CASE("gpu: asynchronous calls of every kind are in flight together, and all arrive", "[gpu]") {
@@ -239,17 +212,13 @@ TEST_CASE("gpu: an asynchronous call on some ranks and another call on one is a 
 
 TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
-    const Graphs graphs;
     const GpuStream stream(cuda());
     const col::Options options{.stream = {stream.get()}};
-    const auto must = [](CUresult result, const char* what) { cuda().check(result, what); };
     const Array in(gpu, block(gpu, 0, 64, 1)), total(gpu, Values(64, -1)), all(gpu, Values(128, -1));
     group.allreduce(in, total, options);  // what NCCL does on first use happens outside
     group.allgather(in, all, options);
 
-    CUgraph graph = nullptr;
-    CUgraphExec executable = nullptr;
-    must(graphs.begin(stream.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "begin");
+    Capture capture(stream.get());
     group.allreduce(in, total, options);
     Work gathered = group.iallgather(in, all, options);
     gathered.wait();  // there is nothing to wait for
@@ -259,17 +228,13 @@ TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
     } catch (const col::Error& error) {
       expect(error.code() == ErrorCode::unavailable, error.what());
     }
-    must(graphs.end(stream.get(), &graph), "end");
-    must(graphs.instantiate(&executable, graph, 0), "instantiate");
-    must(graphs.destroy(graph), "destroy");
+    capture.end();
     for (const int salt : {5, 6, 7}) {
       in.set(block(gpu, 0, 64, salt));
-      must(graphs.launch(executable, stream.get()), "launch");
-      await(stream.get());
+      capture.replay();
       expect(total.values() == sum(2, 0, 64, salt), "the sum of a replay");
       expect(all.values() == of_all(2, 0, 64, salt), "what a replay gathered");
     }
-    must(graphs.destroy_executable(executable), "destroy the executable");
     group.barrier();
   }));
 }

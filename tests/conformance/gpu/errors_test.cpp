@@ -12,7 +12,6 @@
 
 using namespace std::chrono_literals;
 using col::ErrorCode;
-using col::ReduceOp;
 using col::test::check_good;
 using col::test::error_of;
 using col::test::expect;

@@ -63,7 +63,7 @@ class CarelessChannel final : public col::Channel {
   static constexpr std::array kEntries = {
       NativeEntry{col::Collective::allreduce, "rounding", true, false},
       NativeEntry{col::Collective::allreduce, "dropping", false, true},
-      NativeEntry{col::Collective::allreduce, "careful", false, false},
+      NativeEntry{.collective = col::Collective::allreduce, .name = "careful", .built_in_only = true},
   };
 
  private:
@@ -204,6 +204,24 @@ TEST_CASE("native: by name it runs and shows its weakness; strict numerics refus
     group.allreduce(data, {.algorithm = "dropping"});
     group.allreduce(data, {.op = ReduceOp::min, .algorithm = "careful"});
     expect(data[0] == 18.0F);
+  });
+}
+
+TEST_CASE("native: one that takes built-in operators alone is never given a function", "[numerics]") {
+  const TempDir dir;
+  const Environment table("COL_SELECTION", table_with(dir, "careful"));
+  on_careless([](col::Group& group) {
+    const auto sum = [](const void* left, const void* right, void* result, std::size_t count, col::DType) {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<float*>(result)[i] = static_cast<const float*>(left)[i] + static_cast<const float*>(right)[i];
+    };
+    const col::Op mine = col::Op::user(sum, true, "mine");
+    const std::string text = group.explain(col::Collective::allreduce, 64, col::DType::float32, {.op = mine});
+    expect(text.find("careful does not take the operator 'mine'") != std::string::npos, text);
+    expect(explain(group, col::DType::int32, ReduceOp::bxor).starts_with("careful: "));
+    std::vector<float> data(3, 2.0F);
+    group.allreduce(data, {.op = mine});
+    expect(data[0] == 6.0F);
   });
 }
 

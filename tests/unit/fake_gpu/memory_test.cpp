@@ -43,6 +43,14 @@ TEST_CASE("fake cuda: copies go between host, devices and page-locked memory") {
     CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
     CHECK(here.values()[127] == 0);
     CHECK(here.values()[128] == 133);
+    CHECK(cuMemsetD32Async(here.address() + 4, 0x01020304, 2, stream) == CUDA_SUCCESS);
+    CHECK(cuMemsetD32Async(here.address() + 2, 1, 1, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuMemsetD32Async(here.address(), 1, 257, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    CHECK(here.values()[0] == 0);
+    CHECK(here.values()[1] == 0x01020304);
+    CHECK(here.values()[2] == 0x01020304);
+    CHECK(here.values()[3] == 0);
     void* pinned = nullptr;
     REQUIRE(cuMemHostAlloc(&pinned, 1024, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS);
     CHECK(cuMemcpyDtoHAsync(pinned, here.address(), 1024, stream) == CUDA_SUCCESS);

@@ -150,12 +150,18 @@ void NcclChannel::check(const Request& request) const {
   const char* const call = to_string(request.collective).data();
   check_memory(call, request.in);
   check_memory(call, request.out);
+  try {
+    native_.check(request);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", call, error.message()), group_, rank_);
+  }
   if (native_.needs_scratch(request) && is_captured(request.stream, *device_))
-    throw Error(ErrorCode::unavailable,
-                fmt::format("{} in place needs memory of its own, which a graph cannot get; use separate buffers in a "
-                            "stream that is being captured",
-                            call),
-                group_, rank_);
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("this {} needs memory of its own, which a graph cannot get; call it outside of the capture, "
+                    "or, what is only in place (alltoall), with separate buffers",
+                    call),
+        group_, rank_);
 }
 
 // The end of it; null when it is recorded.

@@ -44,7 +44,12 @@ CudaDriver::CudaDriver() {
   library.bind("cuMemFreeHost", MemFreeHost);
   library.bind("cuMemcpyAsync", MemcpyAsync);
   library.bind("cuMemsetD8Async", MemsetD8Async);
+  library.bind("cuMemsetD32Async", MemsetD32Async);
   library.bind("cuPointerGetAttribute", PointerGetAttribute);
+  library.bind("cuModuleLoadData", ModuleLoadData);
+  library.bind("cuModuleUnload", ModuleUnload);
+  library.bind("cuModuleGetFunction", ModuleGetFunction);
+  library.bind("cuLaunchKernel", LaunchKernel);
 
   const CUresult started = Init(0);
   if (started == CUDA_ERROR_NO_DEVICE) throw Error(ErrorCode::unavailable, "the CUDA driver sees no device");

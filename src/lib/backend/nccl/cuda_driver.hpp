@@ -42,7 +42,12 @@ struct CudaDriver {
   decltype(&::cuMemFreeHost) MemFreeHost;
   decltype(&::cuMemcpyAsync) MemcpyAsync;
   decltype(&::cuMemsetD8Async) MemsetD8Async;
+  decltype(&::cuMemsetD32Async) MemsetD32Async;
   decltype(&::cuPointerGetAttribute) PointerGetAttribute;
+  decltype(&::cuModuleLoadData) ModuleLoadData;
+  decltype(&::cuModuleUnload) ModuleUnload;
+  decltype(&::cuModuleGetFunction) ModuleGetFunction;
+  decltype(&::cuLaunchKernel) LaunchKernel;
 
   int devices = 0;  // at least 1
   int version = 0;  // of CUDA that the driver knows: 13000 is 13.0

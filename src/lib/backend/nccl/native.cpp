@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -13,15 +12,20 @@
 namespace col::nccl_backend {
 namespace {
 
-// "nccl": one of its collectives. "nccl_p2p": sends and receives, started together.
+// "nccl": one of its collectives. "nccl_p2p": sends and receives, started together. "fold": native_fold.cpp.
 constexpr std::string_view kOwn = "nccl";
 constexpr std::string_view kMessages = "nccl_p2p";
 
-const std::byte* at(const void* data, std::size_t offset) {
-  return static_cast<const std::byte*>(data) + offset;
-}
-std::byte* at(void* data, std::size_t offset) {
-  return static_cast<std::byte*>(data) + offset;
+// Blocks of `view`, one after another, of so many elements.
+template <class View>
+std::vector<View> blocks_of(const View& view, std::span<const std::size_t> counts) {
+  std::vector<View> blocks;
+  std::size_t offset = 0;
+  for (const std::size_t count : counts) {
+    blocks.push_back(view.slice(offset, count));
+    offset += count;
+  }
+  return blocks;
 }
 
 // NCCL takes the factor of a scaled sum as an element.
@@ -39,15 +43,15 @@ Scale to_element(double scale, DType dtype) {
   switch (dtype) {
     case DType::int8:
     case DType::uint8:
-      element.int8 = static_cast<std::int8_t>(static_cast<std::int64_t>(scale));
+      element.int8 = static_cast<std::int8_t>(wrapped(scale));
       break;
     case DType::int32:
     case DType::uint32:
-      element.int32 = static_cast<std::int32_t>(static_cast<std::int64_t>(scale));
+      element.int32 = static_cast<std::int32_t>(wrapped(scale));
       break;
     case DType::int64:
     case DType::uint64:
-      element.int64 = static_cast<std::int64_t>(scale);
+      element.int64 = static_cast<std::int64_t>(wrapped(scale));
       break;
     case DType::float16:
       element.bits = float16(static_cast<float>(scale)).bits;
@@ -98,16 +102,12 @@ class Operator {
 
 }  // namespace
 
-struct Native::Call {
-  const Request& request;
-  CUstream stream;
-  WaitContext& wait;
-  const NcclLibrary& nccl;
-  ncclComm_t comm;
-};
-
 Native::Native(Communicator& communicator, const GpuDevice& device, int rank, int size)
-    : communicator_(communicator), device_(device), rank_(rank), size_(size) {
+    : communicator_(communicator),
+      device_(device),
+      rank_(rank),
+      size_(size),
+      kernels_(std::make_unique<Kernels>(device.cuda())) {
   const NcclLibrary& nccl = communicator.nccl();
   // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
   for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter})
@@ -121,13 +121,20 @@ Native::Native(Communicator& communicator, const GpuDevice& device, int rank, in
   for (const Collective v_form :
        {Collective::allgatherv, Collective::gatherv, Collective::scatterv, Collective::alltoallv})
     entries_.push_back({v_form, kMessages});
+  if (Kernels::are_built()) {
+    for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter,
+                                       Collective::reduce_scatterv, Collective::scan, Collective::exscan})
+      entries_.push_back({.collective = reduction, .name = kFold, .rank_order = true, .built_in_only = true});
+  }
   for (NativeEntry& entry : entries_) entry.asynchronous = true;
   byte_ = std::make_unique<GpuMemory>(device.cuda(), 1);
   scratch_free_ = std::make_unique<GpuEvent>(device.cuda());
 }
 
 void Native::run(const Request& request, CUstream stream, WaitContext& wait) {
+  check(request);
   const Call call{request, stream, wait, communicator_.nccl(), communicator_.get()};
+  if (folds(request)) return fold(call);
   switch (request.collective) {
     case Collective::allreduce:
     case Collective::reduce:
@@ -161,12 +168,14 @@ void Native::start(const Call& call, ncclResult_t result) const {
 
 void Native::release() noexcept {
   byte_.reset();
+  kernels_.reset();
   scratch_.clear();
   scratch_free_.reset();
 }
 
 void Native::forget() noexcept {
   (void)byte_.release();
+  (void)kernels_.release();
   for (auto& memory : scratch_) (void)memory.release();
   (void)scratch_free_.release();
 }
@@ -230,23 +239,8 @@ void Native::allgather(const Call& call) const {
   if (r.collective == Collective::allgather)
     return start(call,
                  call.nccl.AllGather(r.in.data, r.out.data, r.in.count, to_nccl(r.in.dtype), call.comm, call.stream));
-  // The same block goes to everybody.
-  std::size_t displacement = 0;
-  start(call, call.nccl.GroupStart());
-  Together together(call.nccl);
-  for (int peer = 0; peer < size_; ++peer) {
-    const std::size_t count = r.out_counts[static_cast<std::size_t>(peer)];
-    void* const place = at(r.out.data, displacement * size_of(r.out.dtype));
-    displacement += count;
-    if (peer == rank_) {
-      copy(call, r.in.data, place, r.in.bytes());
-      continue;
-    }
-    if (!r.in.empty())
-      start(call, call.nccl.Send(r.in.data, r.in.count, to_nccl(r.in.dtype), peer, call.comm, call.stream));
-    if (count > 0) start(call, call.nccl.Recv(place, count, to_nccl(r.out.dtype), peer, call.comm, call.stream));
-  }
-  start(call, together.end());
+  const std::vector<ConstTensorView> to(static_cast<std::size_t>(size_), r.in);  // the same block for everybody
+  exchange(call, to, blocks_of(r.out, r.out_counts));
 }
 
 void Native::gather(const Call& call) const {
@@ -263,7 +257,7 @@ void Native::gather(const Call& call) const {
     else
       std::fill(from.begin(), from.end(), r.in.count);
   }
-  exchange(call, to, r.in.data, from, r.out.data);
+  exchange(call, blocks_of(r.in, to), blocks_of(r.out, from));
 }
 
 void Native::scatter(const Call& call) const {
@@ -280,52 +274,52 @@ void Native::scatter(const Call& call) const {
     else
       std::fill(to.begin(), to.end(), r.out.count);
   }
-  exchange(call, to, r.in.data, from, r.out.data);
+  exchange(call, blocks_of(r.in, to), blocks_of(r.out, from));
 }
 
 // Neither NCCL's alltoall nor messages can do it in place.
 bool Native::needs_scratch(const Request& r) const noexcept {
-  return (r.collective == Collective::alltoall || r.collective == Collective::alltoallv) && r.in.data == r.out.data &&
-         !r.in.empty();
+  if (r.in.empty()) return false;
+  if (folds(r)) return true;
+  return (r.collective == Collective::alltoall || r.collective == Collective::alltoallv) && r.in.data == r.out.data;
 }
 
 void Native::alltoall(const Call& call) {
-  if (!needs_scratch(call.request)) return alltoall(call, call.request.in.data);
-  void* const kept = take_scratch(call, call.request.in.bytes());
-  copy(call, call.request.in.data, kept, call.request.in.bytes());
-  alltoall(call, kept);
+  const Request& r = call.request;
+  if (!needs_scratch(r)) return alltoall(call, r.in);
+  void* const kept = take_scratch(call, r.in.bytes());
+  copy(call, r.in.data, kept, r.in.bytes());
+  alltoall(call, ConstTensorView(kept, r.in.count, r.in.dtype));
   scratch_free_->record(call.stream);
 }
 
-void Native::alltoall(const Call& call, const void* in) const {
+void Native::alltoall(const Call& call, ConstTensorView in) const {
   const Request& r = call.request;
   const auto n = static_cast<std::size_t>(size_);
-  if (r.collective == Collective::alltoallv) return exchange(call, r.in_counts, in, r.out_counts, r.out.data);
+  if (r.collective == Collective::alltoallv)
+    return exchange(call, blocks_of(in, r.in_counts), blocks_of(r.out, r.out_counts));
   if (call.nccl.AlltoAll != nullptr)
-    return start(call, call.nccl.AlltoAll(in, r.out.data, r.in.count / n, to_nccl(r.in.dtype), call.comm, call.stream));
-  const std::vector<std::size_t> counts(n, r.in.count / n);
-  exchange(call, counts, in, counts, r.out.data);
+    return start(call,
+                 call.nccl.AlltoAll(in.data, r.out.data, in.count / n, to_nccl(in.dtype), call.comm, call.stream));
+  const std::vector<std::size_t> counts(n, in.count / n);
+  exchange(call, blocks_of(in, counts), blocks_of(r.out, counts));
 }
 
-// Blocks of `in`, one after another, go to the ranks; theirs come to `out`. One's own is copied.
-void Native::exchange(const Call& call, std::span<const std::size_t> to, const void* in,
-                      std::span<const std::size_t> from, void* out) const {
-  const DType dtype = call.request.in.empty() ? call.request.out.dtype : call.request.in.dtype;
-  std::size_t sent = 0, received = 0;  // elements
+// Sends to[r] to rank r, and receives from[r] from it; what is empty is not sent. One's own is copied.
+void Native::exchange(const Call& call, std::span<const ConstTensorView> to, std::span<const TensorView> from) const {
   start(call, call.nccl.GroupStart());
   Together together(call.nccl);
   for (int peer = 0; peer < size_; ++peer) {
-    const std::size_t out_count = to[static_cast<std::size_t>(peer)], in_count = from[static_cast<std::size_t>(peer)];
-    const void* const source = at(in, sent * size_of(dtype));
-    void* const target = at(out, received * size_of(dtype));
-    sent += out_count;
-    received += in_count;
+    const ConstTensorView& source = to[static_cast<std::size_t>(peer)];
+    const TensorView& target = from[static_cast<std::size_t>(peer)];
     if (peer == rank_) {
-      copy(call, source, target, out_count * size_of(dtype));
+      copy(call, source.data, target.data, source.bytes());
       continue;
     }
-    if (out_count > 0) start(call, call.nccl.Send(source, out_count, to_nccl(dtype), peer, call.comm, call.stream));
-    if (in_count > 0) start(call, call.nccl.Recv(target, in_count, to_nccl(dtype), peer, call.comm, call.stream));
+    if (!source.empty())
+      start(call, call.nccl.Send(source.data, source.count, to_nccl(source.dtype), peer, call.comm, call.stream));
+    if (!target.empty())
+      start(call, call.nccl.Recv(target.data, target.count, to_nccl(target.dtype), peer, call.comm, call.stream));
   }
   start(call, together.end());
 }

@@ -1,5 +1,7 @@
 #include "backend/nccl/translate.hpp"
 
+#include <cmath>
+
 namespace col::nccl_backend {
 
 ncclDataType_t to_nccl(DType dtype) noexcept {
@@ -44,6 +46,11 @@ std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept {
     default:
       return std::nullopt;
   }
+}
+
+std::uint64_t wrapped(double whole) noexcept {
+  const auto magnitude = static_cast<std::uint64_t>(std::fmod(std::fabs(whole), 0x1p64));
+  return whole < 0 ? std::uint64_t{0} - magnitude : magnitude;
 }
 
 }  // namespace col::nccl_backend

@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <cstdint>
 #include <optional>
 
 #include <col/types.hpp>
@@ -13,5 +14,8 @@ ncclDataType_t to_nccl(DType dtype) noexcept;
 
 // Nothing for what NCCL does not have: bitwise operators, and functions of the user's.
 std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept;
+
+// A whole number modulo 2^64: what integers are multiplied by, in their own width.
+std::uint64_t wrapped(double whole) noexcept;
 
 }  // namespace col::nccl_backend

@@ -56,6 +56,7 @@ struct NativeEntry {
   bool drops_nan = false;        // min and max may lose a NaN
   bool rank_order = false;       // combines the inputs in the order of the ranks: serves what does not commute
   bool arithmetic_only = false;  // takes sum, product, min, max, avg and scaled sums; no bitwise operator, no function
+  bool built_in_only = false;    // takes no function of the user's
   bool asynchronous = false;     // start_native() takes it, too
 };
 
@@ -98,8 +99,8 @@ class COL_EXPORT Channel {
   // Whose memory it moves. Host memory unless overridden.
   virtual Device device() const;
   // Throws invalid_argument or unavailable, and breaks nothing, when the channel cannot take what is asked: memory of
-  // another device, say. Asked before a call is counted (messages as send and recv, with `in` alone), so that what is
-  // called next need not look again. Takes everything unless overridden.
+  // another device, say. Asked before a call is counted (messages as send and recv, with `in` alone; `algorithm` is
+  // empty where a plan runs), so that what is called next need not look again. Takes everything unless overridden.
   virtual void check(const Request& request) const;
 
   // The collectives that native() takes; constant over the channel's life.

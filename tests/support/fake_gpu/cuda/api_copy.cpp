@@ -61,14 +61,22 @@ CUresult copy(Call& call, uint64_t to, Must to_must, uint64_t from, Must from_mu
   return copy(call, *destination, *source, bytes, *stream, wait);
 }
 
-CUresult fill(Call& call, CUdeviceptr to, unsigned char value, size_t bytes, CUstream handle) {
+// `count` times the value, from an address that is a multiple of its size.
+template <typename Value>
+CUresult fill(Call& call, CUdeviceptr to, Value value, size_t count, CUstream handle) {
   auto stream = find_stream(call.machine, handle, call.context);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (bytes == 0) return CUDA_SUCCESS;
+  if (count == 0) return CUDA_SUCCESS;
+  if (to % sizeof(Value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  const size_t bytes = count * sizeof(Value);
   auto end = locate(call.machine, to, bytes, Must::device);
   if (!end) return CUDA_ERROR_INVALID_VALUE;
   return enqueue(
-      call.machine, *stream, [end, value, bytes] { std::memset(end->bytes, value, bytes); }, "a fill");
+      call.machine, *stream,
+      [end, value, count] {
+        for (size_t i = 0; i < count; ++i) std::memcpy(end->bytes + i * sizeof value, &value, sizeof value);
+      },
+      "a fill");
 }
 
 uint64_t address_of(const void* pointer) {
@@ -127,4 +135,8 @@ CUresult CUDAAPI cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
 
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   return entry("cuMemsetD8Async", Needs::context, [&](Call& call) { return fill(call, to, value, bytes, stream); });
+}
+
+CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
+  return entry("cuMemsetD32Async", Needs::context, [&](Call& call) { return fill(call, to, value, count, stream); });
 }

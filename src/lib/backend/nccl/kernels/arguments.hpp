@@ -1,0 +1,32 @@
+// How a kernel is called. The kernels combine blocks of one buffer, element by element, in the order of the blocks:
+//
+//   in     block 0 |a0 b0 c0 ...|   block 1 |a1 b1 c1 ...|   ...      each `in_stride` bytes after the one before
+//
+//   out    whole:      one block    |a0 + a1 + ...|
+//          inclusive:  block r      |a0 + ... + ar|
+//          exclusive:  block r      |a0 + ... + a(r-1)|, and block 0 is not touched
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace col::nccl_backend {
+
+inline constexpr unsigned kThreadsOfBlock = 256;  // at most
+
+enum class Results : std::uint32_t { whole, inclusive, exclusive };
+
+// The parameter of every kernel. Block r of `out` may be exactly block r of `in` (the whole result, any block); no
+// other overlap. Pointers and strides are multiples of the element's size.
+struct FoldArguments {
+  const std::byte* in;
+  std::byte* out;
+  std::size_t in_stride, out_stride;  // bytes
+  std::size_t count;                  // elements of a block
+  const std::uint64_t* factors;       // sums: what each block is multiplied by, see factor_of(); null: nothing
+  std::uint32_t blocks;               // at least 1
+  std::uint32_t divisor;              // sums: what results are divided by; 0: nothing
+  Results results;
+};
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,32 @@
+// A build without nvcc: what needs a kernel is unavailable, and the rest goes on.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+
+using col::ReduceOp;
+using col::test::expect;
+using col::test::GpuArray;
+
+TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
+  col::test::check_good(col::test::run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1)), out(gpu, std::size_t{8});
+    const auto is_unavailable = [](const std::function<void()>& call) {
+      try {
+        call();
+      } catch (const col::Error& error) {
+        return error.code() == col::ErrorCode::unavailable;
+      }
+      return false;
+    };
+    expect(is_unavailable([&] { group.allreduce(data, {.op = ReduceOp::bxor}); }), "bxor");
+    expect(is_unavailable([&] { group.allreduce(data, {.deterministic = true}); }), "a deterministic call");
+    expect(is_unavailable([&] { group.scan(data, out); }), "scan");
+    expect(is_unavailable([&] { (void)group.iexscan(data, out); }), "iexscan");
+    group.allreduce(data);
+    expect(data.values() == std::vector<std::int32_t>(8, 2), "the sum");
+  }));
+}
