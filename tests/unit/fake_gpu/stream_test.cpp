@@ -184,3 +184,36 @@ TEST_CASE("fake cuda: a kernel that leaves its memory breaks the context") {
   CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(cuMemFree(small) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
+
+TEST_CASE("fake cuda: an event of a context comes after all of its streams, and spoils what is being captured") {
+  OnDevice device(0);
+  OwnStream first, second;
+  CUevent event;
+  REQUIRE(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  CHECK(cuCtxRecordEvent(device.context(), event) == CUDA_SUCCESS);
+  CHECK(soon([&] { return cuEventQuery(event) == CUDA_SUCCESS; }));
+  Gate gate;
+  CHECK(cuLaunchHostFunc(second, pass, &gate) == CUDA_SUCCESS);
+  REQUIRE(soon([&] { return gate.entered.load(); }));
+  CHECK(cuCtxRecordEvent(device.context(), event) == CUDA_SUCCESS);
+  CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  // It holds up nothing.
+  CHECK(cuLaunchHostFunc(
+            first, [](void*) {}, nullptr) == CUDA_SUCCESS);
+  CHECK(cuStreamSynchronize(first) == CUDA_SUCCESS);
+  gate.open = true;
+  CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
+
+  CUgraph graph = nullptr;
+  CHECK(cuStreamBeginCapture(first, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
+  CHECK(cuCtxRecordEvent(device.context(), event) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(cuStreamEndCapture(first, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  {
+    OnDevice other(1);
+    CHECK(cuCtxRecordEvent(other.context(), event) == CUDA_ERROR_INVALID_HANDLE);
+  }
+  const OnDevice again(0);
+  CHECK(cuCtxRecordEvent(device.context(), nullptr) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuCtxRecordEvent(nullptr, event) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuEventDestroy(event) == CUDA_SUCCESS);
+}

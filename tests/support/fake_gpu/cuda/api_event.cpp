@@ -1,4 +1,6 @@
 // Entry points: events.
+#include <algorithm>
+
 #include "support/fake_gpu/cuda/capture.hpp"
 #include "support/fake_gpu/cuda/entry.hpp"
 
@@ -62,6 +64,36 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
   return entry("cuEventRecordWithFlags", Needs::context,
                [&](Call& call) { return record(call, event, stream, flags); });
+}
+
+// The event comes after the last work of every stream: on a stream of its own, which is gone when it has been reached.
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
+  return entry("cuCtxRecordEvent", Needs::context, [&](Call& call) {
+    auto context = call.machine.contexts.find(context_handle);
+    auto event = call.machine.events.find(event_handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (context->broken != CUDA_SUCCESS) return context->broken;
+    bool captured = false;
+    for (const auto& capture : call.machine.captures) {
+      const auto& streams = capture->streams;
+      if (std::none_of(streams.begin(), streams.end(), [&](const auto& s) { return s->context() == context; }))
+        continue;
+      capture->invalid = captured = true;
+    }
+    if (captured) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    std::vector<Ticket> after{context->null_stream->last()};
+    for (const auto& stream : context->streams) after.push_back(stream->last());
+    auto marker = std::make_shared<Stream>(context, CU_STREAM_NON_BLOCKING, 0, false);
+    context->streams.push_back(marker);
+    auto reached = std::make_shared<std::chrono::steady_clock::time_point>();
+    auto work = [reached] { *reached = std::chrono::steady_clock::now(); };
+    event->ticket = marker->push(work, "the record of an event", std::move(after));
+    event->reached = std::move(reached);
+    event->capture = nullptr;
+    marker->close();
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult CUDAAPI cuEventQuery(CUevent handle) {
