@@ -15,6 +15,11 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 
 void Channel::check(const Request& /*request*/) const {}
 
+MultiChannel::~MultiChannel() = default;
+MultiChannel* Channel::multi() {
+  return nullptr;
+}
+
 Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
   throw Error(ErrorCode::internal,
               std::string(to_string(request.collective)) + ": this channel has nothing that it could start");

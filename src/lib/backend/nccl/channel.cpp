@@ -13,19 +13,23 @@
 
 namespace col::nccl_backend {
 
-NcclChannel::NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
+NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
                          std::unique_ptr<Communicator> communicator)
-    : group_(std::move(group)),
-      rank_(rank),
-      size_(size),
+    : group_(place.group),
+      rank_(place.rank),
+      size_(place.size),
       pid_(::getpid()),
       device_(std::move(device)),
       communicator_(std::move(communicator)),
-      native_(*communicator_, *device_, rank, size) {
+      native_(*communicator_, *device_, rank_, size_) {
   const GpuDevice::Scope scope(*device_);
   stream_ = std::make_unique<GpuStream>(device_->cuda());
   before_ = std::make_unique<GpuEvent>(device_->cuda());
   communicator_->on_wait([this] { throw_if_broken(); });
+  NcclMultiChannel::Host host{
+      .guarded = [this](std::string_view call, const std::function<void()>& body) { run_guarded(call, body); },
+      .look = [this] { throw_if_broken(); }};
+  multi_ = std::make_unique<NcclMultiChannel>(*device_, communicator_->nccl(), std::move(place), std::move(host));
 }
 
 NcclChannel::~NcclChannel() {
@@ -40,6 +44,8 @@ NcclChannel::~NcclChannel() {
     for (const auto& window : windows_) {
       if (const auto memory = window.lock()) memory->deregister();
     }
+    end_all(communicators());
+    multi_.reset();
     communicator_.reset();
     native_.release();  // waits for the device, on which nothing of the communicator runs any more
     idle_.clear();
@@ -55,10 +61,18 @@ void NcclChannel::forget() noexcept {
   [[maybe_unused]] auto* const posts = new (std::nothrow) auto(std::move(posts_));
   [[maybe_unused]] auto* const idle = new (std::nothrow) auto(std::move(idle_));
   native_.forget();
+  (void)multi_.release();
   (void)before_.release();
   (void)communicator_.release();
   (void)stream_.release();
   (void)device_.release();
+}
+
+// Of this rank's GPU, and of all that calls over several GPUs have connected.
+std::vector<Communicator*> NcclChannel::communicators() const {
+  std::vector<Communicator*> all = multi_->communicators();
+  all.push_back(communicator_.get());
+  return all;
 }
 
 void NcclChannel::enter(const char* call) const {
@@ -77,7 +91,7 @@ void NcclChannel::fail(const Error& error) {
     if (!cause_) cause_ = error;
     broken_.store(true, std::memory_order_release);
   }
-  communicator_->abort();
+  abort_all(communicators());
   throw error;
 }
 
@@ -97,6 +111,10 @@ auto NcclChannel::guarded(const char* call, Body body) {
   }
 }
 
+void NcclChannel::run_guarded(std::string_view call, const std::function<void()>& body) {
+  guarded(std::string(call).c_str(), [&] { body(); });
+}
+
 void NcclChannel::abort(const Error& cause) noexcept {
   {
     const std::lock_guard lock(cause_mutex_);
@@ -108,7 +126,7 @@ void NcclChannel::abort(const Error& cause) noexcept {
   if (!use) return;
   try {
     const GpuDevice::Scope scope(*device_);
-    communicator_->abort();
+    abort_all(communicators());
   } catch (const std::exception&) {
   }
 }

@@ -5,11 +5,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +19,7 @@
 
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
+#include "backend/nccl/multi_channel.hpp"
 #include "backend/nccl/native.hpp"
 #include "backend/nccl/window_memory.hpp"
 
@@ -24,7 +27,7 @@ namespace col::nccl_backend {
 
 class NcclChannel final : public Channel {
  public:
-  NcclChannel(std::string group, int rank, int size, std::unique_ptr<GpuDevice> device,
+  NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
               std::unique_ptr<Communicator> communicator);
   ~NcclChannel() override;
 
@@ -38,6 +41,7 @@ class NcclChannel final : public Channel {
   void native(const Request& request, WaitContext& wait) override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
+  MultiChannel* multi() override { return multi_.get(); }
   void abort(const Error& cause) noexcept override;
 
  private:
@@ -67,7 +71,9 @@ class NcclChannel final : public Channel {
   [[noreturn]] void fail(const Error& error);
   template <class Body>
   auto guarded(const char* call, Body body);
+  void run_guarded(std::string_view call, const std::function<void()>& body);
   void throw_if_broken() const;
+  std::vector<Communicator*> communicators() const;
   void forget() noexcept;
 
   const std::string group_;
@@ -81,6 +87,7 @@ class NcclChannel final : public Channel {
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
   std::vector<std::weak_ptr<WindowMemory>> windows_;  // owned by whom they were given to
+  std::unique_ptr<NcclMultiChannel> multi_;
   std::unordered_map<std::uint64_t, Post> posts_;
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got yet, in their order
   std::vector<std::uint64_t> starting_;  // that it is taking

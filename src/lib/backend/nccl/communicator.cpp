@@ -1,6 +1,8 @@
 #include "backend/nccl/communicator.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -12,34 +14,40 @@ namespace {
 // How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
 constexpr Duration kFarewell = std::chrono::seconds(2);
 
+using All = std::span<Communicator* const>;
+
+// Calls `each` for all as one group, in which NCCL lets none wait for the others.
+template <class Each>
+void together(All all, Each each) noexcept {
+  if (std::all_of(all.begin(), all.end(), [](const Communicator* one) { return one->get() == nullptr; })) return;
+  const NcclLibrary& nccl = all.front()->nccl();
+  const bool grouped = nccl.GroupStart() == ncclSuccess;
+  for (Communicator* const communicator : all) each(*communicator);
+  if (grouped) nccl.GroupEnd();
+}
+
 }  // namespace
 
-Communicator::Communicator(const NcclLibrary& nccl, const ncclUniqueId& id, int rank, int size, WaitContext& wait)
-    : nccl_(nccl) {
-  try {
-    connect(id, rank, size, wait);
-  } catch (...) {
-    abort();
-    throw;
-  }
+Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const ncclUniqueId& id, int rank, int size)
+    : nccl_(nccl), device_(device) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const GpuDevice::Scope scope(device_);
+  const ncclResult_t result = nccl_.CommInitRankConfig(&comm_, size, id, rank, &config);
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const Error error = error_of(result, "cannot connect the ranks");
+  abort();
+  throw error;
 }
 
 Communicator::~Communicator() {
-  if (comm_ == nullptr) return;
-  try {
-    WaitContext wait(Deadline::after(kFarewell));
-    settle(nccl_.CommFinalize(comm_), "cannot end the communicator", wait);
-    nccl_.CommDestroy(comm_);
-  } catch (const std::exception&) {  // nobody is told: the group has ended
-    abort();
-  }
+  Communicator* const self = this;
+  end_all({&self, 1});
 }
 
-void Communicator::connect(const ncclUniqueId& id, int rank, int size, WaitContext& wait) {
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+void Communicator::await_connection(WaitContext& wait) {
   wait.describe("the ranks to connect by NCCL");
-  settle(nccl_.CommInitRankConfig(&comm_, size, id, rank, &config), "cannot connect the ranks", wait);
+  settle(ncclInProgress, "cannot connect the ranks", wait);
 }
 
 ncclResult_t Communicator::state() const noexcept {
@@ -66,9 +74,56 @@ void Communicator::check() const {
   (void)is_busy();
 }
 
-void Communicator::abort() noexcept {
-  if (comm_ != nullptr) nccl_.CommAbort(comm_);
+// ---- The end
+
+// Where the device cannot be made current any more, NCCL is called all the same: it finds the device itself.
+template <class Call>
+void Communicator::on_device(Call call) noexcept {
+  std::optional<GpuDevice::Scope> scope;
+  try {
+    scope.emplace(device_);
+  } catch (const std::exception&) {
+  }
+  call();
+}
+
+void Communicator::begin_end() noexcept {
+  if (comm_ != nullptr) on_device([this] { ending_ = nccl_.CommFinalize(comm_); });
+}
+
+void Communicator::await_end(WaitContext& wait) noexcept {
+  if (comm_ == nullptr) return;
+  try {
+    look_ = nullptr;
+    // In a group, it succeeds before it has begun.
+    settle(ending_ == ncclSuccess ? ncclInProgress : ending_, "cannot end the communicator", wait);
+    ended_ = true;
+  } catch (const std::exception&) {  // nobody is told: the group has ended
+  }
+}
+
+// What has ended is destroyed on its own, and aborting the rest is for all together.
+void Communicator::destroy() noexcept {
+  if (comm_ == nullptr || !ended_) return;
+  on_device([this] { nccl_.CommDestroy(comm_); });
   comm_ = nullptr;
+}
+
+void Communicator::abort() noexcept {
+  if (comm_ != nullptr) on_device([this] { nccl_.CommAbort(comm_); });
+  comm_ = nullptr;
+}
+
+void end_all(std::span<Communicator* const> all) noexcept {
+  together(all, [](Communicator& communicator) { communicator.begin_end(); });
+  WaitContext wait(Deadline::after(kFarewell));
+  for (Communicator* const communicator : all) communicator->await_end(wait);
+  for (Communicator* const communicator : all) communicator->destroy();
+  abort_all(all);
+}
+
+void abort_all(std::span<Communicator* const> all) noexcept {
+  together(all, [](Communicator& communicator) { communicator.abort(); });
 }
 
 Error Communicator::error_of(ncclResult_t result, std::string_view doing) const {

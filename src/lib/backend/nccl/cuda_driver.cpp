@@ -10,6 +10,7 @@ namespace col::nccl_backend {
 namespace {
 
 constexpr int kOldestDriver = 12000;
+constexpr int kRecordsContexts = 12050;
 
 }  // namespace
 
@@ -60,6 +61,7 @@ CudaDriver::CudaDriver() {
     throw Error(ErrorCode::unavailable,
                 fmt::format("the CUDA driver is for CUDA {}.{}, and {}.{} is the oldest that serves; update it",
                             version / 1000, version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10));
+  if (version >= kRecordsContexts) library.bind("cuCtxRecordEvent", CtxRecordEvent);
   check(DeviceGetCount(&devices), "cannot count the CUDA devices");
   if (devices < 1)
     throw Error(ErrorCode::unavailable, "the CUDA driver sees no device; see CUDA_VISIBLE_DEVICES and nvidia-smi");

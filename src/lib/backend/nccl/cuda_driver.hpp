@@ -48,6 +48,8 @@ struct CudaDriver {
   decltype(&::cuModuleUnload) ModuleUnload;
   decltype(&::cuModuleGetFunction) ModuleGetFunction;
   decltype(&::cuLaunchKernel) LaunchKernel;
+  // From CUDA 12.5 on; null before. Spelt out, as older headers do not declare it.
+  CUresult(CUDAAPI* CtxRecordEvent)(CUcontext context, CUevent event) = nullptr;
 
   int devices = 0;  // at least 1
   int version = 0;  // of CUDA that the driver knows: 13000 is 13.0

@@ -2,6 +2,10 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
 namespace col::nccl_backend {
 
 GpuDevice::GpuDevice(const CudaDriver& cuda, int ordinal) : cuda_(cuda), ordinal_(ordinal) {
@@ -11,6 +15,12 @@ GpuDevice::GpuDevice(const CudaDriver& cuda, int ordinal) : cuda_(cuda), ordinal
 
 GpuDevice::~GpuDevice() {
   cuda_.DevicePrimaryCtxRelease(device_);
+}
+
+std::optional<std::string> GpuDevice::why_none(const CudaDriver& cuda, int ordinal) {
+  if (ordinal >= 0 && ordinal < cuda.devices) return std::nullopt;
+  return fmt::format("GPU {} is not there: this process sees {}, numbered from 0; see CUDA_VISIBLE_DEVICES", ordinal,
+                     cuda.devices);
 }
 
 int GpuDevice::current(const CudaDriver& cuda) {
@@ -80,6 +90,22 @@ GpuEvent::~GpuEvent() {
 
 void GpuEvent::record(CUstream stream) {
   cuda_.check(cuda_.EventRecord(event_, stream), "cannot record a CUDA event");
+}
+
+void GpuEvent::record_all(const GpuDevice& device) {
+  if (cuda_.CtxRecordEvent == nullptr)
+    throw Error(
+        ErrorCode::unavailable,
+        fmt::format("the CUDA driver is for CUDA {}.{}, and 12.5 is the oldest that tells when all work of a GPU "
+                    "has ended without blocking; update it, or call cudaDeviceSynchronize()",
+                    cuda_.version / 1000, cuda_.version % 1000 / 10));
+  const CUresult result = cuda_.CtxRecordEvent(device.context(), event_);
+  if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("a stream of GPU {} is being captured, and what is recorded never ends; end the capture "
+                            "first",
+                            device.ordinal()));
+  cuda_.check(result, "cannot record a CUDA event");
 }
 
 bool GpuEvent::done() const {

@@ -19,6 +19,8 @@ class GpuDevice {
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
 
+  // What to say of a number that no device has; nothing when one has it.
+  static std::optional<std::string> why_none(const CudaDriver& cuda, int ordinal);
   // The device of the calling thread's current context; -1 when it has none.
   static int current(const CudaDriver& cuda);
 
@@ -36,6 +38,7 @@ class GpuDevice {
 
   const CudaDriver& cuda() const noexcept { return cuda_; }
   int ordinal() const noexcept { return ordinal_; }
+  CUcontext context() const noexcept { return context_; }
   std::string name() const;  // "NVIDIA H200"
   std::string bus() const;   // "0000:1b:00.0": tells the GPUs of a host apart, whatever processes call them
 
@@ -75,7 +78,10 @@ class GpuEvent {
   CUevent get() const noexcept { return event_; }
 
   void record(CUstream stream);
-  // Whether what was in the stream when it was recorded has ended.
+  // After all that this process has put on the device, in whatever stream. Throws unavailable when the driver is too
+  // old to tell, and while a stream of the device is being captured.
+  void record_all(const GpuDevice& device);
+  // Whether what came before it when it was recorded has ended.
   bool done() const;
 
  private:

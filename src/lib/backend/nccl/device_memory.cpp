@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/poll_pause.hpp"
+
 namespace col::nccl_backend {
 
 GpuHostMemory::GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
@@ -103,9 +105,7 @@ std::shared_ptr<void> make_memory(std::shared_ptr<Gpu> gpu, std::size_t bytes) {
 }  // namespace
 
 std::shared_ptr<CudaMemory::Gpu> CudaMemory::gpu(int device) {
-  if (device < 0 || device >= cuda_.devices)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("GPU {} is not there: this process sees {}, numbered from 0", device, cuda_.devices));
+  if (const auto problem = GpuDevice::why_none(cuda_, device)) throw Error(ErrorCode::invalid_argument, *problem);
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Gpu>& found = gpus_[device];
   if (found == nullptr) found = std::make_shared<Gpu>(cuda_, device);
@@ -142,6 +142,17 @@ std::unique_ptr<DeviceCopy> CudaMemory::copy(void* to, const void* from, std::si
   const GpuDevice::Scope scope(on->device);
   auto ended = on->copy(to, from, bytes, stream);
   return std::make_unique<Copy<Gpu>>(std::move(on), std::move(ended));
+}
+
+// A device that nobody uses otherwise is not kept started for it.
+void CudaMemory::synchronize(int device, WaitContext& wait) {
+  if (const auto problem = GpuDevice::why_none(cuda_, device)) throw Error(ErrorCode::invalid_argument, *problem);
+  const GpuDevice asked(cuda_, device);
+  const GpuDevice::Scope scope(asked);
+  GpuEvent ended(cuda_);
+  ended.record_all(asked);
+  wait.describe(fmt::format("what GPU {} is doing for this process", device));
+  for (PollPause pause; !ended.done();) pause(wait);
 }
 
 }  // namespace col::nccl_backend

@@ -38,6 +38,7 @@ class CudaMemory final : public DeviceMemory {
   std::shared_ptr<void> allocate_host(int device, std::size_t bytes) override;
   bool is_captured(int device, Stream stream) override;
   std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) override;
+  void synchronize(int device, WaitContext& wait) override;
 
  private:
   class Gpu;

@@ -75,6 +75,45 @@ struct Ticket {
   std::uint64_t id = 0;
 };
 
+// One rank's part in a call that passes a tensor for each of several GPUs (allreduce_multigpu and its like), with
+// arguments that the group layer has checked: counts and dtypes agree, the devices differ, no two buffers overlap but
+// in place. With k GPUs on each of n ranks, GPU i of rank r has the flat rank r * k + i, and there are n * k flat
+// ranks.
+//
+// Buffers by collective, for each of `devices` in turn:
+//   allreduce, reduce, broadcast   in and out are the same memory
+//   allgather                      one of `in`; of `out` one that holds n * k blocks, or n * k of one block each
+//   reduce_scatter                 one of `out`; of `in` one that holds n * k blocks, or n * k of one block each
+//   send, recv                     there is one device, which has one of `in`, or of `out`
+struct MultiRequest {
+  Collective collective = Collective::allreduce;
+  std::string_view call = {};         // "allreduce_multigpu": what errors are about
+  std::span<const int> devices = {};  // this rank's GPUs, as its process numbers them
+  std::size_t count = 0;              // elements of a block; of the whole tensor where there are no blocks
+  DType dtype = DType::uint8;
+  std::span<const ConstTensorView> in = {};
+  std::span<const TensorView> out = {};
+  Op op = {};
+  int root = 0;   // a flat rank
+  int peer = -1;  // send, recv: the other rank, and its GPU as its process numbers it
+  int peer_device = 0;
+};
+
+// What runs such calls: a part of a channel, which ends with it, and which its abort() breaks too. For the thread that
+// uses the channel.
+class COL_EXPORT MultiChannel {
+ public:
+  virtual ~MultiChannel();
+  // Throws invalid_argument or unavailable, and breaks nothing, when it cannot take what is asked: a device that there
+  // is not, memory that is elsewhere, an operator.
+  virtual void check(const MultiRequest& request) const = 0;
+  // GPUs are connected when a call first names them, in their order. The number of the connections that a collective
+  // with these would use, from 1 in the order of making: the same on all ranks, or their calls do not match.
+  virtual std::uint64_t connections(std::span<const int> devices) const = 0;
+  // Runs the call to its end. Errors as Channel::wait(); mismatch when the ranks differ in how many GPUs they have.
+  virtual void run(const MultiRequest& request, WaitContext& wait) = 0;
+};
+
 // The connections of one rank to the others of its group.
 //
 // Used by one thread at a time, abort() excepted, which any thread may call. After any call has thrown (but for want of
@@ -113,13 +152,16 @@ class COL_EXPORT Channel {
   virtual Ticket start_native(const Request& request, WaitContext& wait);
 
   // Memory of this rank that the collectives of this channel can reach from the other ranks, on its device(); zeroed,
-  // and it goes back when the last pointer to it is gone, which may be after the channel's end. Called by all ranks, with
-  // the same `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden. Throws
-  // resource on all ranks when there is no room on one, which does not break the channel, what `exchange` throws, and
-  // errors as wait().
+  // and it goes back when the last pointer to it is gone, which may be after the channel's end. Called by all ranks,
+  // with the same `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden.
+  // Throws resource on all ranks when there is no room on one, which does not break the channel, what `exchange`
+  // throws, and errors as wait().
   using Exchange = std::function<std::vector<std::string>(const std::string& words)>;  // what all ranks say, by rank
   static constexpr std::size_t kMostWords = 1000;                                      // bytes of them
   virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait);
+
+  // Null when it has no calls over several GPUs, as unless overridden. Lives as long as the channel.
+  virtual MultiChannel* multi();
 
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
   // Idempotent.
@@ -160,6 +202,9 @@ class COL_EXPORT DeviceMemory {
   // Requires: the stream is not being captured.
   virtual std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device,
                                            Stream stream) = 0;
+  // Waits until all that this process has put on the device has ended, in whatever stream. Throws unavailable when the
+  // driver cannot tell, what wait.check() throws, io.
+  virtual void synchronize(int device, WaitContext& wait) = 0;
 };
 
 // What a rank tells the others about itself when a group is made.

@@ -1,0 +1,120 @@
+#include "backend/nccl/device_set.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/nccl/poll_pause.hpp"
+#include "backend/nccl/together.hpp"
+
+namespace col::nccl_backend {
+
+DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look)
+    : cuda_(cuda), look_(std::move(look)) {
+  for (const int ordinal : devices) {
+    Gpu& gpu = gpus_.emplace_back();
+    gpu.device = std::make_unique<GpuDevice>(cuda, ordinal);
+  }
+}
+
+DeviceSet::~DeviceSet() {
+  end_all(communicators());
+  for (Gpu& gpu : gpus_) {
+    try {
+      const GpuDevice::Scope scope(*gpu.device);
+      gpu.communicator.reset();
+      gpu.before.reset();
+      gpu.ended.reset();
+      gpu.stream.reset();
+    } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
+      (void)gpu.before.release();
+      (void)gpu.ended.release();
+      (void)gpu.stream.release();
+    }
+  }
+}
+
+bool DeviceSet::is_of(std::span<const int> devices) const {
+  return std::equal(gpus_.begin(), gpus_.end(), devices.begin(), devices.end(),
+                    [](const Gpu& gpu, int ordinal) { return gpu.device->ordinal() == ordinal; });
+}
+
+std::vector<Communicator*> DeviceSet::communicators() const {
+  std::vector<Communicator*> all;
+  for (const Gpu& gpu : gpus_) {
+    if (gpu.communicator) all.push_back(gpu.communicator.get());
+  }
+  return all;
+}
+
+void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait) {
+  for (Gpu& gpu : gpus_) {
+    const GpuDevice::Scope scope(*gpu.device);
+    gpu.stream = std::make_unique<GpuStream>(cuda_);
+    gpu.before = std::make_unique<GpuEvent>(cuda_);
+    gpu.ended = std::make_unique<GpuEvent>(cuda_);
+  }
+  try {
+    if (const ncclResult_t opened = nccl.GroupStart(); opened != ncclSuccess)
+      throw Error(ErrorCode::internal,
+                  fmt::format("nccl: cannot connect several GPUs together: {}", nccl.GetErrorString(opened)));
+    Together together(nccl);
+    for (Gpu& gpu : gpus_) gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, id, first++, size);
+    const ncclResult_t begun = together.end();
+    if (begun != ncclSuccess && begun != ncclInProgress)
+      throw gpus_.front().communicator->error_of(begun, "cannot connect the GPUs");
+    for (Gpu& gpu : gpus_) {
+      gpu.communicator->on_wait([this] {
+        look_();
+        check();
+      });
+    }
+    for (Gpu& gpu : gpus_) gpu.communicator->await_connection(wait);
+  } catch (...) {
+    abort_all(communicators());
+    throw;
+  }
+}
+
+// Throws what has gone wrong on any of them: the others may wait for it for ever.
+void DeviceSet::check() const {
+  for (const Gpu& gpu : gpus_) gpu.communicator->check();
+}
+
+bool DeviceSet::done() const {
+  return std::all_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) {
+    const GpuDevice::Scope scope(*gpu.device);
+    return gpu.ended->done();
+  });
+}
+
+void DeviceSet::run(std::string_view doing, const Issue& issue, WaitContext& wait) {
+  for (Gpu& gpu : gpus_) {
+    const GpuDevice::Scope scope(*gpu.device);
+    gpu.before->record(CU_STREAM_LEGACY);
+    cuda_.check(cuda_.StreamWaitEvent(gpu.stream->get(), gpu.before->get(), CU_EVENT_WAIT_DEFAULT),
+                "cannot order CUDA streams");
+  }
+  const NcclLibrary& nccl = gpus_.front().communicator->nccl();
+  gpus_.front().communicator->settle(nccl.GroupStart(), doing, wait);
+  Together together(nccl);
+  for (std::size_t i = 0; i < gpus_.size(); ++i) {
+    Communicator& communicator = *gpus_[i].communicator;
+    const GpuDevice::Scope scope(*gpus_[i].device);
+    communicator.settle(issue(i, communicator.get(), gpus_[i].stream->get()), doing, wait);
+  }
+  const ncclResult_t started = together.end();
+  for (Gpu& gpu : gpus_) gpu.communicator->settle(started, doing, wait);
+  for (Gpu& gpu : gpus_) {
+    const GpuDevice::Scope scope(*gpu.device);
+    gpu.ended->record(gpu.stream->get());
+  }
+  wait.describe("the GPUs");
+  for (PollPause pause; !done(); pause(wait)) {
+    check();
+    look_();
+  }
+}
+
+}  // namespace col::nccl_backend

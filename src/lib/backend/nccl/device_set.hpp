@@ -1,0 +1,61 @@
+// An ordered list of this rank's GPUs, each with a communicator that connects it to those of the other ranks. One
+// thread drives them all: what it gives to NCCL for one of them waits for the others, so NCCL gets it for all together.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/nccl/communicator.hpp"
+#include "backend/nccl/device.hpp"
+
+namespace col::nccl_backend {
+
+class DeviceSet {
+ public:
+  // `look` is called again and again in every wait, and ends it by throwing. `cuda` must outlive it. Throws what
+  // GpuDevice throws.
+  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look);
+  ~DeviceSet();
+  DeviceSet(const DeviceSet&) = delete;
+  DeviceSet& operator=(const DeviceSet&) = delete;
+
+  std::size_t size() const noexcept { return gpus_.size(); }
+  const GpuDevice& device(std::size_t gpu) const { return *gpus_[gpu].device; }
+  const Communicator& communicator(std::size_t gpu) const { return *gpus_[gpu].communicator; }
+  bool is_of(std::span<const int> devices) const;
+  // Once it is connected.
+  std::vector<Communicator*> communicators() const;
+
+  // Connects the GPUs, as ranks from `first` on, to the others of `size` ranks that have the same `id`. Throws what
+  // wait.check() and Communicator throw.
+  void connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait);
+
+  // What NCCL is given for one GPU.
+  using Issue = std::function<ncclResult_t(std::size_t gpu, ncclComm_t comm, CUstream stream)>;
+  // Gives it for every GPU, after what the default stream of each has been given so far, and waits until all of it has
+  // ended. `doing` as in "cannot start the allreduce". Throws as connect().
+  void run(std::string_view doing, const Issue& issue, WaitContext& wait);
+
+ private:
+  struct Gpu {
+    std::unique_ptr<GpuDevice> device;
+    std::unique_ptr<GpuStream> stream;
+    std::unique_ptr<GpuEvent> before, ended;
+    std::unique_ptr<Communicator> communicator;
+  };
+
+  void check() const;
+  bool done() const;
+
+  const CudaDriver& cuda_;
+  const std::function<void()> look_;
+  std::vector<Gpu> gpus_;
+};
+
+}  // namespace col::nccl_backend

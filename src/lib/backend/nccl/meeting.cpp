@@ -1,0 +1,144 @@
+#include "backend/nccl/meeting.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace col::nccl_backend {
+namespace {
+
+constexpr int kSharedGpus = 23003;  // the first version in which ranks can share a GPU, when told to
+constexpr const char* kIdKey = "id";
+
+// Looks at something else, too, while the store waits.
+class Watch final : public WaitObserver {
+ public:
+  Watch(const std::function<void()>& look, WaitContext& outer) : look_(look), outer_(outer) {}
+
+  void on_slow(Duration /*waited*/) override {
+    look_();
+    outer_.check();
+  }
+  void on_timeout(Duration /*budget*/) override { outer_.check(); }
+
+ private:
+  const std::function<void()>& look_;
+  WaitContext& outer_;
+};
+
+// A line each: terms, devices, seats.
+std::string encode(const Offer& offer) {
+  return fmt::format("{}\n{}\n{}", offer.terms, offer.devices, fmt::join(offer.seats, "\n"));
+}
+
+Offer decode(std::string_view text) {
+  const auto take_line = [&text] {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return line;
+  };
+  Offer offer;
+  offer.terms = take_line();
+  const std::string_view devices = take_line();
+  std::from_chars(devices.data(), devices.data() + devices.size(), offer.devices);
+  while (!text.empty()) offer.seats.emplace_back(take_line());
+  return offer;
+}
+
+}  // namespace
+
+std::string seat_of(const GpuDevice& device, const std::string& boot_id) {
+  return fmt::format("{} {}", device.bus(), boot_id);
+}
+
+std::string Meeting::say_key(std::size_t place) const {
+  return fmt::format("brings/{}", spec_.ranks[place]);
+}
+
+std::string Meeting::hear(const std::string& key, WaitContext& wait) {
+  if (!spec_.look) return spec_.store->wait(key, wait);
+  Watch watch(spec_.look, wait);
+  WaitContext watched(wait.deadline(), wait.page(), wait.record(), &watch);
+  return spec_.store->wait(key, watched);
+}
+
+std::vector<Offer> Meeting::exchange(const Offer& own, const NcclLibrary& nccl, WaitContext& wait) {
+  spec_.store->set(say_key(spec_.place), encode(own));
+  std::vector<Offer> offers;
+  for (std::size_t place = 0; place < spec_.ranks.size(); ++place) {
+    wait.describe(fmt::format("rank {} to say which GPUs it brings", spec_.ranks[place]));
+    offers.push_back(decode(hear(say_key(place), wait)));
+  }
+  require_same_terms(offers);
+  require_own_gpus(offers, nccl);
+  return offers;
+}
+
+void Meeting::require_same_terms(const std::vector<Offer>& offers) const {
+  std::map<std::string, std::vector<int>> ranks_of;
+  for (std::size_t place = 0; place < offers.size(); ++place)
+    ranks_of[offers[place].terms].push_back(spec_.ranks[place]);
+  if (ranks_of.size() == 1) return;
+  const auto most = std::max_element(ranks_of.begin(), ranks_of.end(),
+                                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  int odd = -1;
+  std::vector<std::string> parts;
+  for (const auto& [terms, ranks] : ranks_of) {
+    if (odd < 0 && 2 * most->second.size() > offers.size() && terms != most->first) odd = ranks.front();
+    parts.push_back(fmt::format("{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), terms));
+  }
+  throw Error(ErrorCode::mismatch,
+              fmt::format("the ranks do not connect alike; {}{}; all must call with the same",
+                          odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "", fmt::join(parts, "; ")),
+              spec_.group, odd);
+}
+
+// NCCL's own error names neither the ranks nor the device.
+void Meeting::require_own_gpus(const std::vector<Offer>& offers, const NcclLibrary& nccl) const {
+  if (nccl.version >= kSharedGpus) return;  // it knows whether it was told to
+  std::map<std::string, int> users;
+  for (std::size_t place = 0; place < offers.size(); ++place) {
+    for (const std::string& seat : offers[place].seats) {
+      const auto [first, is_alone] = users.emplace(seat, spec_.ranks[place]);
+      if (is_alone) continue;
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("ranks {} and {} are on one GPU ({}), which NCCL {} cannot serve; {}", first->second,
+                              spec_.ranks[place], seat.substr(0, seat.find(' ')), nccl.version_text(), spec_.advice),
+                  spec_.group, spec_.ranks[place]);
+    }
+  }
+}
+
+ncclUniqueId Meeting::agree_on_id(const NcclLibrary& nccl, WaitContext& wait) {
+  ncclUniqueId id{};
+  const int first = spec_.ranks.front();
+  if (spec_.place == 0) {
+    if (const ncclResult_t result = nccl.GetUniqueId(&id); result != ncclSuccess)
+      throw Error(ErrorCode::io,
+                  fmt::format("nccl: cannot make an id: {} ({}); see NCCL_SOCKET_IFNAME", nccl.GetErrorString(result),
+                              nccl.GetLastError(nullptr)),
+                  spec_.group, first);
+    spec_.store->set(kIdKey, std::string_view(id.internal, sizeof id.internal));
+    return id;
+  }
+  wait.describe(fmt::format("rank {} to hand out NCCL's id", first));
+  const std::string text = hear(kIdKey, wait);
+  if (text.size() != sizeof id.internal)
+    throw Error(ErrorCode::internal, "nccl: the id in the store has another size", spec_.group);
+  std::memcpy(id.internal, text.data(), sizeof id.internal);
+  return id;
+}
+
+void Meeting::leave() {
+  spec_.store->erase(say_key(spec_.place));
+  if (spec_.place == 0) spec_.store->erase(kIdKey);
+}
+
+}  // namespace col::nccl_backend

@@ -1,0 +1,81 @@
+// Calls over several GPUs of each rank: which communicators serve a call, and what NCCL is given on each.
+//
+// A call over all ranks needs communicators between all their GPUs, a message one between two GPUs. Both are made when
+// a call first needs them, and kept for the next: a few of each kind, and those that were used longest ago go first.
+// The ranks agree on which those are without a word, as they make the same calls in the same order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "backend/nccl/device_set.hpp"
+#include "backend/nccl/meeting.hpp"
+
+namespace col::nccl_backend {
+
+class NcclMultiChannel final : public MultiChannel {
+ public:
+  static constexpr std::size_t kMostSets = 8;   // of all ranks
+  static constexpr std::size_t kMostPairs = 8;  // with each other rank
+
+  struct Place {
+    std::string group;
+    int rank = 0, size = 1;
+    std::string boot_id;
+    std::vector<int> devices = {};  // by rank: how many GPUs its process sees
+    std::shared_ptr<Store> store;   // private to the group; shared, as adapters keep it
+  };
+  // What the channel that it is part of does for it.
+  struct Host {
+    // Runs `body` as the only thread inside NCCL; whatever it throws breaks the channel.
+    std::function<void(std::string_view call, const std::function<void()>& body)> guarded;
+    std::function<void()> look;  // throws when the channel has been broken meanwhile
+  };
+
+  // `device`: the rank's in the group. It and `nccl` must outlive the object.
+  NcclMultiChannel(const GpuDevice& device, const NcclLibrary& nccl, Place place, Host host);
+
+  void check(const MultiRequest& request) const override;
+  std::uint64_t connections(std::span<const int> devices) const override;
+  void run(const MultiRequest& request, WaitContext& wait) override;
+
+  // All that there are, for the channel to end or abort.
+  std::vector<Communicator*> communicators() const;
+
+ private:
+  struct Connected {
+    std::uint64_t number = 0;  // of sets
+    int peer_device = 0;       // of pairs
+    std::unique_ptr<DeviceSet> set;
+  };
+  using Kept = std::list<Connected>;  // what was used last is first
+
+  [[noreturn]] void refuse(const MultiRequest& request, const std::string& what, int rank) const;
+  void check_memory(const MultiRequest& request, ConstTensorView data, int device) const;
+  Meeting meeting(std::string_view prefix, std::vector<int> ranks, std::size_t place) const;
+  std::unique_ptr<DeviceSet> connect(std::span<const int> devices, Meeting meeting, std::string terms, int first,
+                                     int size, WaitContext& wait) const;
+  DeviceSet& set_of(std::span<const int> devices, WaitContext& wait);
+  DeviceSet& pair_of(const MultiRequest& request, WaitContext& wait);
+  void run_collective(const MultiRequest& request, WaitContext& wait);
+  void run_message(const MultiRequest& request, WaitContext& wait);
+
+  const GpuDevice& device_;
+  const NcclLibrary& nccl_;
+  const Place place_;
+  const Host host_;
+  Kept sets_;
+  std::uint64_t next_set_ = 1;
+  std::map<int, Kept> pairs_;                  // by peer
+  std::map<int, std::uint64_t> pairs_so_far_;  // by peer: how many have been connected
+};
+
+}  // namespace col::nccl_backend
