@@ -297,6 +297,15 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
   return std::nullopt;
 }
 
+std::optional<std::string> Dispatcher::objection(const Request& request, const CallWishes& wishes,
+                                                 std::string_view own) const {
+  const NativeEntry* const entry = native(request.collective, own);
+  if (entry == nullptr)
+    return fmt::format("backend {} has no {} of that name", backend_, to_string(request.collective));
+  const Key key = key_of(request, wishes);
+  return why_not_native(*entry, {request, key, {}, 0}, true);
+}
+
 std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, const Case& c) const {
   try {
     if (is_v_form(c.key.collective))

@@ -51,6 +51,8 @@ class Dispatcher {
 
   // Whether one of the backend's own algorithms can serve the call, or is asked for by name. The same on all ranks.
   bool can_run_natively(const Request& request, const CallWishes& wishes) const;
+  // Why the backend's own collective of that name cannot serve a call that asks for it; nothing when it can.
+  std::optional<std::string> objection(const Request& request, const CallWishes& wishes, std::string_view own) const;
 
   // The decision in a sentence, for Group::explain().
   std::string explain(const Request& request, const CallWishes& wishes);

@@ -42,7 +42,7 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
 
 Operation describe_collective(const Pending& pending, int rank, int size) {
   const Request& request = pending.request;
-  Operation operation{.text = group::describe(request, pending.form),
+  Operation operation{.text = pending.words.empty() ? group::describe(request, pending.form) : pending.words,
                       .board = fmt::format("c/{}", pending.sequence),
                       .sequence = pending.sequence,
                       .counterparts = everybody_but(rank, size)};
@@ -80,6 +80,7 @@ bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) con
 
 void Pending::reset() {
   name = "";
+  words.clear();
   legs.clear();
   in_counts.clear();
   out_counts.clear();

@@ -46,7 +46,8 @@ class Pending {
   std::uint64_t call = 0;  // hash of it, whatever its number
   Duration timeout = {};
   bool collective = true;
-  Request request = {};  // collectives: spans point to the copies below
+  Request request = {};    // collectives: spans point to the copies below
+  std::string words = {};  // of a collective that is no request: what it is, equal on all ranks that match
   CallForm form = {};
   std::string asked_algorithm = {};  // Options::algorithm
   bool deterministic = false;

@@ -21,6 +21,7 @@
 #include "group/call_settings.hpp"
 #include "group/diagnosis.hpp"
 #include "group/dispatch.hpp"
+#include "group/multi_gpu.hpp"
 #include "group/pending.hpp"
 #include "group/staging.hpp"
 
@@ -85,6 +86,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // Blocks until all have been exchanged; returns the rank that the last receive came from.
   int exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options);
   Work start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
+
+  // ---- Several GPUs a rank (multi_gpu.cpp). Both block.
+  void run_multi_gpu(const group::MultiGpuCall& call, const Options& options);
+  void exchange_multi_gpu(const group::MultiGpuMessage& message, const Options& options);
 
   // ---- Memory (memory.cpp)
   std::shared_ptr<void> allocate(std::size_t bytes, const Options& options);
@@ -188,6 +193,13 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   group::Diagnosis diagnose(const group::Pending& pending);
   bool outlived(group::Pending& pending);
 
+  // multi_gpu.cpp
+  MultiChannel& multi_channel(std::string_view call) const;
+  void check_multi_gpu(std::string_view call, const Options& options) const;
+  void check_numerics(const group::MultiGpuCall& call, const Options& options) const;
+  group::Operation describe_multi_gpu(const group::MultiGpuMessage& message, int own_device);
+  void compare_first(const group::Operation& operation, WaitContext& wait);
+
   // messages.cpp
   PendingPtr begin_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options, bool blocking);
   void require_sent_to_self(const std::vector<group::Leg>& legs) const;
@@ -216,6 +228,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::uint64_t calls_ = 0;                                       // hash of them
   std::uint64_t children_ = 0;                                    // groups made from this one
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
+  std::map<std::pair<int, int>, std::uint64_t> between_gpus_;     // by (source, destination): messages so far
   std::map<int, int> open_any_;                                   // by tag: receives from any rank under way
   std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
   group::StagingPool staging_;                                    // used by the operations below, to their end

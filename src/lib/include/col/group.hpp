@@ -228,6 +228,60 @@ class COL_EXPORT Group {
   void batch(std::span<const Message> messages, const Options& options = {});
   Work ibatch(std::span<const Message> messages, const Options& options = {});
 
+  // Several GPUs a rank, with Ray's names. Every rank passes one tensor for each GPU that it drives, as many on every
+  // rank: with k of them on each of n ranks, tensor i of rank r takes part as flat rank r * k + i of n * k. These calls
+  // count among the collectives of the group, in the same order, and end as they do; one is begun when those in flight
+  // have ended. Blocking: when one returns, it has ended on all GPUs of this rank. It comes after what the default
+  // stream of each GPU has been given.
+  //
+  // Requires a group of backend nccl; unavailable on others. The tensors of a call are in memory of GPUs, each on
+  // another one, which its view's device names (an empty one's too), with equal count and dtype on all ranks. Anything
+  // else is invalid_argument, before data moves, and the group stays usable; so is Options::stream, and an
+  // Options::algorithm other than "nccl". What NCCL does not reduce by, or not as COL_NUMERICS and `deterministic` ask,
+  // is unavailable.
+  //
+  // The GPUs of all ranks are connected by the first call that names them, in their order; the connections are kept for
+  // the next such call, for eight lists of GPUs, of which the one that was used longest ago goes first. Ranks that do
+  // not pass equally many tensors, or of which one passes a list of GPUs that it has used before where another passes a
+  // new one, are a mismatch, which breaks the group. So does a GPU that two ranks pass, which is unavailable. The
+  // timeout of a call covers the connecting.
+  //
+  // In place: tensors[i] = op over all tensors of all ranks. Same bits everywhere.
+  void allreduce_multigpu(std::span<const TensorView> tensors, const Options& options = {});
+  // The same for one tensor alone: number `root_tensor` of rank options.root. No other is touched.
+  void reduce_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
+  // Every tensor gets the elements of number `root_tensor` of rank options.root.
+  void broadcast_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
+  // outputs[i], which is on the GPU of inputs[i], gets the inputs of all flat ranks, in their order. Requires: one
+  // output for each input, of n * k times its count; they may overlap only where inputs[i] is exactly the own block of
+  // outputs[i].
+  void allgather_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                          const Options& options = {});
+  // The same into lists: outputs[i][f] gets the input of flat rank f. Requires: n * k tensors in each list, like
+  // inputs[i] and on its GPU. No copies are made. All ranks use the same one of the two forms.
+  void allgather_multigpu(std::span<const std::vector<TensorView>> outputs, std::span<const ConstTensorView> inputs,
+                          const Options& options = {});
+  // outputs[i] gets its flat rank's block of the reduction over all inputs. Requires: one input for each output, on its
+  // GPU, of n * k times its count; they may overlap only where outputs[i] is exactly the own block of inputs[i].
+  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                              const Options& options = {});
+  // The same from lists: outputs[i] gets the reduction of block f, its flat rank, of all lists. Requires: n * k tensors
+  // in each list, like outputs[i] and on its GPU. No copies are made. All ranks use the same one of the two forms.
+  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const std::vector<ConstTensorView>> inputs,
+                              const Options& options = {});
+  // One message from the GPU of `tensor` to a GPU of another rank, which receives it with recv_multigpu on that GPU and
+  // names this one. GPUs are numbered as the processes that have them number theirs. `n_elements` are the first that
+  // are sent, or received; 0: all. Blocking: the send until its memory may be changed, which may be when the recv has
+  // come; the recv until the data is there. Messages between two ranks pair in the order of their calls, whatever the
+  // GPUs. Two that differ in count, dtype or a GPU are a mismatch, at the latest a second after they hang, or, with
+  // COL_CHECK=strict, before anything moves. Connections between two GPUs are made and kept as above, eight for each
+  // other rank. Rank and GPU that there are not, a message to oneself (copy it with cudaMemcpyPeer), a negative
+  // n_elements or one beyond the tensor are invalid_argument, and the group stays usable.
+  void send_multigpu(ConstTensorView tensor, int destination, int destination_gpu, const Options& options = {},
+                     std::int64_t n_elements = 0);
+  void recv_multigpu(TensorView tensor, int source, int source_gpu, const Options& options = {},
+                     std::int64_t n_elements = 0);
+
   // New groups from the ranks of this one, over its backend. Collective over this group, blocking; every rank of it
   // calls it.
   //
@@ -420,6 +474,31 @@ COL_EXPORT void alltoall(std::span<const TensorView> outputs, std::span<const Co
 COL_EXPORT void barrier(const Options& options = {});
 COL_EXPORT void send(ConstTensorView data, int destination, const Options& options = {});
 COL_EXPORT void recv(TensorView data, int source, const Options& options = {});
+
+// Several GPUs a rank; see Group for what each does.
+COL_EXPORT void allreduce_multigpu(std::span<const TensorView> tensors, const Options& options = {});
+COL_EXPORT void reduce_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
+COL_EXPORT void broadcast_multigpu(std::span<const TensorView> tensors, const Options& options = {},
+                                   int root_tensor = 0);
+COL_EXPORT void allgather_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                                   const Options& options = {});
+COL_EXPORT void allgather_multigpu(std::span<const std::vector<TensorView>> outputs,
+                                   std::span<const ConstTensorView> inputs, const Options& options = {});
+COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                                       const Options& options = {});
+COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs,
+                                       std::span<const std::vector<ConstTensorView>> inputs,
+                                       const Options& options = {});
+COL_EXPORT void send_multigpu(ConstTensorView tensor, int destination, int destination_gpu, const Options& options = {},
+                              std::int64_t n_elements = 0);
+COL_EXPORT void recv_multigpu(TensorView tensor, int source, int source_gpu, const Options& options = {},
+                              std::int64_t n_elements = 0);
+// Waits until all that this process has put on the GPU has ended: asynchronous calls, and kernels and copies of the
+// program's own. `gpu_id` is as the process numbers its GPUs. Blocks for `timeout` at most, else the current context's,
+// and is ended by an abort of the job. Needs no group. Thread safe. Errors: invalid_argument (there is no such GPU),
+// unavailable (no CUDA, and why; a driver before CUDA 12.5; a stream of the GPU is being captured, which spoils the
+// capture), timeout, io (the work failed).
+COL_EXPORT void synchronize(int gpu_id, Duration timeout = {});
 
 // ---- Object forms
 
