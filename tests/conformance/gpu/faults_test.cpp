@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "conformance/gpu/gpu_ranks.hpp"
+#include "conformance/gpu/nothing_left.hpp"
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 
 using namespace std::chrono_literals;
 using col::ErrorCode;
+using col::test::check_nothing_left;
 using col::test::GpuArray;
 using col::test::Outcome;
 using col::test::run_gpu_ranks;
@@ -24,17 +26,6 @@ namespace {
 void sum(col::Group& group, int gpu) {
   const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
   group.allreduce(data);
-}
-
-void check_nothing_left() {
-  for (const char* what : {"communicators", "operators"}) {
-    INFO(what);
-    CHECK(fake_nccl_alive(what) == 0);
-  }
-  for (const char* what : {"contexts", "streams", "events", "device_memory"}) {
-    INFO(what);
-    CHECK(fake_gpu_alive(what) == 0);
-  }
 }
 
 }  // namespace
