@@ -265,15 +265,17 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   connect.same_host = share_loopback(parts.surroundings.peers);
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
-  parts.channel = factory.connect(connect, wait);
   if (factory.device() == Device::Type::cpu) {
     parts.why_staged = std::move(why_not);
   } else {
+    // The host's first: who fails to start its GPU is then noticed as in any call.
     BackendFactory& on_host = choose_on_host();
-    connect.store = make_prefix_store(parts.surroundings.scope, "host mesh");
-    parts.host_channel = on_host.connect(connect, wait);
+    ConnectRequest beside = connect;
+    beside.store = make_prefix_store(parts.surroundings.scope, "host mesh");
+    parts.host_channel = on_host.connect(beside, wait);
     parts.host_backend = on_host.name();
   }
+  parts.channel = factory.connect(connect, wait);
   if (spec.rank == 0) {
     forget(roster, *name_scope);  // every rank has read it, or it would not be connected
     publish(request, factory, connect, parts);
