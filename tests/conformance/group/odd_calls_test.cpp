@@ -215,3 +215,32 @@ TEST_CASE("messages: wrong peers and overlapping buffers are refused, and the gr
     }));
   }
 }
+
+TEST_CASE("odd calls: a buffer that is called a GPU's is refused where it is none, and the group goes on", "[group]") {
+  for (const char* backend : {"self", "shm"}) {
+    const int ranks = std::string(backend) == "self" ? 1 : 2;
+    const auto outcomes = col::test::run_threads(ranks, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = ranks});
+      std::vector<float> data(8, 1.0f);
+      const col::TensorView on_gpu(data.data(), data.size(), col::DType::float32, {col::Device::Type::cuda, 0});
+      for (const bool message : {false, true}) {
+        try {
+          if (message)
+            group.send(on_gpu, 0);
+          else
+            group.allreduce(on_gpu);
+          col::test::expect(false, "host memory was taken for a GPU's");
+        } catch (const col::Error& error) {
+          // Without a GPU: why there is none. With one: that the memory is not there.
+          col::test::expect(
+              error.code() == col::ErrorCode::unavailable || error.code() == col::ErrorCode::invalid_argument,
+              error.what());
+        }
+      }
+      group.allreduce(data);
+      col::test::expect(data == std::vector<float>(8, static_cast<float>(ranks)), "the sum");
+    });
+    INFO(col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}
