@@ -17,6 +17,7 @@
 #include "agreement.hpp"
 #include "checkpoint.hpp"
 #include "dataset.hpp"
+#include "gpu.hpp"
 #include "options.hpp"
 #include "trainer.hpp"
 
@@ -92,9 +93,9 @@ std::uint64_t epochs_to_train(const TrainerOptions& options, std::uint64_t train
 }
 
 // Returns an exit code, the same on every rank.
-int train(col::Group& world, const TrainerOptions& options, Setup setup) {
+int train(col::Group& world, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
   const bool speaker = world.rank() == 0;
-  Trainer trainer(world, setup.dataset, std::move(setup.state));
+  Trainer trainer(world, setup.dataset, std::move(setup.state), gpu);
   if (speaker) {
     const TrainingState state = trainer.state();
     std::printf("digits_trainer: %d %s over %s, %zu training and %zu test images of %s\n", world.size(),
@@ -103,6 +104,7 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup) {
     std::printf("%zu parameters, %llu images a step over all ranks, learning rate %g, seed %llu\n",
                 state.shape.parameters(), static_cast<unsigned long long>(state.batch), state.learning_rate,
                 static_cast<unsigned long long>(state.seed));
+    if (gpu != nullptr) std::printf("gradients are reduced on GPUs; rank 0 has %s\n", gpu->text().c_str());
   }
 
   std::optional<EpochReport> last;
@@ -154,10 +156,12 @@ int run(int argc, char** argv) {
   }
 
   // A bad option is reported after joining, too: one line in all, not one from each rank.
+  const auto* options = std::get_if<TrainerOptions>(&parsed);
+  std::optional<Gpu> gpu;
+  if (options != nullptr && options->on_gpu) gpu.emplace(col::Context::current().spec());
   col::Group world = col::init();
   Problem problem;
   Setup setup;
-  const auto* options = std::get_if<TrainerOptions>(&parsed);
   if (options == nullptr) {
     problem = std::get<Problem>(parsed);
   } else {
@@ -168,7 +172,7 @@ int run(int argc, char** argv) {
     }
   }
   int exit_code = agree(world, problem);
-  if (exit_code == 0) exit_code = train(world, *options, std::move(setup));
+  if (exit_code == 0) exit_code = train(world, *options, std::move(setup), gpu ? &*gpu : nullptr);
   col::finalize();
   return exit_code;
 }

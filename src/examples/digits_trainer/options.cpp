@@ -8,6 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <col/col.hpp>
 
+#include "gpu.hpp"
+
 namespace digits {
 namespace {
 
@@ -80,7 +82,7 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   app.add_flag("--continue", options.go_on,
                "For jobs that are restarted: write the model after every epoch, go on from it where it exists, and end "
                "at N epochs in all");
-  app.add_option("--device", device, "Where to compute: cpu (default) or cuda")->type_name("DEVICE");
+  app.add_option("--device", device, "Where gradients are reduced: cpu (default) or cuda")->type_name("DEVICE");
 
   try {
     app.parse(argc, argv);
@@ -92,13 +94,13 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
     return usage_problem(error.what());
   }
   options.save = !no_save;
-  if (device == "cuda") {
-    const std::string reason = col::nccl_unavailable_reason();
-    return Problem{kExitFailure, "--device cuda is not available: " +
-                                     (reason.empty() ? "this program computes on the CPU only" : reason) +
-                                     "; leave it out, or say --device cpu"};
+  if (device != "cpu" && device != "cuda") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
+  options.on_gpu = device == "cuda";
+  if (options.on_gpu) {
+    const std::string reason = why_no_gpu();
+    if (!reason.empty())
+      return Problem{kExitFailure, "--device cuda is not available: " + reason + "; leave it out, or say --device cpu"};
   }
-  if (device != "cpu") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
   if (options.go_on && no_save) return usage_problem("--continue: needs the model that --no-save does not write");
   if (options.go_on && !options.resume.empty())
     return usage_problem("--continue: goes on from --model, not from --resume; leave one out");

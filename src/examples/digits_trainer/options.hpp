@@ -21,6 +21,7 @@ struct TrainerOptions {
   std::filesystem::path model = "digits.model";
   bool save = true;
   std::filesystem::path resume;  // empty: start anew
+  bool on_gpu = false;           // gradients are reduced in the memory of GPUs
   bool go_on = false;            // resume from `model` where it exists, and write it after every epoch
 };
 

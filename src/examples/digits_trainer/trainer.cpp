@@ -21,13 +21,14 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state)
+Trainer::Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu)
     : world_(std::move(world)),
       dataset_(dataset),
       state_(std::move(state)),
       model_(state_.shape),
       gradient_(state_.shape.parameters()),
       fused_(state_.shape.parameters() + 1) {
+  if (gpu != nullptr) on_gpu_.emplace(*gpu, fused_.size());
   share_state();
 }
 
@@ -73,7 +74,7 @@ double Trainer::step(std::span<const std::uint32_t> batch) {
   std::transform(gradient_.begin(), gradient_.end(), fused_.begin(),
                  [](double sum) { return static_cast<float>(sum); });
   fused_.back() = static_cast<float>(loss);
-  timed([&] { world_.allreduce(fused_); });
+  timed([&] { sum_over_ranks(); });
 
   // All ranks hold the same sums and the same weights, so they take the same step and stay equal.
   const float scale = static_cast<float>(state_.learning_rate / static_cast<double>(batch.size()));
@@ -83,6 +84,14 @@ double Trainer::step(std::span<const std::uint32_t> batch) {
     parameters[i] += state_.velocity[i];
   }
   return static_cast<double>(fused_.back());
+}
+
+void Trainer::sum_over_ranks() {
+  if (!on_gpu_) return world_.allreduce(fused_);
+  // A model that computes on the GPU has its gradients there, and needs neither copy.
+  on_gpu_->set(fused_);
+  world_.allreduce(on_gpu_->view());
+  on_gpu_->get(fused_);
 }
 
 double Trainer::test_accuracy() {

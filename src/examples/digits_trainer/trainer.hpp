@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "checkpoint.hpp"
 #include "dataset.hpp"
+#include "gpu.hpp"
 #include "model.hpp"
 
 namespace digits {
@@ -22,9 +24,10 @@ struct EpochReport {
 
 class Trainer {
  public:
-  // Collective: every rank takes the state of rank 0, whatever it brought itself. Requires: `dataset` outlives the
-  // trainer and is the same on all ranks.
-  Trainer(col::Group world, const Dataset& dataset, TrainingState state);
+  // Collective: every rank takes the state of rank 0, whatever it brought itself. With a `gpu`, gradients are reduced
+  // in its memory. Requires: `dataset`, and `gpu` if it is not null, outlive the trainer; `dataset` is the same on all
+  // ranks.
+  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu = nullptr);
 
   // Collective. Trains on every training image once, then tests. Throws col::Error.
   EpochReport run_epoch();
@@ -36,6 +39,7 @@ class Trainer {
 
  private:
   void share_state();
+  void sum_over_ranks();
   // One step on the images that `batch` names; returns their summed loss.
   double step(std::span<const std::uint32_t> batch);
   template <class Call>
@@ -45,8 +49,9 @@ class Trainer {
   const Dataset& dataset_;
   TrainingState state_;  // its parameters live in model_ after the constructor
   Model model_;
-  std::vector<double> gradient_;  // this rank's sum
-  std::vector<float> fused_;      // gradient and, last, loss: one buffer, so one allreduce a step
+  std::vector<double> gradient_;     // this rank's sum
+  std::vector<float> fused_;         // gradient and, last, loss: one buffer, so one allreduce a step
+  std::optional<GpuFloats> on_gpu_;  // the same on the GPU, if there is one
   double communication_seconds_ = 0;
 };
 

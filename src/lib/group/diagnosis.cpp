@@ -127,6 +127,7 @@ void Diagnosis::on_slow(Duration waited) {
   post();
   look_for_failure();
   look_for_lost_peer();
+  look_for_leaver();
   look_for_mismatch(waited, false);
 }
 
@@ -209,6 +210,18 @@ std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
                   "must make the same calls",
                   rank, operations_.front().text, operations_.front().sequence),
       surroundings_.group, rank);
+}
+
+// Over GPUs there is no connection that closes when a rank leaves.
+void Diagnosis::look_for_leaver() const {
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const auto activity = surroundings_.activity_of(rank);
+      if (!operation.collective || !activity || activity->state != State::finished) continue;
+      if (is_same_group(activity->group, surroundings_.group) && activity->sequence < operation.sequence)
+        throw *left_in_good_order(rank);
+    }
+  }
 }
 
 Error Diagnosis::with_group(const Error& error) const {

@@ -75,6 +75,7 @@ class Diagnosis final : public WaitObserver {
   void post();
   void look_for_failure();
   void look_for_lost_peer() const;
+  void look_for_leaver() const;
   void look_for_mismatch(Duration waited, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;

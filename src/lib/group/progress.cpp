@@ -60,6 +60,25 @@ void Group::State::progress_all() {
   }
 }
 
+// Moves on what goes over the host in a group for memory of GPUs. Throws what breaks the group, and leaves it to the
+// caller to break it.
+void Group::State::progress_hosted() {
+  const auto by_host = [this](const Channel* channel) { return channel == nullptr || channel == hosted_->channel; };
+  for (std::size_t i = 0; i < active_.size();) {
+    const PendingPtr pending = active_[i];
+    const bool is_hosted = pending->collective
+                               ? by_host(pending->channel)
+                               : std::all_of(pending->legs.begin(), pending->legs.end(),
+                                             [&](const group::Leg& leg) { return by_host(leg.channel); });
+    if (!is_hosted || !progress(*pending)) {
+      ++i;
+      continue;
+    }
+    finish(*pending);
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 bool Group::State::progress(group::Pending& pending) {
   using Phase = group::Pending::Phase;
   if (pending.phase == Phase::fetching) {
@@ -128,6 +147,10 @@ void Group::State::await_until(group::Pending& pending, WaitContext& wait) {
 // Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
 // again and again. Peers may wait for the other plans in flight first.
 void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
+  if (hosted_ && (active_.size() > 1 || pending.legs.size() > 1)) {  // two channels, and both may be needed
+    wait.check();
+    return pause(turn);
+  }
   const auto plans =
       std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective && p->decision->plan; });
   if (pending.ticket && plans == 0) {

@@ -1,6 +1,7 @@
 #include "group/staging.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,10 +11,8 @@
 namespace col::group {
 namespace {
 
-// A training step stages a few buffers at a time.
-constexpr std::size_t kKept = 8;
-// Sizes are rounded up to this, so that calls of nearly the same size share a block.
-constexpr std::size_t kGranularity = std::size_t{1} << 16;
+// The smallest block. Sizes are rounded up to powers of two, so that there are few different ones.
+constexpr std::size_t kSmallest = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -29,14 +28,13 @@ StagingPool::Block StagingPool::take(Device::Type type, int device, std::size_t 
     free_.erase(best);
     return block;
   }
-  const std::size_t room = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  const std::size_t room = std::bit_ceil(std::max(bytes, kSmallest));
   return {type, device, room,
           type == Device::Type::cpu ? gpus().allocate_host(device, room) : gpus().allocate(device, room)};
 }
 
 void StagingPool::give_back(Block block) {
   const std::lock_guard lock(mutex_);
-  if (free_.size() == kKept) free_.erase(free_.begin());
   free_.push_back(std::move(block));
 }
 

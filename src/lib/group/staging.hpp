@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -10,8 +11,9 @@
 
 namespace col::group {
 
-// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill. Thread safe: what
-// a Work holds may come back from any thread.
+// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill. None goes back
+// before the pool's end: that waits for all that the device does, which may wait for peers that wait for this rank.
+// Thread safe: what a Work holds may come back from any thread.
 class StagingPool {
  public:
   struct Block {
@@ -26,8 +28,8 @@ class StagingPool {
   void give_back(Block block);
 
  private:
-  std::mutex mutex_;         // guards what follows
-  std::vector<Block> free_;  // those given back last come last
+  std::mutex mutex_;  // guards what follows
+  std::vector<Block> free_;
 };
 
 // The copies of one call. In order: replace() for each buffer, fetch(), the call itself on what replace() gave,
@@ -35,9 +37,12 @@ class StagingPool {
 // is; so it does, for as long as the pool.
 class Staging {
  public:
-  // Whether a channel for memory of `wanted` needs a copy of the buffer.
+  // Whether a channel for memory of `wanted` needs a copy of the buffer. What runs on a GPU wants elements where their
+  // type belongs; what runs on the host takes them anywhere.
   static bool is_needed(ConstTensorView view, Device wanted) {
-    return !view.empty() && view.device.type != wanted.type;
+    if (view.empty()) return false;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0;
+    return view.device.type != wanted.type || (wanted.type != Device::Type::cpu && !is_aligned);
   }
 
   explicit Staging(StagingPool& pool) : pool_(pool) {}  // which must outlive it

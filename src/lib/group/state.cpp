@@ -150,7 +150,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
       known->ended = false;
       known->timeout = timeout_of(options);
       announce(*known);
-      return run_native(*known);
+      return run_native(known);
     }
   }
   run_over(nullptr, std::move(request), options);
@@ -167,7 +167,7 @@ void Group::State::run_over(Lane* lane, Request request, const Options& options)
   if (pending->decision->plan) return await(*pending);
   // Asked now: finish() drops a user's operator, and copies.
   const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin && !pending->staging;
-  run_native(*pending);
+  run_native(pending);
   if (may_come_again) keep(pending);
 }
 
@@ -362,6 +362,8 @@ void Group::State::execute(group::Pending& pending) {
 void Group::State::start_native(const PendingPtr& pending) {
   group::Diagnosis diagnosis = diagnose(*pending);
   WaitContext wait(pending->timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  // NCCL may wait for the peers before it starts, and these for what runs over the host.
+  if (hosted_) wait.meanwhile([this] { progress_hosted(); });
   try {
     if (fault_ != nullptr) exec::FaultHook::pass(fault_, pending->sequence, fault_->step);
     active_.push_back(pending);
@@ -375,7 +377,13 @@ void Group::State::start_native(const PendingPtr& pending) {
 
 // A backend's own collective blocks this rank, so that plans that were started before must end first: peers may wait
 // for them.
-void Group::State::run_native(group::Pending& pending) {
+void Group::State::run_native(const PendingPtr& call) {
+  // Beside a call on GPUs, what runs over the host needs this rank's hand: peers may wait for that first.
+  if (hosted_ && call->decision->starts && !active_.empty()) {
+    start_native(call);
+    return await(*call);
+  }
+  group::Pending& pending = *call;
   if (!pending.decision->starts) await_collectives();
   group::Diagnosis diagnosis = diagnose(pending);
   WaitContext wait(pending.timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);

@@ -170,7 +170,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void launch(const PendingPtr& pending);
   void execute(group::Pending& pending);
   void start_native(const PendingPtr& pending);
-  void run_native(group::Pending& pending);
+  void run_native(const PendingPtr& call);
   PendingPtr acquire();
   [[noreturn]] void fail(const Error& cause);
   // Called in a catch block: breaks the group with what was thrown, whatever it was.
@@ -181,6 +181,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // progress.cpp
   void progress_all();
+  void progress_hosted();
   bool progress(group::Pending& pending);
   bool move_on(group::Pending& pending);
   void finish(group::Pending& pending);

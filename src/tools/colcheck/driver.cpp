@@ -7,8 +7,8 @@
 #include <col/backend.hpp>
 #include <col/group.hpp>
 
-#include "colcheck/gpus.hpp"
 #include "colcheck/selftest/self_test.hpp"
+#include "common/gpu.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/processes/signals.hpp"
 
@@ -18,7 +18,8 @@ namespace {
 // Why a backend or device cannot be used; empty when it can.
 std::string why_unavailable(const std::string& name) {
   if (name == "cpu") return {};
-  if (name == "cuda" || name == "nccl") return why_no_gpus();
+  if (name == "cuda") return tools::why_no_gpus();
+  if (name == "nccl") return tools::why_no_nccl();
   BackendFactory* factory = find_backend(name);
   if (factory == nullptr) return "this build has no such backend";
   return factory->unavailable_reason().value_or("");

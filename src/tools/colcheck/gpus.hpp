@@ -1,16 +1,36 @@
-// Memory of GPUs, which no case looks at yet.
+// The GPUs that the ranks of a run work with.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include <col/group.hpp>
 
+#include "common/gpu.hpp"
+
 namespace col::colcheck {
 
-// Why it is not checked here.
-inline std::string why_no_gpus() {
-  const std::string reason = nccl_unavailable_reason();
-  return reason.empty() ? "colcheck does not look at memory of GPUs yet" : reason;
-}
+struct RankGpu {
+  std::string host = {};  // tells the hosts of a job apart
+  tools::GpuFacts gpu = {};
+  int of_host = 0;               // how many GPUs there are
+  std::string nccl = {};         // its version, and where it was found
+  std::string why_not = {};      // why there is no GPU; empty when there is
+  std::string why_no_nccl = {};  // why NCCL cannot be used; empty when it can
+};
+
+// This rank's. Does not throw for what is missing.
+RankGpu look_for_gpu(const ContextSpec& rank);
+
+// How many ranks, from the first on, have a GPU that none before them has: so many can NCCL serve.
+std::size_t ranks_with_own_gpu(std::span<const RankGpu> gpus);
+// Whether NCCL is told to let ranks share a GPU, which it can from version 2.30 on.
+bool may_share_gpus();
+
+// "ranks 0, 2: NVIDIA H200 0000:1b:00.0; rank 1: NVIDIA H200 0000:2b:00.0".
+std::string list_of(std::span<const RankGpu> gpus);
+// Whether one of them is a stand-in.
+bool has_fake(std::span<const RankGpu> gpus);
 
 }  // namespace col::colcheck

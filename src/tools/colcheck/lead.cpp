@@ -71,10 +71,15 @@ std::vector<Answer> Lead::give(const Order& order) {
   return answers;
 }
 
-std::optional<std::map<Collective, std::vector<std::string>>> Lead::probe(const std::string& backend,
+std::vector<RankGpu> Lead::look() {
+  std::vector<RankGpu> gpus;
+  for (Answer& answer : give({.kind = Order::Kind::look})) gpus.push_back(std::move(answer.gpu));
+  return gpus;
+}
+
+std::optional<std::map<Collective, std::vector<std::string>>> Lead::probe(const std::string& backend, int ranks,
                                                                           std::string& why) {
-  std::vector<Answer> answers =
-      give({.kind = Order::Kind::probe, .backend = backend, .ranks = context_.spec().world_size});
+  std::vector<Answer> answers = give({.kind = Order::Kind::probe, .backend = backend, .ranks = ranks});
   for (const Answer& answer : answers) {
     if (answer.trouble.empty()) continue;
     why = answer.trouble;
@@ -87,6 +92,7 @@ std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
   std::vector<CaseResult> all;
   while (!cases.empty()) {
     const Order order{.kind = Order::Kind::run,
+                      .devices = cases[0].devices,
                       .backend = cases[0].backend,
                       .ranks = cases[0].ranks,
                       .cases = {cases.begin(), cases.end()}};

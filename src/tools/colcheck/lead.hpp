@@ -30,11 +30,14 @@ class Lead {
   Lead(Context& context, Mailbox& mailbox, ObeyOptions options)
       : context_(context), mailbox_(mailbox), options_(std::move(options)) {}
 
-  // What `backend` offers besides the built-in algorithms; nothing, and the reason in `why`, when the ranks cannot make
-  // a group over it. Throws RunEnded, as all of these.
-  std::optional<std::map<Collective, std::vector<std::string>>> probe(const std::string& backend, std::string& why);
-  // Runs cases, all of one backend and number of ranks. A case that breaks its group ends it; the rest go on in a new
-  // one. Results are in the order of `cases`.
+  // The GPUs of all ranks. Throws RunEnded, as all of these.
+  std::vector<RankGpu> look();
+  // What `backend` offers besides the built-in algorithms; nothing, and the reason in `why`, when the first `ranks`
+  // ranks cannot make a group over it.
+  std::optional<std::map<Collective, std::vector<std::string>>> probe(const std::string& backend, int ranks,
+                                                                      std::string& why);
+  // Runs cases, all of one backend, number of ranks, and kind of devices. A case that breaks its group ends it; the
+  // rest go on in a new one. Results are in the order of `cases`.
   std::vector<CaseResult> run(std::span<const Case> cases);
   // Runs cases that need no group, spread over the ranks.
   std::vector<CaseResult> share(std::span<const Case> cases);

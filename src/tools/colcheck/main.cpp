@@ -13,10 +13,10 @@
 
 #include "colcheck/driver.hpp"
 #include "colcheck/faults/rank_main.hpp"
-#include "colcheck/gpus.hpp"
 #include "colcheck/options.hpp"
 #include "colcheck/world.hpp"
 #include "common/exit_codes.hpp"
+#include "common/gpu.hpp"
 #include "launch/own_ranks.hpp"
 
 namespace {
@@ -30,20 +30,29 @@ int print(const std::string& text) {
   return exit_code::kOutputClosed;
 }
 
+// Whether nothing can be checked where there is no GPU.
+bool is_about_gpus(const Options& options) {
+  if (options.repro) return needs_gpu(options.repro->devices, options.repro->backend);
+  return options.device == Options::Device::cuda;
+}
+
 int run(const std::vector<std::string>& arguments, std::span<char> title) {
   if (arguments.size() == 2 && arguments[0] == "--fault-rank") return fault_rank_main(arguments[1]);
   const Request request = parse_command_line(arguments);
   if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
   const Options& options = std::get<Options>(request);
-  if (options.device == Options::Device::cuda) {
-    std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n", why_no_gpus().c_str());
-    return exit_code::kSkipped;
-  }
   // A rank of a job, whoever started it, or nobody's.
   const bool spawned = !options.spawned.empty();
   if (!spawned) {
     check_report_paths(options);
     check_requirements(options);
+    if (is_about_gpus(options)) {
+      const std::string why = col::tools::why_no_gpus();
+      if (!why.empty()) {
+        std::fprintf(stderr, "colcheck: skipped: no CUDA device can be checked: %s\n", why.c_str());
+        return exit_code::kSkipped;
+      }
+    }
   }
   col::Context& context = col::Context::current();
   if (!spawned && context.spec().launcher.empty()) return drive(options, arguments, title);

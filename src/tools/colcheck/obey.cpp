@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "colcheck/crash_note.hpp"
 #include "colcheck/engine/forms.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -58,8 +60,10 @@ class Round {
 Answer run_in_group(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
   if (context.spec().rank >= order.ranks) return {};
   Answer answer;
+  std::shared_ptr<void> gpu;
   Group group;
   try {
+    if (needs_gpu(order.devices, order.backend)) gpu = tools::use_gpu(context.spec());
     group = context.init_group({.name = fmt::format("colcheck/{}", number),
                                 .rank = context.spec().rank,
                                 .world_size = order.ranks,
@@ -94,6 +98,11 @@ Answer run_share(Context& context, const Order& order, const ObeyOptions& option
 }  // namespace
 
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
+  if (order.kind == Order::Kind::look) {
+    Answer answer;
+    answer.gpu = look_for_gpu(context.spec());
+    return answer;
+  }
   if (order.kind == Order::Kind::share) return run_share(context, order, options);
   return run_in_group(context, order, number, options);
 }

@@ -67,14 +67,8 @@ void read_backends(const OptionTexts& texts, Options& options) {
   if (!texts.device.empty() && texts.device != "all" && options.device == Options::Device::all) {
     throw UsageError(fmt::format("--device takes all, cpu or cuda, not '{}'", texts.device));
   }
-  const bool is_left = options.device == Options::Device::all || options.backends.empty() ||
-                       std::any_of(options.backends.begin(), options.backends.end(), [&](const std::string& name) {
-                         return (name == "nccl") == (options.device == Options::Device::cuda);
-                       });
-  if (!is_left) {
-    throw UsageError(fmt::format("--device {} leaves nothing of --backend {}: shm and gloo work on cpu, nccl on cuda",
-                                 texts.device, texts.backends));
-  }
+  if (options.device == Options::Device::cpu && options.backends == std::vector<std::string>{"nccl"})
+    throw UsageError("--device cpu leaves nothing of --backend nccl, which needs GPUs; leave one of them out");
 }
 
 void read_properties(const OptionTexts& texts, std::span<const Property* const> known, Options& options) {
@@ -140,6 +134,11 @@ void read_texts(const OptionTexts& texts, std::span<const Property* const> known
   }
   read_backends(texts, options);
   read_properties(texts, known, options);
+  const auto chosen = chosen_properties(options, known);
+  if (options.device == Options::Device::cuda && std::all_of(chosen.begin(), chosen.end(), [](const Property* p) {
+        return p->on_gpus == OnGpus::nothing;
+      }))
+    throw UsageError("--device cuda leaves no property to check: none of those asked for is about GPUs");
   read_algorithms(texts, options);
   if (!texts.repro.empty()) read_repro(texts, known, options);
 }

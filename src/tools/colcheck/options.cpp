@@ -18,6 +18,7 @@ constexpr const char* kExamples =
     "  colcheck                              is every primitive right on this machine?\n"
     "  colcheck --full --junit results.xml   the same, thoroughly, for a CI server\n"
     "  colcheck --only exact --backend gloo --np 3,5 --algo ring\n"
+    "  colcheck --device cuda                memory of GPUs alone, over NCCL and through the host\n"
     "  colcheck --repro 'exact,backend=shm,np=3,coll=allreduce,algo=ring,count=7,seed=0x1f'\n"
     "  mpirun -n 4 colcheck                  in the ranks that are there already\n"
     "\n"
@@ -43,7 +44,8 @@ void define(CLI::App& app, OptionTexts& texts, Options& options) {
                     "all, or some of shm,gloo,nccl; default: all that can be used");
   tools::add_option(app, kWhat, "--require", texts.require, "LIST",
                     "backends and devices that must be usable, as gloo,cuda");
-  tools::add_option(app, kWhat, "--device", texts.device, "DEVICE", "all, cpu or cuda; default: all");
+  tools::add_option(app, kWhat, "--device", texts.device, "DEVICE",
+                    "whose memory buffers are in: all, cpu or cuda (and both mixed); default: all");
   tools::add_option(app, kWhat, "--np", texts.ranks, "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16");
   tools::add_option(app, kWhat, "--only", texts.only, "LIST", "these properties and no others");
   tools::add_option(app, kWhat, "--skip", texts.skip, "LIST", "all properties but these");

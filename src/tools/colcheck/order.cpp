@@ -10,6 +10,7 @@ std::string encode(const Order& order) {
   Json tokens = Json::array();
   for (const Case& c : order.cases) tokens.push_back(token_of(c));
   return Json{{"kind", static_cast<int>(order.kind)},
+              {"devices", to_string(order.devices)},
               {"backend", order.backend},
               {"ranks", order.ranks},
               {"cases", std::move(tokens)}}
@@ -20,6 +21,7 @@ Order decode_order(const std::string& text) {
   const Json json = Json::parse(text);
   Order order;
   order.kind = static_cast<Order::Kind>(json.at("kind").get<int>());
+  order.devices = devices_from_string(json.at("devices").get<std::string>()).value();
   order.backend = json.at("backend").get<std::string>();
   order.ranks = json.at("ranks").get<int>();
   for (const Json& token : json.at("cases")) order.cases.push_back(parse_token(token.get<std::string>()));
@@ -35,11 +37,15 @@ std::string encode(const Answer& answer) {
   }
   Json natives = Json::object();
   for (const auto& [collective, names] : answer.natives) natives[std::string(to_string(collective))] = names;
+  const RankGpu& gpu = answer.gpu;
   // A message may quote bytes that are no UTF-8.
-  return Json{{"entries", std::move(entries)},
-              {"done", answer.done},
-              {"trouble", answer.trouble},
-              {"natives", std::move(natives)}}
+  return Json{
+      {"entries", std::move(entries)},
+      {"done", answer.done},
+      {"trouble", answer.trouble},
+      {"natives", std::move(natives)},
+      {"gpu",
+       {gpu.host, gpu.gpu.name, gpu.gpu.bus, std::to_string(gpu.of_host), gpu.nccl, gpu.why_not, gpu.why_no_nccl}}}
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -56,6 +62,8 @@ Answer decode_answer(const std::string& text) {
   answer.trouble = json.at("trouble").get<std::string>();
   for (const auto& [name, names] : json.at("natives").items())
     answer.natives[collective_from_string(name)] = names.get<std::vector<std::string>>();
+  const auto gpu = json.at("gpu").get<std::vector<std::string>>();
+  answer.gpu = {gpu.at(0), {gpu.at(1), gpu.at(2)}, std::stoi(gpu.at(3)), gpu.at(4), gpu.at(5), gpu.at(6)};
   return answer;
 }
 

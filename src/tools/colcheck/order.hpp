@@ -6,17 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "colcheck/gpus.hpp"
 #include "colcheck/property.hpp"
 
 namespace col::colcheck {
 
 struct Order {
   enum class Kind : std::uint8_t {
-    probe,  // all ranks make a group over `backend`: does it work, and what algorithms of its own has it?
+    look,   // each rank says which GPU it has
+    probe,  // the first `ranks` ranks make a group over `backend`: does it work, and what algorithms of its own has it?
     run,    // the first `ranks` ranks make a group over `backend` and run the cases in it, one after the other
     share,  // every rank runs those cases alone whose number is its own modulo the world's size
   };
   Kind kind = Kind::probe;
+  Devices devices = Devices::cpu;  // as those of all cases
   std::string backend = {};
   int ranks = 0;
   std::vector<Case> cases = {};
@@ -34,6 +37,7 @@ struct Answer {
   std::string trouble = {};  // why the group could not be made; nothing was run then
   // A probe's, from rank 0: what the backend offers besides the built-in algorithms.
   std::map<Collective, std::vector<std::string>> natives = {};
+  RankGpu gpu = {};  // of a look
 };
 
 std::string encode(const Order& order);

@@ -7,7 +7,8 @@
 
 namespace col::colcheck {
 std::string activity_of(const Case& c) {
-  const std::string where = c.backend.empty() ? "" : fmt::format("np {} over {}: ", c.ranks, c.backend);
+  const std::string devices = c.devices == Devices::cpu ? "" : fmt::format(" ({})", to_string(c.devices));
+  const std::string where = c.backend.empty() ? "" : fmt::format("np {} over {}{}: ", c.ranks, c.backend, devices);
   return fmt::format("{}{} {}", where, c.property, to_string(c.primitive));
 }
 

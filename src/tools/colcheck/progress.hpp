@@ -19,7 +19,7 @@ struct Advance {
   std::chrono::seconds elapsed{0};
 };
 
-// "np 5 over gloo: exact allreduce".
+// "np 5 over gloo: exact allreduce", "np 5 over gloo (mixed): exact allreduce".
 std::string activity_of(const Case& c);
 
 // "colcheck: 1,204/2,412  np 5 over gloo: exact allreduce …  0 failed  7 s" in at most `width` columns: the activity is

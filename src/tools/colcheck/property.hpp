@@ -19,18 +19,28 @@ enum class Effort : std::uint8_t {
   full,   // in five minutes
 };
 
+// What a property has to say where there are GPUs.
+enum class OnGpus : std::uint8_t {
+  nothing,  // it is not about data, or its data is on the host whatever the backend
+  results,  // its buffers are on the host, but groups over NCCL compute on GPUs, and their results are looked at
+  buffers,  // its buffers can be memory of GPUs, over every backend
+};
+
 // What cases are asked for.
 struct Selection {
   Effort effort = Effort::quick;
   std::uint64_t seed = 0;
-  std::vector<std::string> backends = {};    // usable ones, by name
-  std::vector<int> ranks = {};               // numbers of ranks, ascending, no two equal
+  std::vector<std::string> backends = {};  // usable ones, by name
+  std::vector<int> ranks = {};             // numbers of ranks, ascending, no two equal
+  // What buffers are memory of. Unless it is the host's alone, the selection is about GPUs: Property::on_gpus counts.
+  std::vector<Devices> devices = {Devices::cpu};
   std::vector<std::string> algorithms = {};  // of --algo; empty: all
   // What each backend offers besides the built-in algorithms: "ring" is here only if the backend has one of its own.
   std::map<std::string, std::map<Collective, std::vector<std::string>>> natives = {};
 
   // Whether --algo lets this one through. Empty stands for the default algorithm.
   bool wants_algorithm(std::string_view algorithm) const;
+  bool is_about_gpus() const { return devices != std::vector{Devices::cpu}; }
 };
 
 // What a rank found out about a case.
@@ -65,6 +75,7 @@ struct Property {
   // other cases before. Throws col::Error when a call fails that should not: the case has failed then, and the group is
   // not used again. Other exceptions fail the case too.
   Finding (*run)(Rank& rank, const Case& c);
+  OnGpus on_gpus = OnGpus::nothing;
 };
 
 // In the order of reports.

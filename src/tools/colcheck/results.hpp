@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "colcheck/engine/case.hpp"
+#include "colcheck/gpus.hpp"
 #include "colcheck/property.hpp"
 
 namespace col::colcheck {
@@ -25,6 +26,12 @@ struct Unavailable {
   std::string why;
 };
 
+struct UsedBackend {
+  std::string name;
+  Devices devices = Devices::cpu;
+  bool operator==(const UsedBackend&) const = default;
+};
+
 struct Results {
   std::string version;   // of colcheck
   std::string command;   // as it was called
@@ -36,9 +43,11 @@ struct Results {
   std::uint64_t seed = 0;
   std::string started;  // ISO 8601, UTC
   double seconds = 0;
-  std::vector<std::string> backends;  // those used, all on the device "cpu"
+  std::vector<UsedBackend> backends;  // those used
+  std::vector<RankGpu> gpus = {};     // by rank; empty when no case was about GPUs
   std::vector<Unavailable> unavailable;
-  std::vector<int> ranks;  // numbers of ranks that groups had
+  std::vector<int> ranks;                // numbers of ranks that groups had
+  std::vector<std::string> limits = {};  // what could not be looked at in full here, and why
   std::vector<CaseResult> cases;
   // Cases of --soak that passed after the first round: counted and not kept, as they may go on for days.
   std::size_t passed_while_soaking = 0;

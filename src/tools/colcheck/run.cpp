@@ -27,6 +27,15 @@ constexpr int kMostTries = 60;
 // For all of them together. One try may take a timeout longer.
 constexpr Duration kShrinkingTime = std::chrono::seconds(30);
 
+std::vector<Portion> schedule_all(std::span<const Property* const> properties,
+                                  const std::vector<Selection>& selections) {
+  std::vector<Portion> all;
+  for (const Selection& selection : selections) {
+    for (Portion& portion : schedule(properties, selection)) all.push_back(std::move(portion));
+  }
+  return all;
+}
+
 // A case that cannot be asked for proves nothing about one that can.
 bool is_refusal(const CaseResult& result) {
   return result.text.starts_with("invalid_argument") || result.text.starts_with("unavailable");
@@ -57,9 +66,15 @@ Run::Chosen Run::chosen() const {
   return chosen;
 }
 
+bool Run::wants_backend(std::string_view name) const {
+  const auto& asked = options_.backends;
+  return asked.empty() || std::find(asked.begin(), asked.end(), name) != asked.end();
+}
+
+// Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  const std::vector<std::string> all = {"shm", "gloo", "nccl"};
-  for (const std::string& name : options_.backends.empty() ? all : options_.backends) {
+  for (const char* const name : {"shm", "gloo"}) {
+    if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
       results.unavailable.push_back({name, "this build has no such backend"});
@@ -69,18 +84,87 @@ void Run::find_backends(Results& results, Selection& selection) {
       results.unavailable.push_back({name, *reason});
       continue;
     }
-    if (factory->device() != Device::Type::cpu) {
-      results.unavailable.push_back({name, why_no_gpus()});
-      continue;
-    }
     std::string why;
-    const auto natives = lead_.probe(name, why);
+    const auto natives = lead_.probe(name, spec_.world_size, why);
     // It says that it works: that it does not is a failure, not a skip.
     if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over {}: {}", name, why)};
-    selection.backends.push_back(name);
+    selection.backends.emplace_back(name);
     selection.natives[name] = *natives;
   }
-  results.backends = selection.backends;
+}
+
+void Run::find_gpus(Results& results, std::vector<Selection>& all) {
+  results.gpus = lead_.look();
+  const auto missing =
+      std::find_if(results.gpus.begin(), results.gpus.end(), [](const RankGpu& gpu) { return !gpu.why_not.empty(); });
+  if (missing != results.gpus.end()) {
+    const bool everywhere = std::all_of(results.gpus.begin(), results.gpus.end(),
+                                        [&](const RankGpu& gpu) { return gpu.why_not == missing->why_not; });
+    const auto rank = missing - results.gpus.begin();
+    const std::string why = everywhere ? missing->why_not : fmt::format("on rank {}, {}", rank, missing->why_not);
+    results.unavailable.push_back({wants_backend("nccl") ? "nccl" : "cuda", why});
+    results.gpus.clear();
+    return;
+  }
+  if (!all.front().backends.empty()) {
+    Selection staged = all.front();
+    staged.devices = {Devices::cuda, Devices::mixed};
+    staged.seed = mix(staged.seed, 1);
+    all.push_back(std::move(staged));
+  }
+  if (wants_backend("nccl")) find_nccl(results, all);
+}
+
+// NCCL wants a GPU for each rank, unless it is told otherwise and can do it.
+void Run::find_nccl(Results& results, std::vector<Selection>& all) {
+  for (std::size_t rank = 0; rank < results.gpus.size(); ++rank) {
+    const std::string& why = results.gpus[rank].why_no_nccl;
+    if (why.empty()) continue;
+    results.unavailable.push_back({"nccl", rank == 0 ? why : fmt::format("on rank {}, {}", rank, why)});
+    return;
+  }
+  Selection selection = all.front();
+  selection.devices = {Devices::cuda, Devices::mixed, Devices::cpu};
+  selection.seed = mix(selection.seed, 2);
+  selection.backends = {"nccl"};
+  std::string why;
+  std::optional<std::map<Collective, std::vector<std::string>>> natives;
+  int most = spec_.world_size;
+  if (may_share_gpus()) natives = lead_.probe("nccl", most, why);
+  if (!natives) {
+    most = static_cast<int>(ranks_with_own_gpu(results.gpus));
+    natives = lead_.probe("nccl", most, why);
+  }
+  if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over nccl: {}", why)};
+  selection.natives = {{"nccl", *natives}};
+  std::erase_if(selection.ranks, [&](int ranks) { return ranks > most; });
+  if (selection.ranks != all.front().ranks) {
+    const std::string limit =
+        fmt::format("groups of {} at most here: rank {} shares a GPU with another one, and NCCL wants one for each",
+                    most == 1 ? "1 rank" : fmt::format("{} ranks", most), most);
+    if (selection.ranks.empty()) {
+      results.unavailable.push_back({"nccl", limit});
+      return;
+    }
+    results.limits.push_back("nccl: " + limit);
+  }
+  all.push_back(std::move(selection));
+}
+
+std::vector<Selection> Run::selections(Results& results) {
+  Selection on_host{.effort = options_.effort, .seed = results.seed, .algorithms = options_.algorithms};
+  if (!chosen().usual.empty()) on_host.ranks = results.ranks = numbers_of_ranks();
+  find_backends(results, on_host);
+  std::vector<Selection> all = {std::move(on_host)};
+  if (options_.device != Options::Device::cpu) find_gpus(results, all);
+  if (options_.device == Options::Device::cuda) all.erase(all.begin());
+  std::erase_if(all, [](const Selection& selection) { return selection.backends.empty(); });
+  for (const Selection& selection : all) {
+    for (const Devices devices : selection.devices) {
+      for (const std::string& backend : selection.backends) results.backends.push_back({backend, devices});
+    }
+  }
+  return all;
 }
 
 std::vector<CaseResult> Run::run_portion(const Portion& portion) {
@@ -111,12 +195,13 @@ void Run::run_portions(const std::vector<Portion>& portions, Results& results) {
 }
 
 // The same again and again with other seeds, until something fails: more of the same would hide it.
-void Run::run_until(Deadline deadline, Selection selection, Results& results) {
+void Run::run_until(Deadline deadline, std::vector<Selection> selections, Results& results) {
   std::vector<const Property*> grouped = chosen().usual;
   std::erase_if(grouped, [](const Property* property) { return property->kind != Property::Kind::group; });
+  const std::vector<Selection> first = selections;
   for (std::uint64_t round = 1; !deadline.expired(); ++round) {
-    selection.seed = mix(results.seed, round);
-    for (const Portion& portion : schedule(grouped, selection)) {
+    for (std::size_t i = 0; i < selections.size(); ++i) selections[i].seed = mix(first[i].seed, round);
+    for (const Portion& portion : schedule_all(grouped, selections)) {
       if (deadline.expired() || results.count(Finding::Verdict::fail) > 0) return;
       const auto before = static_cast<std::ptrdiff_t>(results.cases.size());
       run_portions({portion}, results);
@@ -135,7 +220,8 @@ void Run::run_token(Results& results) {
   if (property->kind == Property::Kind::group && c.ranks > spec_.world_size)
     throw UsageError(
         fmt::format("the token needs {} ranks, and this world has {}; start more", c.ranks, spec_.world_size));
-  if (!c.backend.empty()) results.backends = {c.backend};
+  if (!c.backend.empty()) results.backends = {{c.backend, c.devices}};
+  if (needs_gpu(c.devices, c.backend)) results.gpus = lead_.look();
   results.ranks = {c.ranks};
   run_portions({{property->kind, {c}}}, results);
 }
@@ -165,20 +251,24 @@ int Run::run(Results& results) {
     if (options_.repro) {
       run_token(results);
     } else {
-      Selection selection{.effort = options_.effort, .seed = results.seed, .algorithms = options_.algorithms};
-      const auto [usual, drills] = chosen();
-      if (!usual.empty()) selection.ranks = results.ranks = numbers_of_ranks();
       const Deadline deadline = Deadline::after(options_.soak);
-      find_backends(results, selection);
-      check_algorithms(options_, selection.natives);
-      if (selection.backends.empty()) return kSkipped;
-      std::vector<Portion> portions = schedule(usual, selection);
+      const std::vector<Selection> found = selections(results);
+      if (found.empty()) return kSkipped;
+      decltype(Selection::natives) natives;
+      for (const Selection& selection : found) natives.insert(selection.natives.begin(), selection.natives.end());
+      check_algorithms(options_, natives);
+      const auto [usual, drills] = chosen();
+      std::vector<Portion> portions = schedule_all(usual, found);
       // Drills start ranks of their own, as many as they want.
-      Selection of_drills = selection;
-      of_drills.ranks = options_.ranks.value_or(default_ranks(options_.effort));
-      for (Portion& portion : schedule(drills, of_drills)) portions.push_back(std::move(portion));
+      std::vector<Selection> of_drills = found;
+      for (Selection& selection : of_drills) {
+        selection.ranks = options_.ranks.value_or(default_ranks(options_.effort));
+        if (selection.backends.front() == "nccl")
+          std::erase_if(selection.ranks, [&](int ranks) { return ranks > results.gpus.front().of_host; });
+      }
+      for (Portion& portion : schedule_all(drills, of_drills)) portions.push_back(std::move(portion));
       run_portions(portions, results);
-      if (options_.soak > Duration::zero()) run_until(deadline, selection, results);
+      if (options_.soak > Duration::zero()) run_until(deadline, found, results);
       find_smallest(results);
     }
   } catch (const RunEnded& ended) {

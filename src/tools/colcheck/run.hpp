@@ -29,9 +29,15 @@ class Run {
   int run(Results& results);
 
  private:
+  // What is checked, where: one selection about the host, one about GPUs whose data goes through the host, one about
+  // NCCL. Those that are not asked for, or not possible here, are left out.
+  std::vector<Selection> selections(Results& results);
   void find_backends(Results& results, Selection& selection);
+  void find_gpus(Results& results, std::vector<Selection>& all);
+  void find_nccl(Results& results, std::vector<Selection>& all);
+  bool wants_backend(std::string_view name) const;
   void run_portions(const std::vector<Portion>& portions, Results& results);
-  void run_until(Deadline deadline, Selection selection, Results& results);
+  void run_until(Deadline deadline, std::vector<Selection> selections, Results& results);
   void run_token(Results& results);
   void find_smallest(Results& results);
   struct Chosen {

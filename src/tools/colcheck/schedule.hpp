@@ -9,7 +9,7 @@
 
 namespace col::colcheck {
 
-// Cases that one order carries: of one kind, backend and number of ranks.
+// Cases that one order carries: of one kind, backend, number of ranks, and kind of devices.
 struct Portion {
   Property::Kind kind;
   std::vector<Case> cases;
@@ -17,6 +17,9 @@ struct Portion {
 
 // The properties' cases, each once, in portions: few groups have to be made, and reports come often enough for someone
 // who watches. Cases without a group come first, drills last.
+//
+// A selection about GPUs has the cases of those properties that say something there (Property::on_gpus). They take its
+// devices in turn; in a full run each case comes with all of them.
 std::vector<Portion> schedule(std::span<const Property* const> properties, const Selection& selection);
 
 }  // namespace col::colcheck

@@ -28,6 +28,7 @@ std::vector<Case> simpler(const Case& c) {
   if (c.root != 0) propose(all, c, [](Case& s) { s.root = 0; });
   // What else a case says may be what its property is about; only these run any case there is.
   if (c.property != "exact") return all;
+  if (c.devices != Devices::cpu) propose(all, c, [](Case& s) { s.devices = Devices::cpu; });
   if (c.asynchronous) propose(all, c, [](Case& s) { s.asynchronous = false; });
   if (c.in_place) propose(all, c, [](Case& s) { s.in_place = false; });
   if (c.placement != Placement::margins) propose(all, c, [](Case& s) { s.placement = Placement::margins; });

@@ -57,13 +57,16 @@ TEST_CASE("gpu: a rank that calls something else is named on every rank, and nob
 }
 
 TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
-  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+  col::test::Company company;
+  const auto outcomes = run_gpu_ranks(2, [&](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
-    if (gpu == 0) group.allreduce(data, {.timeout = 500ms});
+    if (gpu == 1) return company.stay();
+    const std::string error = error_of([&] { group.allreduce(data, {.timeout = 500ms}); });
+    company.end();
+    expect(has(error, "timeout") && has(error, "rank 1 did not enter it"), error);
   });
   INFO(col::test::show(outcomes));
-  CHECK(outcomes[0].code == ErrorCode::timeout);
-  CHECK(outcomes[0].error_rank == 1);
+  CHECK(col::test::all_good(outcomes));
   CHECK(outcomes[0].seconds < 15);
 }
 
@@ -80,4 +83,34 @@ TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]")
     CHECK(has(outcome.text, "--gpus-per-rank"));
     CHECK(outcome.seconds < 15);
   }
+}
+
+TEST_CASE("gpu: a rank that has left in good order is named, and not waited for", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    group.allreduce(data);
+    if (group.rank() == 1) return col::Context::current().finalize();
+    group.allreduce(data);
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::peer_lost);
+  CHECK(outcomes[0].error_rank == 1);
+  CHECK(has(outcomes[0].text, "rank 1 has left the job (col::finalize)"));
+  CHECK(outcomes[0].seconds < 10);
+  CHECK(outcomes[1].good);
+}
+
+TEST_CASE("gpu: what ranks other than the root pass to a scatter is not looked at", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    const std::vector<std::size_t> counts{1, 2};
+    const std::vector<double> numbers{1, 2, 3};
+    const GpuArray<double> source(gpu, numbers), part(gpu, counts[static_cast<std::size_t>(group.rank())]);
+    const GpuArray<std::uint8_t> ignored(gpu, std::size_t{5});
+    if (group.rank() == 0)
+      group.scatterv(source, counts, part);
+    else
+      group.scatterv(ignored, {}, part);
+    const std::vector<double> wanted = group.rank() == 0 ? std::vector{1.0} : std::vector{2.0, 3.0};
+    expect(part.values() == wanted, "scatterv");
+  }));
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -121,5 +123,18 @@ inline std::vector<Outcome> run_gpu_ranks(int ranks, const GpuBody& body, const 
       },
       options);
 }
+
+// Lets a rank stay, without a call, until another one has said that it ended.
+class Company {
+ public:
+  void end() { ended_ = true; }
+  void stay() const {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+    while (!ended_) expect(!deadline.expired(), "the other does not end");
+  }
+
+ private:
+  std::atomic<bool> ended_ = false;
+};
 
 }  // namespace col::test

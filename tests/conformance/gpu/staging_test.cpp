@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -311,6 +312,64 @@ TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that
       group.barrier();
       col::Context::current().destroy_group("g");
       col::free(kept);
+    }));
+  }
+}
+
+TEST_CASE("gpu staging: elements that lie where their type does not belong are copied", "[gpu]") {
+  check_good(run_ranks({2, "nccl"}, [](col::Group& group, int gpu) {
+    const std::vector<float> ones(7, 1.0f), twos(7, 2.0f);
+    std::vector<std::uint8_t> bytes(40, 0xa5), wanted = bytes;
+    std::memcpy(bytes.data() + 1, ones.data(), 28);
+    std::memcpy(wanted.data() + 1, twos.data(), 28);
+    const GpuArray<std::uint8_t> memory(gpu, bytes);
+    col::TensorView odd = memory.part(1, 28);
+    odd.dtype = DType::float32;
+    odd.count = 7;
+    group.allreduce(odd);
+    expect_equal(memory, wanted, "the sum in place, and what is beside it");
+    if (group.rank() == 0)
+      group.send(odd, 1);
+    else
+      group.recv(odd, 0);
+    expect_equal(memory, wanted, "a message");
+  }));
+}
+
+TEST_CASE("gpu staging: what runs over the host goes on while NCCL waits for ranks that wait for it", "[gpu]") {
+  // More than transports take without the peer's help. Each group is new: NCCL waits for the peers at its first call.
+  constexpr std::size_t kLong = 100'000;
+  for (const bool blocking : {true, false}) {
+    INFO(blocking);
+    check_good(run_ranks({2, "nccl"}, [&](col::Group& group, int gpu) {
+      const GpuArray<std::int32_t> in(gpu, kLong, 1), out(gpu, kLong), sum(gpu, std::size_t{4}, 1);
+      const auto add = [&] {
+        if (blocking)
+          group.allreduce(sum);
+        else
+          group.iallreduce(sum, sum).wait();
+      };
+      col::Work scan = group.iscan(in, out);
+      if (group.rank() == 1) scan.wait();
+      add();
+      scan.wait();
+      expect_equal(out, Numbers(kLong, group.rank() + 1), "the scan");
+      expect_equal(sum, Numbers(4, 2), "the sum");
+    }));
+    check_good(run_ranks({2, "nccl"}, [&](col::Group& group, int gpu) {
+      const GpuArray<std::int32_t> data(gpu, kLong, 7 * (1 - group.rank())), sum(gpu, std::size_t{4}, 1);
+      col::Work message;
+      if (group.rank() == 0)
+        message = group.isend(data, 1, {.tag = 5});
+      else
+        group.recv(data, 0, {.tag = 5});
+      if (blocking)
+        group.allreduce(sum);
+      else
+        group.iallreduce(sum, sum).wait();
+      message.wait();
+      expect_equal(data, Numbers(kLong, 7), "the message");
+      expect_equal(sum, Numbers(4, 2), "the sum");
     }));
   }
 }

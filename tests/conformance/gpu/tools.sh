@@ -1,24 +1,81 @@
 #!/bin/bash
-# Where there are GPUs, the tools do what they can do without, and say what they do not.
+# The tools where there are GPUs: stand-ins, and every output says so.
 set -u
 : "${COLCHECK:?}" "${COLBENCH:?}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+out=$work/out
+
+fail() {
+  { echo "FAILED: $*"; cat "$out"; } >&2
+  exit 1
+}
 
 # says CODE PATTERN COMMAND…
 says() {
   local expected=$1 pattern=$2 code
   shift 2
-  timeout 100 "$@" >"$work/out" 2>&1
+  timeout 100 "$@" >"$out" 2>&1
   code=$?
-  [ $code = "$expected" ] && grep -qE -- "$pattern" "$work/out" && return
-  { echo "FAILED: exit code $code, not $expected, or no '$pattern': $*"; cat "$work/out"; } >&2
-  exit 1
+  [ $code = "$expected" ] || fail "exit code $code, not $expected: $*"
+  has "$pattern"
 }
+has() { grep -qE -- "$1" "$out" || fail "no '$1'"; }
+lacks() { ! grep -qE -- "$1" "$out" || fail "there is a '$1'"; }
 
-says 0 'nccl: colcheck does not look at memory of GPUs yet' "$COLCHECK" --quick --only exact --np 2
-says 0 ' 0 failed' "$COLCHECK" --quick --only exact --np 2
-says 77 'colcheck does not look at memory of GPUs yet' "$COLCHECK" --device cuda
-says 2 "'nccl' is required" "$COLCHECK" --quick --require nccl
+# ---- colcheck: every kind of memory over every backend, and nothing passes for a GPU that is none
+says 0 '^[0-9,]+ cases passed, 0 failed, 0 skipped' "$COLCHECK" --device cuda --np 1-3 \
+  --only exact,roots,untouched,guard_pages,unaligned,refill,v_forms,async,messages,same_bits,wrap \
+  --json "$work/all.json" --junit "$work/all.xml"
+for column in 'shm \(cuda, fake\)' 'gloo \(cuda, fake\)' 'shm \(mixed, fake\)' 'gloo \(mixed, fake\)' \
+  'nccl \(cuda, fake\)' 'nccl \(mixed, fake\)' 'nccl \(cpu, fake\)'; do
+  has "^primitive .*$column"
+done
+has '^GPUs: rank 0: fake GPU 0 0000:01:00.0; rank 1: fake GPU 1 0000:02:00.0; rank 2: fake GPU 2'
+has '^NCCL 2\.28\.9 '
+has 'These are stand-ins for GPUs'
+lacks ' \((cuda|mixed)\)| [1-9][0-9]* holes? '
+grep -q '"name": "fake GPU 0"' "$work/all.json" || fail 'no fake GPU in the JSON report'
+grep -q 'classname="colcheck.exact.nccl-cuda-fake"' "$work/all.xml" || fail 'no fake GPU in the JUnit report'
+! grep -qE 'classname="[^"]*-(cuda|mixed)"' "$work/all.xml" || fail 'a GPU in the JUnit report'
+
+# By default the host is checked too.
+says 0 '^primitive .*shm \(cpu\) .*shm \(cuda, fake\)' "$COLCHECK" --np 2 --only exact
+says 0 '^primitive +shm \(cpu\) +gloo \(cpu\) *$' "$COLCHECK" --np 2 --only exact --device cpu
+says 0 ' 0 failed' "$COLCHECK" --np 2 --only in_place --device cuda --require nccl,cuda
+
+# ---- With fewer GPUs than ranks
+says 0 '^– nccl: groups of 1 rank at most here: rank 1 shares a GPU' env FAKE_GPU_DEVICES=1 \
+  "$COLCHECK" --device cuda --np 1-3 --only exact
+has '^GPUs: ranks 0, 1, 2: fake GPU 0'
+has ' 0 failed, 0 skipped'
+says 77 'groups of 1 rank at most here' env FAKE_GPU_DEVICES=1 "$COLCHECK" --backend nccl --np 3 --only exact
+says 0 ' 0 failed, 0 skipped' env FAKE_GPU_DEVICES=1 FAKE_NCCL_VERSION=23003 NCCL_MULTI_RANK_GPU_ENABLE=1 \
+  "$COLCHECK" --backend nccl --np 3 --only in_place
+lacks 'at most here'
+
+# ---- Where there are none
+says 77 'no CUDA device can be checked: the CUDA driver sees no device' env FAKE_GPU_DEVICES=0 "$COLCHECK" --device cuda
+says 77 'no CUDA device can be checked: no CUDA driver: ' env -u LD_LIBRARY_PATH "$COLCHECK" --device cuda
+says 2 "'nccl' is required, and cannot be used here: " env FAKE_GPU_DEVICES=0 "$COLCHECK" --quick --require nccl
+says 2 "'cuda' is required, and cannot be used here: " env FAKE_GPU_DEVICES=0 "$COLCHECK" --quick --require cuda
+says 0 'nccl: no NCCL: ' env COL_NCCL_LIBRARY=/none "$COLCHECK" --device cuda --np 2 --only in_place
+says 2 'none of those asked for is about GPUs' "$COLCHECK" --device cuda --only churn
+
+# ---- Mistakes are found: in what NCCL gives, beside it, and in a backend over the host that GPU buffers go through
+says 1 '^✘ in_place,backend=nccl.*byte [0-9]+ of ' env FAKE_NCCL_SPOIL=inside \
+  "$COLCHECK" --backend nccl --device cuda --np 2 --only in_place
+says 1 "^✘ guard_pages,backend=nccl.*the byte 1 after the buffer's end was overwritten" env FAKE_NCCL_SPOIL=beside \
+  "$COLCHECK" --backend nccl --device cuda --np 2 --only guard_pages
+says 1 '^✘ in_place.*: the work on the GPU failed|^✘ in_place.*: cannot copy' env FAKE_GPU_FAIL=cuMemcpyAsync:700:90 \
+  "$COLCHECK" --backend shm --device cuda --np 2 --only in_place
+token=np=3,coll=allreduce,algo=planted,dtype=float32,op=max,count=131,device=cuda,seed=0x5
+says 1 '1 failed' "$COLCHECK" --repro "exact,backend=planted-dropped_last_element,$token"
+says 0 '1 case passed' "$COLCHECK" --repro "exact,backend=planted-none,$token"
+
+# ---- Drills
+says 0 ' 0 failed, 0 skipped' "$COLCHECK" --device cuda --backend nccl --faults --only absent,exits_early,survivors
+
+# ---- colbench
 says 77 'nccl moves memory of GPUs, which colbench does not measure yet' "$COLBENCH" allreduce --backend nccl
 says 77 'colbench does not measure memory of GPUs yet' "$COLBENCH" allreduce --device cuda

@@ -76,6 +76,12 @@ TEST_CASE("html: every cell says in words what its colour says", "[colcheck]") {
   }
 }
 
+TEST_CASE("html: GPUs are named, and stand-ins for them called fake", "[colcheck]") {
+  const std::string page = html_report(gpu_run("fake GPU 0"));
+  CHECK(occurrences(page, "nccl (cuda, fake)") == 1);
+  CHECK(occurrences(page, "rank 1: fake GPU 0 0000:02:00.0") == 1);
+}
+
 TEST_CASE("html: facts, failures with their tokens, skips", "[colcheck]") {
   Results results = good_run();
   results.cases.push_back(failed("gloo", Primitive::scan, 2, "byte 3 is wrong", 7));

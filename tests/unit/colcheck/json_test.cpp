@@ -48,6 +48,25 @@ TEST_CASE("json: facts, sums, matrix, properties and cases", "[colcheck]") {
   CHECK_FALSE(properties[0].at("summary").get<std::string>().empty());
 }
 
+TEST_CASE("json: what was checked on which GPU, and whether that was a stand-in", "[colcheck]") {
+  for (const bool fake : {false, true}) {
+    const Json json = Json::parse(json_report(gpu_run(fake ? "fake GPU 0" : "NVIDIA H200")));
+    const Json& run = json.at("run");
+    CHECK(run.at("backends") == Json{"shm", "gloo", "nccl"});
+    REQUIRE(run.at("gpus").size() == 3);
+    CHECK(run.at("gpus")[1] ==
+          Json{{"rank", 1}, {"name", fake ? "fake GPU 0" : "NVIDIA H200"}, {"bus", "0000:02:00.0"}, {"fake", fake}});
+    CHECK(run.at("nccl") == "NCCL 2.28.9");
+    CHECK(run.at("limits") == Json{"nccl: groups of 2 ranks at most here"});
+    const Json& columns = json.at("matrix").at("columns");
+    REQUIRE(columns.size() == 4);
+    CHECK((columns[0].at("device") == "cpu" && columns[0].at("fake") == false));
+    CHECK((columns[3].at("device") == "mixed" && columns[3].at("fake") == fake));
+    CHECK(json.at("properties")[0].at("backends").contains(fake ? "nccl (mixed, fake)" : "nccl (mixed)"));
+    CHECK(json.at("cases").back().at("device") == "mixed");
+  }
+}
+
 TEST_CASE("json: a case has its token and its circumstances, and null for what does not apply", "[colcheck]") {
   Results results = empty_run();
   results.cases = {failed("gloo", Primitive::scan, 2, "wrong", 7), passed("", Primitive::barrier)};

@@ -48,6 +48,14 @@ TEST_CASE("junit: a suite per property, a test case per case, and sums that are 
   CHECK(suites[0]->all("testcase").size() == 42);
 }
 
+TEST_CASE("junit: the class of a test case says what its buffers were, and whether GPUs were stand-ins", "[colcheck]") {
+  const std::string real = junit_report(gpu_run("NVIDIA H200")), fake = junit_report(gpu_run("fake GPU 0"));
+  CHECK(occurrences(real, "classname=\"colcheck.exact.shm\"") == kPrimitiveCount);
+  CHECK(occurrences(real, "classname=\"colcheck.exact.nccl-mixed\"") == 1);
+  CHECK(occurrences(fake, "classname=\"colcheck.exact.nccl-mixed-fake\"") == 1);
+  CHECK(occurrences(fake, "fake GPU 0") > 0);
+}
+
 TEST_CASE("junit: a test case is its token; a failure says all that is known", "[colcheck]") {
   const Element root = parse_xml(junit_report(mixed_run()));
   const auto cases = root.all("testcase");

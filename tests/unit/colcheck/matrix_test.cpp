@@ -106,6 +106,24 @@ TEST_CASE("matrix: cases without a backend are in no cell; a backend that came u
   CHECK(cells(text, "allreduce") == Cells{"allreduce", "· none", "· none", "✔ 1", "– [1]"});
 }
 
+TEST_CASE("matrix: each kind of memory has a column, and stand-ins for GPUs are called fake", "[colcheck]") {
+  const Results real = gpu_run("NVIDIA H200");
+  CHECK(cells(matrix(real), "primitive") ==
+        Cells{"primitive", "shm (cpu)", "gloo (cpu)", "nccl (cuda)", "nccl (mixed)"});
+  CHECK(cells(matrix(real), "scan") == Cells{"scan", "✔ 1", "✔ 1", "✔ 1", "✔ 1"});
+  CHECK(cells(matrix(real), "barrier") == Cells{"barrier", "✔ 1", "✔ 1", "· none", "· none"});
+  const std::string text = terminal_report(real, {.utf8 = true});
+  CHECK(line(text, "GPUs") == "GPUs: ranks 0, 2: NVIDIA H200 0000:01:00.0; rank 1: NVIDIA H200 0000:02:00.0");
+  CHECK(line(text, "NCCL") == "NCCL 2.28.9");
+  CHECK(text.find("– nccl: groups of 2 ranks at most here\n") != std::string::npos);
+  CHECK(text.find("stand-in") == std::string::npos);
+
+  const Results fake = gpu_run("fake GPU 0");
+  CHECK(cells(matrix(fake), "primitive") ==
+        Cells{"primitive", "shm (cpu)", "gloo (cpu)", "nccl (cuda, fake)", "nccl (mixed, fake)"});
+  CHECK(terminal_report(fake, {.utf8 = true}).find("These are stand-ins for GPUs") != std::string::npos);
+}
+
 TEST_CASE("matrix: a device that is missing is a note on its backend", "[colcheck]") {
   Results results = good_run();
   results.unavailable.push_back({"cuda", "no driver"});

@@ -46,7 +46,7 @@ Results empty_run() {
   results.seed = 0x1f;
   results.started = "2025-03-04T05:06:07Z";
   results.seconds = 14.23;
-  results.backends = {"shm", "gloo"};
+  results.backends = {{"shm"}, {"gloo"}};
   results.unavailable = {{"nccl", "there is no libnccl.so.2"}};
   results.ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
   return results;
@@ -55,9 +55,23 @@ Results empty_run() {
 Results good_run() {
   Results results = empty_run();
   for (int i = 0; i < kPrimitiveCount; ++i) {
-    for (const std::string& backend : results.backends) {
-      results.cases.push_back(passed(backend, static_cast<Primitive>(i)));
-    }
+    for (const UsedBackend& used : results.backends)
+      results.cases.push_back(passed(used.name, static_cast<Primitive>(i)));
+  }
+  return results;
+}
+
+Results gpu_run(const std::string& name) {
+  Results results = good_run();
+  results.unavailable.clear();
+  for (const int rank : {0, 1, 2})
+    results.gpus.push_back(
+        {.host = "a", .gpu = {name, rank == 1 ? "0000:02:00.0" : "0000:01:00.0"}, .nccl = "NCCL 2.28.9"});
+  results.limits = {"nccl: groups of 2 ranks at most here"};
+  for (const Devices devices : {Devices::cuda, Devices::mixed}) {
+    results.backends.push_back({"nccl", devices});
+    results.cases.push_back(passed("nccl", Primitive::scan));
+    results.cases.back().c.devices = devices;
   }
   return results;
 }

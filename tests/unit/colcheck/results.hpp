@@ -17,6 +17,8 @@ CaseResult failed(const std::string& backend, Primitive primitive, int rank, con
 Results empty_run();
 // The same with one passing case of every primitive on both backends.
 Results good_run();
+// That on shm and gloo, and a scan on nccl with each kind of buffers on GPUs of that name.
+Results gpu_run(const std::string& name);
 
 // What must not be found in any report as it is: markup, quotes, an escape, a NUL, bytes that are not UTF-8.
 inline const std::string kNasty =

@@ -23,6 +23,7 @@ TEST_CASE("fake cuda: devices have names, identities and memory of their own") {
     size_t bytes = 0;
     int major = 0;
     CHECK(cuDeviceGetName(name, sizeof name, device) == CUDA_SUCCESS);
+    CHECK(std::string(name).find("fake") != std::string::npos);  // so that nothing passes for a result of a GPU
     CHECK(cuDeviceGetPCIBusId(address, sizeof address, device) == CUDA_SUCCESS);
     CHECK(cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS);
     CHECK(cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS);

@@ -132,6 +132,12 @@ TEST_CASE("fake nccl: operators keep NCCL's habits") {
     factor = 100;
     verdict.expect(reduce(rank + 3.0f, ncclFloat32, scaled) == 3.5f, "premul");
     verdict.expect(ncclRedOpDestroy(scaled, comm) == ncclSuccess, "operator gone");
+    int own_factor = rank + 2;
+    verdict.expect(
+        ncclRedOpCreatePreMulSum(&scaled, &own_factor, ncclInt32, ncclScalarHostImmediate, comm) == ncclSuccess,
+        "operator with a scale of each rank's own");
+    verdict.expect(reduce(10 * (rank + 1), ncclInt32, scaled) == 10 * 2 + 20 * 3, "scales of the ranks' own");
+    verdict.expect(ncclRedOpDestroy(scaled, comm) == ncclSuccess, "operator gone");
     verdict.expect(ncclRedOpDestroy(scaled, comm) == ncclInvalidArgument, "gone once");
   });
   CHECK(verdict.failures() == "");

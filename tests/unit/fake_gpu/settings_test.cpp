@@ -199,6 +199,27 @@ TEST_CASE("fake nccl: ranks share a device when a new version is told that they 
   CHECK(in_child({{"FAKE_NCCL_VERSION", "23003"}, {"NCCL_MULTI_RANK_GPU_ENABLE", "1"}}, init_twice(ncclSuccess)) == 0);
 }
 
+TEST_CASE("fake nccl: a reduction has a planted mistake in its result, or beside it") {
+  auto sum_is = [](std::vector<int> expected) {
+    return [expected = std::move(expected)] {
+      const OnDevice device(0);
+      const OwnStream stream;
+      const int number = 0;
+      ncclComm_t comm = nullptr;
+      ncclCommInitAll(&comm, 1, &number);
+      Buffer<int> data(std::vector<int>{4, 8});
+      ncclAllReduce(data.get(), data.get(), 1, ncclInt32, ncclSum, comm, stream);
+      cuStreamSynchronize(stream);
+      ncclCommDestroy(comm);
+      return unless(data.values() == expected, "data");
+    };
+  };
+  CHECK(in_child({}, sum_is({4, 8})) == 0);
+  CHECK(in_child({{"FAKE_NCCL_SPOIL", "inside"}}, sum_is({4 + (1 << 24), 8})) == 0);
+  CHECK(in_child({{"FAKE_NCCL_SPOIL", "beside"}}, sum_is({4, 9})) == 0);
+  CHECK(in_child({{"FAKE_NCCL_SPOIL", "somewhere"}}, sum_is({4, 8})) == -SIGABRT);
+}
+
 TEST_CASE("fake nccl: without a device or driver there is a CUDA error") {
   for (const char* name : {"FAKE_GPU_NO_DRIVER", "FAKE_GPU_DEVICES"}) {
     const std::string value = name == std::string("FAKE_GPU_DEVICES") ? "0" : "1";

@@ -117,6 +117,19 @@ std::optional<int> CudaMemory::current() const {
   return ordinal < 0 ? std::nullopt : std::optional(ordinal);
 }
 
+std::shared_ptr<void> CudaMemory::make_current(int device) {
+  struct Current {
+    explicit Current(std::shared_ptr<Gpu> made) : gpu(std::move(made)), scope(gpu->device) {}
+    const std::shared_ptr<Gpu> gpu;  // shared with the memory that is on it
+    const GpuDevice::Scope scope;
+  };
+  return std::make_shared<Current>(gpu(device));
+}
+
+std::string CudaMemory::name(int device) {
+  return gpu(device)->device.name();
+}
+
 std::string CudaMemory::bus(int device) {
   return gpu(device)->device.bus();
 }

@@ -32,6 +32,8 @@ class CudaMemory final : public DeviceMemory {
 
   int devices() const override { return cuda_.devices; }
   std::optional<int> current() const override;
+  std::shared_ptr<void> make_current(int device) override;
+  std::string name(int device) override;
   std::string bus(int device) override;
   std::optional<int> device_of(const void* memory, int device) override;
   std::shared_ptr<void> allocate(int device, std::size_t bytes) override;

@@ -51,6 +51,7 @@ void WaitContext::check() {
   if (page_ != nullptr && page_->aborted()) {
     if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank);
   }
+  if (meanwhile_) meanwhile_();
   const auto now = Deadline::Clock::now();
   if (observer_ != nullptr && now >= next_slow_) {
     next_slow_ = now + slow_interval_;

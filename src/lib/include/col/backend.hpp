@@ -186,7 +186,12 @@ class COL_EXPORT DeviceMemory {
   virtual int devices() const = 0;
   // That which the calling thread has made current, as by cudaSetDevice(); nothing when it has made none.
   virtual std::optional<int> current() const = 0;
-  // Which GPU it is: "0000:1b:00.0". Tells those of a host apart, whatever the processes call them.
+  // Makes the device the current one of the calling thread until the pointer is gone, which has to be in that thread;
+  // then the one before. So a program without a CUDA runtime says which device a group that it makes is on.
+  virtual std::shared_ptr<void> make_current(int device) = 0;
+  // What it is: "NVIDIA H200".
+  virtual std::string name(int device) = 0;
+  // Which one it is: "0000:1b:00.0". Tells those of a host apart, whatever the processes call them.
   virtual std::string bus(int device) = 0;
   // The device that `memory` is on; nothing for host memory. `device`: where it should be.
   virtual std::optional<int> device_of(const void* memory, int device) = 0;

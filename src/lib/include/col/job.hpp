@@ -175,6 +175,9 @@ class COL_EXPORT WaitContext {
   // The same, asked for only when the wait has failed: for waits that must not allocate.
   void describe(std::function<std::string()> what) { ask_what_ = std::move(what); }
 
+  // What this rank does for others while it waits: called by each check(), which throws what it throws.
+  void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
+
   // Throws when the wait must end: the job's abort cause as an Error of that code; what the observer throws; timeout.
   // Cheap when nothing is wrong (a load and a clock read).
   void check();
@@ -198,6 +201,7 @@ class COL_EXPORT WaitContext {
   Duration slow_interval_;
   std::string what_;
   std::function<std::string()> ask_what_;
+  std::function<void()> meanwhile_;
 };
 
 }  // namespace col

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -16,8 +15,8 @@ constexpr std::byte kPattern{0xa5};
 
 }  // namespace
 
-void Call::assign(Memory& memory, const Bytes& content) {
-  memory.assign(content, case_.placement, size_of(case_.dtype));
+void Call::assign(Memory& memory, const Bytes& content, Side side) {
+  memory.assign(content, case_.placement, size_of(case_.dtype), device_of(case_, group_.rank(), side));
 }
 
 Call::Call(Group group, Case c)
@@ -31,13 +30,13 @@ void Call::lay_out() {
   if (case_.in_place && (!rooted_elsewhere || case_.primitive == Primitive::reduce)) return lay_out_in_place();
   Bytes input = part_.input;
   if (!part_.reads) input.assign(maybe(1) ? input.size() : 0, kPattern);
-  assign(first_, input);
-  in_ = {first_.at(0), elements(input), case_.dtype};
+  assign(first_, input, Side::input);
+  in_ = first_.view(0, elements(input), case_.dtype);
 
   Bytes output(part_.writes || !rooted_elsewhere || maybe(2) ? part_.output.size() : 0, kPattern);
   if (case_.primitive == Primitive::broadcast && group_.rank() == case_.root) output = part_.output;
-  assign(second_, output);
-  out_ = {second_.at(0), elements(output), case_.dtype};
+  assign(second_, output, Side::output);
+  out_ = second_.view(0, elements(output), case_.dtype);
   if (part_.writes) second_.expect(0, part_.output);
 }
 
@@ -47,18 +46,17 @@ void Call::lay_out_in_place() {
   const std::size_t offset = equal && !is_v_form(case_.primitive) ? 0 : part_.own_offset;
   std::size_t in_offset = 0, out_offset = 0;
   if (input_is_longer) {
-    assign(first_, part_.input);
+    assign(first_, part_.input, Side::input);
     out_offset = offset;
   } else {
     Bytes whole(part_.output.size(), kPattern);
     std::copy(part_.input.begin(), part_.input.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset));
-    assign(first_, whole);
+    assign(first_, whole, Side::input);
     in_offset = offset;
   }
   if (part_.writes) first_.expect(out_offset, part_.output);
-  in_ = {first_.at(in_offset), elements(part_.input), case_.dtype};
-  out_ = {first_.at(out_offset), elements(part_.output), case_.dtype};
-  assign(second_, {});
+  in_ = first_.view(in_offset, elements(part_.input), case_.dtype);
+  out_ = first_.view(out_offset, elements(part_.output), case_.dtype);
 }
 
 Call::~Call() {
@@ -177,8 +175,8 @@ void Call::collect(const Options& options) {
   else
     group_.send(in_, case_.root, options);
   if (group_.rank() != case_.root) return;
-  collected_.assign(part_.output.size(), kPattern);
-  const TensorView all(collected_.data(), elements(collected_), case_.dtype);
+  assign(collected_, Bytes(part_.output.size(), kPattern), Side::output);
+  const TensorView all = collected_.view(0, elements(part_.output), case_.dtype);
   for (std::size_t i = 0; i < static_cast<std::size_t>(group_.size()); ++i) {
     const TensorView block = all.slice(i * case_.count, case_.count);
     if (case_.asynchronous)
@@ -196,10 +194,8 @@ void Call::sort_collected() {
   std::sort(ranks.begin(), ranks.end());
   for (int r = 0; r < group_.size(); ++r) good_sources_ = good_sources_ && ranks[static_cast<std::size_t>(r)] == r;
   if (!good_sources_) return;
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (bytes > 0)
-      std::memcpy(second_.at(static_cast<std::size_t>(sources_[i]) * bytes), collected_.data() + i * bytes, bytes);
-  }
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    second_.write(static_cast<std::size_t>(sources_[i]) * bytes, collected_.read(i * bytes, bytes));
 }
 
 void Call::exchange(const Options& options) {

@@ -38,7 +38,7 @@ class Call {
   void lay_out();
   void lay_out_in_place();
   std::size_t elements(const Bytes& bytes) const { return bytes.size() / size_of(case_.dtype); }
-  void assign(Memory& memory, const Bytes& content);
+  void assign(Memory& memory, const Bytes& content, Side side);
   // A yes or no that the seed decides; equal on all ranks unless `salt` differs.
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
@@ -58,7 +58,7 @@ class Call {
   Memory first_, second_;  // input and output; in place, the first is both
   ConstTensorView in_;
   TensorView out_;
-  Bytes collected_;                // recv_any: blocks in the order of their receives
+  Memory collected_;               // recv_any: blocks in the order of their receives
   std::vector<int> sources_ = {};  // of these
   bool good_sources_ = true;       // one message from each rank
   std::vector<Work> works_;

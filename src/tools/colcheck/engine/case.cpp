@@ -1,6 +1,7 @@
 #include "colcheck/engine/case.hpp"
 
 #include <array>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,8 @@ std::string describe(const Case& c) {
   if (c.in_place) text += ", in place";
   if (c.asynchronous) text += ", asynchronous";
   if (!c.algorithm.empty()) text += fmt::format(", by {}", c.algorithm);
+  if (c.devices == Devices::cuda) text += ", on GPUs";
+  if (c.devices == Devices::mixed) text += ", on the host and on GPUs";
   return text;
 }
 
@@ -48,6 +51,11 @@ std::size_t count_of(int count_class, int ranks, std::uint64_t seed) {
   const auto p = static_cast<std::size_t>(ranks);
   return std::array<std::size_t, kCountClasses>{
       0, 1, p - 1, p, p + 1, kPrimes[mix(seed) % kPrimes.size()]}[static_cast<std::size_t>(count_class)];
+}
+
+bool has_one_result(const Case& c) {
+  const bool scales_floats = c.op == Operator::avg && !is_integer(c.dtype) && is_reduction(c.primitive);
+  return c.backend != "nccl" || !scales_floats || std::has_single_bit(static_cast<unsigned>(c.ranks));
 }
 
 std::vector<const Algorithm*> candidates(const Case& c, int ranks) {

@@ -10,6 +10,7 @@
 #include <col/group.hpp>
 #include <col/plan.hpp>
 
+#include "colcheck/engine/devices.hpp"
 #include "colcheck/engine/memory.hpp"
 #include "colcheck/engine/primitive.hpp"
 
@@ -29,6 +30,7 @@ struct Case {
   bool asynchronous = false;
   int tag = 0;  // messages; see tag_of()
   Placement placement = Placement::margins;
+  Devices devices = Devices::cpu;
   std::uint64_t variant = 0;  // what the property makes of it
   std::uint64_t seed = 0;     // of the inputs, the counts of v-forms, and whatever else may be so or otherwise
   bool operator==(const Case&) const = default;
@@ -57,6 +59,10 @@ int source_of(const Case& c, int rank, int size);
 // 0, 1, p-1, p, p+1, a prime that `seed` chooses.
 inline constexpr int kCountClasses = 6;
 std::size_t count_of(int count_class, int ranks, std::uint64_t seed);
+
+// Whether the reference is the one right result, to the bit. NCCL averages floats by multiplying each of them with
+// 1/ranks, which is exact for powers of two alone.
+bool has_one_result(const Case& c);
 
 // Registered algorithms that can serve the case on that many ranks.
 std::vector<const Algorithm*> candidates(const Case& c, int ranks);

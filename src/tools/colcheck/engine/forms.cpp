@@ -1,8 +1,16 @@
 #include "colcheck/engine/forms.hpp"
 
+#include <algorithm>
+
 #include <col/select.hpp>
 
 namespace col::colcheck {
+namespace {
+
+// Of the nccl backend: by kernels of col's own, in rank order and as careful as our plans.
+constexpr std::string_view kFold = "fold";
+
+}  // namespace
 
 std::map<Collective, std::vector<std::string>> native_algorithms(const Group& group) {
   std::map<Collective, std::vector<std::string>> all;
@@ -51,7 +59,18 @@ bool serves(const Form& form, int ranks) {
   return !form.built_in->refuse(request);
 }
 
+bool is_careless(const Form& form, const Selection& selection) {
+  const auto& backends = selection.backends;
+  const bool by_nccl = std::find(backends.begin(), backends.end(), "nccl") != backends.end();
+  return form.backend == "gloo" || (by_nccl && form.built_in == nullptr && form.algorithm != kFold);
+}
+
 bool takes(const Form& form, Operator op) {
+  if (form.backend == "nccl" && is_reduction(form.primitive)) {
+    // NCCL's own has no bitwise operators; col's kernels have them. Neither runs a function of the host.
+    const bool built_in = op < Operator::user, bitwise = op >= Operator::band && op <= Operator::bxor;
+    return built_in && (form.algorithm == kFold || !bitwise);
+  }
   return op != Operator::ordered || form.built_in == nullptr || form.built_in->order != FoldOrder::any;
 }
 

@@ -9,11 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include <col/types.hpp>
+
+namespace col::tools {
+class GpuBuffer;
+}
+
 namespace col::colcheck {
 
 using Bytes = std::vector<std::byte>;
 
-// Where a buffer lies, and what is beside it.
+// Where a buffer lies, and what is beside it. A GPU has no pages that could be guarded: there, what is beside a guarded
+// buffer is a page of a pattern, so that writes are seen and reads are not.
 enum class Placement : std::uint8_t {
   margins,       // aligned to 64 bytes, with a pattern on both sides that must not change
   guard_after,   // its last byte is the last of a page, and the next page must not be touched, not even read
@@ -35,23 +42,33 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
 
   // Makes the buffer with this content, which it must also have in the end until expect() says otherwise. Throws
-  // std::bad_alloc, std::system_error.
-  void assign(const Bytes& content, Placement placement, std::size_t element_size);
+  // std::bad_alloc, std::system_error; for memory of the GPU that is current in this thread, col::Error.
+  void assign(const Bytes& content, Placement placement, std::size_t element_size,
+              Device::Type device = Device::Type::cpu);
   // From `offset` on, these bytes are expected.
   void expect(std::size_t offset, const Bytes& content);
-  std::byte* at(std::size_t offset) noexcept { return data_ + offset; }
+  // `count` elements from byte `offset` on.
+  TensorView view(std::size_t offset, std::size_t count, DType dtype) const;
   std::size_t size() const noexcept { return size_; }
+  // Looks at the buffer, or changes it, whatever memory it is. Requires: within it.
+  Bytes read(std::size_t offset, std::size_t bytes) const;
+  void write(std::size_t offset, const Bytes& content);
   // The first thing that is wrong: "byte 12 of 40 (element 3) is 0x0, not 0x7", "…the page after it was touched".
   // Empty when nothing is.
   std::string problem(std::size_t element_size) const;
 
  private:
   class Pages;
-  std::byte* data_ = nullptr;
+  void assign_on_gpu(const Bytes& content, Placement placement, std::size_t element_size);
+  std::string wrong_byte(const Bytes& got, std::size_t element_size) const;
+
+  std::byte* data_ = nullptr;  // of the buffer; not to be followed on a GPU
   std::size_t size_ = 0;
-  Bytes held_;                    // the buffer and its margins
-  std::unique_ptr<Pages> pages_;  // or this, for the guarded ones
-  Bytes expected_;                // as held_, or the buffer alone
+  Bytes held_;                             // the buffer and its margins
+  std::unique_ptr<Pages> pages_;           // or this, for the guarded ones
+  std::unique_ptr<tools::GpuBuffer> gpu_;  // or this
+  Bytes expected_;                         // all of that
+  std::size_t start_ = 0;                  // where in it the buffer begins
 };
 
 }  // namespace col::colcheck

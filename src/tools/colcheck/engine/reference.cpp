@@ -77,6 +77,11 @@ double scale_of(DType dtype, int rank) {
   return (is_integer(dtype) ? kWhole : kBroken)[static_cast<std::size_t>(rank) % 3];
 }
 
+// Whether partial sums are kept in 16 bits.
+bool is_narrow(const Case& c) {
+  return is_half(c.dtype) && c.backend == "nccl";
+}
+
 template <class T>
 T element(const Case& c, int rank, std::uint64_t index) {
   const std::uint64_t random = mix(c.seed, static_cast<std::uint64_t>(rank), index);
@@ -88,10 +93,10 @@ T element(const Case& c, int rank, std::uint64_t index) {
     return from_bits<T>(c.op == Operator::product ? random | 1 : random);  // even factors soon leave nothing but zeros
   } else if (c.op == Operator::product) {
     constexpr std::array<float, 6> kFactors = {1, -1, 2, -2, 0.5f, -0.5f};
-    const float factor = kFactors[random % kFactors.size()];
+    const float factor = kFactors[random % (is_narrow(c) ? 2 : kFactors.size())];
     return static_cast<T>(rank % 4 == 0 ? 3 * factor : factor);
   } else {
-    const float value = static_cast<float>(random % 60 + 1);  // no zero: there are two of them
+    const float value = static_cast<float>(random % (is_narrow(c) ? 2 : 60) + 1);  // no zero: there are two of them
     return static_cast<T>((random >> 32) % 2 == 0 ? value : -value);
   }
 }

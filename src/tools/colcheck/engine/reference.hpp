@@ -2,7 +2,8 @@
 // all ranks, which are a function of (seed, rank, block, index).
 //
 // Values are such that the order of a commutative reduction cannot be seen: small whole numbers (and small powers of
-// two, for products) whose partial sums are exact in float32. Integers take the whole range, and wrap.
+// two, for products) whose partial sums are exact in float32, and over NCCL, which rounds 16-bit floats at every step,
+// in those. Integers take the whole range, and wrap.
 #pragma once
 
 #include <cstddef>

@@ -73,6 +73,8 @@ void parse_part(std::string_view part, Case& c) {
     c.tag = number<int>(part, value);
   } else if (key == "memory") {
     c.placement = known(part, placement_from_string(value));
+  } else if (key == "device") {
+    c.devices = known(part, devices_from_string(value));
   } else if (key == "variant") {
     c.variant = number<std::uint64_t>(part, value);
   } else if (key == "seed") {
@@ -100,6 +102,7 @@ std::string token_of(const Case& c) {
   if (c.asynchronous) text += ",async";
   if (c.tag != usual.tag) add("tag", c.tag);
   if (c.placement != usual.placement) add("memory", to_string(c.placement));
+  if (c.devices != usual.devices) add("device", to_string(c.devices));
   if (c.variant != usual.variant) add("variant", c.variant);
   if (c.seed != usual.seed) add("seed", fmt::format("{:#x}", c.seed));
   return text;

@@ -64,6 +64,9 @@ Finding run(Rank& /*rank*/, const Case& c) {
 
 const Property kFaultAbsent{"absent",
                             "a rank that never comes is named by the others when the timeout is over, not later",
-                            Property::Kind::fault, &cases, &run};
+                            Property::Kind::fault,
+                            &cases,
+                            &run,
+                            OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -67,7 +67,11 @@ Finding run(Rank& /*rank*/, const Case& c) {
 
 }  // namespace
 
-const Property kFaultExitsEarly{"exits_early", "a rank that ends too early, with exit code 0, is named within a second",
-                                Property::Kind::fault, &cases, &run};
+const Property kFaultExitsEarly{"exits_early",
+                                "a rank that ends too early, with exit code 0, is named within a second",
+                                Property::Kind::fault,
+                                &cases,
+                                &run,
+                                OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -31,10 +31,11 @@ constexpr Duration kStopPoll = milliseconds(2);
 constexpr std::size_t kKeptOutput = 2000;
 
 // What is passed on of the caller's environment: nothing that any launcher sets, and nothing that changes what col does
-// but where its parts are.
-constexpr std::array<std::string_view, 6> kKept = {
-    "PATH", "HOME", "LANG", "TZ", "COL_PLUGIN_PATH", "LLVM_PROFILE_FILE"};
-constexpr std::array<std::string_view, 4> kKeptPrefixes = {"LC_", "LD_", "GCOV_", "MALLOC_"};
+// but where its parts are, and which GPUs it has (or stand-ins for them).
+constexpr std::array<std::string_view, 7> kKept = {
+    "PATH", "HOME", "LANG", "TZ", "COL_PLUGIN_PATH", "COL_NCCL_LIBRARY", "LLVM_PROFILE_FILE"};
+constexpr std::array<std::string_view, 8> kKeptPrefixes = {"LC_",   "LD_",   "GCOV_",     "MALLOC_",
+                                                           "CUDA_", "NCCL_", "FAKE_GPU_", "FAKE_NCCL_"};
 
 bool is_kept(std::string_view name) {
   if (std::find(kKept.begin(), kKept.end(), name) != kKept.end() || name.ends_with("SAN_OPTIONS")) return true;

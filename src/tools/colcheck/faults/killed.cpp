@@ -93,6 +93,9 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   std::uint64_t number = 0;
   for (const std::string& backend : selection.backends) {
     for (const Form& form : forms_of(selection)) {
+      // Buffers on GPUs make no difference to the steps of a plan.
+      const bool on_gpus = selection.is_about_gpus();
+      if (on_gpus && form.built_in != nullptr && selection.effort == Effort::quick) continue;
       const bool parametrised = form.algorithm.find(':') != std::string::npos;
       if (form.algorithm.empty() || (parametrised && selection.algorithms.empty()) ||
           (form.is_native() && form.backend != backend) || sizes.empty())
@@ -141,6 +144,9 @@ Finding run(Rank& /*rank*/, const Case& c) {
 
 const Property kFaultKilled{"killed",
                             "a rank killed at any step of any algorithm is named by all others within a second",
-                            Property::Kind::fault, &cases, &run};
+                            Property::Kind::fault,
+                            &cases,
+                            &run,
+                            OnGpus::buffers};
 
 }  // namespace col::colcheck

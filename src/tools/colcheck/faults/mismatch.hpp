@@ -28,9 +28,12 @@ Finding run_mismatch(const Mismatch& mismatch, const Case& c);
 // The property that is made of a Mismatch.
 template <const Mismatch& (*kMismatch)()>
 constexpr Property mismatch_property(std::string_view name, std::string_view summary) {
-  return {name, summary, Property::Kind::fault,
+  return {name,
+          summary,
+          Property::Kind::fault,
           [](const Selection& selection, std::vector<Case>& all) { add_mismatches(kMismatch(), selection, all); },
-          [](Rank&, const Case& c) { return run_mismatch(kMismatch(), c); }};
+          [](Rank&, const Case& c) { return run_mismatch(kMismatch(), c); },
+          OnGpus::buffers};
 }
 
 }  // namespace col::colcheck

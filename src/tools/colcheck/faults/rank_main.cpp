@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "colcheck/engine/call.hpp"
 #include "colcheck/faults/drill.hpp"
 #include "colcheck/faults/report.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -76,6 +78,7 @@ class FaultRank {
   const Drill& drill_;
   const int rank_;
   Context* context_ = nullptr;
+  std::shared_ptr<void> gpu_ = {};  // current while this rank lives
   Group group_;
   std::vector<Group> more_ = {};
   Report report_ = {};
@@ -113,6 +116,7 @@ void FaultRank::join() {
   context_ = &Context::current();
   if (drill_.asks_to_join) ask("ready");
   begin("join");
+  if (needs_gpu(drill_.c.devices, drill_.c.backend)) gpu_ = tools::use_gpu(context_->spec());
   group_ = context_->init_group({.rank = rank_, .world_size = drill_.c.ranks, .backend_name = drill_.c.backend});
 }
 

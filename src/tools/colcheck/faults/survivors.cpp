@@ -58,7 +58,11 @@ Finding run(Rank& /*rank*/, const Case& c) {
 
 }  // namespace
 
-const Property kFaultSurvivors{"survivors", "after a death the others make a new group and go on, with the right data",
-                               Property::Kind::fault, &cases, &run};
+const Property kFaultSurvivors{"survivors",
+                               "after a death the others make a new group and go on, with the right data",
+                               Property::Kind::fault,
+                               &cases,
+                               &run,
+                               OnGpus::buffers};
 
 }  // namespace col::colcheck

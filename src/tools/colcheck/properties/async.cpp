@@ -87,7 +87,11 @@ std::string leave_open(Rank& rank, const Case& c, Program& program, std::mt19937
 }
 
 Finding run(Rank& rank, const Case& c) {
-  const ProgramStyle style{.about = c.primitive, .blocking = false, .any_source = c.variant != kDrop};
+  const ProgramStyle style{.about = c.primitive,
+                           .blocking = false,
+                           .any_source = c.variant != kDrop,
+                           .backend = c.backend,
+                           .devices = c.devices};
   Program program(style, rank.size(), c.seed);
   std::mt19937_64 own(mix(c.seed, 1, static_cast<std::uint64_t>(rank.rank())));
   if (c.variant == kDrop || c.variant == kDestroy) return Finding::of(leave_open(rank, c, program, own));
@@ -102,7 +106,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kAsync{"async", "many calls in flight end rightly in any order, polled, dropped, or drained by destroy",
-                      Property::Kind::group, &cases, &run};
+const Property kAsync{"async",
+                      "many calls in flight end rightly in any order, polled, dropped, or drained by destroy",
+                      Property::Kind::group,
+                      &cases,
+                      &run,
+                      OnGpus::buffers};
 
 }  // namespace col::colcheck

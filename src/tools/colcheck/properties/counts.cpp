@@ -107,7 +107,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kCounts{"counts", "no count is special: none, primes, one beside the sizes of segments and of messages",
-                       Property::Kind::group, &cases, &run};
+const Property kCounts{"counts",
+                       "no count is special: none, primes, one beside the sizes of segments and of messages",
+                       Property::Kind::group,
+                       &cases,
+                       &run,
+                       OnGpus::buffers};
 
 }  // namespace col::colcheck

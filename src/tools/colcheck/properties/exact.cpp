@@ -110,7 +110,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kExact{"exact", "every byte of every output is right, and no other byte changes, where sums are exact",
-                      Property::Kind::group, &cases, &run};
+const Property kExact{"exact",
+                      "every byte of every output is right, and no other byte changes, where sums are exact",
+                      Property::Kind::group,
+                      &cases,
+                      &run,
+                      OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -1,5 +1,6 @@
 // Nobody reads or writes one byte beside a buffer: every buffer, of inputs and of outputs, ends where a page begins
-// that must not be touched, or begins where one ends. Also those of no bytes.
+// that must not be touched, or begins where one ends. Also those of no bytes. On GPUs, what is beside them is a page of
+// a pattern: there, only what is written is seen.
 #include <algorithm>
 
 #include "colcheck/engine/call.hpp"
@@ -46,10 +47,13 @@ void cases(const Selection& selection, std::vector<Case>& all) {
 Finding run_recv_any(Rank& rank, const Case& c) {
   const Part part = part_of(c, rank.rank(), rank.size());
   Memory in, out;
-  in.assign(part.input, c.placement, size_of(c.dtype));
-  out.assign(Bytes(part.writes ? part.output.size() : 0), c.placement, size_of(c.dtype));
+  const auto assign = [&](Memory& memory, const Bytes& content, Side side) {
+    memory.assign(content, c.placement, size_of(c.dtype), device_of(c, rank.rank(), side));
+  };
+  assign(in, part.input, Side::input);
+  assign(out, Bytes(part.writes ? part.output.size() : 0), Side::output);
   const std::size_t received = out.size() / size_of(c.dtype);
-  const Views views{.in = {in.at(0), c.count, c.dtype}, .out = {out.at(0), received, c.dtype}};
+  const Views views{.in = in.view(0, c.count, c.dtype), .out = out.view(0, received, c.dtype)};
   call_plainly(rank.group(), c, views, options_of(c, rank.rank()));
   if (part.writes) out.expect(0, part.output);
   const std::string problem = in.problem(size_of(c.dtype));
@@ -63,7 +67,8 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kGuardPages{"guard_pages", "no byte beside an input or an output is read or written",
-                           Property::Kind::group, &cases, &run};
+const Property kGuardPages{
+    "guard_pages",  "no byte beside an input or an output is read or written", Property::Kind::group, &cases, &run,
+    OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -16,10 +16,6 @@ constexpr Operator kOperators[] = {Operator::sum, Operator::avg, Operator::produ
 constexpr std::uint64_t kRoundedOnce = 0, kCompressed = 1;
 constexpr std::uint64_t kVariants[] = {kRoundedOnce, kRoundedOnce, kRoundedOnce, kCompressed};
 
-bool can_be_asked(const Form& form, const Case& c) {
-  return !is_by_gloo(form) && (c.variant == kRoundedOnce || !form.is_native());
-}
-
 void cases(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(selection,
                    {.property = "half_sums",
@@ -28,7 +24,10 @@ void cases(const Selection& selection, std::vector<Case>& all) {
                     .variants = kVariants,
                     .fewest_ranks = 2,  // and from three on, rounding on the way shows in sums
                     .longest = 1500,
-                    .allows = &can_be_asked},
+                    .allows =
+                        [&](const Form& form, const Case& c) {
+                          return !is_careless(form, selection) && (c.variant == kRoundedOnce || !form.is_native());
+                        }},
                    all);
 }
 
@@ -61,7 +60,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kHalfSums{"half_sums", "16-bit floats are summed in float32 over all ranks and rounded once",
-                         Property::Kind::group, &cases, &run};
+const Property kHalfSums{"half_sums",
+                         "16-bit floats are summed in float32 over all ranks and rounded once",
+                         Property::Kind::group,
+                         &cases,
+                         &run,
+                         OnGpus::results};
 
 }  // namespace col::colcheck

@@ -28,7 +28,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kInPlace{"in_place", "with input and output in the same memory, as documented, results are the same",
-                        Property::Kind::group, &cases, &run};
+const Property kInPlace{"in_place",
+                        "with input and output in the same memory, as documented, results are the same",
+                        Property::Kind::group,
+                        &cases,
+                        &run,
+                        OnGpus::buffers};
 
 }  // namespace col::colcheck

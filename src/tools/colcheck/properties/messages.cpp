@@ -1,7 +1,10 @@
 // Point to point: which message a receive gets, from whom, and what never deadlocks.
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 
@@ -66,6 +69,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
       for (const Primitive p : {Primitive::sendrecv, Primitive::recv_any, Primitive::batch})
         add(backend, p, 0, count, 1);
       for (const std::uint64_t matter : {kOddCount, kOddDType}) {
+        if (backend == "nccl") continue;  // which does not look at what it moves
         if (!quick || (count == 1) == (matter == kOddDType)) add(backend, Primitive::send_recv, matter, count, 2);
       }
     }
@@ -96,6 +100,35 @@ std::string compare(const Data& got, const Data& want, std::size_t number, int s
                      got.size(), *g, *w);
 }
 
+// Memory of one message, on the host or on a GPU as the case says.
+class Parcel {
+ public:
+  // With what is sent in it, or with room for `count` numbers.
+  Parcel(const Case& c, int rank, const Data& sent) { assign(c, rank, sent, Side::input); }
+  Parcel(const Case& c, int rank, std::size_t count) { assign(c, rank, Data(count), Side::output); }
+
+  TensorView view() const { return memory_.view(0, count(), DType::uint32); }
+  operator TensorView() const { return view(); }       // NOLINT(google-explicit-constructor)
+  operator ConstTensorView() const { return view(); }  // NOLINT(google-explicit-constructor)
+  std::size_t count() const { return memory_.size() / sizeof(Data::value_type); }
+  Data content() const {
+    const Bytes bytes = memory_.read(0, memory_.size());
+    Data data(count());
+    if (!data.empty()) std::memcpy(data.data(), bytes.data(), bytes.size());
+    return data;
+  }
+
+ private:
+  void assign(const Case& c, int rank, const Data& data, Side side) {
+    const auto bytes = std::as_bytes(std::span(data));
+    memory_.assign({bytes.begin(), bytes.end()}, Placement::margins, sizeof(Data::value_type),
+                   device_of(c, rank, side));
+  }
+
+  Memory memory_;
+};
+using Parcels = std::deque<Parcel>;  // which stay where they are
+
 // Keeps the first of several problems.
 void note(std::string& problem, std::string next) {
   if (problem.empty()) problem = std::move(next);
@@ -108,11 +141,11 @@ std::string burst(Group& group, const Case& c, const std::vector<std::size_t>& o
   const int n = group.size();
   const int to = destination_of(c, group.rank(), n), from = source_of(c, group.rank(), n);
   const auto tag = [&](std::size_t i) { return c.tag + (one_tag ? 0 : static_cast<int>(i)); };
-  std::vector<Data> sent, received;
+  Parcels sent, received;
   std::vector<Work> sends, receives;
   for (std::size_t i = 0; i < kMessages; ++i) {
-    sent.push_back(message(c, group.rank(), i, length_of(c, i)));
-    received.emplace_back(length_of(c, i));
+    sent.emplace_back(c, group.rank(), message(c, group.rank(), i, length_of(c, i)));
+    received.emplace_back(c, group.rank(), length_of(c, i));
   }
   for (std::size_t i = 0; i < kMessages; ++i) sends.push_back(group.isend(sent[i], to, {.tag = tag(i)}));
   const bool blocking = mix(c.seed, 61, static_cast<std::uint64_t>(group.rank())) % 2 == 0;
@@ -126,7 +159,7 @@ std::string burst(Group& group, const Case& c, const std::vector<std::size_t>& o
   for (Work& work : sends) work.wait();
   std::string problem;
   for (std::size_t i = 0; i < kMessages; ++i)
-    note(problem, compare(received[i], message(c, from, i, length_of(c, i)), i, from));
+    note(problem, compare(received[i].content(), message(c, from, i, length_of(c, i)), i, from));
   return problem;
 }
 
@@ -147,8 +180,11 @@ std::string tags_apart(Group& group, const Case& c) {
 std::string to_self(Group& group, const Case& c) {
   const int me = group.rank();
   const Options options{.tag = c.tag}, other{.tag = c.tag + 1};
-  std::vector<Data> sent, received(4, Data(c.count));
-  for (std::size_t i = 0; i < received.size(); ++i) sent.push_back(message(c, me, i, c.count));
+  Parcels sent, received;
+  for (std::size_t i = 0; i < 4; ++i) {
+    sent.emplace_back(c, me, message(c, me, i, c.count));
+    received.emplace_back(c, me, c.count);
+  }
   std::string problem;
   try {
     group.recv(received[0], me, options);
@@ -166,29 +202,29 @@ std::string to_self(Group& group, const Case& c) {
   group.send(sent[3], me, other);
   early.wait();
   if (early.source() != me) note(problem, fmt::format("a message to oneself came from rank {}", early.source()));
-  for (std::size_t i = 0; i < sent.size(); ++i) note(problem, compare(received[i], sent[i], i, me));
+  for (std::size_t i = 0; i < sent.size(); ++i) note(problem, compare(received[i].content(), sent[i].content(), i, me));
   return problem;
 }
 
 // Several messages from every rank, which the root takes as they come: those of one rank in their order.
 std::string from_any(Group& group, const Case& c) {
   constexpr std::size_t kEach = 4;
-  std::vector<Data> sent;
+  Parcels sent;
   std::vector<Work> sends;
-  for (std::size_t i = 0; i < kEach; ++i) sent.push_back(message(c, group.rank(), i, c.count));
-  for (const Data& data : sent) sends.push_back(group.isend(data, c.root, {.tag = c.tag}));
+  for (std::size_t i = 0; i < kEach; ++i) sent.emplace_back(c, group.rank(), message(c, group.rank(), i, c.count));
+  for (const Parcel& data : sent) sends.push_back(group.isend(data, c.root, {.tag = c.tag}));
   std::string problem;
   if (group.rank() == c.root) {
     std::vector<std::size_t> next(static_cast<std::size_t>(group.size()), 0);
     for (std::size_t i = 0; i < kEach * next.size(); ++i) {
-      Data data(c.count);
+      const Parcel data(c, group.rank(), c.count);
       const int source = group.recv_any(data, {.tag = c.tag});
       if (source < 0 || source >= group.size() || next[static_cast<std::size_t>(source)] == kEach) {
         note(problem, fmt::format("recv_any says that rank {} sent one message too many", source));
         continue;
       }
       const std::size_t number = next[static_cast<std::size_t>(source)]++;
-      note(problem, compare(data, message(c, source, number, c.count), number, source));
+      note(problem, compare(data.content(), message(c, source, number, c.count), number, source));
     }
   }
   for (Work& work : sends) work.wait();
@@ -200,12 +236,13 @@ std::string from_any(Group& group, const Case& c) {
 std::string crowd(Group& group, const Case& c) {
   constexpr std::size_t kEach = 3;
   const auto n = static_cast<std::size_t>(group.size());
-  std::vector<Data> sent, received;
+  Parcels sent, received;
   std::vector<std::size_t> slots;  // peer * 2, and one more for receives; each as often as there are messages
   for (std::size_t peer = 0; peer < n; ++peer) {
     for (std::size_t i = 0; i < kEach; ++i) {
-      sent.push_back(message(c, group.rank(), peer * kEach + i, i == 1 ? 0 : c.count));
-      received.emplace_back(i == 1 ? 0 : c.count);
+      const std::size_t count = i == 1 ? 0 : c.count;
+      sent.emplace_back(c, group.rank(), message(c, group.rank(), peer * kEach + i, count));
+      received.emplace_back(c, group.rank(), count);
       slots.insert(slots.end(), {2 * peer, 2 * peer + 1});
     }
   }
@@ -223,7 +260,7 @@ std::string crowd(Group& group, const Case& c) {
   for (std::size_t i = 0; i < received.size(); ++i) {
     const int peer = static_cast<int>(i / kEach);
     const std::size_t number = static_cast<std::size_t>(group.rank()) * kEach + i % kEach;
-    note(problem, compare(received[i], message(c, peer, number, received[i].size()), i % kEach, peer));
+    note(problem, compare(received[i].content(), message(c, peer, number, received[i].count()), i % kEach, peer));
   }
   return problem;
 }
@@ -248,16 +285,17 @@ std::string disagree(Rank& rank, const Case& c) {
   const int both[] = {0, 1};
   Group group = rank.make_group(both);
   if (!group) return {};
-  Data data = message(c, group.rank(), 0, c.count + 1);
-  const Data before = data;
+  const Data before = message(c, group.rank(), 0, c.count + 1);
+  const Parcel data(c, group.rank(), before);
   std::string problem;
   if (group.rank() == 0) {
-    const auto code = thrown_by([&] { group.send(ConstTensorView(data.data(), c.count, DType::uint32), 1); });
+    const auto code = thrown_by([&] { group.send(data.view().slice(0, c.count), 1); });
     if (code && code != ErrorCode::mismatch) problem = fmt::format("the sender gets {}, not mismatch", name_of(code));
-    if (data != before) note(problem, "what was sent has changed");
+    if (data.content() != before) note(problem, "what was sent has changed");
   } else {
     const bool odd_count = c.variant == kOddCount;
-    const TensorView view(data.data(), c.count + (odd_count ? 1 : 0), odd_count ? DType::uint32 : DType::float32);
+    TensorView view = data.view().slice(0, c.count + (odd_count ? 1 : 0));
+    view.dtype = odd_count ? DType::uint32 : DType::float32;
     const auto code = thrown_by([&] { group.recv(view, 0); });
     if (code != ErrorCode::mismatch) problem = fmt::format("the receiver gets {}, not mismatch", name_of(code));
   }
@@ -296,7 +334,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kMessages{"messages", "messages keep their order within a tag, do not deadlock, and are never cut off",
-                         Property::Kind::group, &cases, &run};
+const Property kMessages{"messages",
+                         "messages keep their order within a tag, do not deadlock, and are never cut off",
+                         Property::Kind::group,
+                         &cases,
+                         &run,
+                         OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -103,6 +103,7 @@ class Dealer {
   }
 
   bool allowed(const Form& form, const Numbers& numbers) const {
+    if (is_reduction(form.primitive) && !takes(form, numbers.op)) return false;
     if (!wanted_.allows) return true;
     Case c;
     c.primitive = form.primitive;
@@ -168,10 +169,6 @@ bool has_short_segments(const Case& c) {
 
 void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases) {
   Dealer(selection, wanted).deal(cases);
-}
-
-bool is_by_gloo(const Form& form) {
-  return form.is_native() && form.backend == "gloo";
 }
 
 Reduction reduction_of(const Case& c, double (*scale)(int rank)) {

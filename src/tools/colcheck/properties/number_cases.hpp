@@ -45,11 +45,6 @@ struct NumberCases {
 // the others with pairs of type and operator in a random order, all equally often. Deterministic.
 void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
 
-// Whether Gloo does it in its own way. A backend may declare its own algorithms less careful with 16-bit sums and NaN
-// than our plans, and colcheck does not see what it declares: so Gloo's are left out of cases about these. Other
-// backends claim nothing, and are let off nothing.
-bool is_by_gloo(const Form& form);
-
 // Whether the algorithm is told to send in segments that are much shorter than one would choose.
 bool has_short_segments(const Case& c);
 

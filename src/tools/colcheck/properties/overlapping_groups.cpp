@@ -107,7 +107,11 @@ Finding run(Rank& rank, const Case& c) {
     std::vector<Program> programs;
     const bool asynchronous = round % 2 == 1;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const ProgramStyle style{.about = c.primitive, .blocking = !asynchronous, .asynchronous = asynchronous};
+      const ProgramStyle style{.about = c.primitive,
+                               .blocking = !asynchronous,
+                               .asynchronous = asynchronous,
+                               .backend = c.backend,
+                               .devices = c.devices};
       // What is drawn for a group that this rank is not in, is drawn in vain.
       programs.emplace_back(style, groups[g] ? groups[g].size() : 1,
                             mix(c.seed, 2 + g, static_cast<std::uint64_t>(round)));
@@ -125,6 +129,9 @@ Finding run(Rank& rank, const Case& c) {
 
 const Property kOverlappingGroups{"overlapping_groups",
                                   "ranks that are in several groups use them in turn, and all get the right data",
-                                  Property::Kind::group, &cases, &run};
+                                  Property::Kind::group,
+                                  &cases,
+                                  &run,
+                                  OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -1,15 +1,32 @@
 #include "colcheck/properties/plain_call.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/gpu.hpp"
+
 namespace col::colcheck {
 namespace {
+
+Bytes bytes_of(TensorView view) {
+  Bytes bytes(view.bytes());
+  if (view.device.type == Device::Type::cuda)
+    tools::copy_from_gpu(bytes, view.data, view.device.index);
+  else if (!bytes.empty())
+    std::copy_n(static_cast<const std::byte*>(view.data), bytes.size(), bytes.data());
+  return bytes;
+}
+
+void set_bytes(TensorView view, const Bytes& bytes) {
+  if (view.device.type == Device::Type::cuda)
+    tools::copy_to_gpu(view.data, bytes, view.device.index);
+  else if (!bytes.empty())
+    std::copy_n(bytes.data(), bytes.size(), static_cast<std::byte*>(view.data));
+}
 
 // Blocking sends may wait for their receives: one rank of every cycle of the rotation receives first.
 void rotate(Group& group, const Case& c, const Views& views, const Options& options) {
@@ -27,7 +44,7 @@ void collect(Group& group, const Case& c, const Views& views, const Options& opt
   group.send(views.in, c.root, options);
   if (group.rank() != c.root) return;
   const auto size = static_cast<std::size_t>(group.size());
-  const std::size_t count = views.out.count / size, bytes = count * size_of(views.out.dtype);
+  const std::size_t count = views.out.count / size;
   std::vector<std::size_t> sources;
   for (std::size_t i = 0; i < size; ++i)
     sources.push_back(static_cast<std::size_t>(group.recv_any(views.out.slice(i * count, count), options)));
@@ -36,10 +53,9 @@ void collect(Group& group, const Case& c, const Views& views, const Options& opt
   for (std::size_t r = 0; r < size; ++r) {
     if (sorted[r] != r) throw std::runtime_error("recv_any did not get one message from each rank");
   }
-  if (bytes == 0) return;
-  auto* const out = static_cast<std::byte*>(views.out.data);
-  const Bytes arrived(out, out + size * bytes);
-  for (std::size_t i = 0; i < size; ++i) std::memcpy(out + sources[i] * bytes, arrived.data() + i * bytes, bytes);
+  std::vector<Bytes> arrived;
+  for (std::size_t i = 0; i < size; ++i) arrived.push_back(bytes_of(views.out.slice(i * count, count)));
+  for (std::size_t i = 0; i < size; ++i) set_bytes(views.out.slice(sources[i] * count, count), arrived[i]);
 }
 
 void exchange(Group& group, const Case& c, const Views& views, const Options& options) {

@@ -7,6 +7,7 @@
 
 #include <col/select.hpp>
 
+#include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
 
 namespace col::colcheck {
@@ -25,7 +26,8 @@ bool can_serve(const std::string& algorithm, const Case& c, int ranks) {
   const std::string name = AlgorithmSpec::parse(algorithm).name;
   const auto collective = collective_of(c.primitive);
   if (!collective) return false;
-  if (find_algorithm(*collective, name) == nullptr) return !c.asynchronous;  // a backend's own
+  if (find_algorithm(*collective, name) == nullptr)  // a backend's own
+    return !c.asynchronous && takes({.primitive = c.primitive, .algorithm = name, .backend = c.backend}, c.op);
   const auto able = candidates(c, ranks);
   return std::any_of(able.begin(), able.end(), [&](const Algorithm* a) { return a->name == name; });
 }
@@ -75,13 +77,15 @@ void Program::draw_algorithm(Case& c) {
 
 Case Program::next() {
   Case c;
+  c.backend = style_.backend;
+  c.devices = style_.devices;
   c.ranks = ranks_;
   c.seed = random_();
   c.primitive = draw_primitive();
   c.dtype = static_cast<DType>(below(kDTypeCount));
   do {
     c.op = static_cast<Operator>(below(kOperatorCount));
-  } while (!is_defined(c.op, c.dtype));
+  } while (!is_defined(c.op, c.dtype) || !has_one_result(c));
   const auto count_class = static_cast<int>(below(kCountClasses));
   const bool is_long = below(kLongEvery) == 0;
   if (c.primitive != Primitive::barrier) c.count = is_long ? kLongCount : count_of(count_class, ranks_, c.seed);

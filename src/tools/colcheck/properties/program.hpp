@@ -33,6 +33,8 @@ struct ProgramStyle {
   bool blocking = true, asynchronous = true;
   // Without receives from any rank: their sources are needed to tell whether they are right.
   bool any_source = true;
+  std::string backend = {};        // of the group
+  Devices devices = Devices::cpu;  // of all calls
 };
 
 // Draws calls for a group. All ranks draw the same from equal arguments.

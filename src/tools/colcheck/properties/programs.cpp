@@ -45,7 +45,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
 }
 
 Finding run(Rank& rank, const Case& c) {
-  const ProgramStyle style{.about = c.primitive, .algorithm = c.algorithm};
+  const ProgramStyle style{.about = c.primitive, .algorithm = c.algorithm, .backend = c.backend, .devices = c.devices};
   std::string problem = run_program(rank.group(), style, c.seed, kLength);
   rank.group().barrier();  // nobody's next messages may meet a receive from any rank of this program
   return Finding::of(std::move(problem));
@@ -55,6 +55,9 @@ Finding run(Rank& rank, const Case& c) {
 
 const Property kPrograms{"programs",
                          "different calls back to back, waited for in other orders on each rank, are all right",
-                         Property::Kind::group, &cases, &run};
+                         Property::Kind::group,
+                         &cases,
+                         &run,
+                         OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -95,7 +95,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kRankOrder{"rank_order", "deterministic calls combine in rank order, to the bit, or are refused",
-                          Property::Kind::group, &cases, &run};
+const Property kRankOrder{"rank_order",
+                          "deterministic calls combine in rank order, to the bit, or are refused",
+                          Property::Kind::group,
+                          &cases,
+                          &run,
+                          OnGpus::results};
 
 }  // namespace col::colcheck

@@ -2,7 +2,6 @@
 // synchronisation: catches what a call leaves in scratch, and reads or writes that happen after it has returned.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -62,8 +61,11 @@ class Rounds {
       first = std::max({first, parts_.back().input.size(), c.in_place ? parts_.back().output.size() : 0});
       second = std::max(second, parts_.back().output.size());
     }
-    first_.resize(first);
-    second_.resize(second);
+    const auto assign = [&](Memory& memory, std::size_t bytes, Side side) {
+      memory.assign(Bytes(bytes), Placement::margins, size_of(c.dtype), device_of(c, group.rank(), side));
+    };
+    assign(first_, first, Side::input);
+    assign(second_, second, Side::output);
   }
 
   std::string problem() {
@@ -86,32 +88,41 @@ class Rounds {
     std::copy(content.begin(), content.end(), memory.begin() + static_cast<std::ptrdiff_t>(offset));
   }
 
+  // Fills the memory anew; that is what must be in it until the call has changed it.
+  static void fill(Memory& memory, const Bytes& content) {
+    memory.write(0, content);
+    memory.expect(0, content);
+  }
+
   std::string problem_of(const Case& now, const Part& part) {
-    std::fill(first_.begin(), first_.end(), kPattern);
-    std::fill(second_.begin(), second_.end(), kPattern);
     const bool input_is_longer = part.input.size() >= part.output.size();
     const std::size_t in_at = is_in_place() && !input_is_longer ? part.own_offset : 0;
     const std::size_t out_at = is_in_place() && input_is_longer ? part.own_offset : 0;
-    Bytes& output = is_in_place() ? first_ : second_;
-    put(part.input, first_, in_at);
-    if (now.primitive == Primitive::broadcast && group_.rank() == now.root) put(part.output, output, 0);
-    Bytes first = first_, second = second_;  // as they must be afterwards
-    if (part.writes) put(part.output, is_in_place() ? first : second, out_at);
+    Bytes first(first_.size(), kPattern), second(second_.size(), kPattern);
+    put(part.input, first, in_at);
+    if (now.primitive == Primitive::broadcast && group_.rank() == now.root)
+      put(part.output, is_in_place() ? first : second, 0);
+    fill(first_, first);
+    fill(second_, second);
+    Memory& output = is_in_place() ? first_ : second_;
+    if (part.writes) output.expect(out_at, part.output);
 
     const std::size_t size = size_of(now.dtype);
-    const Views views{.in = {first_.data() + in_at, part.input.size() / size, now.dtype},
-                      .out = {output.data() + out_at, part.output.size() / size, now.dtype},
+    const Views views{.in = first_.view(in_at, part.input.size() / size, now.dtype),
+                      .out = output.view(out_at, part.output.size() / size, now.dtype),
                       .in_counts = part.in_counts,
                       .out_counts = part.out_counts};
     call_plainly(group_, now, views, options_of(now, group_.rank()));
-    const std::string problem = difference(is_in_place() ? "the memory" : "the input", first_, first);
-    return problem.empty() ? difference("the output", second_, second) : problem;
+    const std::string problem = first_.problem(size);
+    if (!problem.empty()) return fmt::format("{}: {}", is_in_place() ? "the memory" : "the input", problem);
+    const std::string other = second_.problem(size);
+    return other.empty() ? "" : "the output: " + other;
   }
 
   const Case& c_;
   Group& group_;
   std::vector<Part> parts_;
-  Bytes first_, second_;  // input and output; in place, the first is both
+  Memory first_, second_;  // input and output; in place, the first is both
 };
 
 Finding run(Rank& rank, const Case& c) {
@@ -120,7 +131,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kRefill{"refill", "buffers that are filled anew and used again give the new results, round after round",
-                       Property::Kind::group, &cases, &run};
+const Property kRefill{"refill",
+                       "buffers that are filled anew and used again give the new results, round after round",
+                       Property::Kind::group,
+                       &cases,
+                       &run,
+                       OnGpus::buffers};
 
 }  // namespace col::colcheck

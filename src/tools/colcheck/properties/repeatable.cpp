@@ -77,7 +77,8 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kRepeatable{"repeatable", "the same call gives the same bits again, whoever comes late",
-                           Property::Kind::group, &cases, &run};
+const Property kRepeatable{
+    "repeatable",   "the same call gives the same bits again, whoever comes late", Property::Kind::group, &cases, &run,
+    OnGpus::results};
 
 }  // namespace col::colcheck

@@ -48,7 +48,8 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kRoots{"roots", "rooted primitives are right with every rank as the root", Property::Kind::group, &cases,
-                      &run};
+const Property kRoots{
+    "roots",        "rooted primitives are right with every rank as the root", Property::Kind::group, &cases, &run,
+    OnGpus::buffers};
 
 }  // namespace col::colcheck

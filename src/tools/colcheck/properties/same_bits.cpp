@@ -104,7 +104,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kSameBits{"same_bits", "all ranks get the same bits from allreduce, allgather(v) and broadcast",
-                         Property::Kind::group, &cases, &run};
+const Property kSameBits{"same_bits",
+                         "all ranks get the same bits from allreduce, allgather(v) and broadcast",
+                         Property::Kind::group,
+                         &cases,
+                         &run,
+                         OnGpus::results};
 
 }  // namespace col::colcheck

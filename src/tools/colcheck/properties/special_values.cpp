@@ -20,7 +20,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
                     .dtypes = kFloats,
                     .operators = kOperators,
                     .quick_rows = 4,
-                    .allows = [](const Form& form, const Case&) { return !is_by_gloo(form); }},
+                    .allows = [&](const Form& form, const Case&) { return !is_careless(form, selection); }},
                    all);
   for (std::size_t i = before; i < all.size(); ++i) {
     const std::size_t columns = special_columns<float>(all[i].ranks).size();
@@ -52,6 +52,9 @@ Finding run(Rank& rank, const Case& c) {
 
 const Property kSpecialValues{"special_values",
                               "NaN, infinities, zeros of both signs and denormals come out as IEEE 754 has it",
-                              Property::Kind::group, &cases, &run};
+                              Property::Kind::group,
+                              &cases,
+                              &run,
+                              OnGpus::results};
 
 }  // namespace col::colcheck

@@ -64,7 +64,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kUnaligned{"unaligned", "buffers at odd addresses work, or are refused before any data moves",
-                          Property::Kind::group, &cases, &run};
+const Property kUnaligned{"unaligned",
+                          "buffers at odd addresses work, or are refused before any data moves",
+                          Property::Kind::group,
+                          &cases,
+                          &run,
+                          OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -2,6 +2,7 @@
 // nothing, and the memory around. Independent of how Call checks it: whole buffers are hashed before and after.
 //
 // Ranks also pass nothing, null pointers and other types where the call does not look.
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/plain_call.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -60,14 +62,23 @@ Bytes complement(Bytes bytes) {
 // A buffer in the middle of memory that is filled with noise.
 class Buffer {
  public:
-  Buffer(const Bytes& content, std::uint64_t seed) : memory_(content.size() + 2 * kMargin) {
+  Buffer(const Bytes& content, std::uint64_t seed, Device::Type device) : memory_(content.size() + 2 * kMargin) {
     for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::byte>(mix(seed, i));
     std::copy(content.begin(), content.end(), memory_.begin() + kMargin);
-  }
-  std::byte* data() { return memory_.data() + kMargin; }
-  void remember() {
+    if (device == Device::Type::cuda) {
+      gpu_.emplace(memory_.size());
+      gpu_->write(0, memory_);
+    }
     whole_ = hash_of(memory_);
     around_ = hash_around();
+  }
+  TensorView view(std::size_t count, DType dtype) {
+    std::byte* const all = gpu_ ? gpu_->data() : memory_.data();
+    return {all + kMargin, count, dtype, gpu_ ? gpu_->device() : Device()};
+  }
+  // To be called before the questions below.
+  void look() {
+    if (gpu_) gpu_->read(0, memory_);
   }
   bool is_untouched() const { return hash_of(memory_) == whole_; }
   bool is_untouched_around() const { return hash_around() == around_; }
@@ -79,8 +90,9 @@ class Buffer {
     return mix(hash_of(all.first(kMargin)), hash_of(all.last(kMargin)));
   }
 
-  Bytes memory_;
-  std::uint64_t whole_ = 0, around_ = 0;
+  Bytes memory_;                          // on a GPU, what was there when it was last looked at
+  std::optional<tools::GpuBuffer> gpu_;   // the buffer itself, on a GPU
+  std::uint64_t whole_ = 0, around_ = 0;  // before the call
 };
 
 // The view that a rank passes where the call does not look.
@@ -91,9 +103,9 @@ TensorView ignored_view(const Case& c, Buffer& buffer) {
     case Ignored::null:
       return {nullptr, c.count + 1, c.dtype};
     case Ignored::other:
-      return {buffer.data(), buffer.bytes(), DType::uint8};
+      return buffer.view(buffer.bytes(), DType::uint8);
     default:
-      return {buffer.data(), buffer.bytes() / size_of(c.dtype), c.dtype};
+      return buffer.view(buffer.bytes() / size_of(c.dtype), c.dtype);
   }
 }
 
@@ -103,16 +115,14 @@ class Check {
       : c_(c),
         part_(part_of(c, rank, size)),
         is_root_(rank == c.root),
-        in_(part_.input, mix(c.seed, 10, static_cast<std::uint64_t>(rank))),
-        out_(complement(part_.output), mix(c.seed, 11, static_cast<std::uint64_t>(rank))) {
-    if (c.primitive == Primitive::broadcast && is_root_)
-      std::copy(part_.output.begin(), part_.output.end(), out_.data());
-  }
+        in_(part_.input, mix(c.seed, 10, static_cast<std::uint64_t>(rank)), device_of(c, rank, Side::input)),
+        out_(is_root_ && c.primitive == Primitive::broadcast ? part_.output : complement(part_.output),
+             mix(c.seed, 11, static_cast<std::uint64_t>(rank)), device_of(c, rank, Side::output)) {}
 
   std::string problem_after_call(Group& group) {
-    in_.remember();
-    out_.remember();
     call_plainly(group, c_, views(), options_of(c_, group.rank()));
+    in_.look();
+    out_.look();
     if (!in_place_on_root() && !in_.is_untouched()) return "the input, or memory beside it, was changed";
     if (!in_.is_untouched_around()) return "the memory around the input was changed";
     if (!out_.is_untouched_around()) return "the memory around the output was changed";
@@ -130,15 +140,15 @@ class Check {
 
   Views views() {
     const std::size_t size = size_of(c_.dtype);
-    Views views{.in = {in_.data(), in_.bytes() / size, c_.dtype},
-                .out = {out_.data(), out_.bytes() / size, c_.dtype},
+    Views views{.in = in_.view(in_.bytes() / size, c_.dtype),
+                .out = out_.view(out_.bytes() / size, c_.dtype),
                 .in_counts = part_.in_counts,
                 .out_counts = part_.out_counts};
     if (has_ignored_side(c_.primitive) && !is_root_) {
       if (!part_.reads) views.in = ignored_view(c_, in_);
       if (!part_.writes) views.out = ignored_view(c_, out_);
     }
-    if (c_.in_place) views.out = {in_.data(), in_.bytes() / size, c_.dtype};
+    if (c_.in_place) views.out = in_.view(in_.bytes() / size, c_.dtype);
     return views;
   }
 
@@ -154,7 +164,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kUntouched{"untouched", "inputs, and outputs of ranks that get nothing, are the same after a call",
-                          Property::Kind::group, &cases, &run};
+const Property kUntouched{"untouched",
+                          "inputs, and outputs of ranks that get nothing, are the same after a call",
+                          Property::Kind::group,
+                          &cases,
+                          &run,
+                          OnGpus::buffers};
 
 }  // namespace col::colcheck

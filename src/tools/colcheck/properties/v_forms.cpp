@@ -137,17 +137,20 @@ void call_v_form(Group& group, const Case& c, const Part& part, Memory& first, M
   const bool input_is_longer = part.input.size() >= part.output.size();
   const std::size_t in_at = in_place && !input_is_longer ? part.own_offset : 0;
   const std::size_t out_at = in_place && input_is_longer ? part.own_offset : 0;
+  const auto assign = [&](Memory& memory, const Bytes& content, Side side) {
+    memory.assign(content, c.placement, size, device_of(c, group.rank(), side));
+  };
   if (in_place) {
     Bytes whole(std::max(part.input.size(), part.output.size()));
     std::copy(part.input.begin(), part.input.end(), whole.begin() + static_cast<std::ptrdiff_t>(in_at));
-    first.assign(whole, c.placement, size);
+    assign(first, whole, Side::input);
   } else {
-    first.assign(part.input, c.placement, size);
-    second.assign(Bytes(part.output.size()), c.placement, size);
+    assign(first, part.input, Side::input);
+    assign(second, Bytes(part.output.size()), Side::output);
   }
   Memory& output = in_place ? first : second;
-  const Views views{.in = {first.at(in_at), part.input.size() / size, c.dtype},
-                    .out = {output.at(out_at), part.output.size() / size, c.dtype},
+  const Views views{.in = first.view(in_at, part.input.size() / size, c.dtype),
+                    .out = output.view(out_at, part.output.size() / size, c.dtype),
                     .in_counts = part.in_counts,
                     .out_counts = part.out_counts};
   call_plainly(group, c, views, options_of(c, group.rank()));
@@ -191,12 +194,13 @@ void call_batch(Group& group, const Case& c, const Part& part, Memory& first, Me
   const Counts in_places = displacements(part.in_counts, shuffled_ranks(c, 2 * me));
   const Counts out_places = displacements(part.out_counts, shuffled_ranks(c, 2 * me + 1));
   const Bytes wanted = spread(part.output, part.out_counts, out_places, size);
-  first.assign(spread(part.input, part.in_counts, in_places, size), c.placement, size);
-  second.assign(Bytes(wanted.size(), std::byte{0x3c}), c.placement, size);
+  first.assign(spread(part.input, part.in_counts, in_places, size), c.placement, size,
+               device_of(c, group.rank(), Side::input));
+  second.assign(Bytes(wanted.size(), std::byte{0x3c}), c.placement, size, device_of(c, group.rank(), Side::output));
   std::vector<Message> messages;
   for (std::size_t r = 0; r < part.in_counts.size(); ++r) {
-    const ConstTensorView sent(first.at(in_places[r] * size), part.in_counts[r], c.dtype);
-    const TensorView received(second.at(out_places[r] * size), part.out_counts[r], c.dtype);
+    const ConstTensorView sent = first.view(in_places[r] * size, part.in_counts[r], c.dtype);
+    const TensorView received = second.view(out_places[r] * size, part.out_counts[r], c.dtype);
     messages.push_back(Message::send(sent, static_cast<int>(r), c.tag));
     messages.push_back(Message::recv(received, static_cast<int>(r), c.tag));
   }
@@ -240,7 +244,11 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kVForms{"v_forms", "blocks may have any counts: none, all with one rank, skewed, in any place",
-                       Property::Kind::group, &cases, &run};
+const Property kVForms{"v_forms",
+                       "blocks may have any counts: none, all with one rank, skewed, in any place",
+                       Property::Kind::group,
+                       &cases,
+                       &run,
+                       OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -67,7 +67,8 @@ Finding run(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kWrap{"wrap", "integers wrap, and their averages round toward zero", Property::Kind::group, &cases,
-                     &run};
+const Property kWrap{
+    "wrap",         "integers wrap, and their averages round toward zero", Property::Kind::group, &cases, &run,
+    OnGpus::results};
 
 }  // namespace col::colcheck

@@ -11,6 +11,10 @@
 namespace col::colcheck {
 
 std::vector<std::pair<std::string, std::string>> facts_of(const Results& results) {
+  std::vector<std::string> names;
+  for (const UsedBackend& used : results.backends) {
+    if (std::find(names.begin(), names.end(), used.name) == names.end()) names.push_back(used.name);
+  }
   std::vector<std::pair<std::string, std::string>> facts = {
       {"command", results.command},
       {"version", results.version},
@@ -23,7 +27,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Results& results
       {"world", fmt::format("{}{}", tools::counted(static_cast<std::size_t>(std::max(results.world_size, 0)), "rank"),
                             results.launcher.empty() ? "" : ", started by " + results.launcher)},
       {"ranks of the groups", ranges(results.ranks)},
-      {"backends", fmt::format("{}", fmt::join(results.backends, ", "))}};
+      {"backends", fmt::format("{}", fmt::join(names, ", "))},
+      {"GPUs", list_of(results.gpus)},
+      {"NCCL", results.gpus.empty() ? "" : results.gpus.front().nccl},
+      {"limits", fmt::format("{}", fmt::join(results.limits, "; "))}};
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
   return facts;
 }

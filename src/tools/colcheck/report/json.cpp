@@ -1,7 +1,9 @@
 #include "colcheck/report/json.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,20 +43,32 @@ std::string_view name_of(Finding::Verdict verdict) {
 Json run_of(const Results& results) {
   Json unavailable = Json::array();
   for (const auto& [name, why] : results.unavailable) unavailable.push_back({{"name", name}, {"why", why}});
+  std::vector<std::string> backends;
+  for (const auto& [name, devices] : results.backends) {
+    if (std::find(backends.begin(), backends.end(), name) == backends.end()) backends.push_back(name);
+  }
+  Json gpus = Json::array();
+  for (std::size_t rank = 0; rank < results.gpus.size(); ++rank) {
+    const tools::GpuFacts& gpu = results.gpus[rank].gpu;
+    gpus.push_back({{"rank", rank}, {"name", gpu.name}, {"bus", gpu.bus}, {"fake", gpu.is_fake()}});
+  }
   return {{"version", results.version},   {"command", results.command},
           {"launcher", results.launcher}, {"world_size", results.world_size},
           {"host", results.host},         {"cpus", results.cpus},
           {"effort", results.effort},     {"seed", hexadecimal(results.seed)},
           {"started", results.started},   {"seconds", results.seconds},
-          {"backends", results.backends}, {"unavailable", std::move(unavailable)},
-          {"ranks", results.ranks},       {"ended_early", or_null(results.ended_early)}};
+          {"backends", backends},         {"unavailable", std::move(unavailable)},
+          {"ranks", results.ranks},       {"ended_early", or_null(results.ended_early)},
+          {"gpus", std::move(gpus)},      {"nccl", or_null(results.gpus.empty() ? "" : results.gpus.front().nccl)},
+          {"limits", results.limits}};
 }
 
 Json matrix_of(const Tally& tally) {
   Json columns = Json::array();
   for (const Column& column : tally.columns) {
     columns.push_back({{"backend", column.backend},
-                       {"device", column.device},
+                       {"device", to_string(column.devices)},
+                       {"fake", column.fake},
                        {"used", column.used},
                        {"why_not", or_null(column.why_not)}});
   }
@@ -78,7 +92,7 @@ Json properties_of(const Tally& tally) {
     Json backends = Json::object();
     for (std::size_t column = 0; column < tally.columns.size(); ++column) {
       if (property.columns[column].all() > 0) {
-        backends[tally.columns[column].backend] = counts_of(property.columns[column]);
+        backends[tally.columns[column].short_label()] = counts_of(property.columns[column]);
       }
     }
     Json entry = {{"name", property.name}, {"summary", property.summary}};
@@ -106,6 +120,7 @@ Json case_of(const CaseResult& result) {
                 {"in_place", c.in_place},
                 {"asynchronous", c.asynchronous},
                 {"memory", to_string(c.placement)},
+                {"device", to_string(c.devices)},
                 {"seed", hexadecimal(c.seed)},
                 {"rank", result.rank >= 0 ? Json(result.rank) : Json()},
                 {"text", or_null(result.text)},

@@ -32,9 +32,17 @@ std::string details(const CaseResult& result) {
   return text + "\nrun: colcheck --repro " + tools::shell_quoted(token);
 }
 
-std::string test_case(const CaseResult& result) {
-  const std::string backend = result.c.backend.empty() ? "" : "." + result.c.backend;
-  std::string text = "    <testcase" + attribute("classname", "colcheck." + result.c.property + backend) +
+// ".shm", ".nccl-cuda", ".nccl-cuda-fake".
+std::string place_of(const CaseResult& result, bool fake) {
+  const Case& c = result.c;
+  if (c.backend.empty()) return "";
+  if (!needs_gpu(c.devices, c.backend)) return "." + c.backend;
+  return fmt::format(".{}-{}{}", c.backend, to_string(c.devices), fake ? "-fake" : "");
+}
+
+std::string test_case(const CaseResult& result, bool fake) {
+  std::string text = "    <testcase" +
+                     attribute("classname", "colcheck." + result.c.property + place_of(result, fake)) +
                      attribute("name", token_of(result.c));
   switch (result.verdict) {
     case Finding::Verdict::pass:
@@ -72,7 +80,7 @@ std::string junit_report(const Results& results) {
   for (const PropertyCount& property : counts.properties) {
     text += suite_start(results, "colcheck." + property.name, property.total, 0);
     for (const CaseResult& result : results.cases) {
-      if (result.c.property == property.name) text += test_case(result);
+      if (result.c.property == property.name) text += test_case(result, has_fake(results.gpus));
     }
     text += "  </testsuite>\n";
   }

@@ -38,10 +38,11 @@ class Notes {
   std::vector<std::string> texts_;
 };
 
-std::string why_skipped(const Results& results, Primitive primitive, const std::string& backend) {
+std::string why_skipped(const Results& results, Primitive primitive, const Column& column) {
   std::vector<std::string> reasons;
   for (const CaseResult& result : results.cases) {
-    if (result.c.primitive != primitive || result.c.backend != backend) continue;
+    if (result.c.primitive != primitive || result.c.backend != column.backend || result.c.devices != column.devices)
+      continue;
     if (std::find(reasons.begin(), reasons.end(), result.text) == reasons.end()) reasons.push_back(result.text);
   }
   const std::size_t shown = std::min(reasons.size(), kMostReasonsOfCell);
@@ -67,7 +68,7 @@ tools::TextCell matrix_cell(const Results& results, const Tally& tally, std::siz
                        count),
           tools::Tone::bad};
     case State::skipped: {
-      const auto why = why_skipped(results, static_cast<Primitive>(primitive), tally.columns[column].backend);
+      const auto why = why_skipped(results, static_cast<Primitive>(primitive), tally.columns[column]);
       return {fmt::format("{} {}", style.not_run(), notes.mark(why)), tools::Tone::attention};
     }
     case State::none:
@@ -145,7 +146,7 @@ std::string property_table(const Tally& tally, tools::Style style) {
                                                      [&](auto& p) { return p.columns[column].all() > 0; });
   };
   for (std::size_t column = 0; column < tally.columns.size(); ++column) {
-    if (shown(column)) rows[0].push_back({tools::one_line(tally.columns[column].backend, !style.utf8)});
+    if (shown(column)) rows[0].push_back({tools::one_line(tally.columns[column].short_label(), !style.utf8)});
   }
   if (tally.has_alone()) rows[0].push_back({"no backend"});
   rows[0].push_back({"verdict"});
@@ -187,6 +188,18 @@ std::string skip_lines(const Tally& tally, tools::Style style) {
   return text;
 }
 
+std::string gpu_lines(const Results& results, tools::Style style) {
+  if (results.gpus.empty()) return {};
+  std::string text = fmt::format("GPUs: {}\n", tools::one_line(list_of(results.gpus), !style.utf8));
+  const std::string& nccl = results.gpus.front().nccl;
+  if (!nccl.empty()) text += tools::one_line(nccl, !style.utf8) + "\n";
+  if (has_fake(results.gpus))
+    text += tools::toned("These are stand-ins for GPUs: what they show is true of the program, and of no GPU.",
+                         tools::Tone::attention, style) +
+            "\n";
+  return text + "\n";
+}
+
 std::string summary_line(const Results& results) {
   return fmt::format("{} passed, {} failed, {} skipped (a skip is not a pass) in {}; seed {:#x}",
                      tools::counted(results.count(Finding::Verdict::pass), "case"),
@@ -205,12 +218,14 @@ std::string result_line(const CaseResult& result, bool utf8) {
 
 std::string terminal_report(const Results& results, tools::Style style) {
   const Tally counts = tally(results);
-  std::string text;
+  std::string text = gpu_lines(results, style);
   if (results.effort != "repro") {
     text += support_matrix(results, counts, style) + "\n";
     if (!counts.properties.empty()) text += property_table(counts, style) + "\n";
   }
   text += failure_lines(results, style) + skip_lines(counts, style);
+  for (const std::string& limit : results.limits)
+    text += fmt::format("{} {}\n", style.not_run(), tools::one_line(limit, !style.utf8));
   if (!results.ended_early.empty()) {
     text += fmt::format("{} ended before all was tried: {}\n", tools::toned(style.fail(), tools::Tone::bad, style),
                         tools::one_line(results.ended_early, !style.utf8));

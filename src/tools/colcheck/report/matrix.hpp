@@ -22,6 +22,9 @@ std::string failure_lines(const Results& results, tools::Style style);
 // "– 3 skipped: why".
 std::string skip_lines(const Tally& tally, tools::Style style);
 
+// Which GPUs the ranks had, and which NCCL; nothing when no case was about GPUs.
+std::string gpu_lines(const Results& results, tools::Style style);
+
 // "2,412 cases passed, 0 failed, 3 skipped (a skip is not a pass) in 14.2 s; seed 0x1f".
 std::string summary_line(const Results& results);
 

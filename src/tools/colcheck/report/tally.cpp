@@ -4,29 +4,33 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace col::colcheck {
 namespace {
 
-Column* find_column(std::vector<Column>& columns, std::string_view backend) {
-  const auto found =
-      std::find_if(columns.begin(), columns.end(), [&](const Column& c) { return c.backend == backend; });
+Column* find_column(std::vector<Column>& columns, std::string_view backend, Devices devices) {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const Column& c) { return c.backend == backend && c.devices == devices; });
   return found == columns.end() ? nullptr : &*found;
 }
 
-Column& column_of(std::vector<Column>& columns, const std::string& backend) {
-  if (Column* column = find_column(columns, backend)) return *column;
-  return columns.emplace_back(Column{backend, device_of(backend)});
+Column& column_of(std::vector<Column>& columns, const Results& results, const std::string& backend, Devices devices) {
+  if (Column* column = find_column(columns, backend, devices)) return *column;
+  const bool fake = needs_gpu(devices, backend) && has_fake(results.gpus);
+  return columns.emplace_back(Column{backend, devices, fake});
 }
 
 std::vector<Column> columns_of(const Results& results) {
   std::vector<Column> columns;
-  for (const std::string& backend : results.backends) column_of(columns, backend).used = true;
+  for (const auto& [backend, devices] : results.backends) column_of(columns, results, backend, devices).used = true;
   for (const CaseResult& result : results.cases) {
-    if (!result.c.backend.empty()) column_of(columns, result.c.backend).used = true;
+    if (!result.c.backend.empty()) column_of(columns, results, result.c.backend, result.c.devices).used = true;
   }
   for (const auto& [name, why] : results.unavailable) {
     // Without the device there is no backend on it.
-    Column& column = column_of(columns, name == "cuda" ? "nccl" : name);
+    const bool on_gpus = name == "cuda" || name == "nccl";
+    Column& column = column_of(columns, results, on_gpus ? "nccl" : name, on_gpus ? Devices::cuda : Devices::cpu);
     if (!column.used) column.why_not += (column.why_not.empty() ? "" : "; ") + name + ": " + why;
   }
   return columns;
@@ -83,8 +87,12 @@ std::string_view to_string(State state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-std::string device_of(std::string_view backend) {
-  return backend == "nccl" ? "cuda" : "cpu";
+std::string Column::label() const {
+  return fmt::format("{} ({}{})", backend, to_string(devices), fake ? ", fake" : "");
+}
+
+std::string Column::short_label() const {
+  return needs_gpu(devices, backend) ? label() : backend;
 }
 
 State Tally::state(std::size_t primitive, std::size_t column) const {
@@ -122,7 +130,8 @@ Tally tally(const Results& results) {
       property.alone.add(result.verdict);
       continue;
     }
-    const auto column = static_cast<std::size_t>(find_column(tally.columns, result.c.backend) - tally.columns.data());
+    const auto column =
+        static_cast<std::size_t>(find_column(tally.columns, result.c.backend, result.c.devices) - tally.columns.data());
     property.columns[column].add(result.verdict);
     tally.primitives[static_cast<std::size_t>(result.c.primitive)][column].add(result.verdict);
   }

@@ -21,13 +21,17 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
-// A backend on its device.
+// A backend, and what the buffers are memory of.
 struct Column {
   std::string backend;  // "shm"
-  std::string device;   // "cpu"
+  Devices devices = Devices::cpu;
+  bool fake = false;  // on stand-ins for GPUs: this says nothing of GPUs
   bool used = false;
   std::string why_not = {};  // when it was not used: "nccl: there is no libnccl.so.2"
-  std::string label() const { return backend + " (" + device + ")"; }
+  // "shm (cpu)", "nccl (cuda)", "nccl (cuda, fake)".
+  std::string label() const;
+  // The same, and "shm" where nothing but the host is in it.
+  std::string short_label() const;
 };
 
 // What a cell of the support matrix says.
@@ -67,8 +71,5 @@ struct Tally {
 };
 
 Tally tally(const Results& results);
-
-// "cpu"; "cuda" for nccl.
-std::string device_of(std::string_view backend);
 
 }  // namespace col::colcheck

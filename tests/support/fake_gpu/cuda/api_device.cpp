@@ -104,7 +104,7 @@ CUresult CUDAAPI cuDeviceGetName(char* name, int length, CUdevice device) {
   return entry("cuDeviceGetName", Needs::driver, [&](Call& call) {
     if (name == nullptr || length <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!valid(call.machine, device)) return CUDA_ERROR_INVALID_DEVICE;
-    std::snprintf(name, length, "Stand-in GPU %d", call.machine.devices[device].physical);
+    std::snprintf(name, length, "fake GPU %d", call.machine.devices[device].physical);
     return CUDA_SUCCESS;
   });
 }

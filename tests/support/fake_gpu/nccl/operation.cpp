@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+
+#include "support/fake_gpu/common/settings.hpp"
 
 namespace fake_nccl {
 namespace {
@@ -102,16 +105,21 @@ bool reduce_block(const Ring& ring, const Operation& operation, size_t from, siz
   const uint64_t fingerprint = fingerprint_of(operation, from);
   const int size = ring.segment.size();
   const Share own = share_of(operation, ring.rank);
-  std::vector<std::vector<char>> scratch(size);
+  const size_t count = bytes / bytes_of(operation.type);
+  std::vector<std::vector<char>> scratch(size), given(size);
   std::vector<const char*> inputs(size);
   Exchange transfers;
   for (int peer = 0; peer < size; ++peer) {
-    if (peer == ring.rank) {
-      inputs[peer] = operation.input + own.offset + from;
-      continue;
-    }
     const Share theirs = share_of(operation, peer);
     char* part = const_cast<char*>(operation.input) + theirs.offset + from;
+    if (theirs.wanted && scales(operation.type, operation.reduction)) {
+      given[peer] = scaled(operation.type, operation.reduction, static_cast<size_t>(size), part, count);
+      part = given[peer].data();
+    }
+    if (peer == ring.rank) {
+      inputs[peer] = part;
+      continue;
+    }
     transfers.sends.push_back({peer, part, {fingerprint, theirs.wanted ? bytes : 0}});
     scratch[peer].resize(own.wanted ? bytes : 0);
     inputs[peer] = scratch[peer].data();
@@ -121,9 +129,17 @@ bool reduce_block(const Ring& ring, const Operation& operation, size_t from, siz
     return false;
   }
   if (own.wanted) {
-    reduce(operation.type, operation.reduction, inputs, operation.output + from, bytes / bytes_of(operation.type));
+    reduce(operation.type, operation.reduction, inputs, operation.output + from, count);
   }
   return true;
+}
+
+// A planted mistake, for programs that have to notice it: FAKE_NCCL_SPOIL.
+void spoil(char* bytes, size_t size) {
+  static const std::string where = fake_gpu::text_setting("FAKE_NCCL_SPOIL", "");
+  if (where.empty() || size == 0) return;
+  if (where != "inside" && where != "beside") fake_gpu::die("FAKE_NCCL_SPOIL is neither 'inside' nor 'beside'");
+  bytes[where == "inside" ? size - 1 : size] ^= 1;
 }
 
 bool run_collective(const Ring& ring, const Operation& operation) {
@@ -134,6 +150,7 @@ bool run_collective(const Ring& ring, const Operation& operation) {
       for (size_t from = 0; from < operation.bytes(); from += kBlockBytes) {
         if (!reduce_block(ring, operation, from, std::min(kBlockBytes, operation.bytes() - from))) return false;
       }
+      if (share_of(operation, ring.rank).wanted) spoil(operation.output, operation.bytes());
       return true;
     default:
       return move(ring, operation);

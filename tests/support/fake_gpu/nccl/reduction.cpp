@@ -103,17 +103,26 @@ T scale_of(const Reduction& reduction) {
 }
 
 template <typename T>
+void scale_as(const Reduction& reduction, size_t ranks, const char* input, char* output, size_t count) {
+  using A = Arithmetic<T>;
+  using Wide = typename A::Wide;
+  const T scale =
+      reduction.kind == Kind::average ? A::narrow(Wide(1) / static_cast<Wide>(ranks)) : scale_of<T>(reduction);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, input + i * sizeof(T), sizeof value);
+    value = multiply(scale, value);
+    std::memcpy(output + i * sizeof(T), &value, sizeof value);
+  }
+}
+
+template <typename T>
 void reduce_as(const Reduction& reduction, const std::vector<const char*>& inputs, char* output, size_t count) {
-  using Wide = typename Arithmetic<T>::Wide;
   const Kind kind = reduction.kind;
-  const bool scales = kind == Kind::scaled_sum || (kind == Kind::average && !std::is_integral_v<T>);
-  T scale{};
-  if (kind == Kind::scaled_sum) scale = scale_of<T>(reduction);
-  if (kind == Kind::average) scale = Arithmetic<T>::narrow(Wide(1) / Wide(inputs.size()));
   auto input = [&](size_t rank, size_t i) {
     T value;
     std::memcpy(&value, inputs[rank] + i * sizeof(T), sizeof value);
-    return scales ? multiply(scale, value) : value;
+    return value;
   };
   for (size_t i = 0; i < count; ++i) {
     T result = input(0, i);
@@ -131,6 +140,39 @@ void reduce_as(const Reduction& reduction, const std::vector<const char*>& input
       if (kind == Kind::average) result = static_cast<T>(result / static_cast<T>(inputs.size()));
     }
     std::memcpy(output + i * sizeof(T), &result, sizeof result);
+  }
+}
+
+// Calls body(T{}) for the type that it stands for.
+template <typename Body>
+void with_type(ncclDataType_t type, Body body) {
+  switch (type) {
+    case ncclInt8:
+      return body(int8_t{});
+    case ncclUint8:
+      return body(uint8_t{});
+    case ncclInt32:
+      return body(int32_t{});
+    case ncclUint32:
+      return body(uint32_t{});
+    case ncclInt64:
+      return body(int64_t{});
+    case ncclUint64:
+      return body(uint64_t{});
+    case ncclFloat16:
+      return body(__half{});
+    case ncclFloat32:
+      return body(float{});
+    case ncclFloat64:
+      return body(double{});
+    case ncclBfloat16:
+      return body(__nv_bfloat16{});
+    case ncclFloat8e4m3:
+      return body(__nv_fp8_e4m3{});
+    case ncclFloat8e5m2:
+      return body(__nv_fp8_e5m2{});
+    default:
+      fake_gpu::die("a reduction of an unknown type");
   }
 }
 
@@ -159,36 +201,24 @@ size_t bytes_of(ncclDataType_t type) {
   }
 }
 
+bool scales(ncclDataType_t type, const Reduction& reduction) {
+  bool averages_floats = false;
+  with_type(type, [&](auto value) {
+    averages_floats = reduction.kind == Kind::average && !std::is_integral_v<decltype(value)>;
+  });
+  return averages_floats || reduction.kind == Kind::scaled_sum;
+}
+
+std::vector<char> scaled(ncclDataType_t type, const Reduction& reduction, size_t ranks, const char* input,
+                         size_t count) {
+  std::vector<char> output(count * bytes_of(type));
+  with_type(type, [&](auto value) { scale_as<decltype(value)>(reduction, ranks, input, output.data(), count); });
+  return output;
+}
+
 void reduce(ncclDataType_t type, const Reduction& reduction, const std::vector<const char*>& inputs, char* output,
             size_t count) {
-  switch (type) {
-    case ncclInt8:
-      return reduce_as<int8_t>(reduction, inputs, output, count);
-    case ncclUint8:
-      return reduce_as<uint8_t>(reduction, inputs, output, count);
-    case ncclInt32:
-      return reduce_as<int32_t>(reduction, inputs, output, count);
-    case ncclUint32:
-      return reduce_as<uint32_t>(reduction, inputs, output, count);
-    case ncclInt64:
-      return reduce_as<int64_t>(reduction, inputs, output, count);
-    case ncclUint64:
-      return reduce_as<uint64_t>(reduction, inputs, output, count);
-    case ncclFloat16:
-      return reduce_as<__half>(reduction, inputs, output, count);
-    case ncclFloat32:
-      return reduce_as<float>(reduction, inputs, output, count);
-    case ncclFloat64:
-      return reduce_as<double>(reduction, inputs, output, count);
-    case ncclBfloat16:
-      return reduce_as<__nv_bfloat16>(reduction, inputs, output, count);
-    case ncclFloat8e4m3:
-      return reduce_as<__nv_fp8_e4m3>(reduction, inputs, output, count);
-    case ncclFloat8e5m2:
-      return reduce_as<__nv_fp8_e5m2>(reduction, inputs, output, count);
-    default:
-      fake_gpu::die("a reduction of an unknown type");
-  }
+  with_type(type, [&](auto value) { reduce_as<decltype(value)>(reduction, inputs, output, count); });
 }
 
 }  // namespace fake_nccl

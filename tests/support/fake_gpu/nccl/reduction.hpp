@@ -17,6 +17,11 @@ struct Reduction {
 };
 
 size_t bytes_of(ncclDataType_t type);
+// Whether a rank multiplies its own input before it is combined with those of others.
+bool scales(ncclDataType_t type, const Reduction& reduction);
+// What it then gives, of `ranks` ranks: each has a scale of its own.
+std::vector<char> scaled(ncclDataType_t type, const Reduction& reduction, size_t ranks, const char* input,
+                         size_t count);
 // Combines `count` elements of each input, in the order of the inputs. The output may be one of them.
 void reduce(ncclDataType_t type, const Reduction& reduction, const std::vector<const char*>& inputs, char* output,
             size_t count);

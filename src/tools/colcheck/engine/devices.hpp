@@ -1,0 +1,34 @@
+// What the buffers of a case are memory of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <col/types.hpp>
+
+namespace col::colcheck {
+
+struct Case;
+
+enum class Devices : std::uint8_t {
+  cpu,    // the host
+  cuda,   // each rank's GPU
+  mixed,  // the one or the other: device_of()
+};
+
+std::string_view to_string(Devices devices);
+// Nothing when there is none of that name.
+std::optional<Devices> devices_from_string(std::string_view name);
+
+// The two buffers of a call; in place, the input is both.
+enum class Side : std::uint8_t { input, output };
+
+// What a rank's buffer is memory of. Mixed: inputs of even ranks are the host's and those of odd ranks their GPUs', and
+// outputs in one half of the cases the same, in the other half the opposite.
+Device::Type device_of(const Case& c, int rank, Side side);
+
+// Whether a rank needs a GPU: for its buffers, or for the backend.
+bool needs_gpu(Devices devices, std::string_view backend);
+
+}  // namespace col::colcheck

@@ -1,0 +1,131 @@
+#include "common/gpu.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <col/error.hpp>
+#include <col/job.hpp>
+
+#include "common/ask_child.hpp"
+
+namespace col::tools {
+namespace {
+
+constexpr Duration kPatience = std::chrono::minutes(1);
+
+// What buffers have left behind, by device and size: sizes are powers of two.
+class Kept {
+ public:
+  // Never destroyed: at the end of the process, the driver may be gone first, and takes all back.
+  static Kept& all() {
+    static Kept& kept = *new Kept;
+    return kept;
+  }
+
+  std::shared_ptr<void> take(int device, std::size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = free_.find({device, room_for(bytes)});
+      if (found != free_.end()) {
+        std::shared_ptr<void> memory = std::move(found->second);
+        free_.erase(found);
+        return memory;
+      }
+    }
+    return gpus().allocate(device, room_for(bytes));
+  }
+  void give_back(int device, std::size_t bytes, std::shared_ptr<void> memory) {
+    const std::lock_guard lock(mutex_);
+    free_.emplace(std::pair(device, room_for(bytes)), std::move(memory));
+  }
+
+ private:
+  static std::size_t room_for(std::size_t bytes) { return std::bit_ceil(std::max<std::size_t>(bytes, 256)); }
+
+  std::mutex mutex_;
+  std::multimap<std::pair<int, std::size_t>, std::shared_ptr<void>> free_;
+};
+
+std::string from_child(const std::function<std::string()>& question) {
+  return ask_child(question, kPatience).value_or("the CUDA driver does not answer, or ends the process");
+}
+
+void copy(void* to, const void* from, std::size_t bytes, int device) {
+  if (bytes == 0) return;
+  const auto copy = gpus().copy(to, from, bytes, device, {});
+  for (const Deadline deadline = Deadline::after(kPatience); !copy->done(); std::this_thread::yield()) {
+    if (deadline.expired()) throw Error(ErrorCode::timeout, "a copy between the host and the GPU does not end");
+  }
+}
+
+}  // namespace
+
+DeviceMemory& gpus() {
+  BackendFactory* const factory = find_backend(to_string(Backend::nccl));
+  if (factory == nullptr) throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
+  return factory->device_memory();
+}
+
+std::string why_no_gpus() {
+  return from_child([]() -> std::string {
+    try {
+      gpus();
+      return {};
+    } catch (const Error& error) {
+      return error.message();
+    }
+  });
+}
+
+std::string why_no_nccl() {
+  return from_child(&nccl_unavailable_reason);
+}
+
+int gpu_of(const ContextSpec& rank) {
+  return rank.local_rank % gpus().devices();
+}
+
+std::shared_ptr<void> use_gpu(const ContextSpec& rank) {
+  return gpus().make_current(gpu_of(rank));
+}
+
+GpuFacts facts_of_gpu(int device) {
+  return {gpus().name(device), gpus().bus(device)};
+}
+
+std::string facts_of_nccl() {
+  BackendFactory* const factory = find_backend(to_string(Backend::nccl));
+  if (factory == nullptr) throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
+  const PeerInfo self;
+  ConnectRequest request;
+  request.peers = {&self, 1};
+  const std::string text = factory->describe(request);  // and behind a comma, the GPU
+  return text.substr(0, text.find("), ") + 1);
+}
+
+void copy_to_gpu(void* to, std::span<const std::byte> from, int device) {
+  copy(to, from.data(), from.size(), device);
+}
+
+void copy_from_gpu(std::span<std::byte> to, const void* from, int device) {
+  copy(to.data(), from, to.size(), device);
+}
+
+GpuBuffer::GpuBuffer(std::size_t bytes) : size_(bytes) {
+  const auto current = gpus().current();
+  if (!current) throw Error(ErrorCode::unavailable, "no GPU is current in this thread; use_gpu() makes one so");
+  device_ = *current;
+  memory_ = Kept::all().take(device_, bytes);
+}
+
+GpuBuffer::~GpuBuffer() {
+  Kept::all().give_back(device_, size_, std::move(memory_));
+}
+
+}  // namespace col::tools

@@ -1,0 +1,68 @@
+// Memory of GPUs, for tools that fill buffers there and look at what has become of them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+namespace col::tools {
+
+// The GPUs of this host. Loads what there is to load. Throws col::Error, unavailable: why there are none.
+DeviceMemory& gpus();
+// Why there are none, or why NCCL cannot be used; empty when there are, and it can. Found out by a child process: for a
+// caller that must stay as it is, with one thread and without CUDA, as those who start ranks must. Block for a minute
+// at most.
+std::string why_no_gpus();
+std::string why_no_nccl();
+
+// The GPU that a rank works with: ranks of a host take them in turn, and share them when there are more ranks.
+int gpu_of(const ContextSpec& rank);
+// That GPU is current in this thread until the pointer is gone, which has to be in this thread.
+std::shared_ptr<void> use_gpu(const ContextSpec& rank);
+
+// Which GPU it is.
+struct GpuFacts {
+  std::string name;  // "NVIDIA H200"; the stand-ins of the tests say "fake GPU 0"
+  std::string bus;   // "0000:1b:00.0"
+  std::string text() const { return name + " " + bus; }
+  // What comes of a stand-in says nothing of GPUs: everything that is shown of it says so.
+  bool is_fake() const { return name.find("fake") != std::string::npos; }
+};
+GpuFacts facts_of_gpu(int device);
+// "NCCL 2.28.9 (/usr/lib/libnccl.so.2)". Throws col::Error, unavailable.
+std::string facts_of_nccl();
+
+// Copies between the host and the memory of a GPU, and blocks until that is done, for which there is a minute. Throw
+// col::Error: io, timeout.
+void copy_to_gpu(void* to, std::span<const std::byte> from, int device);
+void copy_from_gpu(std::span<std::byte> to, const void* from, int device);
+
+// Memory of the GPU that is current in the thread that makes it. It is kept for the next buffer, to the end of the
+// process: a GPU takes memory back only when it has done all that it was given, and what it was given may wait for
+// other ranks, and these for this one. Thread safe: different buffers.
+class GpuBuffer {
+ public:
+  // Not filled. Throws col::Error: unavailable where no GPU is current, resource.
+  explicit GpuBuffer(std::size_t bytes);
+  ~GpuBuffer();
+  GpuBuffer(const GpuBuffer&) = delete;
+  GpuBuffer& operator=(const GpuBuffer&) = delete;
+
+  std::byte* data() const noexcept { return static_cast<std::byte*>(memory_.get()); }
+  std::size_t size() const noexcept { return size_; }
+  Device device() const noexcept { return {Device::Type::cuda, device_}; }
+  // As the copies above. Requires: within the buffer.
+  void write(std::size_t offset, std::span<const std::byte> bytes) { copy_to_gpu(data() + offset, bytes, device_); }
+  void read(std::size_t offset, std::span<std::byte> bytes) const { copy_from_gpu(bytes, data() + offset, device_); }
+
+ private:
+  int device_ = 0;
+  std::size_t size_ = 0;
+  std::shared_ptr<void> memory_;  // shared with nobody: what DeviceMemory gives
+};
+
+}  // namespace col::tools
