@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr Property kExactLike{"exact", "sums are right", Property::Kind::group, nullptr, nullptr};
+constexpr Property kExactLike{"exact", "sums are right", Property::Kind::group, nullptr, nullptr, OnGpus::buffers};
 constexpr Property kPlansLike{"plans", "plans are legal", Property::Kind::alone, nullptr, nullptr};
 constexpr Property kKillLike{"kill", "a death is noticed", Property::Kind::fault, nullptr, nullptr};
 constexpr const Property* kKnown[] = {&kExactLike, &kPlansLike, &kKillLike};
@@ -204,6 +204,8 @@ TEST_CASE("options: what leaves nothing to check", "[colcheck]") {
   CHECK(complaint({"--only", "kill"}) == "--only: 'kill' harms ranks on purpose; add --faults to allow it");
   CHECK(complaint({"--backend", "nccl", "--device", "cpu"}) ==
         "--device cpu leaves nothing of --backend nccl, which needs GPUs; leave one of them out");
+  CHECK(complaint({"--only", "plans", "--device", "cuda"}) ==
+        "--device cuda leaves no property to check: none of those asked for is about GPUs");
   CHECK(parse({"--backend", "shm,nccl", "--device", "cuda"}).backends == Words{"shm", "nccl"});
 }
 
