@@ -16,7 +16,7 @@ cd "$work/elsewhere/col-gpu"
 # All that is loaded is in the bundle, or on every machine.
 for object in bin/colrun bin/colcheck bin/colbench bin/digits_trainer bin/conformance_gpu bin/print_reason lib/*; do
   needed=$(env -i /usr/bin/ldd "$object")
-  outside=$(awk '$2 == "=>" { print $3 }' <<<"$needed" | grep -v "^$PWD/lib/" |
+  outside=$(awk '$2 == "=>" { print $3 }' <<<"$needed" | grep -vE "^$PWD/(bin/\.\./)?lib/" |
     grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so\.[0-9]+$' || true)
   [ -z "$outside" ] || fail "$object needs $outside"
 done

@@ -169,32 +169,30 @@ std::vector<Outcome> run_ranks(const Ranks& ranks, const std::function<void(col:
 TEST_CASE("gpu staging: groups over the host take memory of GPUs, also where ranks share one", "[gpu]") {
   for (const char* backend : {"shm", "gloo"}) {
     INFO(backend);
-    for (const int n : {2, 4}) {
-      check_good(run_ranks({n, backend, [](int) { return 0; }}, all_calls));
-      check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
-        calls_without_nccl(group, gpu);
-        messages(group, gpu);
-        objects_and_children(group);
-      }));
-    }
+    const int n = std::string(backend) == "gloo" ? 2 : 4;
+    check_good(run_ranks({n, backend, [](int) { return 0; }}, all_calls));
+    check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
+      calls_without_nccl(group, gpu);
+      messages(group, gpu);
+      objects_and_children(group);
+    }));
   }
 }
 
 TEST_CASE("gpu staging: ranks give memory of either kind in one call", "[gpu]") {
   for (const char* backend : {"shm", "gloo", "nccl"}) {
     INFO(backend);
-    for (const int n : {2, 4}) {
-      check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
-        const int place = place_of(group.rank(), gpu);
-        all_calls(group, place);
-        calls_without_nccl(group, place);
-        messages(group, place);
-        // The two sides of one call, too.
-        const GpuArray<float> in(kHost, std::size_t{100}, 1.0f), out(gpu, std::size_t{100});
-        group.allreduce(in, out);
-        expect_equal(out, std::vector<float>(100, static_cast<float>(group.size())), "from the host to the GPU");
-      }));
-    }
+    const int n = std::string(backend) == "gloo" ? 2 : 4;
+    check_good(run_ranks({n, backend}, [](col::Group& group, int gpu) {
+      const int place = place_of(group.rank(), gpu);
+      all_calls(group, place);
+      calls_without_nccl(group, place);
+      messages(group, place);
+      // The two sides of one call, too.
+      const GpuArray<float> in(kHost, std::size_t{100}, 1.0f), out(gpu, std::size_t{100});
+      group.allreduce(in, out);
+      expect_equal(out, std::vector<float>(100, static_cast<float>(group.size())), "from the host to the GPU");
+    }));
   }
 }
 
