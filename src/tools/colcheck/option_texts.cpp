@@ -135,9 +135,8 @@ void read_texts(const OptionTexts& texts, std::span<const Property* const> known
   read_backends(texts, options);
   read_properties(texts, known, options);
   const auto chosen = chosen_properties(options, known);
-  if (options.device == Options::Device::cuda && std::all_of(chosen.begin(), chosen.end(), [](const Property* p) {
-        return p->on_gpus == OnGpus::nothing;
-      }))
+  if (options.device == Options::Device::cuda &&
+      std::all_of(chosen.begin(), chosen.end(), [](const Property* p) { return p->on_gpus == OnGpus::nothing; }))
     throw UsageError("--device cuda leaves no property to check: none of those asked for is about GPUs");
   read_algorithms(texts, options);
   if (!texts.repro.empty()) read_repro(texts, known, options);

@@ -449,6 +449,7 @@ COL_EXPORT int get_collective_group_size(std::string_view group_name = "default"
 // The group's handle, for the out-of-place and v-forms; adopts as Context::group().
 COL_EXPORT Group get_group(std::string_view group_name = "default");
 COL_EXPORT bool gloo_available();
+// Starts the CUDA driver, where there is one: processes that are forked later have no CUDA.
 COL_EXPORT bool nccl_available();
 // Why not, in words; empty when available.
 COL_EXPORT std::string gloo_unavailable_reason();
