@@ -88,6 +88,20 @@ bool has_in_place(Operation operation) {
   return collective_of(operation).has_value() && operation != Operation::barrier && operation != Operation::broadcast;
 }
 
+std::string_view to_string(Devices devices) {
+  constexpr std::array<std::string_view, kDevicesCount> kNames = {"cpu", "cuda", "cpu-cuda", "cuda-cpu"};
+  return kNames[static_cast<std::size_t>(devices)];
+}
+
+Device::Type device_of(Devices devices, bool begins) {
+  const bool on_gpu = devices == Devices::cuda || devices == (begins ? Devices::cuda_cpu : Devices::cpu_cuda);
+  return on_gpu ? Device::Type::cuda : Device::Type::cpu;
+}
+
+bool needs_gpu(const CellSpec& spec) {
+  return spec.device != Devices::cpu || spec.backend == to_string(Backend::nccl);
+}
+
 std::string_view to_string(Cadence cadence) {
   return cadence == Cadence::isolated ? "isolated" : "stream";
 }

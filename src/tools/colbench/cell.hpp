@@ -54,12 +54,20 @@ enum class CacheState : std::uint8_t { hot, cold, rotate };
 std::string_view to_string(Cadence cadence);
 std::string_view to_string(CacheState cache);
 
+// What the buffers are memory of. cuda: each rank's GPU. Messages also have cpu_cuda and cuda_cpu: of the two ranks,
+// the first one has the former and the second one the latter.
+enum class Devices : std::uint8_t { cpu, cuda, cpu_cuda, cuda_cpu };
+inline constexpr int kDevicesCount = 4;
+std::string_view to_string(Devices devices);  // "cpu-cuda"
+// Of a rank's buffers; `begins`: it is the first one of the two.
+Device::Type device_of(Devices devices, bool begins);
+
 // Everything that identifies a row. Two runs are compared row by row where this is equal.
 struct CellSpec {
   Operation operation = Operation::allreduce;
   std::string backend = "auto";    // as asked for
   std::string algorithm = "auto";  // as asked for
-  Device::Type device = Device::Type::cpu;
+  Devices device = Devices::cpu;
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;  // reductions
   int root = 0;                 // rooted operations; kRotatingRoot: another one each time
@@ -73,6 +81,8 @@ struct CellSpec {
   bool operator==(const CellSpec&) const = default;
 };
 inline constexpr int kRotatingRoot = -1;
+// Whether ranks need a GPU for it: for buffers, or for the backend.
+bool needs_gpu(const CellSpec& spec);
 
 // Elements of a block, as that operation divides `bytes`: blocks of equal length, at least one element each. 0 for
 // barrier.

@@ -23,6 +23,7 @@ void add_cell(Results& all, const Cell& cell) {
   known->launches.insert(known->launches.end(), cell.launches.begin(), cell.launches.end());
   if (known->algorithm.empty()) known->algorithm = cell.algorithm;
   if (known->backend.empty()) known->backend = cell.backend;
+  known->fake = known->fake || cell.fake;
   if (known->note.empty()) known->note = cell.note;
   if (known->invalid.empty()) known->invalid = cell.invalid;
   if (known->check.wrong == 0) known->check.first = cell.check.first;
@@ -101,6 +102,8 @@ void add_launch(Results& all, const Results& launch) {
   }
   if (!launch.run.sync.empty()) all.run.sync = launch.run.sync;
   if (launch.run.cpus > 0) all.run.cpus = launch.run.cpus;
+  if (!launch.run.gpus.empty()) all.run.gpus = launch.run.gpus;
+  if (!launch.run.nccl.empty()) all.run.nccl = launch.run.nccl;
   if (all.ended_early.empty()) all.ended_early = launch.ended_early;
   if (all.exit_code == exit_code::kSuccess) all.exit_code = launch.exit_code;
 }

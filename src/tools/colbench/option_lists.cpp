@@ -78,18 +78,25 @@ void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cel
   const auto in_places = has_in_place(spec.operation) ? request.in_place : std::vector<bool>{false};
   const auto roots = is_rooted(spec.operation) ? request.roots : std::vector<int>{0};
   const auto algorithms = is_collective ? request.algorithms : std::vector<std::string>{"auto"};
+  const bool on_gpus = request.device == Device::Type::cuda;
+  const auto devices = !on_gpus                     ? std::vector{Devices::cpu}
+                       : is_message(spec.operation) ? std::vector{Devices::cuda, Devices::cpu_cuda, Devices::cuda_cpu}
+                                                    : std::vector{Devices::cuda};
   const auto cadences = is_message(spec.operation) ? std::vector<Cadence>{Cadence::isolated} : request.cadences;
   each(request.backends, [&](const std::string& backend) {
     each(algorithms, [&](const std::string& algorithm) {
       each(in_places, [&](bool in_place) {
         each(cadences, [&](Cadence cadence) {
           each(roots, [&](int root) {
-            spec.backend = backend;
-            spec.algorithm = algorithm;
-            spec.in_place = in_place;
-            spec.cadence = cadence;
-            spec.root = root;
-            cells.push_back(spec);
+            each(devices, [&](Devices device) {
+              spec.backend = backend;
+              spec.algorithm = algorithm;
+              spec.in_place = in_place;
+              spec.cadence = cadence;
+              spec.root = root;
+              spec.device = device;
+              cells.push_back(spec);
+            });
           });
         });
       });
@@ -149,11 +156,12 @@ std::vector<CellSpec> cells_of(const Request& request) {
       std::find(request.cadences.begin(), request.cadences.end(), Cadence::stream) != request.cadences.end();
   if (request.cache != CacheState::hot && streams)
     throw UsageError("in a stream buffers are used again at once; --cache cold and rotate are for --cadence isolated");
+  if (request.cache == CacheState::cold && request.device == Device::Type::cuda)
+    throw UsageError("--cache cold flushes the processor's caches; on GPUs, take --cache rotate");
   std::vector<CellSpec> cells;
   for (const Operation operation : request.operations) {
     if (is_message(operation)) check_messages(request, operation);
     CellSpec spec{.operation = operation,
-                  .device = request.device,
                   .dtype = request.dtype,
                   .op = request.op,
                   .ranks = request.method.ranks,

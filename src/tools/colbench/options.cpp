@@ -15,6 +15,7 @@
 #include <col/select.hpp>
 
 #include "colbench/commands/print.hpp"
+#include "common/gpu.hpp"
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "common/version.hpp"
@@ -120,9 +121,14 @@ int root_of(const std::string& text, int ranks) {
 void check_backends(const Request& request) {
   for (const std::string& name : request.backends) {
     if (name == "auto") continue;
+    if (name == "nccl") {
+      const std::string why = tools::why_no_nccl();
+      if (!why.empty()) throw Unavailable("nccl cannot be used here: " + why);
+      if (request.device == Device::Type::cpu)
+        throw UsageError("--backend nccl moves memory of GPUs; add --device cuda");
+      continue;
+    }
     BackendFactory* factory = find_backend(name);
-    if (factory == nullptr && name == "nccl")
-      throw Unavailable("nccl cannot be used here: " + nccl_unavailable_reason());
     if (factory == nullptr) {
       std::vector<std::string> known = backend_names();
       known.emplace_back("auto");
@@ -130,13 +136,10 @@ void check_backends(const Request& request) {
     }
     if (const auto why = factory->unavailable_reason())
       throw Unavailable(fmt::format("{} cannot be used here: {}", name, *why));
-    if (factory->device() != Device::Type::cpu)
-      throw Unavailable(fmt::format("{} moves memory of GPUs, which colbench does not measure yet", name));
   }
   if (request.device == Device::Type::cuda) {
-    const std::string why = nccl_unavailable_reason();
-    throw Unavailable(why.empty() ? "colbench does not measure memory of GPUs yet"
-                                  : "no CUDA device can be used here: " + why);
+    const std::string why = tools::why_no_gpus();
+    if (!why.empty()) throw Unavailable("no CUDA device can be used here: " + why);
   }
 }
 
@@ -182,6 +185,8 @@ void read_cells(const Texts& texts, Request& request) {
   if (!texts.groups.empty()) check_groups(texts.groups);
   request.groups = texts.groups;
   check_backends(request);
+  // What is measured of the machine is about the host.
+  if (request.device == Device::Type::cuda) request.method.calibrate = false;
   const bool bitwise = request.op == ReduceOp::band || request.op == ReduceOp::bor || request.op == ReduceOp::bxor;
   if (bitwise && request.dtype >= DType::float16)
     throw UsageError(fmt::format("{} is for integers, not for {}; use --dtype int32", col::to_string(request.op),
@@ -263,7 +268,7 @@ void CommandLine::add_cells() {
   add_option(app, kWhat, "--size", texts.size, "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M");
   add_option(app, kWhat, "--sizes", texts.sizes, "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds");
   add_option(app, kWhat, "--backend", texts.backend, "LIST", "auto, shm, gloo, nccl; default: auto");
-  add_option(app, kWhat, "--device", texts.device, "DEVICE", "cpu or cuda; default: cpu");
+  add_option(app, kWhat, "--device", texts.device, "DEVICE", "what buffers are memory of: cpu or cuda; default: cpu");
   add_option(app, kWhat, "--algo", texts.algorithm, "LIST",
              "auto, all, or names, as ring,bde,file:plan.json; default: auto");
   add_option(app, kWhat, "--dtype", texts.dtype, "TYPE", "int8 … float64; default: float32");

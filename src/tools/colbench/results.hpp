@@ -49,6 +49,7 @@ struct Cell {
   // Why the cell counts for nothing: wrong data, below the bound. Empty when it is good.
   std::string invalid = {};
   bool below_bound = false;  // that is the reason
+  bool fake = false;         // measured over stand-ins for GPUs: it says nothing of any
   std::string note = {};     // why it was not measured at all; no samples then
 };
 
@@ -97,6 +98,9 @@ struct RunFacts {
   double seconds = 0;          // the whole run took
   double target_interval = 0;  // half width over median: 0.02
   std::string sync = {};       // "window" or "barrier"
+  // "rank 0: NVIDIA H200 0000:1b:00.0; …", and "NCCL 2.28.9 (…)" where it can be used; empty when no cell has buffers
+  // on GPUs.
+  std::string gpus = {}, nccl = {};
   // Names and values of the environment that may change a result (COL_*, OMP_NUM_THREADS); nothing else of it.
   std::vector<std::pair<std::string, std::string>> environment = {};
 };

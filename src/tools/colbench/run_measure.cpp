@@ -26,6 +26,7 @@ constexpr const char* kFooter =
     "  colbench all --sizes 8:16M:x8 -n 4 --html report.html\n"
     "  colbench allreduce --sizes 1K:64M:x4 --algo ring,bde,auto --backend shm,gloo --plot curves.svg\n"
     "  colbench allreduce -b 8 -e 128M -f 2     as nccl-tests\n"
+    "  colbench sendrecv --device cuda          between GPUs, and between them and the host\n"
     "  mpirun -n 4 colbench allreduce           in the ranks that are there already\n"
     "\n"
     "Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare); 5 a rank died; 6 a "
@@ -46,7 +47,7 @@ int run_measure(const Invocation& invocation) {
   if (request.sizes.empty()) request.sizes = {std::size_t{32} << 20};
   const std::vector<CellSpec> cells = cells_of(request);
   check_outputs(request.output);
-  request.method.fits = request.backends;
+  if (request.device == Device::Type::cpu) request.method.fits = request.backends;
   const Results results = invocation.measure(request.method, cells);
   // Nothing could be done as it was asked for: the reasons are all there is to say.
   if (results.exit_code == tools::exit_code::kUsage && results.ended_early.empty()) {

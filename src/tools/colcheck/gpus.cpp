@@ -4,13 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace col::colcheck {
 namespace {
@@ -51,14 +47,9 @@ bool may_share_gpus() {
 }
 
 std::string list_of(std::span<const RankGpu> gpus) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> users;  // by host and GPU
-  std::vector<std::string> parts;
-  for (std::size_t rank = 0; rank < gpus.size(); ++rank)
-    users[{gpus[rank].host, gpus[rank].gpu.text()}].push_back(rank);
-  for (const auto& [where, ranks] : users)
-    parts.push_back(
-        fmt::format("{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), where.second));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  std::vector<tools::RankOnGpu> ranks;
+  for (const RankGpu& rank : gpus) ranks.push_back({rank.host, rank.gpu.text()});
+  return tools::gpus_by_rank(ranks);
 }
 
 bool has_fake(std::span<const RankGpu> gpus) {

@@ -109,6 +109,23 @@ std::string facts_of_nccl() {
   return text.substr(0, text.find("), ") + 1);
 }
 
+std::string gpus_by_rank(std::span<const RankOnGpu> ranks) {
+  std::string text;
+  for (std::size_t first = 0; first < ranks.size(); ++first) {
+    const auto shares = [&](const RankOnGpu& other) {
+      return other.host == ranks[first].host && other.gpu == ranks[first].gpu;
+    };
+    if (std::any_of(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(first), shares)) continue;
+    std::string users;
+    for (std::size_t rank = first; rank < ranks.size(); ++rank) {
+      if (shares(ranks[rank])) users += (users.empty() ? "" : ", ") + std::to_string(rank);
+    }
+    const bool alone = users.find(',') == std::string::npos;
+    text += (text.empty() ? "" : "; ") + std::string(alone ? "rank " : "ranks ") + users + ": " + ranks[first].gpu;
+  }
+  return text;
+}
+
 void copy_to_gpu(void* to, std::span<const std::byte> from, int device) {
   copy(to, from.data(), from.size(), device);
 }
@@ -117,15 +134,15 @@ void copy_from_gpu(std::span<std::byte> to, const void* from, int device) {
   copy(to.data(), from, to.size(), device);
 }
 
-GpuBuffer::GpuBuffer(std::size_t bytes) : size_(bytes) {
+GpuBuffer::GpuBuffer(std::size_t bytes, Keep keep) : keep_(keep), size_(bytes) {
   const auto current = gpus().current();
   if (!current) throw Error(ErrorCode::unavailable, "no GPU is current in this thread; use_gpu() makes one so");
   device_ = *current;
-  memory_ = Kept::all().take(device_, bytes);
+  memory_ = keep_ == Keep::yes ? Kept::all().take(device_, bytes) : gpus().allocate(device_, bytes);
 }
 
 GpuBuffer::~GpuBuffer() {
-  Kept::all().give_back(device_, size_, std::move(memory_));
+  if (keep_ == Keep::yes) Kept::all().give_back(device_, size_, std::move(memory_));
 }
 
 }  // namespace col::tools

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <col/backend.hpp>
 #include <col/group.hpp>
@@ -24,30 +26,45 @@ int gpu_of(const ContextSpec& rank);
 // That GPU is current in this thread until the pointer is gone, which has to be in this thread.
 std::shared_ptr<void> use_gpu(const ContextSpec& rank);
 
+// Whether a text about GPUs is about stand-ins. What comes of these says nothing of GPUs: whatever is shown of it says
+// so.
+inline bool is_fake_gpu(std::string_view text) {
+  return text.find("fake") != std::string_view::npos;
+}
+
 // Which GPU it is.
 struct GpuFacts {
   std::string name;  // "NVIDIA H200"; the stand-ins of the tests say "fake GPU 0"
   std::string bus;   // "0000:1b:00.0"
   std::string text() const { return name + " " + bus; }
-  // What comes of a stand-in says nothing of GPUs: everything that is shown of it says so.
-  bool is_fake() const { return name.find("fake") != std::string::npos; }
+  bool is_fake() const { return is_fake_gpu(name); }
 };
 GpuFacts facts_of_gpu(int device);
 // "NCCL 2.28.9 (/usr/lib/libnccl.so.2)". Throws col::Error, unavailable.
 std::string facts_of_nccl();
+
+// Which ranks have which GPU, in words: "ranks 0, 2: NVIDIA H200 0000:1b:00.0; rank 1: NVIDIA H200 0000:2b:00.0".
+struct RankOnGpu {
+  std::string host;  // tells hosts apart, and is not shown
+  std::string gpu;
+};
+std::string gpus_by_rank(std::span<const RankOnGpu> ranks);
 
 // Copies between the host and the memory of a GPU, and blocks until that is done, for which there is a minute. Throw
 // col::Error: io, timeout.
 void copy_to_gpu(void* to, std::span<const std::byte> from, int device);
 void copy_from_gpu(std::span<std::byte> to, const void* from, int device);
 
-// Memory of the GPU that is current in the thread that makes it. It is kept for the next buffer, to the end of the
-// process: a GPU takes memory back only when it has done all that it was given, and what it was given may wait for
-// other ranks, and these for this one. Thread safe: different buffers.
+// Memory of the GPU that is current in the thread that makes it. Thread safe: different buffers.
 class GpuBuffer {
  public:
+  // Whether it is kept for the next buffer, to the end of the process. A GPU takes memory back only when it has done
+  // all that it was given, which may wait for other ranks, and these for this one: `no` is for who has nothing in
+  // flight.
+  enum class Keep : std::uint8_t { yes, no };
+
   // Not filled. Throws col::Error: unavailable where no GPU is current, resource.
-  explicit GpuBuffer(std::size_t bytes);
+  explicit GpuBuffer(std::size_t bytes, Keep keep = Keep::yes);
   ~GpuBuffer();
   GpuBuffer(const GpuBuffer&) = delete;
   GpuBuffer& operator=(const GpuBuffer&) = delete;
@@ -60,6 +77,7 @@ class GpuBuffer {
   void read(std::size_t offset, std::span<std::byte> bytes) const { copy_from_gpu(bytes, data() + offset, device_); }
 
  private:
+  Keep keep_;
   int device_ = 0;
   std::size_t size_ = 0;
   std::shared_ptr<void> memory_;  // shared with nobody: what DeviceMemory gives

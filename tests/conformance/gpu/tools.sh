@@ -76,6 +76,30 @@ says 0 '1 case passed' "$COLCHECK" --repro "exact,backend=planted-none,$token"
 # ---- Drills
 says 0 ' 0 failed, 0 skipped' "$COLCHECK" --device cuda --backend nccl --faults --only absent,exits_early,survivors
 
-# ---- colbench
-says 77 'nccl moves memory of GPUs, which colbench does not measure yet' "$COLBENCH" allreduce --backend nccl
-says 77 'colbench does not measure memory of GPUs yet' "$COLBENCH" allreduce --device cuda
+# ---- colbench: verified data over every kind of connection, and every output says what stood in for a GPU
+quick=(--device cuda --max-time 50ms --min-iters 5 --launches 1)
+says 0 '^# all rows: nccl, fake cuda, ' "$COLBENCH" \
+  allreduce,reduce,broadcast,allgather,reduce_scatter,gather,scatter,alltoall -n 2 --sizes 4K,1M "${quick[@]}" \
+  --check all --json "$work/bench.json" --csv "$work/bench.csv" --html "$work/bench.html"
+has '^# colbench .*; rank 0: fake GPU 0 0000:01:00.0; rank 1: fake GPU 1 0000:02:00.0; NCCL 2\.28\.9 '
+has '^# stand-ins for GPUs: '
+has 'every row is verified'
+grep -q '"gpus": "rank 0: fake GPU 0' "$work/bench.json" || fail 'no fake GPU in the JSON'
+! grep -q '"fake": false' "$work/bench.json" || fail 'a row that is not fake in the JSON'
+[ "$(grep -c ',fake cuda,' "$work/bench.csv")" = 16 ] || fail 'a row that is not fake in the CSV'
+grep -q 'fake GPU 0' "$work/bench.html" || fail 'no fake GPU in the page'
+says 0 'every row is verified' "$COLBENCH" sendrecv -n 2 --size 64K --backend nccl,shm,gloo "${quick[@]}"
+for device in cuda cpu-cuda cuda-cpu; do
+  for backend in nccl shm gloo; do
+    has "^pingpong .* $backend +fake $device "
+  done
+done
+says 0 'every row is verified' "$COLBENCH" allreduce,allgather -n 2 --size 1M --place both --cache rotate "${quick[@]}"
+says 0 '^# all rows: shm, fake cuda, ' env FAKE_GPU_DEVICES=1 "$COLBENCH" allreduce -n 2 --size 64K "${quick[@]}"
+says 2 'ranks 0 and 1 are on one GPU' env FAKE_GPU_DEVICES=1 "$COLBENCH" allreduce -n 2 --backend nccl "${quick[@]}"
+says 1 'wrong data: rank [01], element 1023' env FAKE_NCCL_SPOIL=inside "$COLBENCH" allreduce -n 2 --size 4K "${quick[@]}"
+says 0 'fake GPU 0' "$COLBENCH" pairs -n 2 --backend nccl --max-time 50ms --launches 1
+says 2 'add --device cuda' "$COLBENCH" allreduce --backend nccl
+says 77 'no CUDA device can be used here: the CUDA driver sees no device' env FAKE_GPU_DEVICES=0 \
+  "$COLBENCH" allreduce --device cuda
+says 77 'nccl cannot be used here: no NCCL: ' env COL_NCCL_LIBRARY=/none "$COLBENCH" allreduce --backend nccl

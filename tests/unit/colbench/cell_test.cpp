@@ -38,3 +38,16 @@ TEST_CASE("cell: size is that of the larger buffer, cut into equal blocks", "[co
   spec.operation = Operation::barrier;
   CHECK(block_count(spec, 8) == 0);
 }
+
+TEST_CASE("cell: which rank's buffers are on a GPU", "[colbench]") {
+  using col::Device;
+  for (const bool begins : {true, false}) {
+    CHECK(device_of(Devices::cpu, begins) == Device::Type::cpu);
+    CHECK(device_of(Devices::cuda, begins) == Device::Type::cuda);
+    CHECK(device_of(Devices::cpu_cuda, begins) == (begins ? Device::Type::cpu : Device::Type::cuda));
+    CHECK(device_of(Devices::cuda_cpu, begins) == (begins ? Device::Type::cuda : Device::Type::cpu));
+  }
+  CHECK_FALSE(needs_gpu({}));
+  CHECK(needs_gpu({.backend = "nccl"}));
+  CHECK(needs_gpu({.device = Devices::cpu_cuda}));
+}

@@ -101,3 +101,14 @@ TEST_CASE("csv: commas, quotes and line ends stay within their field", "[colbenc
   CHECK(rows[0].at("algorithm") == "a,\"b\"\r\nc");
   CHECK(rows[0].at("invalid") == kNasty);
 }
+
+TEST_CASE("csv: a row that was measured over stand-ins for GPUs says so", "[colbench]") {
+  Results results = sample_results();
+  results.cells.resize(3);
+  results.cells[0].spec.device = results.cells[1].spec.device = Devices::cuda;
+  results.cells[1].fake = true;
+  const auto rows = rows_of(results);
+  CHECK(rows[0].at("device") == "cuda");
+  CHECK(rows[1].at("device") == "fake cuda");
+  CHECK(rows[2].at("device") == "cpu");
+}

@@ -78,7 +78,10 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   results.cells[0].spec.bytes = std::size_t{1} << 62;
   results.cells[0].spec.cadence = Cadence::stream;
   results.cells[0].spec.cache = CacheState::rotate;
-  results.cells[0].spec.device = col::Device::Type::cuda;
+  results.cells[0].spec.device = Devices::cpu_cuda;
+  results.cells[0].fake = true;
+  results.run.gpus = "rank 0: fake GPU 0 0000:01:00.0";
+  results.run.nccl = "NCCL 2.28.9";
   results.cells[0].spec.in_place = true;
   results.cells[0].launches[0].late = 3;
   results.cells[0].launches[1].seconds[0] = 12345678901.5e-9;
@@ -94,6 +97,9 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   CHECK(read.run.cpu == results.run.cpu);
   CHECK(read.run.kernel == results.run.kernel);
   CHECK(read.run.governor == results.run.governor);
+  CHECK(read.run.gpus == results.run.gpus);
+  CHECK(read.run.nccl == results.run.nccl);
+  CHECK((read.cells[0].fake && !read.cells[1].fake));
   CHECK(read.run.cpus == results.run.cpus);
   CHECK(read.run.ranks == results.run.ranks);
   CHECK(read.run.launches == results.run.launches);

@@ -91,3 +91,18 @@ TEST_CASE("colbench options: what is wrong is said with what to write instead", 
   CHECK_THAT(refusal({"allreduce", "again"}), Contains("unexpected"));
   CHECK(refusal({"allreduce", "-n", "2"}) == "taken");
 }
+
+TEST_CASE("colbench options: on GPUs, messages go between any two kinds of memory", "[colbench]") {
+  Request request;
+  request.operations = {Operation::allreduce, Operation::pingpong};
+  request.sizes = {1024};
+  request.device = col::Device::Type::cuda;
+  const std::vector<CellSpec> cells = cells_of(request);
+  REQUIRE(cells.size() == 4);
+  CHECK(cells[0].device == Devices::cuda);
+  CHECK(cells[1].device == Devices::cuda);
+  CHECK(cells[2].device == Devices::cpu_cuda);
+  CHECK(cells[3].device == Devices::cuda_cpu);
+  request.cache = CacheState::cold;
+  CHECK_THROWS_WITH(cells_of(request), "--cache cold flushes the processor's caches; on GPUs, take --cache rotate");
+}

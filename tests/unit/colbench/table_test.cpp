@@ -211,3 +211,15 @@ TEST_CASE("table: a run without rows says so, one that ended early says why", "[
   CHECK(has_line(text, "# ended early: rank 1 died"));
   CHECK(lines_of(text).back() == "# 14.2 s; nothing was measured");
 }
+
+TEST_CASE("table: GPUs and NCCL are named, and stand-ins for them called fake", "[colbench]") {
+  Results results = one_row();
+  results.run.gpus = "rank 0: fake GPU 0 0000:01:00.0";
+  results.run.nccl = "NCCL 2.28.9";
+  results.cells[0].spec.device = Devices::cuda;
+  results.cells[0].fake = true;
+  const std::string text = table_report(results, Style(), false);
+  const std::string first = lines_of(text).front();
+  CHECK(first.ends_with("; rank 0: fake GPU 0 0000:01:00.0; NCCL 2.28.9"));
+  CHECK(text.find("fake cuda") != std::string::npos);
+}

@@ -36,7 +36,7 @@ class Choosers {
   std::optional<Chooser::Result> operator()(const Cell& cell) {
     CellSpec spec = cell.spec;
     spec.ranks = group_size_of(spec);
-    if (spec.ranks < 2 || spec.device != Device::Type::cpu) return std::nullopt;
+    if (spec.ranks < 2 || spec.device != Devices::cpu) return std::nullopt;
     const std::string backend = cell.backend.empty() ? backend_of(spec.backend) : cell.backend;
     try {
       auto chooser = choosers_.find(backend);

@@ -42,6 +42,8 @@ std::vector<std::string> differences(const Results& a, const Results& b) {
   differ("CPU", run_a.cpu, run_b.cpu);
   differ("number of usable CPUs", std::to_string(run_a.cpus), std::to_string(run_b.cpus));
   differ("kernel", run_a.kernel, run_b.kernel);
+  differ("GPUs", run_a.gpus, run_b.gpus);
+  differ("NCCL", run_a.nccl, run_b.nccl);
   differ("frequency governor", run_a.governor, run_b.governor);
   differ("number of ranks", std::to_string(run_a.ranks), std::to_string(run_b.ranks));
   differ("start of samples", run_a.sync, run_b.sync);

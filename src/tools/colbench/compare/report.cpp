@@ -59,7 +59,7 @@ std::vector<std::string> row_names(const std::vector<CellSpec>& specs) {
     if (roots && is_rooted(spec.operation)) {
       name += spec.root == kRotatingRoot ? ", root rotates" : fmt::format(", root {}", spec.root);
     }
-    if (devices) name += spec.device == Device::Type::cuda ? ", cuda" : ", cpu";
+    if (devices) name += ", " + std::string(to_string(spec.device));
     if (caches) name += fmt::format(", {}", to_string(spec.cache));
     names.push_back(tools::one_line(name));
   }

@@ -163,6 +163,7 @@ Bound bound_within_node(const CellSpec& spec, const Machine& machine, int cpus) 
 }  // namespace
 
 Bound bound_of(const CellSpec& spec, const Machine& machine, const RunFacts& run) {
+  if (needs_gpu(spec)) return {};  // memory of GPUs, and the ways to it, have not been measured
   const Bound within = bound_within_node(spec, machine, run.cpus);
   const Bound between = network_bound(spec, machine, run.sync != "barrier");
   return between.seconds > within.seconds ? between : within;

@@ -20,7 +20,7 @@ std::size_t level_of(const CellSpec& spec);
 // The greatest of: those bytes at the best bandwidth that was seen at that working set (of all cores together); the
 // hand-overs without which the ranks cannot know of each other, where more ranks than cores means that each core has to
 // change from one rank to the next; and what the network between nodes sets (machine/network.hpp). Nothing (0) when the
-// machine has not been measured. Of `run` the cores and the way to start count.
+// machine has not been measured, and for buffers on GPUs. Of `run` the cores and the way to start count.
 Bound bound_of(const CellSpec& spec, const Machine& machine, const RunFacts& run);
 
 // Sets the bound of every cell, and what is wrong with those below it: `strict`: a median below 0.8 of the bound, found

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "colbench/rank/buffer.hpp"
+#include "colbench/rank/cell_buffer.hpp"
 #include "colbench/rank/values.hpp"
 
 namespace col::colbench {
@@ -75,7 +75,7 @@ class CollectiveWorkload : public Workload {
     const std::size_t out = static_cast<std::size_t>(shape.out) * count_ * element_;
     const std::size_t sets = spec_.cache == CacheState::rotate ? rotated_sets(spec_, size_) : 1;
     for (std::size_t i = 0; i < sets; ++i)
-      sets_.push_back({PageBuffer(spec_.in_place ? std::max(in, out) : in), PageBuffer(spec_.in_place ? 0 : out)});
+      sets_.push_back({buffer(spec_.in_place ? std::max(in, out) : in), buffer(spec_.in_place ? 0 : out)});
     for (Set& set : sets_) fill_whole(set, 0);
   }
 
@@ -87,8 +87,8 @@ class CollectiveWorkload : public Workload {
     // A stream in place works on what it has made; nobody can say what comes of that.
     if (checked_ && (window_ == 1 || !spec_.in_place)) renew(iteration);
     if (spec_.cache == CacheState::cold) {
-      flush_from_cache(set_->first.data(), set_->first.size());
-      flush_from_cache(set_->second.data(), set_->second.size());
+      set_->first.flush();
+      set_->second.flush();
     }
   }
 
@@ -100,6 +100,7 @@ class CollectiveWorkload : public Workload {
     Check check;
     check.mode = !checked_ ? "off" : all_ ? "all" : "sample";
     if (!checked_ || sampled_.empty()) return check;
+    pull_result(all_ || whole);
     if (all_ || whole) {
       // What was written for this iteration's sample has another epoch than the rest.
       const std::size_t step = all_ ? 1 : std::max<std::size_t>(1, count_ / kSampledWhole);
@@ -113,8 +114,10 @@ class CollectiveWorkload : public Workload {
 
  private:
   struct Set {
-    PageBuffer first, second;  // input and output; in place, the first is both
+    CellBuffer first, second;  // input and output; in place, the first is both
   };
+
+  CellBuffer buffer(std::size_t bytes) const { return {bytes, device_of(spec_.device, true)}; }
 
   int in_blocks() const { return shape_of(spec_.operation, size_, rank_ == root_).in; }
   int out_blocks() const {
@@ -125,16 +128,18 @@ class CollectiveWorkload : public Workload {
   bool is_broadcast() const { return spec_.operation == Operation::broadcast; }
 
   // In place, the shorter buffer is this rank's block of the longer one.
-  std::byte* in() const {
+  std::size_t in_offset() const {
     const Shape shape = shape_of(spec_.operation, size_, true);
-    const bool inside = spec_.in_place && shape.in < shape.out;
-    return set_->first.data() + (inside ? offset(rank_) : 0);
+    return spec_.in_place && shape.in < shape.out ? offset(rank_) : 0;
   }
-  std::byte* out() const {
-    if (!spec_.in_place) return set_->second.data();
+  std::size_t out_offset() const {
     const Shape shape = shape_of(spec_.operation, size_, true);
-    return set_->first.data() + (shape.out < shape.in ? offset(rank_) : 0);
+    return spec_.in_place && shape.out < shape.in ? offset(rank_) : 0;
   }
+  const CellBuffer& in_buffer() const { return set_->first; }
+  const CellBuffer& out_buffer() const { return spec_.in_place ? set_->first : set_->second; }
+  std::byte* in() const { return in_buffer().image() + in_offset(); }
+  std::byte* out() const { return out_buffer().image() + out_offset(); }
 
   // The value at `index` of `block` as rank `rank` holds it before the operation, in the epoch of that index.
   std::int64_t value(int rank, int block, std::size_t index) const {
@@ -150,16 +155,22 @@ class CollectiveWorkload : public Workload {
       for (std::size_t i = 0; i < count_; ++i)
         store_element(to + i * element_, spec_.dtype, values_.at(rank_, block, i, epoch));
     }
-    if (!is_broadcast()) return;
-    for (std::size_t i = 0; i < count_; ++i)
-      store_element(out() + i * element_, spec_.dtype, values_.at(rank_, 0, i, epoch));
+    if (is_broadcast()) {
+      for (std::size_t i = 0; i < count_; ++i)
+        store_element(out() + i * element_, spec_.dtype, values_.at(rank_, 0, i, epoch));
+      out_buffer().push_all();
+    }
+    if (blocks > 0) in_buffer().push_all();
   }
 
   // Only a sample of the elements gets new values where the rest can stay.
   void renew(std::uint64_t iteration) {
     epoch_ = iteration;
     if (spec_.in_place || all_ || fresh_) fill_whole(*set_, all_ ? iteration : 0);
-    if (all_ && !spec_.in_place && !is_broadcast()) std::memset(set_->second.data(), 0x7b, set_->second.size());
+    if (all_ && !spec_.in_place && !is_broadcast()) {
+      std::memset(set_->second.image(), 0x7b, set_->second.size());
+      set_->second.push_all();
+    }
     fresh_ = false;
     choose_sample(iteration);
     for (const std::size_t index : sampled_) write_sample(index);
@@ -180,15 +191,31 @@ class CollectiveWorkload : public Workload {
   // New values go in, and what an earlier operation has left in the output goes away.
   void write_sample(std::size_t index) {
     if (!spec_.in_place) {
-      for (int block = 0; block < out_blocks(); ++block)
-        std::memset(out() + offset(block) + index * element_, 0x7b, element_);
+      for (int block = 0; block < out_blocks(); ++block) {
+        const std::size_t at = offset(block) + index * element_;
+        std::memset(out() + at, 0x7b, element_);
+        if (!is_broadcast() || rank_ != root_) out_buffer().push(out_offset() + at, element_);
+      }
     }
     if (is_broadcast()) {
-      if (rank_ == root_) store_element(out() + index * element_, spec_.dtype, value(rank_, 0, index));
-      return;
+      if (rank_ != root_) return;
+      store_element(out() + index * element_, spec_.dtype, value(rank_, 0, index));
+      return out_buffer().push(out_offset() + index * element_, element_);
     }
-    for (int block = 0; block < in_blocks(); ++block)
-      store_element(in() + offset(block) + index * element_, spec_.dtype, value(rank_, block, index));
+    for (int block = 0; block < in_blocks(); ++block) {
+      const std::size_t at = offset(block) + index * element_;
+      store_element(in() + at, spec_.dtype, value(rank_, block, index));
+      in_buffer().push(in_offset() + at, element_);
+    }
+  }
+
+  // What check() looks at, from where the operation has left it.
+  void pull_result(bool whole) const {
+    if (whole) return out_buffer().pull_all();
+    for (int block = 0; block < out_blocks(); ++block) {
+      for (const std::size_t index : sampled_)
+        out_buffer().pull(out_offset() + offset(block) + index * element_, element_);
+    }
   }
 
   // What block `block` of this rank's output must hold.
@@ -234,8 +261,12 @@ class CollectiveWorkload : public Workload {
     }
   }
 
-  ConstTensorView in_view(int blocks) const { return {in(), static_cast<std::size_t>(blocks) * count_, spec_.dtype}; }
-  TensorView out_view(int blocks) const { return {out(), static_cast<std::size_t>(blocks) * count_, spec_.dtype}; }
+  ConstTensorView in_view(int blocks) const {
+    return in_buffer().view(in_offset(), static_cast<std::size_t>(blocks) * count_, spec_.dtype);
+  }
+  TensorView out_view(int blocks) const {
+    return out_buffer().view(out_offset(), static_cast<std::size_t>(blocks) * count_, spec_.dtype);
+  }
 
   void call();
 

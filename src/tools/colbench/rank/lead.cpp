@@ -14,6 +14,7 @@
 #include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead_parts.hpp"
 #include "common/exit_codes.hpp"
+#include "common/gpu.hpp"
 #include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {
@@ -118,6 +119,15 @@ void Lead::dismiss() noexcept {
 
 // "all" becomes every algorithm that there is; a name that there is not is said in the cell; cells for fitting follow
 // behind.
+void Lead::note_gpus() {
+  results_.run.gpus = gpus_of(player_.whereabouts());
+  if (results_.run.gpus.empty()) return;
+  if (tools::is_fake_gpu(results_.run.gpus))
+    results_.warnings.emplace_back("stand-ins for GPUs: these times are of no GPU, and say nothing of any");
+  if (nccl_available()) results_.run.nccl = tools::facts_of_nccl();
+  for (Cell& cell : results_.cells) cell.fake = needs_gpu(cell.spec) && tools::is_fake_gpu(results_.run.gpus);
+}
+
 void Lead::expand(const Order& order) {
   give(order);
   results_.machine.node_of_rank = nodes_of(player_.whereabouts());
@@ -156,6 +166,7 @@ void Lead::expand(const Order& order) {
   wanted_ = expanded.cells.size();
   // What passes between nodes bounds every cell, also where no model is asked for.
   for (const Cell& cell : results_.cells) {
+    if (needs_gpu(cell.spec)) continue;
     auto& fits = expanded.method.fits;
     if (!is_one_node() && std::find(fits.begin(), fits.end(), cell.spec.backend) == fits.end())
       fits.push_back(cell.spec.backend);
@@ -352,6 +363,7 @@ Results Lead::run(const Order& order) {
   try {
     expand(order);
     results_.run.cpus = cpus_of(player_.whereabouts());
+    note_gpus();
     results_.run.sync = player_.start_line().is_window() ? "window" : "barrier";
     if (const std::string& why = player_.start_line().why_barrier(); !why.empty())
       results_.warnings.push_back("each rank counts from where it leaves a barrier: " + why);

@@ -34,6 +34,7 @@ class Lead {
 
   void give(const Order& order);
   void expand(const Order& order);
+  void note_gpus();
   void calibrate();
   double hand_over();
   void calibrate_level(std::size_t bytes, int times);

@@ -1,14 +1,13 @@
 #include "colbench/rank/message_workload.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "colbench/rank/buffer.hpp"
+#include "colbench/rank/cell_buffer.hpp"
 #include "colbench/rank/values.hpp"
 
 namespace col::colbench {
@@ -30,8 +29,10 @@ class MessageWorkload : public Workload {
     if (spec_.operation != Operation::pingpong) window_ = stream_window(spec_.bytes);
     if (!partner_) return;
     const std::size_t bytes = count_ * size_of(spec_.dtype);
-    sent_ = PageBuffer(bytes);
-    received_ = PageBuffer(bytes);
+    const Device::Type device = device_of(spec_.device, partner_->begins);
+    sent_ = CellBuffer(bytes, device);
+    received_ = CellBuffer(bytes, device);
+    word_ = CellBuffer(1, device);
   }
 
   bool takes_part() const override { return partner_.has_value(); }
@@ -45,11 +46,18 @@ class MessageWorkload : public Workload {
       each_looked_at(iteration, [&](std::size_t index) {
         store_element(at(sent_, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
         std::memset(at(received_, index), 0x7b, size_of(spec_.dtype));
+        if (all_) return;
+        sent_.push(offset(index), size_of(spec_.dtype));
+        received_.push(offset(index), size_of(spec_.dtype));
       });
+      if (all_) {
+        sent_.push_all();
+        received_.push_all();
+      }
     }
     if (spec_.cache != CacheState::cold) return;
-    flush_from_cache(sent_.data(), sent_.size());
-    flush_from_cache(received_.data(), received_.size());
+    sent_.flush();
+    received_.flush();
   }
 
   void run() override {
@@ -69,9 +77,11 @@ class MessageWorkload : public Workload {
     check.mode = !checked_ ? "off" : all_ ? "all" : "sample";
     const bool receives = spec_.operation != Operation::oneway || (partner_ && !partner_->begins);
     if (!checked_ || !partner_ || !receives) return check;
+    if (all_) received_.pull_all();
     each_looked_at(iteration, [&](std::size_t index) {
       const auto wanted = static_cast<double>(values_.at(partner_->rank, 0, index, iteration));
       ++check.elements;
+      if (!all_) received_.pull(offset(index), size_of(spec_.dtype));
       if (is_element(at(received_, index), spec_.dtype, wanted)) return;
       if (check.wrong++ == 0)
         check.first = fmt::format("rank {}, element {} of message {} from rank {}: {}, not {}", group_.rank(), index,
@@ -81,11 +91,10 @@ class MessageWorkload : public Workload {
   }
 
  private:
-  std::byte* at(const PageBuffer& buffer, std::size_t index) const {
-    return buffer.data() + index * size_of(spec_.dtype);
-  }
-  ConstTensorView to_send() const { return {sent_.data(), count_, spec_.dtype}; }
-  TensorView to_receive() const { return {received_.data(), count_, spec_.dtype}; }
+  std::size_t offset(std::size_t index) const { return index * size_of(spec_.dtype); }
+  std::byte* at(const CellBuffer& buffer, std::size_t index) const { return buffer.image() + offset(index); }
+  ConstTensorView to_send() const { return sent_.view(0, count_, spec_.dtype); }
+  TensorView to_receive() const { return received_.view(0, count_, spec_.dtype); }
   void send() { group_.send(to_send(), partner_->rank, options_); }
   void receive() { group_.recv(to_receive(), partner_->rank, options_); }
 
@@ -97,7 +106,7 @@ class MessageWorkload : public Workload {
   }
 
   void one_way() {
-    std::array<std::uint8_t, 1> word{};
+    const TensorView word = word_.view(0, 1, DType::uint8);
     std::vector<Work> works;
     for (int i = 0; i < window_; ++i)
       works.push_back(partner_->begins ? group_.isend(to_send(), partner_->rank, options_)
@@ -123,7 +132,8 @@ class MessageWorkload : public Workload {
   const Values values_;
   Options options_;
   int window_ = 1;
-  PageBuffer sent_, received_;
+  CellBuffer sent_, received_;
+  CellBuffer word_;  // that all has come, of a rank that only receives
 };
 
 }  // namespace

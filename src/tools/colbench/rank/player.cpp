@@ -9,6 +9,7 @@
 #include "colbench/rank/collective_workload.hpp"
 #include "colbench/rank/message_workload.hpp"
 #include "colbench/suite/store_workload.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colbench {
 namespace {
@@ -57,7 +58,10 @@ Player::Player(Context& context, Duration timeout)
 
 void Player::take_order(const Order& order) {
   order_ = order;
-  whereabouts_ = control_.allgather_object(own_whereabouts());
+  const bool on_gpus = std::any_of(order.cells.begin(), order.cells.end(), &needs_gpu);
+  // Before the groups of the cells are made, which choose their backend by it.
+  if (on_gpus && !gpu_) gpu_ = tools::use_gpu(context_.spec());
+  whereabouts_ = control_.allgather_object(own_whereabouts(gpu_ ? tools::gpu_of(context_.spec()) : -1));
   start_line_ = std::make_unique<StartLine>(control_, context_.spec().control, order.method.barrier_sync, whereabouts_);
 }
 

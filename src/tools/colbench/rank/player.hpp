@@ -82,6 +82,7 @@ class Player {
   Order order_;
   std::vector<Whereabouts> whereabouts_;
   std::map<std::string, Group> groups_;  // by backend and way of grouping
+  std::shared_ptr<void> gpu_;            // current while it is there: once a cell needs it
   std::unique_ptr<Workload> workload_;   // null: this rank only comes to the start
 };
 

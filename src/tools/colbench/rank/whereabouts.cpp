@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/gpu.hpp"
 #include "common/unique_fd.hpp"
 #include "launch/place/cpu_quota.hpp"
 
@@ -40,8 +41,9 @@ std::size_t first_with(std::span<const Whereabouts> ranks, const Whereabouts& on
 
 }  // namespace
 
-Whereabouts own_whereabouts() {
+Whereabouts own_whereabouts(int gpu) {
   Whereabouts own;
+  if (gpu >= 0) tools::facts_of_gpu(gpu).text().copy(own.gpu.data(), own.gpu.size() - 1);
   own.boot = read_text("/proc/sys/kernel/random/boot_id");
   own.network_namespace = read_namespace("/proc/self/ns/net");
   own.pid_namespace = read_namespace("/proc/self/ns/pid");
@@ -49,6 +51,12 @@ Whereabouts own_whereabouts() {
   if (::sched_getaffinity(0, sizeof own.cpus, &own.cpus) != 0) CPU_ZERO(&own.cpus);
   own.cpu_count = launch::usable_cpus();
   return own;
+}
+
+std::string gpus_of(std::span<const Whereabouts> ranks) {
+  std::vector<tools::RankOnGpu> all;
+  for (const Whereabouts& rank : ranks) all.push_back({rank.boot.data(), rank.gpu.data()});
+  return ranks.empty() || ranks.front().gpu[0] == '\0' ? "" : tools::gpus_by_rank(all);
 }
 
 bool share_host(const Whereabouts& a, const Whereabouts& b) {

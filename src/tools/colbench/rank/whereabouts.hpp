@@ -5,6 +5,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace col::colbench {
@@ -13,11 +14,15 @@ namespace col::colbench {
 struct Whereabouts {
   std::array<char, 64> boot = {};  // another one with every boot of every machine
   std::array<char, 64> network_namespace = {}, pid_namespace = {};
-  cpu_set_t cpus = {};  // that it may use; none when they are more than fit
+  std::array<char, 96> gpu = {};  // the GPU that it works with; empty when it has not been told to
+  cpu_set_t cpus = {};            // that it may use; none when they are more than fit
   int cpu_count = 1;
 };
 
-Whereabouts own_whereabouts();
+// `gpu`: the number of the GPU that this rank works with; -1: none.
+Whereabouts own_whereabouts(int gpu = -1);
+// "ranks 0, 2: NVIDIA H200 0000:1b:00.0; rank 1: …"; empty when no rank has one.
+std::string gpus_of(std::span<const Whereabouts> ranks);
 
 bool share_host(const Whereabouts& a, const Whereabouts& b);
 // Whether process numbers of the one mean the same to the other.

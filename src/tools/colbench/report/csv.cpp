@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "colbench/report/facets.hpp"
 #include "colbench/report/summary.hpp"
 
 namespace col::colbench {
@@ -50,7 +51,7 @@ void add_spec(const Cell& cell, Fields& fields) {
   fields.emplace_back("algorithm_asked", spec.algorithm);
   fields.emplace_back("backend", cell.backend);
   fields.emplace_back("backend_asked", spec.backend);
-  fields.emplace_back("device", spec.device == Device::Type::cuda ? "cuda" : "cpu");
+  fields.emplace_back("device", device_text(cell));
   fields.emplace_back("dtype", col::to_string(spec.dtype));
   fields.emplace_back("op", is_reduction(spec.operation) ? col::to_string(spec.op) : "");
   std::string root;

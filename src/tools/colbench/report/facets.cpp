@@ -47,6 +47,10 @@ bool was_chosen(const Cell& cell) {
   return cell.spec.algorithm == "auto" && !cell.algorithm.empty() && cell.algorithm != "auto";
 }
 
+std::string device_text(const Cell& cell) {
+  return (cell.fake ? "fake " : "") + std::string(to_string(cell.spec.device));
+}
+
 std::string_view column_of(Facet facet) {
   constexpr std::array<std::string_view, kFacets.size()> kNames = {
       "coll", "algo", "be", "dev", "dt", "op", "np", "root", "size", "place", "cad", "cache", "groups", "pair"};
@@ -64,7 +68,7 @@ std::string value_of(const Cell& cell, Facet facet) {
     case Facet::backend:
       return tools::one_line(ran_or_asked(cell.backend, spec.backend));
     case Facet::device:
-      return spec.device == Device::Type::cuda ? "cuda" : "cpu";
+      return device_text(cell);
     case Facet::dtype:
       return std::string(col::to_string(spec.dtype));
     case Facet::op:

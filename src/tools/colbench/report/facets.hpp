@@ -35,6 +35,9 @@ inline constexpr std::array kFacets = {Facet::operation, Facet::algorithm, Facet
 // Whether nobody named the algorithm that ran.
 bool was_chosen(const Cell& cell);
 
+// "cuda", "cpu-cuda", and "fake cuda" of stand-ins for GPUs.
+std::string device_text(const Cell& cell);
+
 // The name of its column: "coll", "algo", "be", ….
 std::string_view column_of(Facet facet);
 // The cell's value in a column: "in", "32M", "3", "ring"; "-" where it means nothing. An algorithm is the one that

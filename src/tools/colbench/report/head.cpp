@@ -33,7 +33,10 @@ std::string run_text(const Results& results) {
     text += fmt::format(", {} launch{}", tools::grouped(launches), launches == 1 ? "" : "es");
   }
   if (!run.sync.empty()) text += run.sync == "barrier" ? ", barrier start" : ", common start";
-  return text + ", seed " + seed_text(run.seed);
+  text += ", seed " + seed_text(run.seed);
+  if (!run.gpus.empty()) text += "; " + tools::one_line(run.gpus);
+  if (!run.nccl.empty()) text += "; " + tools::one_line(run.nccl);
+  return text;
 }
 
 std::string machine_text(const Machine& machine, std::size_t columns) {

@@ -63,6 +63,8 @@ Json run_of(const RunFacts& run) {
           {"seconds", number(run.seconds)},
           {"target_interval", number(run.target_interval)},
           {"sync", run.sync},
+          {"gpus", or_null(run.gpus)},
+          {"nccl", or_null(run.nccl)},
           {"environment", std::move(environment)}};
 }
 
@@ -138,6 +140,7 @@ Json cell_of(const Cell& cell) {
           {"algorithm", cell.algorithm},
           {"valid", validity_of(cell)},
           {"below_bound", cell.below_bound},
+          {"fake", cell.fake},
           {"note", or_null(cell.note)},
           {"stop", cell.stop},
           {"check",

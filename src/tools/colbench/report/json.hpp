@@ -15,7 +15,8 @@ inline constexpr int kJsonVersion = 1;
 // {"schema": "colbench", "schema_version": 1,
 //  "run":      {"version", "command": [argv], "started", "launcher", "host", "cpu", "kernel", "governor", "cpus",
 //  "ranks",
-//               "launches", "seed", "seconds", "target_interval", "sync", "environment": {NAME: value}},
+//               "launches", "seed", "seconds", "target_interval", "sync", "gpus", "nccl",
+//               "environment": {NAME: value}},
 //  "machine":  {"levels": [{"bytes", "alone", "together", "best", "calibrations"}], "hand_over_seconds",
 //  "wake_up_seconds",
 //               "switch_seconds", "fits": [{"backend", "alpha", "beta", "gamma", "copy",
@@ -23,7 +24,7 @@ inline constexpr int kJsonVersion = 1;
 //               "node_of_rank": [node by rank; empty when all are on one]},
 //  "cells":    [{"spec":     {"operation", "backend", "algorithm", "device", "dtype", "op", "root", "bytes", "ranks",
 //                             "in_place", "cadence", "cache", "groups", "pair": [a, b]},
-//                "backend", "algorithm", "valid", "below_bound", "note", "stop",
+//                "backend", "algorithm", "valid", "below_bound", "fake", "note", "stop",
 //                "check":    {"mode", "elements", "wrong", "first"},
 //                "bound":    {"ns", "how", "calibrations", "recalibrations"},
 //                "model_ns",
@@ -32,6 +33,7 @@ inline constexpr int kJsonVersion = 1;
 //                "launches": [{"launch", "late", "ns": [samples], "start_skew_ns": [samples]}]}],
 //  "warnings": [text], "ended_early", "exit_code"}
 //
+// What is "fake" was measured over stand-ins for GPUs, and says nothing of any.
 // "spec" is what was asked for; "backend" and "algorithm" beside it are what ran. "valid" is null for what was not
 // measured, else true, or the reason why the cell counts for nothing. Times of samples, statistics, bounds and models
 // are in nanoseconds, to a tenth of one; those of the machine are in seconds, in full. Bandwidths are bytes per second.

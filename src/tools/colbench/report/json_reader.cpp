@@ -36,10 +36,6 @@ Enum choice(const JsonPlace& place, int count, std::string_view (*name)(Enum)) {
   place.fail(fmt::format("'{}' is not known here", std::string(tools::cut(text, 40))));
 }
 
-std::string_view device_name(Device::Type type) {
-  return type == Device::Type::cuda ? "cuda" : "cpu";
-}
-
 std::vector<std::string> texts(const JsonPlace& place) {
   std::vector<std::string> list;
   for (const JsonPlace& item : place.list()) list.push_back(item.text());
@@ -65,6 +61,9 @@ RunFacts read_run(const JsonPlace& place) {
   run.seconds = place["seconds"].number();
   run.target_interval = place["target_interval"].number();
   run.sync = place["sync"].text();
+  // Files that were written before colbench knew of GPUs have neither.
+  if (place.has("gpus")) run.gpus = place["gpus"].text_or_null();
+  if (place.has("nccl")) run.nccl = place["nccl"].text_or_null();
   const JsonPlace environment = place["environment"];
   for (const std::string& name : environment.names()) run.environment.emplace_back(name, environment[name].text());
   return run;
@@ -100,7 +99,7 @@ CellSpec read_spec(const JsonPlace& place) {
   spec.operation = choice<Operation>(place["operation"], kOperationCount, to_string);
   spec.backend = place["backend"].text();
   spec.algorithm = place["algorithm"].text();
-  spec.device = choice<Device::Type>(place["device"], 2, device_name);
+  spec.device = choice<Devices>(place["device"], kDevicesCount, to_string);
   spec.dtype = choice<DType>(place["dtype"], kDTypeCount, [](DType dtype) { return col::to_string(dtype); });
   spec.op = choice<ReduceOp>(place["op"], kReduceOpCount, [](ReduceOp op) { return col::to_string(op); });
   const JsonPlace root = place["root"];
@@ -143,6 +142,7 @@ Cell read_cell(const JsonPlace& place) {
     cell.invalid = valid.text();
   }
   cell.below_bound = place["below_bound"].flag();
+  if (place.has("fake")) cell.fake = place["fake"].flag();
   cell.note = place["note"].text_or_null();
   cell.stop = place["stop"].text();
   const JsonPlace check = place["check"];

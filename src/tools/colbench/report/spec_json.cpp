@@ -10,7 +10,7 @@ Json json_of_spec(const CellSpec& spec) {
   return {{"operation", to_string(spec.operation)},
           {"backend", spec.backend},
           {"algorithm", spec.algorithm},
-          {"device", spec.device == Device::Type::cuda ? "cuda" : "cpu"},
+          {"device", to_string(spec.device)},
           {"dtype", col::to_string(spec.dtype)},
           {"op", col::to_string(spec.op)},
           {"root", spec.root == kRotatingRoot ? Json("rotate") : Json(spec.root)},

@@ -1,0 +1,28 @@
+#include "colbench/rank/cell_buffer.hpp"
+
+namespace col::colbench {
+
+CellBuffer::CellBuffer(std::size_t bytes, Device::Type device) : image_(bytes) {
+  if (device == Device::Type::cpu || bytes == 0) return;
+  gpu_ = std::make_unique<tools::GpuBuffer>(bytes, tools::GpuBuffer::Keep::no);
+  push_all();
+}
+
+void CellBuffer::push(std::size_t offset, std::size_t bytes) const {
+  if (gpu_) gpu_->write(offset, {image() + offset, bytes});
+}
+
+void CellBuffer::pull(std::size_t offset, std::size_t bytes) const {
+  if (gpu_) gpu_->read(offset, {image() + offset, bytes});
+}
+
+TensorView CellBuffer::view(std::size_t offset, std::size_t count, DType dtype) const {
+  if (gpu_) return {gpu_->data() + offset, count, dtype, gpu_->device()};
+  return {image() + offset, count, dtype};
+}
+
+void CellBuffer::flush() const {
+  if (!gpu_) flush_from_cache(image(), size());
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,38 @@
+// A buffer that a cell's operation works on: memory of the host, or of this rank's GPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <col/types.hpp>
+
+#include "colbench/rank/buffer.hpp"
+#include "common/gpu.hpp"
+
+namespace col::colbench {
+
+class CellBuffer {
+ public:
+  CellBuffer() = default;
+  // Zeroed. Throws std::bad_alloc; for a GPU, what tools::GpuBuffer throws.
+  CellBuffer(std::size_t bytes, Device::Type device);
+
+  std::size_t size() const noexcept { return image_.size(); }
+  // Where to write what the buffer shall hold, and to look at what it holds: the buffer itself, or on a GPU an image of
+  // it, a part of which push() copies there, and pull() back.
+  std::byte* image() const noexcept { return image_.data(); }
+  void push(std::size_t offset, std::size_t bytes) const;
+  void pull(std::size_t offset, std::size_t bytes) const;
+  void push_all() const { push(0, size()); }
+  void pull_all() const { pull(0, size()); }
+  // `count` elements from byte `offset` on, for a call.
+  TensorView view(std::size_t offset, std::size_t count, DType dtype) const;
+  // Before a sample with cold caches; nothing for a GPU.
+  void flush() const;
+
+ private:
+  PageBuffer image_;
+  std::unique_ptr<tools::GpuBuffer> gpu_;  // null on the host
+};
+
+}  // namespace col::colbench
