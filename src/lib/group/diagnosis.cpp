@@ -21,6 +21,8 @@ using State = RankActivity::State;
 
 // How long those who see two different calls wait for a majority to tell which is the odd one.
 constexpr Duration kVotingTime = milliseconds(300);
+// A rank that has left is held responsible only after what differs between those who are still here has been posted.
+constexpr Duration kLeaverTime = milliseconds(500);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
 // How long a store that has not answered is left alone.
@@ -127,8 +129,8 @@ void Diagnosis::on_slow(Duration waited) {
   post();
   look_for_failure();
   look_for_lost_peer();
-  look_for_leaver();
   look_for_mismatch(waited, false);
+  if (!first_difference_ && waited >= kLeaverTime) look_for_leaver();
 }
 
 void Diagnosis::post() {

@@ -392,9 +392,10 @@ TEST_CASE("diagnosis: a broken group says so at the next call, and can be create
 }
 
 TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced", "[group]") {
-  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+  std::latch waited_for(1);
+  const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
     col::Group group = join(context, rank, 2);
-    if (rank == 1) return;
+    if (rank == 1) return waited_for.wait();
     // Whichever thread comes second is refused at once; the first one waits for rank 1 until its deadline.
     const auto call = [&group] {
       std::vector<float> data(1);
@@ -415,6 +416,7 @@ TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced"
       both.arrive_and_wait();
       const col::Error own = call();
       thread.join();
+      waited_for.count_down();
       const col::Error& refused = own.code() == ErrorCode::invalid_argument ? own : *other;
       const col::Error& waited = own.code() == ErrorCode::invalid_argument ? *other : own;
       col::test::expect(refused.code() == ErrorCode::invalid_argument, refused.what());
