@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
@@ -125,9 +126,8 @@ void expect_arrived(const std::vector<Flight>& flights) {
 
 }  // namespace
 
-TEST_CASE("gpu: asynchronous calls of every kind are in flight together, and all arrive", "[gpu]") {
+GPU_TEST_CASE("gpu: asynchronous calls of every kind are in flight together, and all arrive", "[gpu]") {
   for (const int ranks : {1, 2, 4}) {
-    if (ranks > cuda().devices) continue;
     check_good(run_gpu_ranks(ranks, [](Group& group, int gpu) {
       for (const int salt : {1, 2}) {
         std::vector<Flight> flights = start_all(group, gpu, 333, salt, {.root = group.size() - 1});
@@ -145,7 +145,7 @@ TEST_CASE("gpu: asynchronous calls of every kind are in flight together, and all
   }
 }
 
-TEST_CASE("gpu: calls that block, and messages, come between those in flight", "[gpu]") {
+GPU_TEST_CASE("gpu: calls that block, and messages, come between those in flight", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     std::vector<Flight> flights = start_all(group, gpu, 50, 7, {});
     const Array own(gpu, block(gpu, 0, 50, 7)), total(gpu, Values(50, -1)), theirs(gpu, Values(50, -1));
@@ -158,7 +158,7 @@ TEST_CASE("gpu: calls that block, and messages, come between those in flight", "
   }));
 }
 
-TEST_CASE("gpu: calls in two streams of the caller's share what the library keeps for itself", "[gpu]") {
+GPU_TEST_CASE("gpu: calls in two streams of the caller's share what the library keeps for itself", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuStream first(cuda()), second(cuda());
     for (int round = 0; round < 5; ++round) {
@@ -172,7 +172,8 @@ TEST_CASE("gpu: calls in two streams of the caller's share what the library keep
   }));
 }
 
-TEST_CASE("gpu: a call that nobody waits for ends before its group does", "[gpu]") {
+GPU_TEST_CASE("gpu: a call that nobody waits for ends before its group does", "[gpu]") {
+  col::test::need_gpus(2);
   check_good(col::test::run_threads(2, [](int gpu, col::Context& context) {
     const col::nccl_backend::GpuDevice device(cuda(), gpu);
     const col::nccl_backend::GpuDevice::Scope scope(device);
@@ -184,7 +185,7 @@ TEST_CASE("gpu: a call that nobody waits for ends before its group does", "[gpu]
   }));
 }
 
-TEST_CASE("gpu: an asynchronous call that a rank never makes ends with a timeout that names it", "[gpu]") {
+GPU_TEST_CASE("gpu: an asynchronous call that a rank never makes ends with a timeout that names it", "[gpu]") {
   Company company;
   const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {
     const Array data(gpu, Values(8, 1)), out(gpu, Values(8, 1));
@@ -199,7 +200,7 @@ TEST_CASE("gpu: an asynchronous call that a rank never makes ends with a timeout
   CHECK(outcomes[0].seconds < 15);
 }
 
-TEST_CASE("gpu: an asynchronous call on some ranks and another call on one is a mismatch that names it", "[gpu]") {
+GPU_TEST_CASE("gpu: an asynchronous call on some ranks and another call on one is a mismatch that names it", "[gpu]") {
   const auto outcomes = run_gpu_ranks(3, [](Group& group, int gpu) {
     const Array data(gpu, Values(8, 1)), out(gpu, Values(8, 1));
     col::Options options;
@@ -217,7 +218,7 @@ TEST_CASE("gpu: an asynchronous call on some ranks and another call on one is a 
   }
 }
 
-TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
+GPU_TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuStream stream(cuda());
     const col::Options options{.stream = {stream.get()}};

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "conformance/gpu/calls.hpp"
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
@@ -12,7 +13,7 @@ using col::test::ring_of_messages;
 using col::test::run_gpu_ranks;
 using col::test::uneven_moves;
 
-TEST_CASE("gpu: reductions of every type are right on every rank", "[gpu]") {
+GPU_TEST_CASE("gpu: reductions of every type are right on every rank", "[gpu]") {
   check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
     reductions<std::int8_t>(group, gpu, 257);
     reductions<std::uint8_t>(group, gpu, 257);
@@ -26,7 +27,6 @@ TEST_CASE("gpu: reductions of every type are right on every rank", "[gpu]") {
     reductions<double>(group, gpu, 257);
   }));
   for (const int ranks : {1, 4, 8}) {
-    if (ranks > col::test::cuda().devices) continue;
     check_good(run_gpu_ranks(ranks, [](col::Group& group, int gpu) {
       reductions<std::int32_t>(group, gpu, 1);
       reductions<float>(group, gpu, 100);
@@ -34,9 +34,8 @@ TEST_CASE("gpu: reductions of every type are right on every rank", "[gpu]") {
   }
 }
 
-TEST_CASE("gpu: what only moves data is right on every rank, and leaves other outputs alone", "[gpu]") {
+GPU_TEST_CASE("gpu: what only moves data is right on every rank, and leaves other outputs alone", "[gpu]") {
   for (const int ranks : {1, 2, 4, 8}) {
-    if (ranks > col::test::cuda().devices) continue;
     check_good(run_gpu_ranks(ranks, [](col::Group& group, int gpu) {
       moves(group, gpu, 1);
       moves(group, gpu, 777);

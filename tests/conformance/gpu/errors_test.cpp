@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
@@ -20,7 +21,7 @@ using col::test::has;
 using col::test::Outcome;
 using col::test::run_gpu_ranks;
 
-TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group goes on", "[gpu]") {
+GPU_TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group goes on", "[gpu]") {
   check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
     std::vector<float> host(8, 1.0f);
     // As a program that has mixed up its devices, or its pointers, would call.
@@ -42,7 +43,7 @@ TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the group
   }));
 }
 
-TEST_CASE("gpu: a rank that calls something else is named on every rank, and nobody hangs", "[gpu]") {
+GPU_TEST_CASE("gpu: a rank that calls something else is named on every rank, and nobody hangs", "[gpu]") {
   const auto outcomes = run_gpu_ranks(3, [](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{gpu == 1 ? 9U : 8U}, 1.0f);
     group.allreduce(data);
@@ -56,7 +57,7 @@ TEST_CASE("gpu: a rank that calls something else is named on every rank, and nob
   }
 }
 
-TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
+GPU_TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
   col::test::Company company;
   const auto outcomes = run_gpu_ranks(2, [&](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
@@ -70,7 +71,8 @@ TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
   CHECK(outcomes[0].seconds < 15);
 }
 
-TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]") {
+GPU_TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]") {
+  col::test::need_gpus(2);
   const auto outcomes = col::test::run_threads(3, [](int rank, col::Context& context) {
     const col::nccl_backend::GpuDevice device(col::test::cuda(), rank == 1 ? 1 : 0);
     const col::nccl_backend::GpuDevice::Scope scope(device);
@@ -85,7 +87,7 @@ TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]")
   }
 }
 
-TEST_CASE("gpu: a rank that has left in good order is named, and not waited for", "[gpu]") {
+GPU_TEST_CASE("gpu: a rank that has left in good order is named, and not waited for", "[gpu]") {
   const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
     group.allreduce(data);
@@ -100,7 +102,7 @@ TEST_CASE("gpu: a rank that has left in good order is named, and not waited for"
   CHECK(outcomes[1].good);
 }
 
-TEST_CASE("gpu: what ranks other than the root pass to a scatter is not looked at", "[gpu]") {
+GPU_TEST_CASE("gpu: what ranks other than the root pass to a scatter is not looked at", "[gpu]") {
   check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
     const std::vector<std::size_t> counts{1, 2};
     const std::vector<double> numbers{1, 2, 3};

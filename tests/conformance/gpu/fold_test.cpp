@@ -8,6 +8,7 @@
 
 #include "colcheck/engine/judge.hpp"
 #include "colcheck/engine/special_inputs.hpp"
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
@@ -51,7 +52,6 @@ std::vector<T> output_of(col::Group& group, int gpu, const Reduction& call, cons
 template <class T>
 void check_calls(const std::vector<Reduction>& calls, const PerRank<T>& inputs) {
   const int ranks = static_cast<int>(inputs.size());
-  if (ranks > col::test::cuda().devices) return;
   std::vector<PerRank<T>> outputs(calls.size(), PerRank<T>(inputs.size()));
   const auto outcomes = run_gpu_ranks(ranks, [&](col::Group& group, int gpu) {
     const auto r = static_cast<std::size_t>(gpu);
@@ -121,7 +121,7 @@ void check_floats(const std::vector<Collective>& collectives, int ranks = 3) {
 
 }  // namespace
 
-TEST_CASE("gpu fold: bitwise reductions of every integer type", "[gpu]") {
+GPU_TEST_CASE("gpu fold: bitwise reductions of every integer type", "[gpu]") {
   check_bitwise<std::int8_t>(2, 257);
   check_bitwise<std::uint8_t>(2, 257);
   check_bitwise<std::int32_t>(2, 257);
@@ -130,14 +130,14 @@ TEST_CASE("gpu fold: bitwise reductions of every integer type", "[gpu]") {
   check_bitwise<std::uint64_t>(2, 257);
 }
 
-TEST_CASE("gpu fold: bitwise reductions of few and many elements on few and many ranks", "[gpu]") {
+GPU_TEST_CASE("gpu fold: bitwise reductions of few and many elements on few and many ranks", "[gpu]") {
   for (const int ranks : {1, 2, 3, 4, 8}) {
     for (const std::size_t per_rank : {0, 1, 999}) check_bitwise<std::int32_t>(ranks, per_rank);
   }
   check_bitwise<std::uint8_t>(4, 33);
 }
 
-TEST_CASE("gpu fold: vectors that no number of ranks divides", "[gpu]") {
+GPU_TEST_CASE("gpu fold: vectors that no number of ranks divides", "[gpu]") {
   const std::vector<Collective> whole = {Collective::allreduce, Collective::reduce, Collective::scan,
                                          Collective::exscan};
   for (const std::size_t count : {1, 2, 5, 1001}) {
@@ -146,7 +146,7 @@ TEST_CASE("gpu fold: vectors that no number of ranks divides", "[gpu]") {
   }
 }
 
-TEST_CASE("gpu fold: every operator on every type is the fold in rank order, rounded once", "[gpu]") {
+GPU_TEST_CASE("gpu fold: every operator on every type is the fold in rank order, rounded once", "[gpu]") {
   const std::vector<Collective> some = {Collective::allreduce, Collective::scan, Collective::exscan};
   check_integers<std::int8_t>(some);
   check_integers<std::uint8_t>(some);
@@ -162,7 +162,7 @@ TEST_CASE("gpu fold: every operator on every type is the fold in rank order, rou
   check_floats<float>(some, 8);
 }
 
-TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewhere", "[gpu]") {
+GPU_TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewhere", "[gpu]") {
   col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int) {
     const auto chosen = [&](Collective collective, const col::Options& options, col::DType dtype = col::DType::int32) {
       const std::string text = group.explain(collective, 1 << 20, dtype, options);
@@ -178,21 +178,21 @@ TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewhere", 
   }));
 }
 
-TEST_CASE("gpu fold: deterministic calls are the fold in rank order", "[gpu]") {
+GPU_TEST_CASE("gpu fold: deterministic calls are the fold in rank order", "[gpu]") {
   const auto inputs = col::colcheck::ill_conditioned_inputs<col::float16>(4, 4 * 300, 11);
   auto calls = calls_of(col::test::reductions(), {ReduceOp::sum, ReduceOp::avg}, 4);
   for (Reduction& call : calls) call.deterministic = true;
   check_calls(calls, inputs);
 }
 
-TEST_CASE("gpu fold: asynchronous calls give the same", "[gpu]") {
+GPU_TEST_CASE("gpu fold: asynchronous calls give the same", "[gpu]") {
   auto calls = calls_of(col::test::reductions(), {ReduceOp::bxor, ReduceOp::avg}, 4);
   for (Reduction& call : calls) call.asynchronous = true;
   for (Reduction& call : calls) call.deterministic = true;
   check_calls(calls, col::colcheck::random_integers<std::int32_t>(4, 4 * 100, 2));
 }
 
-TEST_CASE("gpu fold: it is refused while its stream is captured, and the group goes on", "[gpu]") {
+GPU_TEST_CASE("gpu fold: it is refused while its stream is captured, and the group goes on", "[gpu]") {
   col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
     const col::nccl_backend::GpuStream stream(col::test::cuda());
     const col::Options options{.op = ReduceOp::bor, .stream = {stream.get()}};
@@ -220,7 +220,7 @@ TEST_CASE("gpu fold: it is refused while its stream is captured, and the group g
   }));
 }
 
-TEST_CASE("gpu fold: calls in two streams share the memory that it takes", "[gpu]") {
+GPU_TEST_CASE("gpu fold: calls in two streams share the memory that it takes", "[gpu]") {
   col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
     const col::nccl_backend::GpuStream first(col::test::cuda()), second(col::test::cuda());
     for (int round = 0; round < 5; ++round) {
@@ -238,7 +238,7 @@ TEST_CASE("gpu fold: calls in two streams share the memory that it takes", "[gpu
 }
 
 // The memory that it takes is bounded: more than that is done in pieces.
-TEST_CASE("gpu fold: a vector that is longer than one piece", "[gpu]") {
+GPU_TEST_CASE("gpu fold: a vector that is longer than one piece", "[gpu]") {
   constexpr std::size_t kCount = (std::size_t{64} << 20) / sizeof(std::uint64_t) + 12345;
   const auto element = [](int rank, std::size_t i) { return (static_cast<std::uint64_t>(rank) + 3) * (i + 1); };
   col::test::check_good(run_gpu_ranks(2, [&](col::Group& group, int gpu) {

@@ -26,6 +26,16 @@ inline const nccl_backend::CudaDriver& cuda() {
   return kDriver;
 }
 
+// What this machine lacks for the rest of a case.
+struct TooFewGpus {
+  int needed;
+};
+
+// Called by the case itself, not by its ranks. Throws TooFewGpus.
+inline void need_gpus(int count) {
+  if (count > cuda().devices) throw TooFewGpus{count};
+}
+
 // Where an array is that is on no GPU.
 inline constexpr int kHost = -1;
 
@@ -113,6 +123,7 @@ using GpuBody = std::function<void(Group& group, int ordinal)>;
 
 // Runs `body` in `ranks` threads, rank r with GPU r, in one group of backend nccl.
 inline std::vector<Outcome> run_gpu_ranks(int ranks, const GpuBody& body, const RankOptions& options = {}) {
+  need_gpus(ranks);
   return run_threads(
       ranks,
       [&](int rank, Context& context) {

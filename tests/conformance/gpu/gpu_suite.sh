@@ -8,4 +8,10 @@ if [ "$reason" != available ]; then
   echo "skipped: $reason"
   exit 77
 fi
-exec timeout 280 "$tests" --durations yes
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+timeout 280 "$tests" --durations yes | tee "$output"
+code=${PIPESTATUS[0]}
+skipped=$(grep -c '^skipped from' "$output")
+[ "$skipped" = 0 ] || echo "$skipped cases ended early: they need more GPUs than this machine has (see the lines 'skipped from')"
+exit "$code"

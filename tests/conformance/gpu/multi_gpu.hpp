@@ -104,6 +104,7 @@ inline Body multi_body(int ranks, int each, const MultiBody& body) {
 }
 
 inline std::vector<Outcome> run_multi(int ranks, int each, const MultiBody& body, const RankOptions& options = {}) {
+  need_gpus(ranks * each);
   return run_threads(ranks, multi_body(ranks, each, body), options);
 }
 

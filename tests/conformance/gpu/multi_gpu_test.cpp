@@ -1,4 +1,5 @@
 // Calls over several GPUs of each rank: what they compute, and what is said of those that are wrong.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/multi_gpu_calls.hpp"
 #include "support/catch.hpp"
 
@@ -37,13 +39,15 @@ struct Layout {
   int ranks, each;
 };
 
+// Those with few GPUs first.
 std::vector<Layout> layouts() {
   std::vector<Layout> all;
   for (const int ranks : {1, 2, 4}) {
     for (const int each : {1, 2, 4, 8}) {
-      if (ranks * each <= cuda().devices) all.push_back({ranks, each});
+      if (ranks * each <= 8) all.push_back({ranks, each});
     }
   }
+  std::ranges::stable_sort(all, {}, [](const Layout& layout) { return layout.ranks * layout.each; });
   return all;
 }
 
@@ -77,7 +81,7 @@ void check_all(const std::vector<Outcome>& outcomes, ErrorCode code, int rank, c
 
 }  // namespace
 
-TEST_CASE("multi-gpu: reductions and broadcasts are right on every GPU of every rank", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: reductions and broadcasts are right on every GPU of every rank", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
     check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) {
@@ -86,7 +90,7 @@ TEST_CASE("multi-gpu: reductions and broadcasts are right on every GPU of every 
   }
 }
 
-TEST_CASE("multi-gpu: gathering and scattering is right, in one tensor, in place, and in lists", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: gathering and scattering is right, in one tensor, in place, and in lists", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
     check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) {
@@ -98,14 +102,14 @@ TEST_CASE("multi-gpu: gathering and scattering is right, in one tensor, in place
   }
 }
 
-TEST_CASE("multi-gpu: messages go from any GPU of a rank to any GPU of another", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: messages go from any GPU of a rank to any GPU of another", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
     check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) { check_messages(group, gpus, 100); }));
   }
 }
 
-TEST_CASE("multi-gpu: other element types and operators", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: other element types and operators", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const auto check = [&]<class T>(T one, ReduceOp op, T want) {
       const MultiArray<T> data(gpus, std::size_t{65}, one);
@@ -125,7 +129,7 @@ TEST_CASE("multi-gpu: other element types and operators", "[gpu]") {
   }));
 }
 
-TEST_CASE("multi-gpu: calls of no elements", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: calls of no elements", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     std::vector<TensorView> none;
     for (std::size_t i = 0; i < gpus.size(); ++i)
@@ -138,7 +142,7 @@ TEST_CASE("multi-gpu: calls of no elements", "[gpu]") {
   }));
 }
 
-TEST_CASE("multi-gpu: the free functions find the group by name", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: the free functions find the group by name", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const col::test::Flat flat(group, gpus);
     const col::Options here{.group = "g"};
@@ -177,7 +181,7 @@ TEST_CASE("multi-gpu: the free functions find the group by name", "[gpu]") {
   }));
 }
 
-TEST_CASE("multi-gpu: a message of the first elements of a tensor", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a message of the first elements of a tensor", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, std::vector<Ints>(2, group.rank() == 0 ? Ints{1, 2, 3, 4} : Ints{-1, -1, -1, -1}));
     if (group.rank() == 0) group.send_multigpu(data.view(0), 1, 3, {}, 3);
@@ -188,7 +192,7 @@ TEST_CASE("multi-gpu: a message of the first elements of a tensor", "[gpu]") {
   }));
 }
 
-TEST_CASE("multi-gpu: calls of one GPU a rank and of several take turns in one group", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: calls of one GPU a rank and of several take turns in one group", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 100, 1);
     std::vector<col::Work> works;
@@ -203,7 +207,7 @@ TEST_CASE("multi-gpu: calls of one GPU a rank and of several take turns in one g
   }));
 }
 
-TEST_CASE("multi-gpu: lists of GPUs in another order, and of others, are connected anew, and kept", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: lists of GPUs in another order, and of others, are connected anew, and kept", "[gpu]") {
   check_good(run_multi(2, 4, [](col::Group& group, const Gpus& gpus) {
     const auto of = [&](std::vector<std::size_t> order) {
       std::vector<int> ordinals;
@@ -219,7 +223,7 @@ TEST_CASE("multi-gpu: lists of GPUs in another order, and of others, are connect
   }));
 }
 
-TEST_CASE("multi-gpu: a wrong call is refused before anything moves, and the group goes on", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a wrong call is refused before anything moves, and the group goes on", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1), wide(gpus, 32, 1), longer(gpus, 9, 1);
     const MultiArray<float> floats(gpus, std::size_t{8}, 1.0f);
@@ -310,7 +314,7 @@ TEST_CASE("multi-gpu: a wrong call is refused before anything moves, and the gro
   }));
 }
 
-TEST_CASE("multi-gpu: what NCCL cannot reduce, or not as asked, is unavailable", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: what NCCL cannot reduce, or not as asked, is unavailable", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1);
     const auto mine = col::Op::user([](const void*, const void*, void*, std::size_t, DType) {}, true, "mine");
@@ -329,7 +333,8 @@ TEST_CASE("multi-gpu: what NCCL cannot reduce, or not as asked, is unavailable",
   }));
 }
 
-TEST_CASE("multi-gpu: groups of other backends are told which one it takes", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: groups of other backends are told which one it takes", "[gpu]") {
+  col::test::need_gpus(2);
   check_good(col::test::run_threads(2, [](int rank, col::Context& context) {
     for (const Backend backend : {Backend::shm, Backend::gloo}) {
       col::Group group = context.init_group(
@@ -345,7 +350,7 @@ TEST_CASE("multi-gpu: groups of other backends are told which one it takes", "[g
 
 // ---- Ranks that do not agree
 
-TEST_CASE("multi-gpu: ranks that call different things are told, and the odd one is named", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: ranks that call different things are told, and the odd one is named", "[gpu]") {
   using Call = void (*)(col::Group&, const IntArrays&, bool odd);
   struct Difference {
     const char* name;
@@ -400,7 +405,7 @@ TEST_CASE("multi-gpu: ranks that call different things are told, and the odd one
   }
 }
 
-TEST_CASE("multi-gpu: a rank that passes another number of tensors is named", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a rank that passes another number of tensors is named", "[gpu]") {
   for (const bool before : {false, true}) {
     CAPTURE(before);
     const auto outcomes = run_multi(3, 2, [&](col::Group& group, const Gpus& gpus) {
@@ -414,7 +419,7 @@ TEST_CASE("multi-gpu: a rank that passes another number of tensors is named", "[
   }
 }
 
-TEST_CASE("multi-gpu: a rank that comes with GPUs that are not connected yet, alone, is named", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a rank that comes with GPUs that are not connected yet, alone, is named", "[gpu]") {
   const auto outcomes = run_multi(3, 2, [&](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1);
     group.allreduce_multigpu(data.views());
@@ -425,7 +430,7 @@ TEST_CASE("multi-gpu: a rank that comes with GPUs that are not connected yet, al
   check_all(outcomes, ErrorCode::mismatch, 0, "over connections 2");
 }
 
-TEST_CASE("multi-gpu: a GPU that two ranks pass is named", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a GPU that two ranks pass is named", "[gpu]") {
   const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& /*gpus*/) {
     const Gpus same({group.rank() == 0 ? 3 : 2, 1});
     const IntArrays data(same, 8, 1);
@@ -434,7 +439,7 @@ TEST_CASE("multi-gpu: a GPU that two ranks pass is named", "[gpu]") {
   check_all(outcomes, ErrorCode::unavailable, 1, "ranks 0 and 1 are on one GPU");
 }
 
-TEST_CASE("multi-gpu: the two sides of a message must agree on count, dtype and GPUs", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: the two sides of a message must agree on count, dtype and GPUs", "[gpu]") {
   using Call = void (*)(col::Group&, const IntArrays&);
   struct Difference {
     const char* name;
@@ -476,7 +481,7 @@ TEST_CASE("multi-gpu: the two sides of a message must agree on count, dtype and 
   }
 }
 
-TEST_CASE("multi-gpu: COL_CHECK=strict says nothing of calls that match", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: COL_CHECK=strict says nothing of calls that match", "[gpu]") {
   const Setting check("COL_CHECK", "strict");
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
     check_reductions(group, gpus, 5);
@@ -487,7 +492,8 @@ TEST_CASE("multi-gpu: COL_CHECK=strict says nothing of calls that match", "[gpu]
 
 // ---- Ranks that do not come
 
-TEST_CASE("multi-gpu: a rank that never calls is named by the timeout, before and after GPUs are connected", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a rank that never calls is named by the timeout, before and after GPUs are connected",
+              "[gpu]") {
   for (const bool before : {false, true}) {
     CAPTURE(before);
     col::test::Company company;
@@ -504,7 +510,7 @@ TEST_CASE("multi-gpu: a rank that never calls is named by the timeout, before an
   }
 }
 
-TEST_CASE("multi-gpu: a message that nobody receives ends at its deadline", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a message that nobody receives ends at its deadline", "[gpu]") {
   const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1);
     if (group.rank() == 0) group.send_multigpu(data.view(1), 1, 2, {.timeout = 500ms});
@@ -516,7 +522,7 @@ TEST_CASE("multi-gpu: a message that nobody receives ends at its deadline", "[gp
   CHECK(outcomes[0].seconds < 10);
 }
 
-TEST_CASE("multi-gpu: a job that is aborted ends the call, wherever it waits", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: a job that is aborted ends the call, wherever it waits", "[gpu]") {
   for (const bool before : {false, true}) {
     CAPTURE(before);
     const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
@@ -535,7 +541,7 @@ TEST_CASE("multi-gpu: a job that is aborted ends the call, wherever it waits", "
   }
 }
 
-TEST_CASE("multi-gpu: after a failure the group says what the first one was", "[gpu]") {
+GPU_TEST_CASE("multi-gpu: after a failure the group says what the first one was", "[gpu]") {
   col::test::Company company;
   check_good(run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1);
@@ -550,7 +556,7 @@ TEST_CASE("multi-gpu: after a failure the group says what the first one was", "[
 
 // ---- synchronize
 
-TEST_CASE("gpu: waiting for all work of a GPU", "[gpu]") {
+GPU_TEST_CASE("gpu: waiting for all work of a GPU", "[gpu]") {
   if (cuda().version < 12050) {
     const std::string text = error_of([] { col::synchronize(0); });
     CHECK(has(text, "unavailable"));

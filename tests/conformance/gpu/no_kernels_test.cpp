@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
@@ -11,7 +12,7 @@ using col::ReduceOp;
 using col::test::expect;
 using col::test::GpuArray;
 
-TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
+GPU_TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
   col::test::check_good(col::test::run_gpu_ranks(2, [](col::Group& group, int gpu) {
     const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1)), out(gpu, std::size_t{8});
     const auto is_unavailable = [](const std::function<void()>& call) {

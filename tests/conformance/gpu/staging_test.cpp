@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "conformance/gpu/calls.hpp"
+#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
@@ -154,6 +155,7 @@ struct Ranks {
 };
 
 std::vector<Outcome> run_ranks(const Ranks& ranks, const std::function<void(col::Group&, int gpu)>& body) {
+  for (int rank = 0; rank < ranks.count; ++rank) col::test::need_gpus(ranks.gpu(rank) + 1);
   return col::test::run_threads(ranks.count, [&](int rank, col::Context& context) {
     const int gpu = ranks.gpu(rank);
     const col::nccl_backend::GpuDevice device(col::test::cuda(), gpu);
@@ -166,7 +168,7 @@ std::vector<Outcome> run_ranks(const Ranks& ranks, const std::function<void(col:
 
 }  // namespace
 
-TEST_CASE("gpu staging: groups over the host take memory of GPUs, also where ranks share one", "[gpu]") {
+GPU_TEST_CASE("gpu staging: groups over the host take memory of GPUs, also where ranks share one", "[gpu]") {
   for (const char* backend : {"shm", "gloo"}) {
     INFO(backend);
     const int n = std::string(backend) == "gloo" ? 2 : 4;
@@ -179,7 +181,7 @@ TEST_CASE("gpu staging: groups over the host take memory of GPUs, also where ran
   }
 }
 
-TEST_CASE("gpu staging: ranks give memory of either kind in one call", "[gpu]") {
+GPU_TEST_CASE("gpu staging: ranks give memory of either kind in one call", "[gpu]") {
   for (const char* backend : {"shm", "gloo", "nccl"}) {
     INFO(backend);
     const int n = std::string(backend) == "gloo" ? 2 : 4;
@@ -196,7 +198,7 @@ TEST_CASE("gpu staging: ranks give memory of either kind in one call", "[gpu]") 
   }
 }
 
-TEST_CASE("gpu staging: what NCCL cannot do runs over the host in a group of GPUs", "[gpu]") {
+GPU_TEST_CASE("gpu staging: what NCCL cannot do runs over the host in a group of GPUs", "[gpu]") {
   for (const int n : {1, 2, 4}) {
     check_good(run_gpu_ranks(n, [](col::Group& group, int gpu) {
       calls_without_nccl(group, gpu);
@@ -209,7 +211,7 @@ TEST_CASE("gpu staging: what NCCL cannot do runs over the host in a group of GPU
   }
 }
 
-TEST_CASE("gpu staging: a world of one copies on GPUs", "[gpu]") {
+GPU_TEST_CASE("gpu staging: a world of one copies on GPUs", "[gpu]") {
   for (const char* backend : {"auto", "shm", "nccl"}) {
     INFO(backend);
     check_good(run_ranks({1, backend}, [&](col::Group& group, int gpu) {
@@ -225,7 +227,7 @@ TEST_CASE("gpu staging: a world of one copies on GPUs", "[gpu]") {
   }
 }
 
-TEST_CASE("gpu staging: a group that names no backend gets nccl when all ranks have a GPU of their own", "[gpu]") {
+GPU_TEST_CASE("gpu staging: a group that names no backend gets nccl when all ranks have a GPU of their own", "[gpu]") {
   const auto backend_is = [](const std::string& wanted) {
     return [wanted](col::Group& group, int gpu) {
       expect(group.backend() == wanted, fmt::format("backend {}", group.backend()));
@@ -237,6 +239,7 @@ TEST_CASE("gpu staging: a group that names no backend gets nccl when all ranks h
   check_good(run_ranks({4, "auto"}, backend_is("nccl")));
   check_good(run_ranks({4, "auto", [](int rank) { return rank % 2; }}, backend_is("shm")));
   // One that has not made its GPU current yet.
+  col::test::need_gpus(2);
   check_good(col::test::run_threads(2, [&](int rank, col::Context& context) {
     const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
     std::optional<col::nccl_backend::GpuDevice::Scope> scope;
@@ -246,7 +249,7 @@ TEST_CASE("gpu staging: a group that names no backend gets nccl when all ranks h
   }));
 }
 
-TEST_CASE("gpu staging: memory that is not where its view says is refused, and the group goes on", "[gpu]") {
+GPU_TEST_CASE("gpu staging: memory that is not where its view says is refused, and the group goes on", "[gpu]") {
   check_good(run_ranks({2, "shm"}, [](col::Group& group, int gpu) {
     std::vector<float> host(8, 1.0f);
     const col::TensorView mislabelled(host.data(), host.size(), DType::float32, {col::Device::Type::cuda, gpu});
@@ -259,7 +262,7 @@ TEST_CASE("gpu staging: memory that is not where its view says is refused, and t
   }));
 }
 
-TEST_CASE("gpu staging: a rank that never calls is named by the timeout", "[gpu]") {
+GPU_TEST_CASE("gpu staging: a rank that never calls is named by the timeout", "[gpu]") {
   std::atomic<bool> ended = false;
   const auto outcomes = run_ranks({2, "shm"}, [&](col::Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
@@ -277,7 +280,7 @@ TEST_CASE("gpu staging: a rank that never calls is named by the timeout", "[gpu]
   CHECK(has(outcomes[0].text, "rank 1"));
 }
 
-TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory is", "[gpu]") {
+GPU_TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory is", "[gpu]") {
   for (const char* backend : {"shm", "nccl"}) {
     const auto outcomes = run_ranks({3, backend}, [](col::Group& group, int gpu) {
       const GpuArray<float> data(group.rank() == 1 ? kHost : gpu, std::size_t{group.rank() == 1 ? 9U : 8U}, 1.0f);
@@ -291,7 +294,7 @@ TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory 
   }
 }
 
-TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that outlives its group", "[gpu]") {
+GPU_TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that outlives its group", "[gpu]") {
   for (const int n : {1, 2, 4}) {
     check_good(run_gpu_ranks(n, [](col::Group& group, int gpu) {
       expect(group.device() == col::Device{col::Device::Type::cuda, gpu}, "the group's device");
@@ -314,7 +317,7 @@ TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that
   }
 }
 
-TEST_CASE("gpu staging: elements that lie where their type does not belong are copied", "[gpu]") {
+GPU_TEST_CASE("gpu staging: elements that lie where their type does not belong are copied", "[gpu]") {
   check_good(run_ranks({2, "nccl"}, [](col::Group& group, int gpu) {
     const std::vector<float> ones(7, 1.0f), twos(7, 2.0f);
     std::vector<std::uint8_t> bytes(40, 0xa5), wanted = bytes;
@@ -334,7 +337,7 @@ TEST_CASE("gpu staging: elements that lie where their type does not belong are c
   }));
 }
 
-TEST_CASE("gpu staging: what runs over the host goes on while NCCL waits for ranks that wait for it", "[gpu]") {
+GPU_TEST_CASE("gpu staging: what runs over the host goes on while NCCL waits for ranks that wait for it", "[gpu]") {
   // More than transports take without the peer's help. Each group is new: NCCL waits for the peers at its first call.
   constexpr std::size_t kLong = 100'000;
   for (const bool blocking : {true, false}) {
