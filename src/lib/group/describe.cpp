@@ -7,9 +7,7 @@
 #include "group/collective_kind.hpp"
 
 namespace col::group {
-namespace {
 
-// The view whose count all ranks share.
 ConstTensorView common_view(const Request& request) {
   switch (request.collective) {
     case Collective::broadcast:
@@ -21,6 +19,8 @@ ConstTensorView common_view(const Request& request) {
       return request.in;
   }
 }
+
+namespace {
 
 // The counts that all ranks know.
 std::span<const std::size_t> common_counts(const Request& request) {
@@ -41,7 +41,8 @@ std::string describe(const Request& request, const CallForm& form) {
   else if (has_private_counts(c))
     text += fmt::format(" of {}", to_string(view.dtype));
   else if (c != Collective::barrier)
-    text += fmt::format(" of {} {}", view.count, to_string(view.dtype));
+    text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : view.count, to_string(view.dtype));
+  if (form.piece.whole != 0) text += fmt::format(", from element {} on", form.piece.first);
   if (is_reduction(c)) text += fmt::format(", {}", request.op.name());
   if (is_rooted(c)) text += fmt::format(", root {}", request.root);
   if (form.compress) text += ", compress";
@@ -59,7 +60,7 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   if (counts.empty() && !has_private_counts(c)) hash.add(view.count);
   if (is_reduction(c)) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
   if (is_rooted(c)) hash.add(request.root);
-  hash.add(form.asynchronous).add(form.compress).add(form.algorithm);
+  hash.add(form.asynchronous).add(form.compress).add(form.algorithm).add(form.piece.first).add(form.piece.whole);
   return hash.value();
 }
 

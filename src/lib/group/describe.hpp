@@ -9,11 +9,21 @@
 
 namespace col::group {
 
+// The elements that all ranks' buffers have in common.
+ConstTensorView common_view(const Request& request);
+
+// Which part of a call a request is.
+struct Piece {
+  std::size_t first = 0;  // its first element's number in the call
+  std::size_t whole = 0;  // the call's elements; 0: the request is all of it
+};
+
 // What the ranks of one call must have in common, besides the request itself.
 struct CallForm {
   bool asynchronous = false;
   bool compress = false;
   std::string_view algorithm = {};  // what runs
+  Piece piece = {};
 };
 
 // "allreduce of 10 float32, sum, by ring": equal on ranks whose calls match, different on others.

@@ -156,6 +156,7 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.nonce = random_nonce();
   self.process_nonce = request.process_nonce;
   self.pid_namespace = host.pid_namespace;
+  self.uses_gpu = current_gpu().has_value();
   if (backend == to_string(Backend::automatic)) {
     OwnGpu gpu = find_own_gpu();
     self.gpu = std::move(gpu.bus);
@@ -242,7 +243,10 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   parts.id = fmt::format("{:016x}", roster.token);
   parts.surroundings.group = spec.name;
   parts.surroundings.rank = spec.rank;
-  for (const Member& member : roster.members) parts.surroundings.peers.push_back(member.peer);
+  for (const Member& member : roster.members) {
+    parts.surroundings.peers.push_back(member.peer);
+    parts.may_stage = parts.may_stage || member.uses_gpu;
+  }
   // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
   parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
   parts.surroundings.control = request.context.control;

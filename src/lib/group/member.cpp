@@ -35,6 +35,7 @@ json to_json(const Member& member) {
           {"nonce", member.nonce},
           {"process_nonce", member.process_nonce},
           {"pid_namespace", member.pid_namespace},
+          {"uses_gpu", member.uses_gpu},
           {"gpu", member.gpu},
           {"no_nccl", member.no_nccl},
           {"rank", peer.rank},
@@ -53,6 +54,7 @@ Member from_json(const json& value) {
   value.at("nonce").get_to(member.nonce);
   value.at("process_nonce").get_to(member.process_nonce);
   value.at("pid_namespace").get_to(member.pid_namespace);
+  value.at("uses_gpu").get_to(member.uses_gpu);
   value.at("gpu").get_to(member.gpu);
   value.at("no_nccl").get_to(member.no_nccl);
   value.at("rank").get_to(member.peer.rank);

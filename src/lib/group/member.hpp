@@ -21,7 +21,8 @@ struct Member {
   std::uint64_t nonce = 0;          // random, of this attempt to join
   std::uint64_t process_nonce = 0;  // random, of this process
   std::string pid_namespace;        // in which peer.pid means something
-  std::string gpu;                  // the one it has made current, by its bus; empty: none
+  bool uses_gpu = false;            // has made one current
+  std::string gpu;                  // the one it has made current, by its bus; empty: none, or nobody asks
   std::string no_nccl;              // why NCCL cannot serve it, where it has one; empty: it can
   PeerInfo peer;
 

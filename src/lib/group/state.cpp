@@ -162,6 +162,13 @@ void Group::State::run_on_host(Request request, const Options& options) {
 }
 
 void Group::State::run_over(Lane* lane, Request request, const Options& options) {
+  if (parts_.may_stage) {
+    check_name(options.group);
+    group::check(request, shape());
+    lane = lane != nullptr ? lane : &lane_for(request, options, false);
+    if (const std::size_t elements = elements_of_piece(*lane, request, options); elements != 0)
+      return run_in_pieces(*lane, request, options, elements);
+  }
   const PendingPtr pending = begin(lane, std::move(request), options, false);
   if (!pending) return;
   if (pending->decision->plan) return await(*pending);
@@ -250,7 +257,12 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
     default:
       break;
   }
-  return lane_for(request, options, false).dispatcher.explain(request, wishes_of(options, false));
+  Lane& lane = lane_for(request, options, false);
+  const std::size_t elements = elements_of_piece(lane, request, options);
+  if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false));
+  request.in.count = request.out.count = elements;
+  return fmt::format("in pieces of {} elements: {}", elements,
+                     lane.dispatcher.explain(request, wishes_of(options, false)));
 }
 
 // Decided by what all ranks know, and so alike, wherever their buffers are.
@@ -260,7 +272,8 @@ Group::State::Lane& Group::State::lane_for(const Request& request, const Options
 }
 
 // Checks the call, gives it its number, and launches it when it need not block. `over`: null for that which serves it.
-Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, const Options& options, bool asynchronous) {
+Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, const Options& options, bool asynchronous,
+                                             group::Piece piece) {
   check_name(options.group);
   group::check(request, shape());
   Lane& lane = over != nullptr ? *over : lane_for(request, options, asynchronous);
@@ -281,7 +294,7 @@ Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, cons
   pending->collective = true;
   pending->timeout = timeout_of(options);
   pending->decision = std::move(decision);
-  pending->form = {asynchronous, options.compress, pending->decision->algorithm};
+  pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece};
   pending->asked_algorithm = options.algorithm;
   pending->deterministic = options.deterministic;
   pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());

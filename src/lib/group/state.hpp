@@ -39,6 +39,7 @@ struct GroupParts {
   // a world of one.
   std::string host_backend;
   std::unique_ptr<Channel> host_channel;
+  bool may_stage = false;  // some rank had a GPU when the group was made; all ranks say the same
   std::string why_staged;  // why memory of GPUs goes through the host in this group; empty where it does not
   std::uint64_t token = 0;
   RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
@@ -158,12 +159,18 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void run_alone(const Request& request, const Options& options, group::Staging* staging);
   std::unique_ptr<group::Staging> keep_if_used(std::unique_ptr<group::Staging> staging, Stream stream);
 
+  // pieces.cpp
+  std::size_t elements_of_piece(const Lane& lane, const Request& request, const Options& options) const;
+  void run_in_pieces(Lane& lane, const Request& request, const Options& options, std::size_t elements);
+  void fetch_ahead(group::Pending& pending);
+  void run_piece(const PendingPtr& piece);
+
   // state.cpp
   Lane& lane_for(const Request& request, const Options& options, bool asynchronous);
   void run_in_use(Request request, const Options& options);
   void run_over(Lane* lane, Request request, const Options& options);
   Lane* host_lane() { return hosted_ ? &*hosted_ : &own_; }
-  PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous);
+  PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, group::Piece piece = {});
   void announce(group::Pending& pending);
   PendingPtr& slot_of(const Request& request);
   void keep(const PendingPtr& pending);

@@ -160,6 +160,25 @@ TEST_CASE("gpu staging faults: a stream that is being captured is refused, and t
   }));
 }
 
+TEST_CASE("gpu staging faults: pieces of a long call are copied while others wait for their peers", "[gpu]") {
+  fake_gpu_reset();
+  check_good(col::test::run_threads(2, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = col::Backend::shm});
+    const GpuArray<float> data(rank == 0 ? 0 : col::test::kHost, std::size_t{4} << 20, 1.0f);
+    group.barrier();
+    const std::size_t before = fake_gpu_calls("cuMemcpyAsync");
+    group.barrier();
+    if (rank == 1) {  // in one piece, there would be one copy until this rank comes
+      const col::Deadline deadline = col::Deadline::after(10s);
+      while (fake_gpu_calls("cuMemcpyAsync") < before + 3) expect(!deadline.expired(), "no more pieces are copied");
+    }
+    group.allreduce(data);
+    expect(data.values() == std::vector<float>(std::size_t{4} << 20, 2.0f), "the sum");
+  }));
+}
+
 TEST_CASE("gpu staging faults: no room for alloc on one GPU is an error on all ranks, and the group goes on", "[gpu]") {
   fake_nccl_reset();
   const auto outcomes = col::test::run_gpu_ranks(2, [](col::Group& group, int gpu) {

@@ -1,0 +1,120 @@
+// Long calls over the host in a group whose ranks may give memory of GPUs: they are cut into pieces, so that one is
+// copied while another is on its way.
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+#include "group/describe.hpp"
+#include "group/state.hpp"
+
+namespace col {
+namespace {
+
+// Long enough that starting a piece costs little beside moving it, short enough that the first copy in and the last one
+// out, which nothing hides, are a small part of the whole.
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+// How many are in flight: one is copied in, one is moved, one is copied back.
+constexpr std::size_t kInFlight = 3;
+
+// Whether each element of the result comes from the elements at its own place.
+bool is_by_element(Collective collective) {
+  switch (collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+    case Collective::broadcast:
+    case Collective::scan:
+    case Collective::exscan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What a rank does not use stays out: nobody has looked at it.
+template <class View>
+View part_of(View view, std::size_t first, std::size_t count, std::size_t whole) {
+  if (view.count != whole || view.data == nullptr) return {nullptr, 0, view.dtype};
+  return view.slice(first, count);
+}
+
+}  // namespace
+
+// 0: the call goes in one. Decided by what all ranks know: who has its buffers on the host takes part in the pieces of
+// those who have not.
+std::size_t Group::State::elements_of_piece(const Lane& lane, const Request& request, const Options& options) const {
+  if (!parts_.may_stage || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
+  if (!is_by_element(request.collective) || options.compress) return 0;
+  const ConstTensorView view = group::common_view(request);
+  const std::size_t elements = kPieceBytes / size_of(view.dtype);
+  return view.count >= 2 * elements ? elements : 0;
+}
+
+void Group::State::run_in_pieces(Lane& lane, const Request& request, const Options& options, std::size_t elements) {
+  const std::size_t whole = group::common_view(request).count;
+  await_collectives();  // as before any call that blocks this rank
+  const Deadline deadline = Deadline::after(timeout_of(options));
+  const auto time_left = [&] { return std::max<Duration>(deadline.remaining(), std::chrono::milliseconds(1)); };
+  std::deque<PendingPtr> in_flight;
+  const auto await_first = [&] {
+    const PendingPtr first = in_flight.front();
+    in_flight.pop_front();
+    first->timeout = time_left();
+    await(*first);
+  };
+  std::deque<PendingPtr> begun;  // of a backend's own collective: those that run when their turn has come
+  const auto run_first = [&] {
+    const PendingPtr first = begun.front();
+    begun.pop_front();
+    first->timeout = time_left();
+    run_piece(first);
+    in_flight.push_back(first);
+  };
+  for (std::size_t first = 0; first < whole; first += elements) {
+    const std::size_t count = std::min(elements, whole - first);
+    Request piece = request;
+    piece.in = part_of(request.in, first, count, whole);
+    piece.out = part_of(request.out, first, count, whole);
+    Options of_piece = options;
+    of_piece.timeout = time_left();
+    const PendingPtr pending = begin(&lane, std::move(piece), of_piece, false, {first, whole});
+    if (pending->decision->plan) {
+      in_flight.push_back(pending);
+    } else {
+      fetch_ahead(*pending);
+      begun.push_back(pending);
+    }
+    if (begun.size() == kInFlight) run_first();
+    if (in_flight.size() == kInFlight) await_first();
+  }
+  while (!begun.empty()) run_first();
+  while (!in_flight.empty()) await_first();
+}
+
+void Group::State::fetch_ahead(group::Pending& pending) {
+  if (!pending.staging) return;
+  try {
+    pending.staging->fetch(pending.stream);
+  } catch (...) {
+    group::Diagnosis diagnosis = diagnose(pending);
+    fail_with_current(diagnosis, pending);
+  }
+}
+
+// As run_native(), but that what comes back is copied while the next piece runs.
+void Group::State::run_piece(const PendingPtr& piece) {
+  group::Diagnosis diagnosis = diagnose(*piece);
+  WaitContext wait(piece->timeout, parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  try {
+    if (fault_ != nullptr) exec::FaultHook::pass(fault_, piece->sequence, fault_->step);
+    if (piece->staging) await_copies(*piece->staging, wait);
+    piece->channel->native(piece->request, wait);
+    if (!piece->staging) return finish(*piece);
+    piece->phase = group::Pending::Phase::returning;
+    active_.push_back(piece);
+    piece->staging->give_back(piece->stream);
+  } catch (...) {
+    fail_with_current(diagnosis, *piece);
+  }
+}
+
+}  // namespace col
