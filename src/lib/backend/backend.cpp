@@ -5,6 +5,10 @@
 namespace col {
 
 Channel::~Channel() = default;
+bool Channel::is_captured(Stream /*stream*/) const {
+  return false;
+}
+
 Device Channel::device() const {
   return {};
 }

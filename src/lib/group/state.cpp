@@ -319,7 +319,8 @@ void Group::State::announce(group::Pending& pending) {
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
   if (parts_.record != nullptr) parts_.record->begin(name(), pending.sequence, pending.name, pending.fingerprint);
-  if (host_.settings->compare_first) {
+  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
+  if (host_.settings->compare_first || pending.channel->is_captured(pending.request.stream)) {
     group::Diagnosis diagnosis = diagnose(pending);
     WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {

@@ -218,6 +218,26 @@ GPU_TEST_CASE("gpu: an asynchronous call on some ranks and another call on one i
   }
 }
 
+GPU_TEST_CASE("gpu: ranks that capture different calls are told, before any graph runs", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(3, [](Group& group, int gpu) {
+    const GpuStream stream(cuda());
+    const Array data(gpu, block(gpu, 0, 64, 1));
+    group.allreduce(data);
+    const Capture capture(stream.get());
+    const col::Options options{.root = 0, .stream = {stream.get()}};
+    if (gpu == 2)
+      group.broadcast(data, options);
+    else
+      group.allreduce(data, options);
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::mismatch);
+    CHECK(outcome.error_rank == 2);
+    CHECK(outcome.seconds < 15);
+  }
+}
+
 GPU_TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuStream stream(cuda());

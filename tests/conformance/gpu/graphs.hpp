@@ -17,6 +17,9 @@ class Capture {
     must(driver().begin(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "begin");
   }
   ~Capture() {
+    CUgraph unfinished = nullptr;
+    if (!ended_ && driver().end(stream_, &unfinished) == CUDA_SUCCESS && unfinished != nullptr)
+      driver().destroy(unfinished);
     if (executable_ != nullptr) driver().destroy_executable(executable_);
   }
   Capture(const Capture&) = delete;
@@ -24,6 +27,7 @@ class Capture {
 
   void end() {
     CUgraph graph = nullptr;
+    ended_ = true;
     must(driver().end(stream_, &graph), "end");
     must(driver().instantiate(&executable_, graph, 0), "instantiate");
     must(driver().destroy(graph), "destroy");
@@ -65,6 +69,7 @@ class Capture {
   static void must(CUresult result, const char* what) { cuda().check(result, what); }
 
   CUstream stream_;
+  bool ended_ = false;
   CUgraphExec executable_ = nullptr;
 };
 

@@ -173,7 +173,7 @@ void NcclChannel::check(const Request& request) const {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", call, error.message()), group_, rank_);
   }
-  if (native_.needs_scratch(request) && is_captured(request.stream, *device_))
+  if (native_.needs_scratch(request) && is_captured(request.stream))
     throw Error(
         ErrorCode::unavailable,
         fmt::format("this {} needs memory of its own, which a graph cannot get; call it outside of the capture, "
@@ -182,10 +182,14 @@ void NcclChannel::check(const Request& request) const {
         group_, rank_);
 }
 
+bool NcclChannel::is_captured(Stream stream) const {
+  return nccl_backend::is_captured(stream, *device_);
+}
+
 // The end of it; null when it is recorded.
 std::shared_ptr<GpuEvent> NcclChannel::start(const Request& request, WaitContext& wait) {
   start_posts(wait);  // they were called before
-  const bool recorded = is_captured(request.stream, *device_);
+  const bool recorded = is_captured(request.stream);
   const CUstream stream = recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
   native_.run(request, stream, wait);
   return recorded ? nullptr : record(stream);

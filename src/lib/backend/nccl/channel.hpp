@@ -37,6 +37,7 @@ class NcclChannel final : public Channel {
   int wait(Ticket ticket, WaitContext& wait) override;
   Device device() const override { return {Device::Type::cuda, device_->ordinal()}; }
   void check(const Request& request) const override;
+  bool is_captured(Stream stream) const override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   void native(const Request& request, WaitContext& wait) override;
   Ticket start_native(const Request& request, WaitContext& wait) override;

@@ -142,6 +142,10 @@ class COL_EXPORT Channel {
   // empty where a plan runs), so that what is called next need not look again. Takes everything unless overridden.
   virtual void check(const Request& request) const;
 
+  // Whether what is put in the stream is noted down for a graph, and does not run now. Throws io. Never, unless
+  // overridden.
+  virtual bool is_captured(Stream stream) const;
+
   // The collectives that native() takes; constant over the channel's life.
   virtual std::span<const NativeEntry> native_entries() const = 0;
   // Runs one of them to its end. Blocking; errors as wait().

@@ -69,8 +69,9 @@ struct Options {
   std::string_view algorithm = {};
   Duration timeout = {};  // zero: the context's
   // Device memory only: the call comes after what the stream holds. A call in a stream that is being captured becomes
-  // part of the graph, and its blocking form and its Work have nothing to wait for. NCCL does more on first use than a
-  // graph can hold: make such a call once before. The group outlives its graphs.
+  // part of the graph, and its blocking form and its Work have nothing to wait for; before that, it waits until all
+  // ranks capture theirs, and throws mismatch where they differ. NCCL does more on first use than a graph can hold:
+  // make such a call once before. The group outlives its graphs.
   Stream stream = {};
   int tag = 0;  // send and recv: only equal tags pair
   // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
