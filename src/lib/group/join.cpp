@@ -265,6 +265,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   connect.same_host = share_loopback(parts.surroundings.peers);
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
   if (factory.device() == Device::Type::cpu) {
     parts.why_staged = std::move(why_not);
   } else {
@@ -284,6 +285,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   parts.token = roster.token;
   parts.record = request.record;
   parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
   if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
     request.record->begin(spec.name, 0, "init_group", roster.token);
     request.record->end();
@@ -308,6 +310,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   parts.surroundings.peers.resize(1);
   parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
   parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
   BackendFactory* const factory = backend_of_device(spec);
   if (factory == nullptr) {
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
@@ -318,6 +321,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   connect.group = spec.name;
   connect.store = parts.surroundings.scope;
   connect.peers = parts.surroundings.peers;
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
   parts.channel = factory->connect(connect, wait);
   parts.backend = factory->name();
   return parts;

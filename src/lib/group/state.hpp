@@ -43,6 +43,7 @@ struct GroupParts {
   std::uint64_t token = 0;
   RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
   Duration timeout{};
+  bool is_high_priority_stream = false;
 };
 
 // What the context lends to its groups.

@@ -42,7 +42,8 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   GroupSpec spec{.name = std::move(child),
                  .rank = static_cast<int>(self - ranks.begin()),
                  .world_size = static_cast<int>(ranks.size()),
-                 .timeout = parts_.timeout};
+                 .timeout = parts_.timeout,
+                 .is_high_priority_stream = parts_.is_high_priority_stream};
   if (backend() != "self") spec.backend_name = backend();
   return host_.make_group(spec);
 }

@@ -56,6 +56,76 @@ TEST_CASE("gpu faults: the second call of a kind allocates nothing", "[gpu]") {
   CHECK(col::test::all_good(outcomes));
 }
 
+TEST_CASE("gpu faults: the streams of a group have the highest priority when it is made so", "[gpu]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    const auto count = [](col::Group& group) {
+      group.barrier();
+      const std::size_t streams = fake_gpu_alive("high_priority_streams");
+      group.barrier();  // nobody makes more until both have counted
+      return streams;
+    };
+    const auto make = [&](const char* name, bool high) {
+      return context.init_group({.name = name,
+                                 .rank = rank,
+                                 .world_size = 2,
+                                 .backend = col::Backend::nccl,
+                                 .is_high_priority_stream = high});
+    };
+    col::Group normal = make("normal", false);
+    col::test::expect(count(normal) == 0, "none unless asked for");
+    col::Group high = make("high", true);
+    col::test::expect(count(high) == 2, "one on each GPU");
+    col::Group child = high.dup();
+    col::test::expect(count(child) == 4, "groups made from it as well");
+    const GpuArray<float> data(rank, std::size_t{8}, 1.0f);
+    const std::vector<col::TensorView> tensors{data};
+    high.allreduce_multigpu(tensors);
+    col::test::expect(count(high) == 6, "calls over several GPUs as well");
+    col::test::expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
+    // The ranks need not agree, and a group over the host does not look at it.
+    col::Group odd = make("odd", rank == 0);
+    col::test::expect(count(odd) == 7, "one on the GPU of rank 0");
+    col::Group host = context.init_group({.name = "host",
+                                          .rank = rank,
+                                          .world_size = 2,
+                                          .backend = col::Backend::gloo,
+                                          .is_high_priority_stream = true});
+    col::test::expect(count(host) == 7, "no stream for the host");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: a world of one has a stream of the highest priority when it is made so", "[gpu]") {
+  const auto outcomes = col::test::run_threads(1, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group alone =
+        context.init_group({.name = "alone", .backend = col::Backend::nccl, .is_high_priority_stream = true});
+    col::test::expect(fake_gpu_alive("high_priority_streams") == 1, "its stream");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("gpu faults: a driver that does not tell its priorities is an io error", "[gpu]") {
+  fake_gpu_reset();
+  fake_gpu_fail("cuCtxGetStreamPriorityRange", CUDA_ERROR_UNKNOWN, 1);
+  const auto outcomes = col::test::run_threads(1, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    context.init_group({.name = "alone", .backend = col::Backend::nccl, .is_high_priority_stream = true});
+  });
+  fake_gpu_reset();
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::io);
+  CHECK(outcomes[0].text.find("priorities of CUDA streams") != std::string::npos);
+  check_nothing_left();
+}
+
 TEST_CASE("gpu faults: an error of NCCL is translated, and ends the call on every rank", "[gpu]") {
   struct Fault {
     ncclResult_t code;

@@ -18,8 +18,9 @@ void fake_gpu_fail(const char* name, int code, int nth);
 size_t fake_gpu_calls(const char* name);
 // Forgets counts and faults that have not struck, gives held streams free.
 void fake_gpu_reset(void);
-// What is alive: "contexts" (counted retains), "streams", "events", "device_memory", "host_memory" (allocations),
-// "host_registrations", "modules", "graphs", "graph_execs", and "device_bytes". An unknown word ends the process.
+// What is alive: "contexts" (counted retains), "streams", "high_priority_streams" (those of the highest), "events",
+// "device_memory", "host_memory" (allocations), "host_registrations", "modules", "graphs", "graph_execs", and
+// "device_bytes". An unknown word ends the process.
 size_t fake_gpu_alive(const char* what);
 // From now on the device's context is broken, as after an illegal access in a kernel: every call in it returns `code`,
 // work that has not begun is dropped. A context retained anew after the last release works again.

@@ -10,8 +10,9 @@
 
 namespace col::nccl_backend {
 
-DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look)
-    : cuda_(cuda), look_(std::move(look)) {
+DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority,
+                     std::function<void()> look)
+    : cuda_(cuda), priority_(priority), look_(std::move(look)) {
   for (const int ordinal : devices) {
     Gpu& gpu = gpus_.emplace_back();
     gpu.device = std::make_unique<GpuDevice>(cuda, ordinal);
@@ -51,7 +52,7 @@ std::vector<Communicator*> DeviceSet::communicators() const {
 void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait) {
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
-    gpu.stream = std::make_unique<GpuStream>(cuda_);
+    gpu.stream = std::make_unique<GpuStream>(cuda_, priority_);
     gpu.before = std::make_unique<GpuEvent>(cuda_);
     gpu.ended = std::make_unique<GpuEvent>(cuda_);
   }

@@ -18,9 +18,9 @@ namespace col::nccl_backend {
 
 class DeviceSet {
  public:
-  // `look` is called again and again in every wait, and ends it by throwing. `cuda` must outlive it. Throws what
-  // GpuDevice throws.
-  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look);
+  // `look` is called again and again in every wait, and ends it by throwing; `priority`: of the streams. `cuda` must
+  // outlive it. Throws what GpuDevice throws.
+  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority, std::function<void()> look);
   ~DeviceSet();
   DeviceSet(const DeviceSet&) = delete;
   DeviceSet& operator=(const DeviceSet&) = delete;
@@ -54,6 +54,7 @@ class DeviceSet {
   bool done() const;
 
   const CudaDriver& cuda_;
+  const Priority priority_;
   const std::function<void()> look_;
   std::vector<Gpu> gpus_;
 };

@@ -51,7 +51,8 @@ class Factory final : public BackendFactory {
                                   .rank = request.rank,
                                   .size = request.size,
                                   .boot_id = boot_id,
-                                  .store = request.store};
+                                  .store = request.store,
+                                  .priority = request.is_high_priority_stream ? Priority::highest : Priority::normal};
     const Offer own{.devices = runtime_.cuda().devices, .seats = {seat_of(*device, boot_id)}};
     for (const Offer& offer : meeting.exchange(own, nccl, wait)) place.devices.push_back(offer.devices);
     const ncclUniqueId id = meeting.agree_on_id(nccl, wait);

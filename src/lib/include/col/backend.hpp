@@ -231,6 +231,8 @@ struct ConnectRequest {
   bool same_host = true;            // every peer is reachable over loopback
   std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who connected
   std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
+  // For backends of devices: the streams that the channel makes get the highest priority there is.
+  bool is_high_priority_stream = false;
 };
 
 class COL_EXPORT BackendFactory {

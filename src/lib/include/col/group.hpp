@@ -352,6 +352,11 @@ struct COL_EXPORT GroupSpec {
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's
+  // Whether what the group does on GPUs runs in streams of the highest priority that the device has, so that it gets
+  // ahead of the program's kernels; as of the same name in torch's options for NCCL. Calls in a stream of the caller's
+  // that is being captured keep that one's priority. Groups made from this one take it over. Backends that move host
+  // memory have no streams, and do not look at it; the ranks need not agree about it.
+  bool is_high_priority_stream = false;
 };
 
 // Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*, or
