@@ -178,6 +178,52 @@ TEST_CASE("gpu faults: an operation that never ends is given up at its deadline"
   check_nothing_left();
 }
 
+namespace {
+
+bool can_revoke() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess && version >= 22807;
+}
+
+// Both ranks give up an operation that hangs; how their communicators end is counted from here on.
+void give_up_what_hangs(void prepare() = [] {}) {
+  const auto outcomes = run_gpu_ranks(2, [&](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    fake_nccl_hang(gpu, 1);
+    prepare();
+    group.allreduce(data, {.timeout = 400ms});
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::timeout);
+    CHECK(outcome.seconds < 15);
+  }
+  CHECK(fake_nccl_running() == 0);
+  check_nothing_left();
+}
+
+}  // namespace
+
+TEST_CASE("gpu faults: what is given up is revoked where NCCL can, and aborted elsewhere", "[gpu]") {
+  fake_nccl_reset();
+  give_up_what_hangs();
+  CHECK(fake_nccl_calls("ncclCommRevoke") == (can_revoke() ? 2 : 0));
+  CHECK(fake_nccl_calls("ncclCommAbort") == (can_revoke() ? 0 : 2));
+}
+
+TEST_CASE("gpu faults: where revoking fails, or does not end, the communicator is aborted", "[gpu]") {
+  fake_nccl_reset();
+  SECTION("it fails") {
+    for (const int nth : {1, 2}) fake_nccl_fail("ncclCommRevoke", ncclInternalError, nth);
+    give_up_what_hangs();
+  }
+  SECTION("it hangs") {
+    give_up_what_hangs([] { fake_nccl_hang_revoke(-1); });
+  }
+  CHECK(fake_nccl_calls("ncclCommAbort") == 2);
+  fake_nccl_reset();
+}
+
 TEST_CASE("gpu faults: an error among messages that start together does not spoil the next group", "[gpu]") {
   fake_nccl_reset();
   const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {

@@ -44,6 +44,8 @@ void fake_nccl_async_error(int rank, int code);
 // The `nth` next launch (an operation or a whole group) of such communicators never ends by itself: only abort or
 // revoke ends it.
 void fake_nccl_hang(int rank, int nth);
+// From now on, revoking such communicators never ends by itself: only abort ends it, and what runs.
+void fake_nccl_hang_revoke(int rank);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find
 // ncclRemoteError with ncclCommGetAsyncError.
 void fake_nccl_lose_peer(int rank);

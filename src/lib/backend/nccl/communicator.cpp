@@ -13,6 +13,11 @@ namespace {
 
 // How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
 constexpr Duration kFarewell = std::chrono::seconds(2);
+// How long what runs on the GPUs of this rank may take to see that it was revoked: the other ranks learn of an error
+// after that.
+constexpr Duration kRevocation = std::chrono::milliseconds(500);
+
+constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
 
@@ -48,6 +53,7 @@ Communicator::~Communicator() {
 void Communicator::await_connection(WaitContext& wait) {
   wait.describe("the ranks to connect by NCCL");
   settle(ncclInProgress, "cannot connect the ranks", wait);
+  connected_ = true;
 }
 
 ncclResult_t Communicator::state() const noexcept {
@@ -88,7 +94,16 @@ void Communicator::on_device(Call call) noexcept {
 }
 
 void Communicator::begin_end() noexcept {
+  connected_ = false;
   if (comm_ != nullptr) on_device([this] { ending_ = nccl_.CommFinalize(comm_); });
+}
+
+// What cannot be revoked is left to abort().
+void Communicator::begin_revoke() noexcept {
+  ending_ = ncclInvalidUsage;
+  if (comm_ == nullptr || !connected_) return;
+  connected_ = false;
+  on_device([this] { ending_ = nccl_.CommRevoke(comm_, kDefaultRevoke); });
 }
 
 void Communicator::await_end(WaitContext& wait) noexcept {
@@ -122,7 +137,17 @@ void end_all(std::span<Communicator* const> all) noexcept {
   abort_all(all);
 }
 
+// Each is revoked in the background, and so none of them waits for the next.
+void revoke_all(std::span<Communicator* const> all) noexcept {
+  if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
+  WaitContext wait(Deadline::after(kRevocation));
+  for (Communicator* const communicator : all) communicator->begin_revoke();
+  for (Communicator* const communicator : all) communicator->await_end(wait);
+  for (Communicator* const communicator : all) communicator->destroy();
+}
+
 void abort_all(std::span<Communicator* const> all) noexcept {
+  revoke_all(all);
   together(all, [](Communicator& communicator) { communicator.abort(); });
 }
 

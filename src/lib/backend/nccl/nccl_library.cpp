@@ -14,6 +14,7 @@ namespace {
 constexpr int kOldest = 21900;
 constexpr int kHasWindows = 22700;
 constexpr int kHasMoreCollectives = 22800;
+constexpr int kHasRevoke = 22807;
 constexpr int kNextMajor = 30000;  // whose interface nobody knows yet
 
 std::vector<std::string> candidates(const BackendModule::Environment& environment) {
@@ -59,6 +60,8 @@ NcclLibrary::NcclLibrary(const BackendModule::Environment& environment) {
   library.bind("ncclAlltoAll", AlltoAll);
   library.bind("ncclGather", Gather);
   library.bind("ncclScatter", Scatter);
+  if (version < kHasRevoke) return;
+  library.bind("ncclCommRevoke", CommRevoke);
 }
 
 std::string NcclLibrary::version_text() const {

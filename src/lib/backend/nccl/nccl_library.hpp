@@ -45,6 +45,8 @@ struct NcclLibrary {
   decltype(&::ncclAlltoAll) AlltoAll = nullptr;
   decltype(&::ncclGather) Gather = nullptr;
   decltype(&::ncclScatter) Scatter = nullptr;
+  // From 2.28.7 on; null before. Spelt out, as older headers do not declare it.
+  ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = nullptr;
 
   int version = 0;   // 22809 is 2.28.9
   std::string path;  // as it was loaded

@@ -134,17 +134,31 @@ void Communicator::wait_for_jobs(const char* what) {
 }
 
 void Communicator::revoke() {
+  if (revoke_hangs_ && segment_ != nullptr) {
+    segment_->wait(
+        "a revoke that a test made hang", [] { return false; }, aborted_now_);
+    fail(ncclInternalError, "aborted");
+  }
+  stop();
+  if (segment_ == nullptr) return;
+  const bool idle = segment_->wait(
+      "ncclCommRevoke", [this] { return *pending_ == 0; }, aborted_now_);
+  if (!idle) fail(ncclInternalError, "aborted");
+}
+
+void Communicator::stop() {
   revoked_ = true;
   if (segment_ == nullptr) return;
   segment_->announce();
   segment_->wait(
-      "ncclCommRevoke", [this] { return executing_ == 0; }, [] { return false; });
+      "the end of what was revoked or aborted", [this] { return executing_ == 0; }, [] { return false; });
 }
 
 void Communicator::abort() {
   aborted_ = true;
+  if (segment_ != nullptr) segment_->announce();
   wait_for_jobs("ncclCommAbort");
-  revoke();
+  stop();
   leave();
 }
 

@@ -50,6 +50,12 @@ void fake_nccl_hang(int rank, int nth) {
   }
 }
 
+void fake_nccl_hang_revoke(int rank) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_revoke();
+  }
+}
+
 void fake_nccl_lose_peer(int rank) {
   for (const auto& communicator : all_communicators()) communicator->lose(rank);
 }
