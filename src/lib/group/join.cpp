@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -93,15 +92,13 @@ bool is_usable(std::string_view name) {
 }
 
 // The GPU that this rank has made current, and whether NCCL serves it.
-struct OwnGpu {
-  std::string bus = {}, no_nccl = {};
-};
-
-OwnGpu find_own_gpu() {
+void describe_own_gpu(Member& self) {
   const std::optional<int> current = current_gpu();
-  if (!current) return {};
+  if (!current) return;
   const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
-  return {gpus().bus(*current), nccl->unavailable_reason().value_or("")};
+  self.gpu = gpus().bus(*current);
+  self.no_nccl = nccl->unavailable_reason().value_or("");
+  if (self.no_nccl.empty()) self.alone_on_gpu = nccl->why_alone();
 }
 
 // What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
@@ -126,16 +123,18 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
 
 // Why NCCL does not serve the group, when its backend is chosen; empty when it does. Decided by what all ranks know.
 std::string why_not_nccl(const Roster& roster) {
-  std::map<std::pair<std::string, std::string>, int> users;  // by GPU: of which host, and its bus
+  std::vector<Seat> seats;
   for (const Member& member : roster.members) {
     const int rank = member.peer.rank;
     if (member.gpu.empty())
       return fmt::format("rank {} had no GPU when the group was made (cudaSetDevice before that gives it one)", rank);
     if (!member.no_nccl.empty()) return fmt::format("on rank {}, {}", rank, member.no_nccl);
-    const auto [first, is_alone] = users.emplace(std::pair(member.peer.boot_id, member.gpu), rank);
-    if (!is_alone) return fmt::format("ranks {} and {} are on one GPU ({})", first->second, rank, member.gpu);
+    seats.push_back({rank, fmt::format("{} {}", member.gpu, member.peer.boot_id), member.alone_on_gpu});
   }
-  return "";
+  const auto shared = find_shared_device(seats);
+  if (!shared || shared->problem.empty()) return "";
+  return fmt::format("ranks {} and {} are on one GPU ({}), and {}", shared->first, shared->second,
+                     shared->device.substr(0, shared->device.find(' ')), shared->problem);
 }
 
 // Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
@@ -156,11 +155,7 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.nonce = random_nonce();
   self.process_nonce = request.process_nonce;
   self.pid_namespace = host.pid_namespace;
-  if (backend == to_string(Backend::automatic)) {
-    OwnGpu gpu = find_own_gpu();
-    self.gpu = std::move(gpu.bus);
-    self.no_nccl = std::move(gpu.no_nccl);
-  }
+  if (backend == to_string(Backend::automatic)) describe_own_gpu(self);
   self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
   return self;
 }

@@ -23,6 +23,7 @@ struct Member {
   std::string pid_namespace;        // in which peer.pid means something
   std::string gpu;                  // the one it has made current, by its bus; empty: none
   std::string no_nccl;              // why NCCL cannot serve it, where it has one; empty: it can
+  std::string alone_on_gpu;         // why NCCL cannot serve another rank on that GPU; empty: it can
   PeerInfo peer;
 
   std::string encode() const;

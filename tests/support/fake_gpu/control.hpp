@@ -46,6 +46,8 @@ void fake_nccl_async_error(int rank, int code);
 void fake_nccl_hang(int rank, int nth);
 // From now on, revoking such communicators never ends by itself: only abort ends it, and what runs.
 void fake_nccl_hang_revoke(int rank);
+// The greatest maxCTAs that a live communicator of this process was made with; 0 when none was told any.
+int fake_nccl_max_ctas(void);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find
 // ncclRemoteError with ncclCommGetAsyncError.
 void fake_nccl_lose_peer(int rank);

@@ -17,6 +17,9 @@ constexpr Duration kFarewell = std::chrono::seconds(2);
 // after that.
 constexpr Duration kRevocation = std::chrono::milliseconds(500);
 
+// Blocks of threads of a kernel where GPUs are shared: a kernel that waits for one of another rank hangs when that
+// finds no room on the device.
+constexpr int kSharedCtas = 4;
 constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
@@ -33,12 +36,14 @@ void together(All all, Each each) noexcept {
 
 }  // namespace
 
-Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const ncclUniqueId& id, int rank, int size)
+Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
     : nccl_(nccl), device_(device) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (membership.has_shared_gpus && !nccl_.has_most_ctas) config.maxCTAs = kSharedCtas;
   const GpuDevice::Scope scope(device_);
-  const ncclResult_t result = nccl_.CommInitRankConfig(&comm_, size, id, rank, &config);
+  const ncclResult_t result =
+      nccl_.CommInitRankConfig(&comm_, membership.size, membership.id, membership.rank, &config);
   if (result == ncclSuccess || result == ncclInProgress) return;
   const Error error = error_of(result, "cannot connect the ranks");
   abort();

@@ -14,13 +14,20 @@
 
 namespace col::nccl_backend {
 
+// A rank's place among those that connect.
+struct Membership {
+  ncclUniqueId id;  // equal on all of them
+  int rank = 0, size = 1;
+  bool has_shared_gpus = false;  // on all of them, when some are on one GPU
+};
+
 // Used by one thread at a time, since NCCL must not be called while a communicator is aborted.
 class Communicator {
  public:
   // Begins to connect `device` to the others that have the same `id`, and returns; several of one thread begin between
   // GroupStart() and GroupEnd(), as each waits for the others. `nccl` and `device` must outlive it. Throws what
   // settle() throws.
-  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const ncclUniqueId& id, int rank, int size);
+  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership);
   // end_all() for one.
   ~Communicator();
   Communicator(const Communicator&) = delete;

@@ -49,7 +49,7 @@ std::vector<Communicator*> DeviceSet::communicators() const {
   return all;
 }
 
-void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait) {
+void DeviceSet::connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait) {
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
     gpu.stream = std::make_unique<GpuStream>(cuda_, priority_);
@@ -61,7 +61,11 @@ void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int fir
       throw Error(ErrorCode::internal,
                   fmt::format("nccl: cannot connect several GPUs together: {}", nccl.GetErrorString(opened)));
     Together together(nccl);
-    for (Gpu& gpu : gpus_) gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, id, first++, size);
+    Membership membership = first;
+    for (Gpu& gpu : gpus_) {
+      gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, membership);
+      ++membership.rank;
+    }
     const ncclResult_t begun = together.end();
     if (begun != ncclSuccess && begun != ncclInProgress)
       throw gpus_.front().communicator->error_of(begun, "cannot connect the GPUs");

@@ -32,9 +32,9 @@ class DeviceSet {
   // Once it is connected.
   std::vector<Communicator*> communicators() const;
 
-  // Connects the GPUs, as ranks from `first` on, to the others of `size` ranks that have the same `id`. Throws what
-  // wait.check() and Communicator throw.
-  void connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait);
+  // Connects the GPUs, as ranks from that of `first` on, to the others. Throws what wait.check() and Communicator
+  // throw.
+  void connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait);
 
   // What NCCL is given for one GPU.
   using Issue = std::function<ncclResult_t(std::size_t gpu, ncclComm_t comm, CUstream stream)>;

@@ -347,8 +347,9 @@ struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
-  // automatic: nccl when all ranks have a GPU of their own current in the calling thread (cudaSetDevice) and NCCL
-  // serves them; else shm when they share a host, else gloo.
+  // automatic: nccl when all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL serves them: each
+  // its own, or, from NCCL 2.30.3 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks, shared ones; else shm when
+  // they share a host, else gloo.
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's

@@ -65,6 +65,7 @@ Config read_config(const ncclConfig_t* config, const Config& otherwise) {
           "the configuration's minCTAs or maxCTAs is out of range");
   Config result = otherwise;
   if (config->blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = config->blocking != 0;
+  if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT) result.max_ctas = config->maxCTAs;
   return result;
 }
 

@@ -21,6 +21,7 @@ namespace fake_nccl {
 // What of ncclConfig_t the stand-in heeds.
 struct Config {
   bool blocking = true;
+  int max_ctas = 0;  // 0: not told
 };
 Config read_config(const ncclConfig_t* config, const Config& otherwise);
 
