@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include <col/backend.hpp>
 
@@ -32,7 +35,26 @@ Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
 DeviceCopy::~DeviceCopy() = default;
 DeviceMemory::~DeviceMemory() = default;
 
+std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats) {
+  std::map<std::string_view, int> users;
+  for (const Seat& seat : seats) {
+    const auto [first, is_alone] = users.emplace(seat.device, seat.rank);
+    if (is_alone) continue;
+    SharedDevice shared{first->second, seat.rank, seat.device, ""};
+    // Each rank looks by itself whether a device is shared: all must put up with it.
+    const auto hindered =
+        std::find_if(seats.begin(), seats.end(), [](const Seat& one) { return !one.why_alone.empty(); });
+    if (hindered != seats.end())
+      shared.problem = "on rank " + std::to_string(hindered->rank) + ", " + hindered->why_alone;
+    return shared;
+  }
+  return std::nullopt;
+}
+
 BackendFactory::~BackendFactory() = default;
+std::string BackendFactory::why_alone() const {
+  return {};
+}
 Device::Type BackendFactory::device() const {
   return Device::Type::cpu;
 }

@@ -59,6 +59,11 @@ class ModuleFactory final : public BackendFactory {
     return required(request).connect(request, wait);
   }
 
+  std::string why_alone() const override {
+    const BackendFactory* const factory = loaded();
+    return factory != nullptr ? factory->why_alone() : why_not_;
+  }
+
   DeviceMemory& device_memory() override {
     if (BackendFactory* const factory = loaded()) return factory->device_memory();
     throw Error(ErrorCode::unavailable, why_not_);

@@ -150,6 +150,21 @@ constexpr std::array kLauncherVariables = {
                      "`$TMPDIR/col-<user id>`, else in `/tmp/col-<user id>`. The last rank removes it."},
 };
 
+// What NCCL reads by itself, where the nccl backend has to know what NCCL was told.
+struct NcclVariable {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+constexpr std::array kNcclVariables = {
+    NcclVariable{"NCCL_MULTI_RANK_GPU_ENABLE",
+                 "`1` on all ranks: several of them may be on one GPU, from NCCL 2.30.3 on. A group that names no "
+                 "backend then takes nccl there too; else memory of GPUs goes through the host."},
+    NcclVariable{"NCCL_MAX_CTAS",
+                 "How many blocks of threads NCCL's kernels have at most. Where it is unset and ranks share a GPU, col "
+                 "asks for 4, so that the kernels of all of them find room on it."},
+};
+
 struct ForeignVariable {
   std::string_view names;
   std::string_view meaning;
@@ -216,7 +231,8 @@ std::string markdown() {
   std::string page =
       "# Environment variables\n"
       "\n"
-      "libcol reads the variables of the first two tables and no others. An empty value counts as unset. A value that\n"
+      "libcol reads the variables of the first three tables and no others. An empty value counts as unset. A value "
+      "that\n"
       "is not valid is an error of code `invalid_argument` that names the variable, what it holds and what it may\n"
       "hold, with two exceptions. `COL_LOG` and `COL_LOG_FILE` only warn: a log must not end a job.\n"
       "`COL_SOCKET_IFNAME` is looked at only when the ranks are on several hosts; one that names no interface that\n"
@@ -242,6 +258,17 @@ std::string markdown() {
       "|---|---|---|\n";
   for (const LauncherVariable& variable : kLauncherVariables) {
     page += fmt::format("| `{}` | {} | {} |\n", variable.name, variable.launcher, cell(variable.meaning));
+  }
+  page +=
+      "\n"
+      "## Read by the nccl backend\n"
+      "\n"
+      "NCCL reads many more by itself.\n"
+      "\n"
+      "| variable | meaning |\n"
+      "|---|---|\n";
+  for (const NcclVariable& variable : kNcclVariables) {
+    page += fmt::format("| `{}` | {} |\n", variable.name, cell(variable.meaning));
   }
   page +=
       "\n"
@@ -274,7 +301,8 @@ std::span<const LauncherVariable> launcher_table() noexcept {
 std::optional<std::string> get(std::string_view name) {
   const auto named = [&](const auto& variable) { return variable.name == name; };
   if (std::none_of(kTable.begin(), kTable.end(), named) &&
-      std::none_of(kLauncherVariables.begin(), kLauncherVariables.end(), named)) {
+      std::none_of(kLauncherVariables.begin(), kLauncherVariables.end(), named) &&
+      std::none_of(kNcclVariables.begin(), kNcclVariables.end(), named)) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} is read but not in the table of env.cpp; please report this as a bug in col", name));
   }

@@ -1,5 +1,5 @@
-// Every variable that the library reads, in two tables (its own, and those of other launchers), and the only getenv in
-// it.
+// Every variable that the library reads, in three tables (its own, those of other launchers, and NCCL's), and the only
+// getenv in it.
 #pragma once
 
 #include <cstdint>

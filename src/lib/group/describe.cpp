@@ -64,4 +64,8 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   return hash.value();
 }
 
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
 }  // namespace col::group

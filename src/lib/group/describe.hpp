@@ -1,9 +1,10 @@
-// A collective call in words, and as a number.
+// A collective call in words, and as a number; and ranks in words.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <col/backend.hpp>
 
@@ -31,5 +32,8 @@ std::string describe(const Request& request, const CallForm& form = {});
 
 // The same as a number, which two calls of a group share only when they are the same but for their memory.
 std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form = {});
+
+// "rank 3" or "ranks 3, 5".
+std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace col::group

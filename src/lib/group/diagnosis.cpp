@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "core/duration.hpp"
 #include "core/job/process.hpp"
+#include "group/describe.hpp"
 #include "group/failure.hpp"
 #include "store/call_limit.hpp"
 
@@ -55,11 +55,6 @@ bool is_same_group(const std::string& recorded, const std::string& group) {
 
 bool is_inside(State state) {
   return state == State::running || state == State::waiting;
-}
-
-// "rank 3" or "ranks 3, 5".
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
 }
 
 }  // namespace

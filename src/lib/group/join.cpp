@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <random>
 #include <set>
 #include <utility>
@@ -93,15 +92,13 @@ bool is_usable(std::string_view name) {
 }
 
 // The GPU that this rank has made current, and whether NCCL serves it.
-struct OwnGpu {
-  std::string bus = {}, no_nccl = {};
-};
-
-OwnGpu find_own_gpu() {
+void describe_own_gpu(Member& self) {
   const std::optional<int> current = current_gpu();
-  if (!current) return {};
+  if (!current) return;
   const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
-  return {gpus().bus(*current), nccl->unavailable_reason().value_or("")};
+  self.gpu = gpus().bus(*current);
+  self.no_nccl = nccl->unavailable_reason().value_or("");
+  if (self.no_nccl.empty()) self.alone_on_gpu = nccl->why_alone();
 }
 
 // What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
@@ -126,16 +123,18 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
 
 // Why NCCL does not serve the group, when its backend is chosen; empty when it does. Decided by what all ranks know.
 std::string why_not_nccl(const Roster& roster) {
-  std::map<std::pair<std::string, std::string>, int> users;  // by GPU: of which host, and its bus
+  std::vector<Seat> seats;
   for (const Member& member : roster.members) {
     const int rank = member.peer.rank;
     if (member.gpu.empty())
       return fmt::format("rank {} had no GPU when the group was made (cudaSetDevice before that gives it one)", rank);
     if (!member.no_nccl.empty()) return fmt::format("on rank {}, {}", rank, member.no_nccl);
-    const auto [first, is_alone] = users.emplace(std::pair(member.peer.boot_id, member.gpu), rank);
-    if (!is_alone) return fmt::format("ranks {} and {} are on one GPU ({})", first->second, rank, member.gpu);
+    seats.push_back({rank, fmt::format("{} {}", member.gpu, member.peer.boot_id), member.alone_on_gpu});
   }
-  return "";
+  const auto shared = find_shared_device(seats);
+  if (!shared || shared->problem.empty()) return "";
+  return fmt::format("ranks {} and {} are on one GPU ({}), and {}", shared->first, shared->second,
+                     shared->device.substr(0, shared->device.find(' ')), shared->problem);
 }
 
 // Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
@@ -157,11 +156,7 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.process_nonce = request.process_nonce;
   self.pid_namespace = host.pid_namespace;
   self.uses_gpu = current_gpu().has_value();
-  if (backend == to_string(Backend::automatic)) {
-    OwnGpu gpu = find_own_gpu();
-    self.gpu = std::move(gpu.bus);
-    self.no_nccl = std::move(gpu.no_nccl);
-  }
+  if (backend == to_string(Backend::automatic)) describe_own_gpu(self);
   self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
   return self;
 }
@@ -269,9 +264,11 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   connect.same_host = share_loopback(parts.surroundings.peers);
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
   if (factory.device() == Device::Type::cpu) {
     parts.why_staged = std::move(why_not);
   } else {
+    parts.may_stage = true;
     // The host's first: who fails to start its GPU is then noticed as in any call.
     BackendFactory& on_host = choose_on_host();
     ConnectRequest beside = connect;
@@ -288,6 +285,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   parts.token = roster.token;
   parts.record = request.record;
   parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
   if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
     request.record->begin(spec.name, 0, "init_group", roster.token);
     request.record->end();
@@ -312,6 +310,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   parts.surroundings.peers.resize(1);
   parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
   parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
   BackendFactory* const factory = backend_of_device(spec);
   if (factory == nullptr) {
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
@@ -322,6 +321,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   connect.group = spec.name;
   connect.store = parts.surroundings.scope;
   connect.peers = parts.surroundings.peers;
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
   parts.channel = factory->connect(connect, wait);
   parts.backend = factory->name();
   return parts;

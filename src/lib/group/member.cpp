@@ -38,6 +38,7 @@ json to_json(const Member& member) {
           {"uses_gpu", member.uses_gpu},
           {"gpu", member.gpu},
           {"no_nccl", member.no_nccl},
+          {"alone_on_gpu", member.alone_on_gpu},
           {"rank", peer.rank},
           {"global_rank", peer.global_rank},
           {"pid", peer.pid},
@@ -57,6 +58,7 @@ Member from_json(const json& value) {
   value.at("uses_gpu").get_to(member.uses_gpu);
   value.at("gpu").get_to(member.gpu);
   value.at("no_nccl").get_to(member.no_nccl);
+  value.at("alone_on_gpu").get_to(member.alone_on_gpu);
   value.at("rank").get_to(member.peer.rank);
   value.at("global_rank").get_to(member.peer.global_rank);
   value.at("pid").get_to(member.peer.pid);

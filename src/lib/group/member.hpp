@@ -24,6 +24,7 @@ struct Member {
   bool uses_gpu = false;            // has made one current
   std::string gpu;                  // the one it has made current, by its bus; empty: none, or nobody asks
   std::string no_nccl;              // why NCCL cannot serve it, where it has one; empty: it can
+  std::string alone_on_gpu;         // why NCCL cannot serve another rank on that GPU; empty: it can
   PeerInfo peer;
 
   std::string encode() const;

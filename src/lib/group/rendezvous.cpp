@@ -10,6 +10,7 @@
 #include <col/error.hpp>
 
 #include "core/hash.hpp"
+#include "group/doze.hpp"
 #include "group/failure.hpp"
 #include "group/host.hpp"
 #include "group/settings.hpp"
@@ -67,7 +68,6 @@ class Attempt {
   void collect(int world_size);
   bool still_there();
   [[noreturn]] void refuse();
-  void doze(const std::string& key);
   Roster welcome(std::string_view answer);
   void look_around();
   void describe_missing();
@@ -118,16 +118,6 @@ void Attempt::withdraw() noexcept {
   }
 }
 
-// Sleeps until `key` is set, or a slice is over, so that the caller can look at everything again.
-void Attempt::doze(const std::string& key) {
-  WaitContext brief(Deadline::after(std::max<Duration>(wait_.slice(), milliseconds(1))), wait_.page(), wait_.record());
-  try {
-    scope_.wait(key, brief);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::timeout) throw;
-  }
-}
-
 void Attempt::collect(int world_size) {
   for (int rank = 0; rank < world_size; ++rank) {
     if (members_.count(rank) != 0) continue;
@@ -167,7 +157,7 @@ Roster Attempt::lead() {
     if (absent.empty() && still_there()) break;
     describe_missing();
     wait_.check();
-    if (!absent.empty()) doze(member_key(absent.front()));
+    if (!absent.empty()) doze(scope_, member_key(absent.front()), wait_);
   }
   Roster roster;
   roster.token = core::Hash().add(group_).add(self_.nonce).add(self_.process_nonce).value();
@@ -191,7 +181,7 @@ void Attempt::refuse() {
     if (static_cast<int>(members_.size()) >= world_size || voting.expired()) break;
     for (int rank = 0; rank < world_size; ++rank) {
       if (members_.count(rank) != 0) continue;
-      doze(member_key(rank));
+      doze(scope_, member_key(rank), wait_);
       break;
     }
   }
@@ -232,7 +222,7 @@ Roster Attempt::follow() {
     if (answer) return welcome(*answer);
     look_around();
     wait_.check();
-    doze(key);
+    doze(scope_, key, wait_);
   }
 }
 

@@ -39,11 +39,12 @@ struct GroupParts {
   // a world of one.
   std::string host_backend;
   std::unique_ptr<Channel> host_channel;
-  bool may_stage = false;  // some rank had a GPU when the group was made; all ranks say the same
+  bool may_stage = false;  // some rank had a GPU when the group was made; the same on all ranks
   std::string why_staged;  // why memory of GPUs goes through the host in this group; empty where it does not
   std::uint64_t token = 0;
   RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
   Duration timeout{};
+  bool is_high_priority_stream = false;
 };
 
 // What the context lends to its groups.
@@ -107,6 +108,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // ---- Groups made from this one (subgroups.cpp)
   Group subgroup(std::span<const int> ranks, std::string name);
+  Group shrink(std::span<const int> excluded, std::string name);  // shrink.cpp
   std::string child_name(std::string_view kind);
   bool has_group(const std::string& group) const { return host_.has_group && host_.has_group(group); }
 
@@ -146,6 +148,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void check_name(std::string_view named) const;
   Duration timeout_of(const Options& options) const;
   Work work_of(PendingPtr pending);
+
+  // shrink.cpp
+  std::vector<int> staying(std::span<const int> excluded) const;
+  std::string agree_to_shrink(std::span<const int> excluded, const std::vector<int>& ranks, std::string child);
 
   // memory.cpp
   void require_unused_here(const void* memory, std::size_t bytes, bool own);
@@ -235,6 +241,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::uint64_t sequence_ = 0;                                    // collectives so far
   std::uint64_t calls_ = 0;                                       // hash of them
   std::uint64_t children_ = 0;                                    // groups made from this one
+  std::uint64_t shrinks_ = 0;                                     // calls of shrink()
   std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
   std::map<std::pair<int, int>, std::uint64_t> between_gpus_;     // by (source, destination): messages so far
   std::map<int, int> open_any_;                                   // by tag: receives from any rank under way

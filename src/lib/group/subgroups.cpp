@@ -8,22 +8,12 @@
 #include <fmt/ranges.h>
 
 #include "group/checks.hpp"
+#include "group/gpus.hpp"
+#include "group/most_common.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
 
 namespace col {
-namespace {
-
-// The first of those that occur most often.
-std::size_t most_common(const std::vector<std::string>& texts) {
-  const auto votes = [&](const std::string& text) { return std::count(texts.begin(), texts.end(), text); };
-  const auto winner =
-      std::max_element(texts.begin(), texts.end(), [&](const auto& a, const auto& b) { return votes(a) < votes(b); });
-  return static_cast<std::size_t>(winner - texts.begin());
-}
-
-}  // namespace
-
 std::string Group::State::child_name(std::string_view kind) {
   const Use use(*this);
   return fmt::format("{}/{}{}", name(), kind, ++children_);
@@ -42,8 +32,12 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   GroupSpec spec{.name = std::move(child),
                  .rank = static_cast<int>(self - ranks.begin()),
                  .world_size = static_cast<int>(ranks.size()),
-                 .timeout = parts_.timeout};
+                 .timeout = parts_.timeout,
+                 .is_high_priority_stream = parts_.is_high_priority_stream};
   if (backend() != "self") spec.backend_name = backend();
+  // A group of GPUs is made on that which the thread has made current, whatever this rank's number in it.
+  const bool elsewhere = device().type == Device::Type::cuda && group::current_gpu() != device().index;
+  const auto current = elsewhere ? group::gpus().make_current(device().index) : nullptr;
   return host_.make_group(spec);
 }
 
@@ -74,7 +68,7 @@ Group Group::subgroup(std::span<const int> ranks, std::string name) {
   std::string list = fmt::format("{}: {}", name, fmt::join(ranks, ", "));
   const std::vector<std::string> lists = allgather_object(list);
   const bool agree = std::all_of(lists.begin(), lists.end(), [&](const auto& other) { return other == list; });
-  const std::string& common = agree ? list : lists[most_common(lists)];
+  const std::string& common = agree ? list : lists[group::most_common(lists)];
   for (std::size_t r = 0; r < lists.size(); ++r) {
     if (lists[r] == common) continue;
     throw Error(ErrorCode::mismatch,

@@ -56,6 +56,76 @@ TEST_CASE("gpu faults: the second call of a kind allocates nothing", "[gpu]") {
   CHECK(col::test::all_good(outcomes));
 }
 
+TEST_CASE("gpu faults: the streams of a group have the highest priority when it is made so", "[gpu]") {
+  const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    const auto count = [](col::Group& group) {
+      group.barrier();
+      const std::size_t streams = fake_gpu_alive("high_priority_streams");
+      group.barrier();  // nobody makes more until both have counted
+      return streams;
+    };
+    const auto make = [&](const char* name, bool high) {
+      return context.init_group({.name = name,
+                                 .rank = rank,
+                                 .world_size = 2,
+                                 .backend = col::Backend::nccl,
+                                 .is_high_priority_stream = high});
+    };
+    col::Group normal = make("normal", false);
+    col::test::expect(count(normal) == 0, "none unless asked for");
+    col::Group high = make("high", true);
+    col::test::expect(count(high) == 2, "one on each GPU");
+    col::Group child = high.dup();
+    col::test::expect(count(child) == 4, "groups made from it as well");
+    const GpuArray<float> data(rank, std::size_t{8}, 1.0f);
+    const std::vector<col::TensorView> tensors{data};
+    high.allreduce_multigpu(tensors);
+    col::test::expect(count(high) == 6, "calls over several GPUs as well");
+    col::test::expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
+    // The ranks need not agree, and a group over the host does not look at it.
+    col::Group odd = make("odd", rank == 0);
+    col::test::expect(count(odd) == 7, "one on the GPU of rank 0");
+    col::Group host = context.init_group({.name = "host",
+                                          .rank = rank,
+                                          .world_size = 2,
+                                          .backend = col::Backend::gloo,
+                                          .is_high_priority_stream = true});
+    col::test::expect(count(host) == 7, "no stream for the host");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+  check_nothing_left();
+}
+
+TEST_CASE("gpu faults: a world of one has a stream of the highest priority when it is made so", "[gpu]") {
+  const auto outcomes = col::test::run_threads(1, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group alone =
+        context.init_group({.name = "alone", .backend = col::Backend::nccl, .is_high_priority_stream = true});
+    col::test::expect(fake_gpu_alive("high_priority_streams") == 1, "its stream");
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
+TEST_CASE("gpu faults: a driver that does not tell its priorities is an io error", "[gpu]") {
+  fake_gpu_reset();
+  fake_gpu_fail("cuCtxGetStreamPriorityRange", CUDA_ERROR_UNKNOWN, 1);
+  const auto outcomes = col::test::run_threads(1, [](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    context.init_group({.name = "alone", .backend = col::Backend::nccl, .is_high_priority_stream = true});
+  });
+  fake_gpu_reset();
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::io);
+  CHECK(outcomes[0].text.find("priorities of CUDA streams") != std::string::npos);
+  check_nothing_left();
+}
+
 TEST_CASE("gpu faults: an error of NCCL is translated, and ends the call on every rank", "[gpu]") {
   struct Fault {
     ncclResult_t code;
@@ -106,6 +176,52 @@ TEST_CASE("gpu faults: an operation that never ends is given up at its deadline"
   }
   CHECK(fake_nccl_running() == 0);
   check_nothing_left();
+}
+
+namespace {
+
+bool can_revoke() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess && version >= 22807;
+}
+
+// Both ranks give up an operation that hangs; how their communicators end is counted from here on.
+void give_up_what_hangs(void prepare() = [] {}) {
+  const auto outcomes = run_gpu_ranks(2, [&](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    fake_nccl_hang(gpu, 1);
+    prepare();
+    group.allreduce(data, {.timeout = 400ms});
+  });
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::timeout);
+    CHECK(outcome.seconds < 15);
+  }
+  CHECK(fake_nccl_running() == 0);
+  check_nothing_left();
+}
+
+}  // namespace
+
+TEST_CASE("gpu faults: what is given up is revoked where NCCL can, and aborted elsewhere", "[gpu]") {
+  fake_nccl_reset();
+  give_up_what_hangs();
+  CHECK(fake_nccl_calls("ncclCommRevoke") == (can_revoke() ? 2 : 0));
+  CHECK(fake_nccl_calls("ncclCommAbort") == (can_revoke() ? 0 : 2));
+}
+
+TEST_CASE("gpu faults: where revoking fails, or does not end, the communicator is aborted", "[gpu]") {
+  fake_nccl_reset();
+  SECTION("it fails") {
+    for (const int nth : {1, 2}) fake_nccl_fail("ncclCommRevoke", ncclInternalError, nth);
+    give_up_what_hangs();
+  }
+  SECTION("it hangs") {
+    give_up_what_hangs([] { fake_nccl_hang_revoke(-1); });
+  }
+  CHECK(fake_nccl_calls("ncclCommAbort") == 2);
+  fake_nccl_reset();
 }
 
 TEST_CASE("gpu faults: an error among messages that start together does not spoil the next group", "[gpu]") {

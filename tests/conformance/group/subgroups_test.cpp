@@ -49,6 +49,7 @@ void expect_no_group(Group& group) {
   is_none([&] { group.split(0); });
   is_none([&] { group.subgroup(std::array{0}, "more"); });
   is_none([&] { group.dup(); });
+  is_none([&] { group.shrink(std::array{0}); });
   is_none([&] { group.broadcast_object(data); });
   is_none([&] { group.record_trace(true); });
   is_none([&] { (void)group.trace(); });

@@ -18,8 +18,9 @@ void fake_gpu_fail(const char* name, int code, int nth);
 size_t fake_gpu_calls(const char* name);
 // Forgets counts and faults that have not struck, gives held streams free.
 void fake_gpu_reset(void);
-// What is alive: "contexts" (counted retains), "streams", "events", "device_memory", "host_memory" (allocations),
-// "host_registrations", "modules", "graphs", "graph_execs", and "device_bytes". An unknown word ends the process.
+// What is alive: "contexts" (counted retains), "streams", "high_priority_streams" (those of the highest), "events",
+// "device_memory", "host_memory" (allocations), "host_registrations", "modules", "graphs", "graph_execs", and
+// "device_bytes". An unknown word ends the process.
 size_t fake_gpu_alive(const char* what);
 // From now on the device's context is broken, as after an illegal access in a kernel: every call in it returns `code`,
 // work that has not begun is dropped. A context retained anew after the last release works again.
@@ -43,6 +44,10 @@ void fake_nccl_async_error(int rank, int code);
 // The `nth` next launch (an operation or a whole group) of such communicators never ends by itself: only abort or
 // revoke ends it.
 void fake_nccl_hang(int rank, int nth);
+// From now on, revoking such communicators never ends by itself: only abort ends it, and what runs.
+void fake_nccl_hang_revoke(int rank);
+// The greatest maxCTAs that a live communicator of this process was made with; 0 when none was told any.
+int fake_nccl_max_ctas(void);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find
 // ncclRemoteError with ncclCommGetAsyncError.
 void fake_nccl_lose_peer(int rank);

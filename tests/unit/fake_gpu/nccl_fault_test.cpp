@@ -206,6 +206,25 @@ TEST_CASE("fake nccl: a launch that waits for its peers ends with revoke") {
   CHECK(verdict.failures() == "");
 }
 
+TEST_CASE("fake nccl: a revoke that hangs ends with abort") {
+  ncclUniqueId id;
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  ncclConfig_t config = non_blocking();
+  ncclComm_t comm = nullptr;
+  OnDevice device(0);
+  ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+  REQUIRE(settle(comm) == ncclSuccess);
+  fake_nccl_hang_revoke(0);
+  CHECK(ncclCommRevoke(comm, 0) == ncclInProgress);
+  ncclResult_t state = ncclSuccess;
+  for (int i = 0; i < 100; ++i) {
+    CHECK(ncclCommGetAsyncError(comm, &state) == ncclSuccess);
+    CHECK(state == ncclInProgress);
+  }
+  CHECK(ncclCommAbort(comm) == ncclSuccess);
+  CHECK(fake_nccl_alive("communicators") == 0);
+}
+
 TEST_CASE("fake nccl: two ranks on one device are refused") {
   ncclComm_t comms[2] = {};
   const int devices[] = {1, 1};

@@ -114,12 +114,14 @@ TEST_CASE("fake cuda: a destroyed stream finishes its work, and its handle is de
   int priority = 0;
   CHECK(cuStreamGetPriority(stream, &priority) == CUDA_SUCCESS);
   CHECK(priority == -5);
+  CHECK(fake_gpu_alive("high_priority_streams") == 1);
   CHECK(cuLaunchHostFunc(stream, pass, &gate) == CUDA_SUCCESS);
   CHECK(cuStreamDestroy(stream) == CUDA_SUCCESS);
   CHECK(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(soon([&] { return gate.entered.load(); }));
   gate.open = true;
   CHECK(fake_gpu_alive("streams") == 0);
+  CHECK(fake_gpu_alive("high_priority_streams") == 0);
 }
 
 TEST_CASE("fake cuda: a host function must not call the driver") {

@@ -23,7 +23,7 @@ NcclChannel::NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevic
       communicator_(std::move(communicator)),
       native_(*communicator_, *device_, rank_, size_) {
   const GpuDevice::Scope scope(*device_);
-  stream_ = std::make_unique<GpuStream>(device_->cuda());
+  stream_ = std::make_unique<GpuStream>(device_->cuda(), place.priority);
   before_ = std::make_unique<GpuEvent>(device_->cuda());
   communicator_->on_wait([this] { throw_if_broken(); });
   NcclMultiChannel::Host host{

@@ -13,6 +13,14 @@ namespace {
 
 // How long the last rank to destroy a group may take: beyond that, the others have gone for a reason.
 constexpr Duration kFarewell = std::chrono::seconds(2);
+// How long what runs on the GPUs of this rank may take to see that it was revoked: the other ranks learn of an error
+// after that.
+constexpr Duration kRevocation = std::chrono::milliseconds(500);
+
+// Blocks of threads of a kernel where GPUs are shared: a kernel that waits for one of another rank hangs when that
+// finds no room on the device.
+constexpr int kSharedCtas = 4;
+constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
 
 using All = std::span<Communicator* const>;
 
@@ -28,12 +36,14 @@ void together(All all, Each each) noexcept {
 
 }  // namespace
 
-Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const ncclUniqueId& id, int rank, int size)
+Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
     : nccl_(nccl), device_(device) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (membership.has_shared_gpus && !nccl_.has_most_ctas) config.maxCTAs = kSharedCtas;
   const GpuDevice::Scope scope(device_);
-  const ncclResult_t result = nccl_.CommInitRankConfig(&comm_, size, id, rank, &config);
+  const ncclResult_t result =
+      nccl_.CommInitRankConfig(&comm_, membership.size, membership.id, membership.rank, &config);
   if (result == ncclSuccess || result == ncclInProgress) return;
   const Error error = error_of(result, "cannot connect the ranks");
   abort();
@@ -48,6 +58,7 @@ Communicator::~Communicator() {
 void Communicator::await_connection(WaitContext& wait) {
   wait.describe("the ranks to connect by NCCL");
   settle(ncclInProgress, "cannot connect the ranks", wait);
+  connected_ = true;
 }
 
 ncclResult_t Communicator::state() const noexcept {
@@ -88,7 +99,16 @@ void Communicator::on_device(Call call) noexcept {
 }
 
 void Communicator::begin_end() noexcept {
+  connected_ = false;
   if (comm_ != nullptr) on_device([this] { ending_ = nccl_.CommFinalize(comm_); });
+}
+
+// What cannot be revoked is left to abort().
+void Communicator::begin_revoke() noexcept {
+  ending_ = ncclInvalidUsage;
+  if (comm_ == nullptr || !connected_) return;
+  connected_ = false;
+  on_device([this] { ending_ = nccl_.CommRevoke(comm_, kDefaultRevoke); });
 }
 
 void Communicator::await_end(WaitContext& wait) noexcept {
@@ -122,7 +142,17 @@ void end_all(std::span<Communicator* const> all) noexcept {
   abort_all(all);
 }
 
+// Each is revoked in the background, and so none of them waits for the next.
+void revoke_all(std::span<Communicator* const> all) noexcept {
+  if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
+  WaitContext wait(Deadline::after(kRevocation));
+  for (Communicator* const communicator : all) communicator->begin_revoke();
+  for (Communicator* const communicator : all) communicator->await_end(wait);
+  for (Communicator* const communicator : all) communicator->destroy();
+}
+
 void abort_all(std::span<Communicator* const> all) noexcept {
+  revoke_all(all);
   together(all, [](Communicator& communicator) { communicator.abort(); });
 }
 

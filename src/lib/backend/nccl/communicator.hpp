@@ -14,13 +14,20 @@
 
 namespace col::nccl_backend {
 
+// A rank's place among those that connect.
+struct Membership {
+  ncclUniqueId id;  // equal on all of them
+  int rank = 0, size = 1;
+  bool has_shared_gpus = false;  // on all of them, when some are on one GPU
+};
+
 // Used by one thread at a time, since NCCL must not be called while a communicator is aborted.
 class Communicator {
  public:
   // Begins to connect `device` to the others that have the same `id`, and returns; several of one thread begin between
   // GroupStart() and GroupEnd(), as each waits for the others. `nccl` and `device` must outlive it. Throws what
   // settle() throws.
-  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const ncclUniqueId& id, int rank, int size);
+  Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership);
   // end_all() for one.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -46,9 +53,11 @@ class Communicator {
 
  private:
   friend void end_all(std::span<Communicator* const> all) noexcept;
+  friend void revoke_all(std::span<Communicator* const> all) noexcept;
   friend void abort_all(std::span<Communicator* const> all) noexcept;
 
   void begin_end() noexcept;
+  void begin_revoke() noexcept;
   void await_end(WaitContext& wait) noexcept;
   void destroy() noexcept;
   void abort() noexcept;
@@ -59,7 +68,8 @@ class Communicator {
   const NcclLibrary& nccl_;
   const GpuDevice& device_;
   ncclComm_t comm_ = nullptr;          // null once it has ended
-  ncclResult_t ending_ = ncclSuccess;  // of what begin_end() has begun
+  bool connected_ = false;             // and not being ended: what runs can be revoked
+  ncclResult_t ending_ = ncclSuccess;  // of what begin_end() or begin_revoke() has begun
   bool ended_ = false;                 // as await_end() has found
   std::function<void()> look_;
 };
@@ -69,8 +79,10 @@ class Communicator {
 //
 // Ends them in good order where they are whole and all their ranks do so within a moment; aborts them otherwise.
 void end_all(std::span<Communicator* const> all) noexcept;
-// Gives up what is under way on this rank. The other ranks go on waiting until they abort as well. Where ranks are
-// threads, what runs on the GPU may go on for a moment, until the last of them has aborted or ended its own.
+// Gives up what is under way on this rank, and the communicators. Where NCCL can revoke, what runs on the GPU has ended
+// when they are destroyed; where it cannot, or is not done with it in a moment, they are aborted. The other ranks go on
+// waiting until they abort as well. Where ranks are threads, what runs on the GPU and was aborted may go on for a
+// moment, until the last of them has aborted or ended its own.
 void abort_all(std::span<Communicator* const> all) noexcept;
 
 }  // namespace col::nccl_backend

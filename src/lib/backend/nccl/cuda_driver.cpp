@@ -29,6 +29,7 @@ CudaDriver::CudaDriver() {
   library.bind("cuDevicePrimaryCtxRelease_v2", DevicePrimaryCtxRelease);
   library.bind("cuCtxGetCurrent", CtxGetCurrent);
   library.bind("cuCtxGetDevice", CtxGetDevice);
+  library.bind("cuCtxGetStreamPriorityRange", CtxGetStreamPriorityRange);
   library.bind("cuCtxPushCurrent_v2", CtxPushCurrent);
   library.bind("cuCtxPopCurrent_v2", CtxPopCurrent);
   library.bind("cuStreamCreateWithPriority", StreamCreateWithPriority);

@@ -26,6 +26,7 @@ struct CudaDriver {
   decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease;
   decltype(&::cuCtxGetCurrent) CtxGetCurrent;
   decltype(&::cuCtxGetDevice) CtxGetDevice;
+  decltype(&::cuCtxGetStreamPriorityRange) CtxGetStreamPriorityRange;
   decltype(&::cuCtxPushCurrent) CtxPushCurrent;
   decltype(&::cuCtxPopCurrent) CtxPopCurrent;
   decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority;

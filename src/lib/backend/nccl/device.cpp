@@ -72,8 +72,11 @@ bool is_captured(Stream stream, const GpuDevice& device) {
   return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-GpuStream::GpuStream(const CudaDriver& cuda) : cuda_(cuda) {
-  cuda_.check(cuda_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), "cannot make a CUDA stream");
+GpuStream::GpuStream(const CudaDriver& cuda, Priority priority) : cuda_(cuda) {
+  int number = 0;
+  if (priority == Priority::highest)
+    cuda_.check(cuda_.CtxGetStreamPriorityRange(nullptr, &number), "cannot ask for the priorities of CUDA streams");
+  cuda_.check(cuda_.StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, number), "cannot make a CUDA stream");
 }
 
 GpuStream::~GpuStream() {

@@ -55,10 +55,13 @@ std::optional<int> device_of(const void* memory, const GpuDevice& asked);
 // Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
 bool is_captured(Stream stream, const GpuDevice& device);
 
+enum class Priority { normal, highest };  // of work that waits for room on a device
+
 // What has to be given back. Made and destroyed within a GpuDevice::Scope of its device.
 class GpuStream {
  public:
-  explicit GpuStream(const CudaDriver& cuda);  // it does not order with the default stream
+  // It does not order with the default stream.
+  explicit GpuStream(const CudaDriver& cuda, Priority priority = Priority::normal);
   ~GpuStream();
   GpuStream(const GpuStream&) = delete;
   GpuStream& operator=(const GpuStream&) = delete;

@@ -10,8 +10,9 @@
 
 namespace col::nccl_backend {
 
-DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look)
-    : cuda_(cuda), look_(std::move(look)) {
+DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority,
+                     std::function<void()> look)
+    : cuda_(cuda), priority_(priority), look_(std::move(look)) {
   for (const int ordinal : devices) {
     Gpu& gpu = gpus_.emplace_back();
     gpu.device = std::make_unique<GpuDevice>(cuda, ordinal);
@@ -48,10 +49,10 @@ std::vector<Communicator*> DeviceSet::communicators() const {
   return all;
 }
 
-void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait) {
+void DeviceSet::connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait) {
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
-    gpu.stream = std::make_unique<GpuStream>(cuda_);
+    gpu.stream = std::make_unique<GpuStream>(cuda_, priority_);
     gpu.before = std::make_unique<GpuEvent>(cuda_);
     gpu.ended = std::make_unique<GpuEvent>(cuda_);
   }
@@ -60,7 +61,11 @@ void DeviceSet::connect(const NcclLibrary& nccl, const ncclUniqueId& id, int fir
       throw Error(ErrorCode::internal,
                   fmt::format("nccl: cannot connect several GPUs together: {}", nccl.GetErrorString(opened)));
     Together together(nccl);
-    for (Gpu& gpu : gpus_) gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, id, first++, size);
+    Membership membership = first;
+    for (Gpu& gpu : gpus_) {
+      gpu.communicator = std::make_unique<Communicator>(nccl, *gpu.device, membership);
+      ++membership.rank;
+    }
     const ncclResult_t begun = together.end();
     if (begun != ncclSuccess && begun != ncclInProgress)
       throw gpus_.front().communicator->error_of(begun, "cannot connect the GPUs");

@@ -18,9 +18,9 @@ namespace col::nccl_backend {
 
 class DeviceSet {
  public:
-  // `look` is called again and again in every wait, and ends it by throwing. `cuda` must outlive it. Throws what
-  // GpuDevice throws.
-  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, std::function<void()> look);
+  // `look` is called again and again in every wait, and ends it by throwing; `priority`: of the streams. `cuda` must
+  // outlive it. Throws what GpuDevice throws.
+  DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority, std::function<void()> look);
   ~DeviceSet();
   DeviceSet(const DeviceSet&) = delete;
   DeviceSet& operator=(const DeviceSet&) = delete;
@@ -32,9 +32,9 @@ class DeviceSet {
   // Once it is connected.
   std::vector<Communicator*> communicators() const;
 
-  // Connects the GPUs, as ranks from `first` on, to the others of `size` ranks that have the same `id`. Throws what
-  // wait.check() and Communicator throw.
-  void connect(const NcclLibrary& nccl, const ncclUniqueId& id, int first, int size, WaitContext& wait);
+  // Connects the GPUs, as ranks from that of `first` on, to the others. Throws what wait.check() and Communicator
+  // throw.
+  void connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait);
 
   // What NCCL is given for one GPU.
   using Issue = std::function<ncclResult_t(std::size_t gpu, ncclComm_t comm, CUstream stream)>;
@@ -54,6 +54,7 @@ class DeviceSet {
   bool done() const;
 
   const CudaDriver& cuda_;
+  const Priority priority_;
   const std::function<void()> look_;
   std::vector<Gpu> gpus_;
 };

@@ -34,6 +34,8 @@ class Factory final : public BackendFactory {
 
   DeviceMemory& device_memory() override { return runtime_.memory(); }
 
+  std::string why_alone() const override { return runtime_.nccl().why_alone(); }
+
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     require_available(request);
     const NcclLibrary& nccl = runtime_.nccl();
@@ -51,12 +53,15 @@ class Factory final : public BackendFactory {
                                   .rank = request.rank,
                                   .size = request.size,
                                   .boot_id = boot_id,
-                                  .store = request.store};
-    const Offer own{.devices = runtime_.cuda().devices, .seats = {seat_of(*device, boot_id)}};
-    for (const Offer& offer : meeting.exchange(own, nccl, wait)) place.devices.push_back(offer.devices);
-    const ncclUniqueId id = meeting.agree_on_id(nccl, wait);
+                                  .store = request.store,
+                                  .priority = request.is_high_priority_stream ? Priority::highest : Priority::normal};
+    const Offer own{
+        .devices = runtime_.cuda().devices, .why_alone = nccl.why_alone(), .seats = {seat_of(*device, boot_id)}};
+    const Meeting::Table table = meeting.exchange(own, wait);
+    for (const Offer& offer : table.offers) place.devices.push_back(offer.devices);
+    const Membership membership{meeting.agree_on_id(nccl, wait), request.rank, request.size, table.has_shared_gpus};
     const GpuDevice::Scope scope(*device);
-    auto communicator = std::make_unique<Communicator>(nccl, *device, id, request.rank, request.size);
+    auto communicator = std::make_unique<Communicator>(nccl, *device, membership);
     communicator->await_connection(wait);
     meeting.leave();
     return std::make_unique<NcclChannel>(std::move(place), std::move(device), std::move(communicator));

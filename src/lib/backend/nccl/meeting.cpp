@@ -13,7 +13,6 @@
 namespace col::nccl_backend {
 namespace {
 
-constexpr int kSharedGpus = 23003;  // the first version in which ranks can share a GPU, when told to
 constexpr const char* kIdKey = "id";
 
 // Looks at something else, too, while the store waits.
@@ -32,9 +31,9 @@ class Watch final : public WaitObserver {
   WaitContext& outer_;
 };
 
-// A line each: terms, devices, seats.
+// A line each: terms, devices, why alone, seats.
 std::string encode(const Offer& offer) {
-  return fmt::format("{}\n{}\n{}", offer.terms, offer.devices, fmt::join(offer.seats, "\n"));
+  return fmt::format("{}\n{}\n{}\n{}", offer.terms, offer.devices, offer.why_alone, fmt::join(offer.seats, "\n"));
 }
 
 Offer decode(std::string_view text) {
@@ -48,6 +47,7 @@ Offer decode(std::string_view text) {
   offer.terms = take_line();
   const std::string_view devices = take_line();
   std::from_chars(devices.data(), devices.data() + devices.size(), offer.devices);
+  offer.why_alone = take_line();
   while (!text.empty()) offer.seats.emplace_back(take_line());
   return offer;
 }
@@ -69,7 +69,7 @@ std::string Meeting::hear(const std::string& key, WaitContext& wait) {
   return spec_.store->wait(key, watched);
 }
 
-std::vector<Offer> Meeting::exchange(const Offer& own, const NcclLibrary& nccl, WaitContext& wait) {
+Meeting::Table Meeting::exchange(const Offer& own, WaitContext& wait) {
   spec_.store->set(say_key(spec_.place), encode(own));
   std::vector<Offer> offers;
   for (std::size_t place = 0; place < spec_.ranks.size(); ++place) {
@@ -77,8 +77,8 @@ std::vector<Offer> Meeting::exchange(const Offer& own, const NcclLibrary& nccl, 
     offers.push_back(decode(hear(say_key(place), wait)));
   }
   require_same_terms(offers);
-  require_own_gpus(offers, nccl);
-  return offers;
+  const bool shared = has_shared_gpus(offers);
+  return {std::move(offers), shared};
 }
 
 void Meeting::require_same_terms(const std::vector<Offer>& offers) const {
@@ -101,19 +101,18 @@ void Meeting::require_same_terms(const std::vector<Offer>& offers) const {
 }
 
 // NCCL's own error names neither the ranks nor the device.
-void Meeting::require_own_gpus(const std::vector<Offer>& offers, const NcclLibrary& nccl) const {
-  if (nccl.version >= kSharedGpus) return;  // it knows whether it was told to
-  std::map<std::string, int> users;
+bool Meeting::has_shared_gpus(const std::vector<Offer>& offers) const {
+  std::vector<Seat> seats;
   for (std::size_t place = 0; place < offers.size(); ++place) {
-    for (const std::string& seat : offers[place].seats) {
-      const auto [first, is_alone] = users.emplace(seat, spec_.ranks[place]);
-      if (is_alone) continue;
-      throw Error(ErrorCode::unavailable,
-                  fmt::format("ranks {} and {} are on one GPU ({}), which NCCL {} cannot serve; {}", first->second,
-                              spec_.ranks[place], seat.substr(0, seat.find(' ')), nccl.version_text(), spec_.advice),
-                  spec_.group, spec_.ranks[place]);
-    }
+    for (const std::string& seat : offers[place].seats)
+      seats.push_back({spec_.ranks[place], seat, offers[place].why_alone});
   }
+  const auto shared = find_shared_device(seats);
+  if (!shared || shared->problem.empty()) return shared.has_value();
+  throw Error(ErrorCode::unavailable,
+              fmt::format("ranks {} and {} are on one GPU ({}), and {}; {}", shared->first, shared->second,
+                          shared->device.substr(0, shared->device.find(' ')), shared->problem, spec_.advice),
+              spec_.group, shared->second);
 }
 
 ncclUniqueId Meeting::agree_on_id(const NcclLibrary& nccl, WaitContext& wait) {

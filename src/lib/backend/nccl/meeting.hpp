@@ -18,6 +18,7 @@ namespace col::nccl_backend {
 struct Offer {
   std::string terms = {};               // what all must say alike: "2 tensors on each rank"
   int devices = 0;                      // how many its process sees
+  std::string why_alone = {};           // why it cannot share a GPU; empty: it can
   std::vector<std::string> seats = {};  // seat_of() each GPU that it wants to have connected
 };
 
@@ -37,9 +38,13 @@ class Meeting {
 
   explicit Meeting(Spec spec) : spec_(std::move(spec)) {}
 
-  // What all bring, in their order. Throws, on all alike: mismatch when their terms differ, unavailable when two are on
-  // one GPU and this NCCL cannot serve that; and what wait.check() throws, and the store.
-  std::vector<Offer> exchange(const Offer& own, const NcclLibrary& nccl, WaitContext& wait);
+  struct Table {
+    std::vector<Offer> offers;     // what all bring, in their order
+    bool has_shared_gpus = false;  // some are on one GPU
+  };
+  // Throws, on all alike: mismatch when the terms differ, unavailable when two are on one GPU and NCCL cannot serve
+  // that; and what wait.check() throws, and the store.
+  Table exchange(const Offer& own, WaitContext& wait);
   // Throws io when NCCL can make none.
   ncclUniqueId agree_on_id(const NcclLibrary& nccl, WaitContext& wait);
   // Takes back what this rank has said. Requires: all have read it, as they have when they are connected.
@@ -49,7 +54,7 @@ class Meeting {
   std::string hear(const std::string& key, WaitContext& wait);
   std::string say_key(std::size_t place) const;
   void require_same_terms(const std::vector<Offer>& offers) const;
-  void require_own_gpus(const std::vector<Offer>& offers, const NcclLibrary& nccl) const;
+  bool has_shared_gpus(const std::vector<Offer>& offers) const;
 
   const Spec spec_;
 };

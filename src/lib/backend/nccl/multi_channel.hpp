@@ -30,8 +30,9 @@ class NcclMultiChannel final : public MultiChannel {
     std::string group;
     int rank = 0, size = 1;
     std::string boot_id;
-    std::vector<int> devices = {};  // by rank: how many GPUs its process sees
-    std::shared_ptr<Store> store;   // private to the group; shared, as adapters keep it
+    std::vector<int> devices = {};         // by rank: how many GPUs its process sees
+    std::shared_ptr<Store> store;          // private to the group; shared, as adapters keep it
+    Priority priority = Priority::normal;  // of the streams that are made
   };
   // What the channel that it is part of does for it.
   struct Host {

@@ -14,6 +14,8 @@ namespace {
 constexpr int kOldest = 21900;
 constexpr int kHasWindows = 22700;
 constexpr int kHasMoreCollectives = 22800;
+constexpr int kHasRevoke = 22807;
+constexpr int kSharesGpus = 23003;
 constexpr int kNextMajor = 30000;  // whose interface nobody knows yet
 
 std::vector<std::string> candidates(const BackendModule::Environment& environment) {
@@ -31,6 +33,8 @@ NcclLibrary::NcclLibrary(const BackendModule::Environment& environment) {
     throw Error(ErrorCode::unavailable,
                 fmt::format("the NCCL in {} is version {}, and 2.19 to 2.x serve; name another with COL_NCCL_LIBRARY",
                             path, version_text()));
+  is_told_to_share = environment("NCCL_MULTI_RANK_GPU_ENABLE") == "1";
+  has_most_ctas = environment("NCCL_MAX_CTAS").has_value();
   library.bind("ncclGetErrorString", GetErrorString);
   library.bind("ncclGetLastError", GetLastError);
   library.bind("ncclGetUniqueId", GetUniqueId);
@@ -59,6 +63,16 @@ NcclLibrary::NcclLibrary(const BackendModule::Environment& environment) {
   library.bind("ncclAlltoAll", AlltoAll);
   library.bind("ncclGather", Gather);
   library.bind("ncclScatter", Scatter);
+  if (version < kHasRevoke) return;
+  library.bind("ncclCommRevoke", CommRevoke);
+}
+
+std::string NcclLibrary::why_alone() const {
+  if (version < kSharesGpus)
+    return fmt::format("NCCL {} serves one rank on each, and 2.30.3 is the first that serves more", version_text());
+  if (!is_told_to_share)
+    return fmt::format("NCCL {} serves several on one only with NCCL_MULTI_RANK_GPU_ENABLE=1", version_text());
+  return "";
 }
 
 std::string NcclLibrary::version_text() const {

@@ -45,11 +45,20 @@ struct NcclLibrary {
   decltype(&::ncclAlltoAll) AlltoAll = nullptr;
   decltype(&::ncclGather) Gather = nullptr;
   decltype(&::ncclScatter) Scatter = nullptr;
+  // From 2.28.7 on; null before. Spelt out, as older headers do not declare it.
+  ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = nullptr;
 
   int version = 0;   // 22809 is 2.28.9
   std::string path;  // as it was loaded
 
+  // Why it cannot connect ranks that are on one GPU; empty when it can.
+  std::string why_alone() const;
+
   std::string version_text() const;
+
+  // What it is told by the environment, which it reads by itself.
+  bool is_told_to_share = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
+  bool has_most_ctas = false;     // NCCL_MAX_CTAS
 };
 
 }  // namespace col::nccl_backend

@@ -226,6 +226,22 @@ struct PeerInfo {
   std::string network_namespace;
 };
 
+// A device that a rank wants to use, as it tells the others.
+struct Seat {
+  int rank = 0;
+  std::string device = {};     // equal where the device is the same: its bus, and the boot id of the host
+  std::string why_alone = {};  // why the rank cannot use it together with another one; empty: it can
+};
+// Two ranks on one device.
+struct SharedDevice {
+  int first = 0, second = 0;
+  std::string device = {};
+  std::string problem = {};  // why some rank cannot share: "on rank 2, …"; empty when all can
+};
+// The first two of `seats` that are on one device; nothing when each has its own. The same on all ranks that know the
+// same seats.
+COL_EXPORT std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats);
+
 struct ConnectRequest {
   std::string_view group;
   int rank = 0;
@@ -235,6 +251,8 @@ struct ConnectRequest {
   bool same_host = true;            // every peer is reachable over loopback
   std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who connected
   std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
+  // For backends of devices: the streams that the channel makes get the highest priority there is.
+  bool is_high_priority_stream = false;
 };
 
 class COL_EXPORT BackendFactory {
@@ -249,6 +267,9 @@ class COL_EXPORT BackendFactory {
   // The devices of this host, which may be there where the backend cannot be used. Throws unavailable and says why when
   // there are none, as it does unless overridden. The object lives as long as the factory.
   virtual DeviceMemory& device_memory();
+  // Why it cannot connect ranks that use one device; empty when it can, as unless overridden. Asked where it can be
+  // used.
+  virtual std::string why_alone() const;
   // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the
   // caller then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
   // answered instead of a peer), io, resource. On failure nothing is left open.

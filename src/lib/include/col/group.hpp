@@ -294,6 +294,22 @@ class COL_EXPORT Group {
   Group subgroup(std::span<const int> ranks, std::string name);
   // All ranks in the same order.
   Group dup();
+  // The ranks but for those `excluded`, in their order and numbered anew, as a group of their own: to go on with when a
+  // rank was lost. As ncclCommShrink and MPI_Comm_shrink of ULFM, it may be called on a group that is broken, and the
+  // group stays as it is: destroy it. Collective over the ranks that stay, blocking; the others do not call it, and may
+  // have ended. An empty `name`: one derived from this group's.
+  //
+  // The ranks first agree through the store whom they leave out, and then connect anew, on every backend: with nccl too
+  // a new communicator is made, as the old one went when the group broke. Each of the two takes the group's timeout at
+  // most. Calls in flight in a group that is not broken are left as they are.
+  //
+  // Requires: each rank at most once, and not this one; the same ranks and name on all that call; a rank that was left
+  // out takes no part in later calls on this group. An error of the agreement is the same on all: mismatch (who leaves
+  // out whom), timeout (names who has not come), peer_lost (another one has died: leave it out as well),
+  // already_initialized (the name is taken). Then, as after success, all of them can call it again. Under colrun it
+  // needs --keep-going: the job ends otherwise when a rank fails. A store that a rank serves (several hosts without
+  // colrun, or COL_STORE) ends with that rank: io.
+  Group shrink(std::span<const int> excluded, std::string name = {});
 
   // Objects: any trivially copyable type, std::string, or a std::vector of a trivially copyable type. Sizes may differ
   // between ranks. Bytes are copied as they are: for ranks of one architecture and build.
@@ -348,11 +364,17 @@ struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
-  // automatic: nccl when all ranks have a GPU of their own current in the calling thread (cudaSetDevice) and NCCL
-  // serves them; else shm when they share a host, else gloo.
+  // automatic: nccl when all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL serves them: each
+  // its own, or, from NCCL 2.30.3 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks, shared ones; else shm when
+  // they share a host, else gloo.
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's
+  // Whether what the group does on GPUs runs in streams of the highest priority that the device has, so that it gets
+  // ahead of the program's kernels; as of the same name in torch's options for NCCL. Calls in a stream of the caller's
+  // that is being captured keep that one's priority. Groups made from this one take it over. Backends that move host
+  // memory have no streams, and do not look at it; the ranks need not agree about it.
+  bool is_high_priority_stream = false;
 };
 
 // Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*, or

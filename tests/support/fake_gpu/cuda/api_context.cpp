@@ -59,7 +59,7 @@ CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return entry("cuCtxGetStreamPriorityRange", Needs::context, [&](Call&) {
     if (least != nullptr) *least = 0;
-    if (greatest != nullptr) *greatest = -5;
+    if (greatest != nullptr) *greatest = kGreatestPriority;
     return CUDA_SUCCESS;
   });
 }

@@ -8,8 +8,6 @@ using namespace fake_gpu;
 
 namespace {
 
-constexpr int kGreatestPriority = -5;
-
 CUresult create(Call& call, CUstream* handle, unsigned flags, int priority) {
   if (handle == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   priority = std::min(0, std::max(kGreatestPriority, priority));

@@ -1,5 +1,7 @@
 #include "support/fake_gpu/control.hpp"
 
+#include <algorithm>
+
 #include "support/fake_gpu/cuda/capture.hpp"
 #include "support/fake_gpu/cuda/entry.hpp"
 #include "support/fake_gpu/cuda/module.hpp"
@@ -37,6 +39,10 @@ size_t fake_gpu_alive(const char* what) {
   const std::string word = what;
   if (word == "contexts") return context_retains(all);
   if (word == "streams") return all.streams.size();
+  if (word == "high_priority_streams") {
+    return static_cast<size_t>(std::ranges::count_if(
+        all.streams.all(), [](const auto& entry) { return entry.second->priority() == kGreatestPriority; }));
+  }
   if (word == "events") return all.events.size();
   if (word == "modules") return all.modules.size();
   if (word == "graphs") return all.graphs.size();

@@ -30,6 +30,8 @@ struct Ticket {
   bool done() const;
 };
 
+constexpr int kGreatestPriority = -5;  // that a stream can have; the least is 0
+
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(std::shared_ptr<Context> owner, unsigned creation_flags, int stream_priority, bool null_stream);

@@ -65,6 +65,7 @@ Config read_config(const ncclConfig_t* config, const Config& otherwise) {
           "the configuration's minCTAs or maxCTAs is out of range");
   Config result = otherwise;
   if (config->blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = config->blocking != 0;
+  if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT) result.max_ctas = config->maxCTAs;
   return result;
 }
 
@@ -134,17 +135,31 @@ void Communicator::wait_for_jobs(const char* what) {
 }
 
 void Communicator::revoke() {
+  if (revoke_hangs_ && segment_ != nullptr) {
+    segment_->wait(
+        "a revoke that a test made hang", [] { return false; }, aborted_now_);
+    fail(ncclInternalError, "aborted");
+  }
+  stop();
+  if (segment_ == nullptr) return;
+  const bool idle = segment_->wait(
+      "ncclCommRevoke", [this] { return *pending_ == 0; }, aborted_now_);
+  if (!idle) fail(ncclInternalError, "aborted");
+}
+
+void Communicator::stop() {
   revoked_ = true;
   if (segment_ == nullptr) return;
   segment_->announce();
   segment_->wait(
-      "ncclCommRevoke", [this] { return executing_ == 0; }, [] { return false; });
+      "the end of what was revoked or aborted", [this] { return executing_ == 0; }, [] { return false; });
 }
 
 void Communicator::abort() {
   aborted_ = true;
+  if (segment_ != nullptr) segment_->announce();
   wait_for_jobs("ncclCommAbort");
-  revoke();
+  stop();
   leave();
 }
 

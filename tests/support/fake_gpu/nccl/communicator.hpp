@@ -21,6 +21,7 @@ namespace fake_nccl {
 // What of ncclConfig_t the stand-in heeds.
 struct Config {
   bool blocking = true;
+  int max_ctas = 0;  // 0: not told
 };
 Config read_config(const ncclConfig_t* config, const Config& otherwise);
 
@@ -67,7 +68,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Of the thread that destroys: waits for jobs that go on.
   void wait_for_jobs(const char* what);
-  // Ends what runs, and lets no operation run any more; returns when they have ended.
+  // Ends what runs, and lets no operation run any more; returns when their streams are past all of them.
   void revoke();
   void abort();
   // The rank has no more to do with the others. A graph must not run its operations again.
@@ -75,6 +76,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // The `nth` next launch ends only by abort or revoke.
   void hang_launch(int nth);
+  // revoke() ends only by abort.
+  void hang_revoke() { revoke_hangs_ = true; }
   void lose(int peer);
   // The children made so far name the next one, alike on all ranks.
   std::string next_child(const std::string& kind);
@@ -92,6 +95,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool take_hang();
   void execute(const std::vector<Operation>& operations, bool hangs);
   void check_devices() const;
+  void stop();
   void leave();
 
   const int device_;
@@ -104,6 +108,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::function<bool()> stopped_now_;  // aborted or revoked
   std::atomic<bool> aborted_{false};
   std::atomic<bool> revoked_{false};
+  std::atomic<bool> revoke_hangs_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};
   std::atomic<bool> joined_{false};  // has met the other ranks

@@ -1,5 +1,7 @@
 #include "support/fake_gpu/control.hpp"
 
+#include <algorithm>
+
 #include "support/fake_gpu/nccl/library.hpp"
 #include "support/fake_gpu/nccl/registry.hpp"
 
@@ -48,6 +50,18 @@ void fake_nccl_hang(int rank, int nth) {
   for (const auto& communicator : all_communicators()) {
     if (rank == -1 || communicator->rank() == rank) communicator->hang_launch(nth);
   }
+}
+
+void fake_nccl_hang_revoke(int rank) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_revoke();
+  }
+}
+
+int fake_nccl_max_ctas(void) {
+  int most = 0;
+  for (const auto& communicator : all_communicators()) most = std::max(most, communicator->config().max_ctas);
+  return most;
 }
 
 void fake_nccl_lose_peer(int rank) {

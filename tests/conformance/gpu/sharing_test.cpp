@@ -1,0 +1,99 @@
+// Several ranks on one GPU: what a group gets there, by the version of NCCL and what NCCL was told. The variants of
+// this test differ in both.
+#include <nccl.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+#include "support/fake_gpu/control.hpp"
+
+using namespace std::chrono_literals;
+using col::ErrorCode;
+using col::test::check_good;
+using col::test::expect;
+using col::test::GpuArray;
+using col::test::has;
+using col::test::Outcome;
+
+namespace {
+
+bool is_new() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess && version >= 23003;
+}
+
+bool is_told() {
+  const char* const value = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  return value != nullptr && std::string(value) == "1";
+}
+
+// Two ranks on each of two GPUs.
+std::vector<Outcome> run_shared(col::Backend backend, const std::function<void(col::Group&, int gpu)>& body) {
+  return col::test::run_threads(4, [&](int rank, col::Context& context) {
+    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank / 2);
+    const col::nccl_backend::GpuDevice::Scope scope(device);
+    col::Group group =
+        context.init_group({.name = "g", .rank = rank, .world_size = 4, .backend = backend, .timeout = 20s});
+    body(group, rank / 2);
+  });
+}
+
+void check_sum(col::Group& group, int gpu) {
+  const GpuArray<float> data(gpu, std::size_t{1000}, static_cast<float>(group.rank()));
+  group.allreduce(data);
+  expect(data.values() == std::vector<float>(1000, 6.0f), "the sum");
+}
+
+int most_ctas(col::Group& group) {
+  group.barrier();
+  const int most = fake_nccl_max_ctas();
+  group.barrier();
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("gpu sharing: a group that names no backend gets nccl where NCCL serves shared GPUs, and copies elsewhere",
+          "[gpu]") {
+  const std::string wanted = is_new() && is_told() ? "nccl" : "shm";
+  check_good(run_shared(col::Backend::automatic, [&](col::Group& group, int gpu) {
+    expect(group.backend() == wanted, fmt::format("backend {}", group.backend()));
+    check_sum(group, gpu);
+  }));
+}
+
+TEST_CASE("gpu sharing: a group of backend nccl says what NCCL needs", "[gpu]") {
+  const auto outcomes = run_shared(col::Backend::nccl, check_sum);
+  if (is_new() && is_told()) return check_good(outcomes);
+  INFO(col::test::show(outcomes));
+  for (const Outcome& outcome : outcomes) {
+    CHECK(outcome.code == ErrorCode::unavailable);
+    CHECK(outcome.error_rank == 1);
+    CHECK(has(outcome.text, "ranks 0 and 1 are on one GPU (0000:"));
+    CHECK(has(outcome.text, is_new() ? "only with NCCL_MULTI_RANK_GPU_ENABLE=1" : "2.30.3 is the first"));
+    CHECK(has(outcome.text, "--gpus-per-rank"));
+  }
+  CHECK(fake_nccl_alive("communicators") == 0);
+}
+
+TEST_CASE("gpu sharing: kernels take little of a GPU that is shared, unless NCCL_MAX_CTAS says how much", "[gpu]") {
+  const bool is_set = std::getenv("NCCL_MAX_CTAS") != nullptr;
+  check_good(col::test::run_gpu_ranks(
+      2, [](col::Group& group, int) { expect(most_ctas(group) == 0, "left to NCCL where each rank has its own"); }));
+  if (!is_new() || !is_told()) return;
+  check_good(run_shared(col::Backend::nccl, [&](col::Group& group, int gpu) {
+    expect(most_ctas(group) == (is_set ? 0 : 4), "the group's");
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    const std::vector<col::TensorView> tensors{data};
+    group.allreduce_multigpu(tensors);
+    expect(data.values() == std::vector<float>(8, 4.0f), "the sum over several GPUs");
+    expect(most_ctas(group) == (is_set ? 0 : 4), "and those of calls over several GPUs");
+  }));
+}
