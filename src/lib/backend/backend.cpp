@@ -26,6 +26,8 @@ Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
 }
 
 DeviceCopy::~DeviceCopy() = default;
+DeviceTimer::~DeviceTimer() = default;
+DeviceComparison::~DeviceComparison() = default;
 DeviceMemory::~DeviceMemory() = default;
 
 BackendFactory::~BackendFactory() = default;
