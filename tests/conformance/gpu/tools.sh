@@ -102,6 +102,7 @@ for device in cuda cpu-cuda cuda-cpu; do
   done
 done
 says 0 'every row is verified' "$COLBENCH" allreduce,allgather -n 2 --size 1M --place both --cache rotate "${quick[@]}"
+says 0 'every row is verified' "$COLBENCH" sendrecv -n 2 --size 4M --cache rotate "${quick[@]}"
 says 0 'every row is verified' "$COLBENCH" allreduce,barrier -n 2 --size 4K --algo ring "${quick[@]}" \
   --json "$work/through_host.json"
 ! grep -q '"device_ns": \[' "$work/through_host.json" || fail "a GPU's time of what goes through the host"
