@@ -33,6 +33,8 @@ Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
 }
 
 DeviceCopy::~DeviceCopy() = default;
+DeviceTimer::~DeviceTimer() = default;
+DeviceComparison::~DeviceComparison() = default;
 DeviceMemory::~DeviceMemory() = default;
 
 std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats) {

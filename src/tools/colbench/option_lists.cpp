@@ -62,9 +62,6 @@ void check_memory(const CellSpec& spec) {
 }
 
 void check_messages(const Request& request, Operation operation) {
-  if (request.cache == CacheState::rotate)
-    throw UsageError(
-        fmt::format("{} has one buffer in each direction; --cache rotate is for collectives", to_string(operation)));
   if (request.groups.starts_with("mod:") || request.groups.starts_with("div:"))
     throw UsageError(
         fmt::format("{} is between two ranks; --groups pairs or bisect make several of them", to_string(operation)));

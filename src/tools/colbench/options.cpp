@@ -268,7 +268,8 @@ void CommandLine::add_cells() {
   add_option(app, kWhat, "--size", texts.size, "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M");
   add_option(app, kWhat, "--sizes", texts.sizes, "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds");
   add_option(app, kWhat, "--backend", texts.backend, "LIST", "auto, shm, gloo, nccl; default: auto");
-  add_option(app, kWhat, "--device", texts.device, "DEVICE", "what buffers are memory of: cpu or cuda; default: cpu");
+  add_option(app, kWhat, "--device", texts.device, "DEVICE",
+             "what buffers are memory of: cpu, or cuda (adds tdev, times on the GPU); default: cpu");
   add_option(app, kWhat, "--algo", texts.algorithm, "LIST",
              "auto, all, or names, as ring,bde,file:plan.json; default: auto");
   add_option(app, kWhat, "--dtype", texts.dtype, "TYPE", "int8 … float64; default: float32");

@@ -18,7 +18,10 @@ struct LaunchSamples {
   int launch = 0;  // from 0
   std::vector<double> seconds = {};
   std::vector<double> start_skew =
-      {};        // seconds between the common start and the last rank's start; as long as seconds
+      {};  // seconds between the common start and the last rank's start; as long as seconds
+  // The same samples on the GPUs' own clocks, between events around each operation, the maximum over all ranks; as long
+  // as seconds, or empty where there are no such times.
+  std::vector<double> device_seconds = {};
   int late = 0;  // operations that were thrown away because a rank started too late
 };
 
@@ -123,11 +126,12 @@ struct CellStatistics {
   double low = 0, high = 0;  // interval of the median by order statistics, 95 %; infinite `high` below 6 samples
   double min = 0, max = 0;
   double p95 = 0;
-  std::optional<double> p99 = {};  // nothing below 100 samples
-  double mad = 0;                  // median absolute deviation
-  std::size_t outliers = 0;        // Tukey: beyond 1.5 interquartile ranges; counted, not dropped
-  double autocorrelation = 0;      // at lag 1
-  double skew = 0;                 // median of start_skew
+  std::optional<double> p99 = {};            // nothing below 100 samples
+  double mad = 0;                            // median absolute deviation
+  std::size_t outliers = 0;                  // Tukey: beyond 1.5 interquartile ranges; counted, not dropped
+  double autocorrelation = 0;                // at lag 1
+  double skew = 0;                           // median of start_skew
+  std::optional<double> device_median = {};  // of device_seconds; nothing when there are none
   // The largest distance between a launch's median and the median, over the median; 0 with one launch.
   double launch_spread = 0;
 };

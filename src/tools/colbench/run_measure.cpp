@@ -29,6 +29,10 @@ constexpr const char* kFooter =
     "  colbench sendrecv --device cuda          between GPUs, and between them and the host\n"
     "  mpirun -n 4 colbench allreduce           in the ranks that are there already\n"
     "\n"
+    "Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two "
+    "events\n"
+    "around the call in its stream; a dash for messages, barriers, and what goes through the host.\n"
+    "\n"
     "Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare); 5 a rank died; 6 a "
     "time\n"
     "below the physical bound; 77 nothing could be measured here.";

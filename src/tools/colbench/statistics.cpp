@@ -45,13 +45,15 @@ CellStatistics statistics_of(const Cell& cell) {
   statistics.outliers = tukey_outliers(sorted);
 
   std::vector<std::vector<double>> series;
-  std::vector<double> skews;
+  std::vector<double> skews, on_device;
   for (const LaunchSamples& launch : cell.launches) {
     series.push_back(launch.seconds);
     skews.insert(skews.end(), launch.start_skew.begin(), launch.start_skew.end());
+    on_device.insert(on_device.end(), launch.device_seconds.begin(), launch.device_seconds.end());
   }
   statistics.autocorrelation = lag1_autocorrelation(series);
   statistics.skew = median_in_place(skews);
+  if (!on_device.empty()) statistics.device_median = median_in_place(on_device);
 
   const std::vector<double> medians = launch_medians(cell);
   if (medians.size() < 2 || statistics.median <= 0) return statistics;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -56,12 +57,18 @@ std::string from_child(const std::function<std::string()>& question) {
   return ask_child(question, kPatience).value_or("the CUDA driver does not answer, or ends the process");
 }
 
+template <class Done>
+void wait_until(Done done, const char* what) {
+  for (const Deadline deadline = Deadline::after(kPatience); !done(); std::this_thread::yield()) {
+    if (deadline.expired())
+      throw Error(ErrorCode::timeout, std::string(what) + " does not end; see nvidia-smi for what the GPU is doing");
+  }
+}
+
 void copy(void* to, const void* from, std::size_t bytes, int device) {
   if (bytes == 0) return;
   const auto copy = gpus().copy(to, from, bytes, device, {});
-  for (const Deadline deadline = Deadline::after(kPatience); !copy->done(); std::this_thread::yield()) {
-    if (deadline.expired()) throw Error(ErrorCode::timeout, "a copy between the host and the GPU does not end");
-  }
+  wait_until([&] { return copy->done(); }, "a copy between the host and the GPU");
 }
 
 }  // namespace
@@ -126,6 +133,18 @@ std::string gpus_by_rank(std::span<const RankOnGpu> ranks) {
   return text;
 }
 
+int current_gpu() {
+  const std::optional<int> current = gpus().current();
+  if (!current) throw Error(ErrorCode::unavailable, "no GPU is current in this thread; use_gpu() makes one so");
+  return *current;
+}
+
+double seconds_of(DeviceTimer& timer) {
+  std::optional<double> seconds;
+  wait_until([&] { return (seconds = timer.seconds()).has_value(); }, "what is timed on the GPU");
+  return *seconds;
+}
+
 void copy_to_gpu(void* to, std::span<const std::byte> from, int device) {
   copy(to, from.data(), from.size(), device);
 }
@@ -134,15 +153,28 @@ void copy_from_gpu(std::span<std::byte> to, const void* from, int device) {
   copy(to.data(), from, to.size(), device);
 }
 
+std::optional<Difference> compare_on_gpu(const void* left, const void* right, std::size_t count,
+                                         std::size_t element_bytes, int device) {
+  const auto comparison = gpus().compare(left, right, count, element_bytes, device, {});
+  if (comparison == nullptr) return std::nullopt;
+  std::optional<Difference> found;
+  wait_until([&] { return (found = comparison->result()).has_value(); }, "a comparison on the GPU");
+  return found;
+}
+
 GpuBuffer::GpuBuffer(std::size_t bytes, Keep keep) : keep_(keep), size_(bytes) {
-  const auto current = gpus().current();
-  if (!current) throw Error(ErrorCode::unavailable, "no GPU is current in this thread; use_gpu() makes one so");
-  device_ = *current;
+  device_ = current_gpu();
   memory_ = keep_ == Keep::yes ? Kept::all().take(device_, bytes) : gpus().allocate(device_, bytes);
 }
 
 GpuBuffer::~GpuBuffer() {
   if (keep_ == Keep::yes) Kept::all().give_back(device_, size_, std::move(memory_));
+}
+
+std::optional<Difference> GpuBuffer::compare(std::span<const std::byte> bytes) const {
+  GpuBuffer other(size_);
+  other.write(0, bytes);
+  return compare_on_gpu(data(), other.data(), size_, 1, device_);
 }
 
 }  // namespace col::tools

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,10 +51,21 @@ struct RankOnGpu {
 };
 std::string gpus_by_rank(std::span<const RankOnGpu> ranks);
 
+// The one that is current in this thread. Throws col::Error, unavailable: none is.
+int current_gpu();
+
+// Waits until the timer's stream has reached the stop, for a minute at most. Throws col::Error: io, timeout.
+double seconds_of(DeviceTimer& timer);
+
 // Copies between the host and the memory of a GPU, and blocks until that is done, for which there is a minute. Throw
 // col::Error: io, timeout.
 void copy_to_gpu(void* to, std::span<const std::byte> from, int device);
 void copy_from_gpu(std::span<std::byte> to, const void* from, int device);
+
+// In what two buffers of a GPU differ, found by the GPU: `count` elements of 1, 2, 4 or 8 bytes, bit by bit. Nothing
+// where col's kernels are not there: look at a copy then. Blocks for a minute at most. Throws col::Error: io, timeout.
+std::optional<Difference> compare_on_gpu(const void* left, const void* right, std::size_t count,
+                                         std::size_t element_bytes, int device);
 
 // Memory of the GPU that is current in the thread that makes it. Thread safe: different buffers.
 class GpuBuffer {
@@ -75,6 +87,8 @@ class GpuBuffer {
   // As the copies above. Requires: within the buffer.
   void write(std::size_t offset, std::span<const std::byte> bytes) { copy_to_gpu(data() + offset, bytes, device_); }
   void read(std::size_t offset, std::span<std::byte> bytes) const { copy_from_gpu(bytes, data() + offset, device_); }
+  // In which bytes it differs from these, which the GPU gets for it. As compare_on_gpu(). Requires: as many.
+  std::optional<Difference> compare(std::span<const std::byte> bytes) const;
 
  private:
   Keep keep_;

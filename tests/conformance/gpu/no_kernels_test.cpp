@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <col/backend.hpp>
+
 #include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
@@ -27,6 +29,8 @@ GPU_TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
     expect(is_unavailable([&] { group.allreduce(data, {.deterministic = true}); }), "a deterministic call");
     expect(is_unavailable([&] { group.scan(data, out); }), "scan");
     expect(is_unavailable([&] { (void)group.iexscan(data, out); }), "iexscan");
+    const void* const memory = col::ConstTensorView(data).data;
+    expect(col::find_backend("nccl")->device_memory().compare(memory, memory, 8, 4, gpu, {}) == nullptr, "compare");
     group.allreduce(data);
     expect(data.values() == std::vector<std::int32_t>(8, 2), "the sum");
   }));

@@ -84,17 +84,28 @@ says 0 '^# all rows: nccl, fake cuda, ' "$COLBENCH" \
 has '^# colbench .*; rank 0: fake GPU 0 0000:01:00.0; rank 1: fake GPU 1 0000:02:00.0; NCCL 2\.28\.9 '
 has '^# stand-ins for GPUs: '
 has 'every row is verified'
+has '^coll .* t50 +tdev '
+grep -q '"device_ns": \[[0-9]' "$work/bench.json" || fail 'no times of GPUs in the JSON'
+! grep -q '"device_ns": null' "$work/bench.json" || fail 'a row without the time of its GPUs in the JSON'
+[ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) if ($i == "device_t50_ns") at = i } NR > 1 && $at > 0' \
+  "$work/bench.csv" | wc -l)" = 16 ] || fail 'a row without the time of its GPUs in the CSV'
 grep -q '"gpus": "rank 0: fake GPU 0' "$work/bench.json" || fail 'no fake GPU in the JSON'
 ! grep -q '"fake": false' "$work/bench.json" || fail 'a row that is not fake in the JSON'
 [ "$(grep -c ',fake cuda,' "$work/bench.csv")" = 16 ] || fail 'a row that is not fake in the CSV'
 grep -q 'fake GPU 0' "$work/bench.html" || fail 'no fake GPU in the page'
-says 0 'every row is verified' "$COLBENCH" sendrecv -n 2 --size 64K --backend nccl,shm,gloo "${quick[@]}"
+says 0 'every row is verified' "$COLBENCH" sendrecv -n 2 --size 64K --backend nccl,shm,gloo "${quick[@]}" \
+  --json "$work/messages.json"
+! grep -q '"device_ns": \[' "$work/messages.json" || fail "a GPU's time of a message, which no stream of ours holds"
 for device in cuda cpu-cuda cuda-cpu; do
   for backend in nccl shm gloo; do
     has "^pingpong .* $backend +fake $device "
   done
 done
 says 0 'every row is verified' "$COLBENCH" allreduce,allgather -n 2 --size 1M --place both --cache rotate "${quick[@]}"
+says 0 'every row is verified' "$COLBENCH" sendrecv -n 2 --size 4M --cache rotate "${quick[@]}"
+says 0 'every row is verified' "$COLBENCH" allreduce,barrier -n 2 --size 4K --algo ring "${quick[@]}" \
+  --json "$work/through_host.json"
+! grep -q '"device_ns": \[' "$work/through_host.json" || fail "a GPU's time of what goes through the host"
 says 0 '^# all rows: shm, fake cuda, ' env FAKE_GPU_DEVICES=1 "$COLBENCH" allreduce -n 2 --size 64K "${quick[@]}"
 says 2 'ranks 0 and 1 are on one GPU' env FAKE_GPU_DEVICES=1 "$COLBENCH" allreduce -n 2 --backend nccl "${quick[@]}"
 says 1 'wrong data: rank [01], element 1023' env FAKE_NCCL_SPOIL=inside "$COLBENCH" allreduce -n 2 --size 4K "${quick[@]}"

@@ -1,4 +1,5 @@
 #include "colbench/cell.hpp"
+#include "colbench/rank/collective_workload.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colbench;
@@ -50,4 +51,13 @@ TEST_CASE("cell: which rank's buffers are on a GPU", "[colbench]") {
   CHECK_FALSE(needs_gpu({}));
   CHECK(needs_gpu({.backend = "nccl"}));
   CHECK(needs_gpu({.device = Devices::cpu_cuda}));
+}
+
+TEST_CASE("cell: buffers in turn are together larger than the caches of the processor and of the GPU", "[colbench]") {
+  constexpr std::size_t kMebi = std::size_t{1} << 20;
+  const CellSpec spec{.operation = Operation::allreduce, .bytes = kMebi};
+  CHECK(rotated_sets(spec, 2) * 2 * kMebi > 128 * kMebi);
+  CHECK(rotated_sets(spec, 2, 50 * kMebi) == rotated_sets(spec, 2));
+  CHECK(rotated_sets(spec, 2, 126 * kMebi) * 2 * kMebi > 2 * 126 * kMebi);
+  CHECK(rotated_sets({.operation = Operation::allreduce, .bytes = 8}, 2, 126 * kMebi) == 4096);
 }

@@ -107,8 +107,11 @@ TEST_CASE("csv: a row that was measured over stand-ins for GPUs says so", "[colb
   results.cells.resize(3);
   results.cells[0].spec.device = results.cells[1].spec.device = Devices::cuda;
   results.cells[1].fake = true;
+  results.cells[1].launches[0].device_seconds = {1e-6, 3e-6, 2e-6};
   const auto rows = rows_of(results);
   CHECK(rows[0].at("device") == "cuda");
   CHECK(rows[1].at("device") == "fake cuda");
   CHECK(rows[2].at("device") == "cpu");
+  CHECK(rows[0].at("device_t50_ns").empty());
+  CHECK(rows[1].at("device_t50_ns") == "2000");
 }

@@ -51,6 +51,7 @@ void check_equal(const Cell& a, const Cell& b) {
     CHECK(a.launches[i].launch == b.launches[i].launch);
     CHECK(a.launches[i].seconds == b.launches[i].seconds);
     CHECK(a.launches[i].start_skew == b.launches[i].start_skew);
+    CHECK(a.launches[i].device_seconds == b.launches[i].device_seconds);
     CHECK(a.launches[i].late == b.launches[i].late);
   }
   CHECK(a.stop == b.stop);
@@ -84,6 +85,7 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   results.run.nccl = "NCCL 2.28.9";
   results.cells[0].spec.in_place = true;
   results.cells[0].launches[0].late = 3;
+  results.cells[0].launches[0].device_seconds = results.cells[0].launches[0].start_skew;
   results.cells[0].launches[1].seconds[0] = 12345678901.5e-9;
   results.ended_early = "rank 1 died";
   results.exit_code = 5;
@@ -229,6 +231,9 @@ TEST_CASE("json: a refusal says where and what", "[colbench]") {
         "r.json: cells[0].launches[1].ns[0]: a time in nanoseconds is expected here");
   CHECK(complaint(with("/cells/0/launches/1/ns", {1, 2, 3})) ==
         "r.json: cells[0].launches[1].start_skew_ns: as many values as in 'ns' are expected here: 3");
+  CHECK(complaint(with("/cells/0/launches/1/device_ns", {1, 2, 3, 4})) ==
+        "r.json: cells[0].launches[1].device_ns: as many values as in 'ns' are expected here: 2");
+  CHECK(complaint(without("/cells/0/launches/1/device_ns")) == "read");
   CHECK(complaint(with("/cells/0/spec/ranks", 0)) ==
         "r.json: cells[0].spec.ranks: a whole number from 1 to 1000000 is expected here");
   CHECK(complaint(with("/cells/0/valid", false)) ==

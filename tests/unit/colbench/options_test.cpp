@@ -105,4 +105,6 @@ TEST_CASE("colbench options: on GPUs, messages go between any two kinds of memor
   CHECK(cells[3].device == Devices::cuda_cpu);
   request.cache = CacheState::cold;
   CHECK_THROWS_WITH(cells_of(request), "--cache cold flushes the processor's caches; on GPUs, take --cache rotate");
+  request.cache = CacheState::rotate;
+  CHECK(cells_of(request).size() == 4);
 }

@@ -46,6 +46,15 @@ TEST_CASE("statistics: they are of the samples of all launches together", "[colb
   CHECK(statistics.launch_spread == Approx(0.8));  // 9 against 5
 }
 
+TEST_CASE("statistics: the times of GPUs have a median of their own", "[colbench]") {
+  Cell cell = cell_of({{3, 1, 2}, {6, 5, 4}});
+  CHECK_FALSE(statistics_of(cell).device_median);
+  cell.launches[0].device_seconds = {0.5, 0.25, 4};
+  cell.launches[1].device_seconds = {1, 2, 3};
+  CHECK(statistics_of(cell).device_median == 1.5);
+  CHECK(statistics_of(cell).median == 3.5);
+}
+
 TEST_CASE("statistics: of no samples there are none", "[colbench]") {
   const CellStatistics statistics = statistics_of(cell_of({{}, {}}));
   CHECK(statistics.n == 0);

@@ -222,4 +222,5 @@ TEST_CASE("table: GPUs and NCCL are named, and stand-ins for them called fake", 
   const std::string first = lines_of(text).front();
   CHECK(first.ends_with("; rank 0: fake GPU 0 0000:01:00.0; NCCL 2.28.9"));
   CHECK(text.find("fake cuda") != std::string::npos);
+  CHECK(text.find(" tdev ") != std::string::npos);
 }

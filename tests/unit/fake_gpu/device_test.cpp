@@ -28,6 +28,9 @@ TEST_CASE("fake cuda: devices have names, identities and memory of their own") {
     CHECK(cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS);
     CHECK(cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS);
     CHECK(bytes == size_t{512} << 20);
+    int cache = 0;
+    CHECK(cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device) == CUDA_SUCCESS);
+    CHECK(cache == 50 << 20);
     CHECK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS);
     CHECK(major == 9);
     names.insert(name);

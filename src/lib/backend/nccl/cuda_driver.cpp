@@ -25,6 +25,7 @@ CudaDriver::CudaDriver() {
   library.bind("cuDeviceGet", DeviceGet);
   library.bind("cuDeviceGetName", DeviceGetName);
   library.bind("cuDeviceGetPCIBusId", DeviceGetPCIBusId);
+  library.bind("cuDeviceGetAttribute", DeviceGetAttribute);
   library.bind("cuDevicePrimaryCtxRetain", DevicePrimaryCtxRetain);
   library.bind("cuDevicePrimaryCtxRelease_v2", DevicePrimaryCtxRelease);
   library.bind("cuCtxGetCurrent", CtxGetCurrent);
@@ -40,6 +41,7 @@ CudaDriver::CudaDriver() {
   library.bind("cuEventDestroy_v2", EventDestroy);
   library.bind("cuEventRecord", EventRecord);
   library.bind("cuEventQuery", EventQuery);
+  library.bind("cuEventElapsedTime", EventElapsedTime);  // drivers before 12.8 have no other
   library.bind("cuMemAlloc_v2", MemAlloc);
   library.bind("cuMemFree_v2", MemFree);
   library.bind("cuMemHostAlloc", MemHostAlloc);

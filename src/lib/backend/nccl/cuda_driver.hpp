@@ -22,6 +22,7 @@ struct CudaDriver {
   decltype(&::cuDeviceGet) DeviceGet;
   decltype(&::cuDeviceGetName) DeviceGetName;
   decltype(&::cuDeviceGetPCIBusId) DeviceGetPCIBusId;
+  decltype(&::cuDeviceGetAttribute) DeviceGetAttribute;
   decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain;
   decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease;
   decltype(&::cuCtxGetCurrent) CtxGetCurrent;
@@ -37,6 +38,7 @@ struct CudaDriver {
   decltype(&::cuEventDestroy) EventDestroy;
   decltype(&::cuEventRecord) EventRecord;
   decltype(&::cuEventQuery) EventQuery;
+  decltype(&::cuEventElapsedTime) EventElapsedTime;
   decltype(&::cuMemAlloc) MemAlloc;
   decltype(&::cuMemFree) MemFree;
   decltype(&::cuMemHostAlloc) MemHostAlloc;

@@ -43,6 +43,13 @@ std::string GpuDevice::bus() const {
   return text.data();
 }
 
+std::size_t GpuDevice::cache_bytes() const {
+  int bytes = 0;
+  cuda_.check(cuda_.DeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device_),
+              "cannot ask for the size of the GPU's cache");
+  return static_cast<std::size_t>(bytes);
+}
+
 GpuDevice::Scope::Scope(const GpuDevice& device) : cuda_(device.cuda_) {
   cuda_.check(cuda_.CtxPushCurrent(device.context_), "cannot switch to the CUDA device");
 }
@@ -83,8 +90,9 @@ GpuStream::~GpuStream() {
   cuda_.StreamDestroy(stream_);
 }
 
-GpuEvent::GpuEvent(const CudaDriver& cuda) : cuda_(cuda) {
-  cuda_.check(cuda_.EventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cannot make a CUDA event");
+GpuEvent::GpuEvent(const CudaDriver& cuda, Timing timing) : cuda_(cuda) {
+  const unsigned flags = timing == Timing::yes ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  cuda_.check(cuda_.EventCreate(&event_, flags), "cannot make a CUDA event");
 }
 
 GpuEvent::~GpuEvent() {
@@ -116,6 +124,13 @@ bool GpuEvent::done() const {
   if (result == CUDA_ERROR_NOT_READY) return false;
   cuda_.check(result, "the work on the GPU failed");
   return true;
+}
+
+double GpuEvent::seconds_since(const GpuEvent& earlier) const {
+  float milliseconds = 0;
+  cuda_.check(cuda_.EventElapsedTime(&milliseconds, earlier.event_, event_),
+              "cannot read the time between CUDA events");
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 GpuMemory::GpuMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {

@@ -39,8 +39,9 @@ class GpuDevice {
   const CudaDriver& cuda() const noexcept { return cuda_; }
   int ordinal() const noexcept { return ordinal_; }
   CUcontext context() const noexcept { return context_; }
-  std::string name() const;  // "NVIDIA H200"
-  std::string bus() const;   // "0000:1b:00.0": tells the GPUs of a host apart, whatever processes call them
+  std::string name() const;         // "NVIDIA H200"
+  std::string bus() const;          // "0000:1b:00.0": tells the GPUs of a host apart, whatever processes call them
+  std::size_t cache_bytes() const;  // of the cache that the whole GPU shares
 
  private:
   const CudaDriver& cuda_;
@@ -74,7 +75,9 @@ class GpuStream {
 
 class GpuEvent {
  public:
-  explicit GpuEvent(const CudaDriver& cuda);
+  enum class Timing : bool { no, yes };  // an event that keeps no time costs less
+
+  explicit GpuEvent(const CudaDriver& cuda, Timing timing = Timing::no);
   ~GpuEvent();
   GpuEvent(const GpuEvent&) = delete;
   GpuEvent& operator=(const GpuEvent&) = delete;
@@ -86,6 +89,8 @@ class GpuEvent {
   void record_all(const GpuDevice& device);
   // Whether what came before it when it was recorded has ended.
   bool done() const;
+  // Requires: both keep time, and are done.
+  double seconds_since(const GpuEvent& earlier) const;
 
  private:
   const CudaDriver& cuda_;

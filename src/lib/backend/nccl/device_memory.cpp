@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/device_comparison.hpp"
+#include "backend/nccl/device_timer.hpp"
 #include "backend/nccl/poll_pause.hpp"
 
 namespace col::nccl_backend {
@@ -17,7 +19,7 @@ GpuHostMemory::~GpuHostMemory() {
   cuda_.MemFreeHost(memory_);
 }
 
-// One device, and the stream that copies run in when the caller names none.
+// One device, and the stream that copies and comparisons run in when the caller names none.
 class CudaMemory::Gpu {
  public:
   Gpu(const CudaDriver& cuda, int ordinal) : device(cuda, ordinal) {
@@ -28,9 +30,11 @@ class CudaMemory::Gpu {
   ~Gpu() {
     try {
       const GpuDevice::Scope scope(device);
+      comparer_.reset();
       before_.reset();
       stream_.reset();
     } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
+      (void)comparer_.release();
       (void)before_.release();
       (void)stream_.release();
     }
@@ -45,20 +49,39 @@ class CudaMemory::Gpu {
     const CudaDriver& cuda = device.cuda();
     auto ended = std::make_unique<GpuEvent>(cuda);
     const std::lock_guard lock(mutex_);
-    CUstream in = static_cast<CUstream>(stream.handle);
-    if (in == nullptr) {
-      in = stream_->get();
-      before_->record(CU_STREAM_LEGACY);
-      cuda.check(cuda.StreamWaitEvent(in, before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
-    }
+    const CUstream in = ordered(stream);
     cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, in),
                "cannot copy between the GPU and the host");
     ended->record(in);
     return ended;
   }
 
+  // Requires: the device is current. Null: there are no kernels for it. Not made for copies alone, as the driver may
+  // wait for the device to load them.
+  Comparer* comparer() {
+    const std::lock_guard lock(mutex_);
+    if (comparer_ == nullptr) comparer_ = std::make_unique<Comparer>(device);
+    return comparer_->is_able() ? comparer_.get() : nullptr;
+  }
+  std::unique_ptr<Comparer::Found> compare(const CompareArguments& what, std::size_t element_bytes, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    return comparer_->start(what, element_bytes, ordered(stream));
+  }
+
  private:
-  std::mutex mutex_;  // of the pair: the event is recorded and waited for before another thread records it
+  // The caller's stream; else ours, after what the device's default stream has been given so far. Requires: locked.
+  CUstream ordered(Stream stream) {
+    if (stream.handle != nullptr) return static_cast<CUstream>(stream.handle);
+    const CudaDriver& cuda = device.cuda();
+    before_->record(CU_STREAM_LEGACY);
+    cuda.check(cuda.StreamWaitEvent(stream_->get(), before_->get(), CU_EVENT_WAIT_DEFAULT),
+               "cannot order CUDA streams");
+    return stream_->get();
+  }
+
+  std::mutex mutex_;  // guards the comparer, and the pair: the event is recorded and waited for before another thread
+                      // records it
+  std::unique_ptr<Comparer> comparer_;  // null until it is asked for
   std::unique_ptr<GpuStream> stream_;
   std::unique_ptr<GpuEvent> before_;
 };
@@ -155,6 +178,29 @@ std::unique_ptr<DeviceCopy> CudaMemory::copy(void* to, const void* from, std::si
   const GpuDevice::Scope scope(on->device);
   auto ended = on->copy(to, from, bytes, stream);
   return std::make_unique<Copy<Gpu>>(std::move(on), std::move(ended));
+}
+
+std::unique_ptr<DeviceComparison> CudaMemory::compare(const void* left, const void* right, std::size_t count,
+                                                      std::size_t element_bytes, int device, Stream stream) {
+  const std::shared_ptr<Gpu> on = gpu(device);
+  const GpuDevice::Scope scope(on->device);
+  Comparer* const comparer = on->comparer();
+  if (comparer == nullptr) return nullptr;
+  const CompareArguments what{.left = static_cast<const std::byte*>(left),
+                              .right = static_cast<const std::byte*>(right),
+                              .count = count,
+                              .result = nullptr};
+  auto found = on->compare(what, element_bytes, stream);
+  return std::make_unique<CudaComparison>(std::shared_ptr<Comparer>(on, comparer), on->device, std::move(found));
+}
+
+std::unique_ptr<DeviceTimer> CudaMemory::make_timer(int device) {
+  const std::shared_ptr<Gpu> on = gpu(device);
+  return std::make_unique<CudaTimer>(std::shared_ptr<const GpuDevice>(on, &on->device));
+}
+
+std::size_t CudaMemory::cache_bytes(int device) {
+  return gpu(device)->device.cache_bytes();
 }
 
 // A device that nobody uses otherwise is not kept started for it.

@@ -40,6 +40,10 @@ class CudaMemory final : public DeviceMemory {
   std::shared_ptr<void> allocate_host(int device, std::size_t bytes) override;
   bool is_captured(int device, Stream stream) override;
   std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) override;
+  std::unique_ptr<DeviceComparison> compare(const void* left, const void* right, std::size_t count,
+                                            std::size_t element_bytes, int device, Stream stream) override;
+  std::unique_ptr<DeviceTimer> make_timer(int device) override;
+  std::size_t cache_bytes(int device) override;
   void synchronize(int device, WaitContext& wait) override;
 
  private:

@@ -1,6 +1,8 @@
 #include "backend/nccl/kernels.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -11,9 +13,9 @@ namespace {
 
 constexpr std::size_t kMostBlocks = 2048;  // as many as the largest GPUs run at a time; each thread then does more
 
-// Calls visit(op, dtype, name) for each of them.
+// Calls visit(op, dtype, name) for each that folds.
 template <class Visit>
-void for_each_kernel(Visit visit) {
+void for_each_fold(Visit visit) {
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::band,
                             ReduceOp::bor, ReduceOp::bxor}) {
     const bool is_bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
@@ -23,6 +25,10 @@ void for_each_kernel(Visit visit) {
     for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64})
       visit(op, dtype, fmt::format("col_fold_{}_{}", to_string(op), to_string(dtype)));
   }
+}
+
+std::string name_of_comparison(std::size_t logarithm) {
+  return fmt::format("col_compare_{}", 1U << logarithm);
 }
 
 }  // namespace
@@ -35,14 +41,18 @@ Kernels::Kernels(const CudaDriver& cuda) : cuda_(cuda) {
   try {
     cuda_.check(cuda_.ModuleLoadData(&module_, kKernelImage.data()), "cannot load the kernels of col");
     // All of them now: the driver loads a kernel when it is first asked for, and may wait for the GPU to do so.
-    for_each_kernel([this](ReduceOp op, DType dtype, const std::string& name) {
-      CUfunction& function = functions_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
-      cuda_.check(cuda_.ModuleGetFunction(&function, module_, name.c_str()),
-                  fmt::format("cannot load the kernel {} of col", name));
+    for_each_fold([this](ReduceOp op, DType dtype, const std::string& name) {
+      load(functions_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)], name);
     });
+    for (std::size_t i = 0; i < comparisons_.size(); ++i) load(comparisons_[i], name_of_comparison(i));
   } catch (const Error& error) {
     why_not_ = error;
   }
+}
+
+void Kernels::load(CUfunction& function, const std::string& name) {
+  cuda_.check(cuda_.ModuleGetFunction(&function, module_, name.c_str()),
+              fmt::format("cannot load the kernel {} of col", name));
 }
 
 Kernels::~Kernels() {
@@ -55,7 +65,8 @@ bool Kernels::are_built() noexcept {
 
 std::vector<std::string> Kernels::names() {
   std::vector<std::string> names;
-  for_each_kernel([&names](ReduceOp, DType, const std::string& name) { names.push_back(name); });
+  for_each_fold([&names](ReduceOp, DType, const std::string& name) { names.push_back(name); });
+  for (std::size_t i = 0; i < std::tuple_size_v<decltype(comparisons_)>; ++i) names.push_back(name_of_comparison(i));
   return names;
 }
 
@@ -65,12 +76,19 @@ void Kernels::require() const {
 
 void Kernels::fold(ReduceOp op, DType dtype, const FoldArguments& arguments, CUstream stream) const {
   if (op == ReduceOp::avg) op = ReduceOp::sum;
-  const auto blocks =
-      static_cast<unsigned>(std::min((arguments.count + kThreadsOfBlock - 1) / kThreadsOfBlock, kMostBlocks));
   FoldArguments copy = arguments;
-  void* parameters[] = {&copy};
-  cuda_.check(cuda_.LaunchKernel(functions_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)], blocks, 1,
-                                 1, kThreadsOfBlock, 1, 1, 0, stream, parameters, nullptr),
+  launch(functions_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)], copy.count, &copy, stream);
+}
+
+void Kernels::compare(std::size_t element_bytes, const CompareArguments& arguments, CUstream stream) const {
+  CompareArguments copy = arguments;
+  launch(comparisons_[static_cast<std::size_t>(std::countr_zero(element_bytes))], copy.count, &copy, stream);
+}
+
+void Kernels::launch(CUfunction function, std::size_t count, void* arguments, CUstream stream) const {
+  const auto blocks = static_cast<unsigned>(std::min((count + kThreadsOfBlock - 1) / kThreadsOfBlock, kMostBlocks));
+  void* parameters[] = {arguments};
+  cuda_.check(cuda_.LaunchKernel(function, blocks, 1, 1, kThreadsOfBlock, 1, 1, 0, stream, parameters, nullptr),
               "cannot start a kernel of col");
 }
 

@@ -180,6 +180,35 @@ class COL_EXPORT DeviceCopy {
   virtual bool done() = 0;
 };
 
+// Measures how long a device takes for what a stream is given, on the device's own clock. For one thread at a time.
+class COL_EXPORT DeviceTimer {
+ public:
+  virtual ~DeviceTimer();
+  // The stream that is measured, for Options::stream: one of the timer's own, which does not order with the default
+  // stream and ends with the timer.
+  virtual Stream stream() const = 0;
+  // Mark in the stream where the measured work begins, and where it ends. Do not block. Throw io.
+  virtual void start() = 0;
+  virtual void stop() = 0;
+  // Seconds from the last start() to the last stop(); nothing while the device has not reached that stop. Does not
+  // block. Requires: both have been called. Throws io.
+  virtual std::optional<double> seconds() = 0;
+};
+
+// In what two buffers differ.
+struct Difference {
+  std::size_t count = 0;  // elements
+  std::size_t first = 0;  // the index of the first one, when there are any
+};
+
+// A comparison that has been started. Destroyed before it is done, it goes on: its memory must stay valid nevertheless.
+class COL_EXPORT DeviceComparison {
+ public:
+  virtual ~DeviceComparison();
+  // What it has found; nothing while it has not ended. Does not block. Throws io when the device has failed.
+  virtual std::optional<Difference> result() = 0;
+};
+
 // The memory of this host's devices, and copies between it and the host's: what calls are made of whose buffers are in
 // another kind of memory than their group moves. Thread safe.
 class COL_EXPORT DeviceMemory {
@@ -211,6 +240,15 @@ class COL_EXPORT DeviceMemory {
   // Requires: the stream is not being captured.
   virtual std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device,
                                            Stream stream) = 0;
+  // Starts to compare `count` elements of 1, 2, 4 or 8 bytes, bit by bit: a NaN equals one of the same bits, and -0 is
+  // not 0. Both are memory of the device, at whatever address; ordered as copy() is. Null where col's kernels are not
+  // there (a build without nvcc) or cannot be loaded: compare on the host then. Requires: the stream is not being
+  // captured.
+  virtual std::unique_ptr<DeviceComparison> compare(const void* left, const void* right, std::size_t count,
+                                                    std::size_t element_bytes, int device, Stream stream) = 0;
+  virtual std::unique_ptr<DeviceTimer> make_timer(int device) = 0;
+  // Bytes of the cache that all of the device shares: buffers that together are larger are not found there again.
+  virtual std::size_t cache_bytes(int device) = 0;
   // Waits until all that this process has put on the device has ended, in whatever stream. Throws unavailable when the
   // driver cannot tell, what wait.check() throws, io.
   virtual void synchronize(int device, WaitContext& wait) = 0;

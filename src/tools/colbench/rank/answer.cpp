@@ -71,6 +71,7 @@ std::string encode(const Answer& answer) {
   writer.put(answer.operations);
   writer.put_numbers(answer.began);
   writer.put_numbers(answer.ended);
+  writer.put_numbers(answer.on_device);
   writer.put_text(answer.check.mode);
   writer.put(answer.check.elements);
   writer.put(answer.check.wrong);
@@ -88,6 +89,7 @@ Answer decode_answer(const std::string& bytes) {
   reader.get(answer.operations);
   reader.get_numbers(answer.began);
   reader.get_numbers(answer.ended);
+  reader.get_numbers(answer.on_device);
   reader.get_text(answer.check.mode);
   reader.get(answer.check.elements);
   reader.get(answer.check.wrong);

@@ -21,6 +21,12 @@ TensorView CellBuffer::view(std::size_t offset, std::size_t count, DType dtype) 
   return {image() + offset, count, dtype};
 }
 
+std::optional<Difference> CellBuffer::compare(std::size_t offset, const CellBuffer& expected, std::size_t count,
+                                              std::size_t element_bytes) const {
+  return tools::compare_on_gpu(gpu_->data() + offset, expected.gpu_->data(), count, element_bytes,
+                               gpu_->device().index);
+}
+
 void CellBuffer::flush() const {
   if (!gpu_) flush_from_cache(image(), size());
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include <col/types.hpp>
 
@@ -27,6 +28,10 @@ class CellBuffer {
   void pull_all() const { pull(0, size()); }
   // `count` elements from byte `offset` on, for a call.
   TensorView view(std::size_t offset, std::size_t count, DType dtype) const;
+  // In what `count` elements from byte `offset` on differ from the first ones of `expected`, bit by bit; nothing where
+  // that takes the host to find out. Requires: both are memory of a GPU.
+  std::optional<Difference> compare(std::size_t offset, const CellBuffer& expected, std::size_t count,
+                                    std::size_t element_bytes) const;
   // Before a sample with cold caches; nothing for a GPU.
   void flush() const;
 

@@ -17,7 +17,19 @@ constexpr std::size_t kSampled = 16;
 constexpr std::size_t kSampledWhole = 65'536;
 // Together these are more than the last cache of the machines that this is meant for.
 constexpr std::size_t kRotatedBytes = std::size_t{128} << 20;
+constexpr std::size_t kRotatedCaches = 2;  // and so many times what the GPU's cache holds
 constexpr std::size_t kMostSets = 4096;
+
+// What a result that is kept on a GPU may consist of: contributions that the host has to combine for it.
+constexpr std::size_t kMostContributions = std::size_t{1} << 25;
+
+// Whether NCCL or kernels of ours do it, in the stream of the call: only that can be timed there.
+bool runs_in_stream(Group& group, const CellSpec& spec) {
+  if (spec.device != Devices::cuda || spec.operation == Operation::barrier) return false;
+  if (group.backend() != to_string(Backend::nccl)) return false;
+  const std::string algorithm = algorithm_of(group, spec);
+  return algorithm == "nccl" || algorithm == "nccl_p2p" || algorithm == "fold";
+}
 
 // Blocks of `count` elements in each of a rank's two buffers; 0: the buffer is not looked at.
 struct Shape {
@@ -73,10 +85,15 @@ class CollectiveWorkload : public Workload {
     const Shape shape = shape_of(spec_.operation, size_, true);
     const std::size_t in = static_cast<std::size_t>(shape.in) * count_ * element_;
     const std::size_t out = static_cast<std::size_t>(shape.out) * count_ * element_;
-    const std::size_t sets = spec_.cache == CacheState::rotate ? rotated_sets(spec_, size_) : 1;
+    const bool on_gpu = spec_.device == Devices::cuda;
+    const std::size_t cache = on_gpu ? tools::gpus().cache_bytes(tools::current_gpu()) : 0;
+    const std::size_t sets = spec_.cache == CacheState::rotate ? rotated_sets(spec_, size_, cache) : 1;
     for (std::size_t i = 0; i < sets; ++i)
       sets_.push_back({buffer(spec_.in_place ? std::max(in, out) : in), buffer(spec_.in_place ? 0 : out)});
     for (Set& set : sets_) fill_whole(set, 0);
+    if (!runs_in_stream(group_, spec_)) return;
+    timer_ = tools::gpus().make_timer(tools::current_gpu());
+    options_.stream = timer_->stream();
   }
 
   void prepare(std::uint64_t iteration) override {
@@ -93,13 +110,24 @@ class CollectiveWorkload : public Workload {
   }
 
   void run() override {
+    if (timer_) timer_->start();
     for (int i = 0; i < window_; ++i) call();
+    if (!timer_) return;
+    timer_->stop();
+    for (Work& work : works_) work.wait();
+    works_.clear();
+  }
+
+  std::optional<double> device_seconds() override {
+    if (!timer_) return std::nullopt;
+    return tools::seconds_of(*timer_);
   }
 
   Check check(std::uint64_t iteration, bool whole) override {
     Check check;
     check.mode = !checked_ ? "off" : all_ ? "all" : "sample";
     if (!checked_ || sampled_.empty()) return check;
+    if (expected_.size() > 0 && is_as_expected(iteration, check)) return check;
     pull_result(all_ || whole);
     if (all_ || whole) {
       // What was written for this iteration's sample has another epoch than the rest.
@@ -171,9 +199,64 @@ class CollectiveWorkload : public Workload {
       std::memset(set_->second.image(), 0x7b, set_->second.size());
       set_->second.push_all();
     }
+    if (fresh_ && keeps_expected()) keep_expected();
     fresh_ = false;
     choose_sample(iteration);
     for (const std::size_t index : sampled_) write_sample(index);
+    if (expected_.size() > 0) renew_expected();
+  }
+
+  // ---- Where results stay on a GPU: what must come out lies there, too, and follows the samples. So every operation
+  // is looked at as a whole, and nothing of it is copied.
+
+  // It does not pay where every element is new every time, or what must come out depends on more than the samples.
+  bool keeps_expected() const {
+    if (spec_.device != Devices::cuda || all_ || sets_.size() > 1 || spec_.root == kRotatingRoot) return false;
+    const std::size_t elements = static_cast<std::size_t>(out_blocks()) * count_;
+    const std::size_t each = is_reduction(spec_.operation) ? static_cast<std::size_t>(size_) : 1;
+    return elements > 0 && elements <= kMostContributions / each;
+  }
+
+  void keep_expected() {
+    expected_ = buffer(static_cast<std::size_t>(out_blocks()) * count_ * element_);
+    for (std::size_t index = 0; index < count_; ++index) write_expected(index);
+    expected_.push_all();
+    renewed_.clear();
+  }
+
+  void write_expected(std::size_t index) {
+    for (int block = 0; block < out_blocks(); ++block)
+      store_result(expected_.image() + offset(block) + index * element_, spec_.dtype, expected(block, index));
+  }
+
+  // In place all inputs have been filled anew, and earlier samples are gone; otherwise they are still there.
+  void renew_expected() {
+    const auto renew = [this](std::size_t index) {
+      write_expected(index);
+      for (int block = 0; block < out_blocks(); ++block) expected_.push(offset(block) + index * element_, element_);
+    };
+    if (spec_.in_place) {
+      for (const std::size_t index : renewed_) renew(index);
+      renewed_ = sampled_;
+    }
+    for (const std::size_t index : sampled_) renew(index);
+  }
+
+  // Whether nothing is left to look at.
+  bool is_as_expected(std::uint64_t iteration, Check& check) {
+    const std::size_t elements = static_cast<std::size_t>(out_blocks()) * count_;
+    const auto difference = out_buffer().compare(out_offset(), expected_, elements, element_);
+    if (difference && difference->count == 0) {
+      check.elements = elements;
+      return true;
+    }
+    if (difference) {
+      pull_result(true);
+      for (std::size_t index = 0; index < count_; ++index) look_at(index, iteration, check);
+    }
+    // There are no kernels, or the type rounds, which the host allows for: samples will do.
+    if (check.wrong == 0) expected_ = {};
+    return difference.has_value();
   }
 
   // The same on all ranks.
@@ -281,58 +364,84 @@ class CollectiveWorkload : public Workload {
   int window_ = 1;
   std::vector<Set> sets_;
   Set* set_ = nullptr;
+  std::unique_ptr<DeviceTimer> timer_;  // null: what is timed does not run in a stream
+  std::vector<Work> works_;             // between the timer's two events
   int root_ = 0;
   std::uint64_t epoch_ = 0;
   bool fresh_ = true;
   std::vector<std::size_t> sampled_;  // ascending
+  CellBuffer expected_;               // empty: what comes out is looked at on the host
+  std::vector<std::size_t> renewed_;  // in place: where it is not of epoch 0
 };
+
+// Blocking; with a timer only begun, so that its second event is right behind the work and not behind the host's look
+// at its end.
+#define COL_CALL(collective, ...) \
+  (timer_ ? works_.push_back(group_.i##collective(__VA_ARGS__)) : group_.collective(__VA_ARGS__))
 
 void CollectiveWorkload::call() {
   const ConstTensorView in = in_view(in_blocks());
   const TensorView out = out_view(shape_of(spec_.operation, size_, rank_ == root_).out);
   switch (spec_.operation) {
     case Operation::allreduce:
-      return group_.allreduce(in, out, options_);
+      return COL_CALL(allreduce, in, out, options_);
     case Operation::reduce:
-      return group_.reduce(in, out, options_);
+      return COL_CALL(reduce, in, out, options_);
     case Operation::broadcast:
-      return group_.broadcast(out, options_);
+      return COL_CALL(broadcast, out, options_);
     case Operation::allgather:
-      return group_.allgather(in, out, options_);
+      return COL_CALL(allgather, in, out, options_);
     case Operation::allgatherv:
-      return group_.allgatherv(in, out, counts_, options_);
+      return COL_CALL(allgatherv, in, out, counts_, options_);
     case Operation::reduce_scatter:
-      return group_.reduce_scatter(in, out, options_);
+      return COL_CALL(reduce_scatter, in, out, options_);
     case Operation::reduce_scatterv:
-      return group_.reduce_scatterv(in, out, counts_, options_);
+      return COL_CALL(reduce_scatterv, in, out, counts_, options_);
     case Operation::gather:
-      return group_.gather(in, out, options_);
+      return COL_CALL(gather, in, out, options_);
     case Operation::gatherv:
-      return group_.gatherv(in, out, counts_, options_);
+      return COL_CALL(gatherv, in, out, counts_, options_);
     case Operation::scatter:
-      return group_.scatter(in, out, options_);
+      return COL_CALL(scatter, in, out, options_);
     case Operation::scatterv:
-      return group_.scatterv(in, counts_, out, options_);
+      return COL_CALL(scatterv, in, counts_, out, options_);
     case Operation::alltoall:
-      return group_.alltoall(in, out, options_);
+      return COL_CALL(alltoall, in, out, options_);
     case Operation::alltoallv:
-      return group_.alltoallv(in, counts_, out, counts_, options_);
+      return COL_CALL(alltoallv, in, counts_, out, counts_, options_);
     case Operation::scan:
-      return group_.scan(in, out, options_);
+      return COL_CALL(scan, in, out, options_);
     case Operation::exscan:
-      return group_.exscan(in, out, options_);
+      return COL_CALL(exscan, in, out, options_);
     default:
-      return group_.barrier(options_);
+      return COL_CALL(barrier, options_);
   }
 }
 
+#undef COL_CALL
+
 }  // namespace
 
-std::size_t rotated_sets(const CellSpec& spec, int group_size) {
+std::string algorithm_of(Group& group, const CellSpec& spec) {
+  const std::optional<Collective> collective = collective_of(spec.operation);
+  if (!collective) return {};
+  Options options{.op = spec.op, .root = std::max(0, spec.root)};
+  if (spec.algorithm != "auto") options.algorithm = spec.algorithm;
+  const std::size_t blocks = block_count(spec, group.size()) * size_of(spec.dtype);
+  const bool whole = *collective == Collective::allreduce || *collective == Collective::reduce ||
+                     *collective == Collective::broadcast || *collective == Collective::scan ||
+                     *collective == Collective::exscan;
+  const std::string why =
+      group.explain(*collective, whole ? blocks : blocks * static_cast<std::size_t>(group.size()), spec.dtype, options);
+  return why.substr(0, why.find(": "));
+}
+
+std::size_t rotated_sets(const CellSpec& spec, int group_size, std::size_t cache_bytes) {
   const Shape shape = shape_of(spec.operation, group_size, true);
   const std::size_t both =
       static_cast<std::size_t>(shape.in + shape.out) * block_count(spec, group_size) * size_of(spec.dtype);
-  return std::clamp(kRotatedBytes / std::max<std::size_t>(1, both) + 1, std::size_t{2}, kMostSets);
+  const std::size_t bytes = std::max(kRotatedBytes, kRotatedCaches * cache_bytes);
+  return std::clamp(bytes / std::max<std::size_t>(1, both) + 1, std::size_t{2}, kMostSets);
 }
 
 int stream_window(std::size_t bytes) {

@@ -11,6 +11,7 @@
 
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
+#include "colbench/rank/collective_workload.hpp"
 #include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead_parts.hpp"
 #include "common/exit_codes.hpp"
@@ -204,11 +205,16 @@ void Lead::record(State& state, const std::vector<Answer>& answers) {
   add_check(cell, answers);
   const std::size_t count = answers.front().ended.size();
   for (std::size_t i = 0; i < count; ++i) {
-    double longest = 0, last_start = 0;
+    double longest = 0, last_start = 0, longest_on_device = 0;
+    bool has_device_time = true;
     for (const Answer& answer : answers) {
       if (!answer.takes_part) continue;
       longest = std::max(longest, answer.ended[i] / answer.operations);
       last_start = std::max(last_start, answer.began[i]);
+      if (answer.on_device.size() != count)
+        has_device_time = false;
+      else
+        longest_on_device = std::max(longest_on_device, answer.on_device[i] / answer.operations);
     }
     // More late than not: the machine is like that, and what it gives is what there is.
     if (is_late(state, last_start / answers.front().operations) &&
@@ -218,6 +224,7 @@ void Lead::record(State& state, const std::vector<Answer>& answers) {
     }
     samples.seconds.push_back(longest);
     samples.start_skew.push_back(last_start);
+    if (has_device_time) samples.device_seconds.push_back(longest_on_device);
   }
   state.operation_seconds = median_of(samples.seconds);
 }
@@ -290,20 +297,9 @@ void Lead::sample(State& state, double budget_seconds) {
 }
 
 void Lead::name_what_ran(Cell& cell) {
-  const CellSpec& spec = cell.spec;
-  Group group = player_.group_of(spec);
+  Group group = player_.group_of(cell.spec);
   cell.backend = group.backend();
-  const std::optional<Collective> collective = collective_of(spec.operation);
-  if (!collective) return;
-  Options options{.op = spec.op, .root = std::max(0, spec.root)};
-  if (spec.algorithm != "auto") options.algorithm = spec.algorithm;
-  const std::size_t blocks = block_count(spec, group.size()) * size_of(spec.dtype);
-  const bool whole = *collective == Collective::allreduce || *collective == Collective::reduce ||
-                     *collective == Collective::broadcast || *collective == Collective::scan ||
-                     *collective == Collective::exscan;
-  const std::string why =
-      group.explain(*collective, whole ? blocks : blocks * static_cast<std::size_t>(group.size()), spec.dtype, options);
-  cell.algorithm = why.substr(0, why.find(": "));
+  cell.algorithm = algorithm_of(group, cell.spec);
 }
 
 void Lead::sample_all() {

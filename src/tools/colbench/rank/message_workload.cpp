@@ -30,8 +30,9 @@ class MessageWorkload : public Workload {
     if (!partner_) return;
     const std::size_t bytes = count_ * size_of(spec_.dtype);
     const Device::Type device = device_of(spec_.device, partner_->begins);
-    sent_ = CellBuffer(bytes, device);
-    received_ = CellBuffer(bytes, device);
+    const std::size_t cache = device == Device::Type::cuda ? tools::gpus().cache_bytes(tools::current_gpu()) : 0;
+    const std::size_t sets = spec_.cache == CacheState::rotate ? rotated_sets(spec_, 2, cache) : 1;
+    for (std::size_t i = 0; i < sets; ++i) sets_.push_back({CellBuffer(bytes, device), CellBuffer(bytes, device)});
     word_ = CellBuffer(1, device);
   }
 
@@ -42,22 +43,24 @@ class MessageWorkload : public Workload {
 
   void prepare(std::uint64_t iteration) override {
     if (!partner_) return;
+    first_ = iteration * static_cast<std::uint64_t>(window_);
+    const auto& [sent, received] = last_set();
     if (checked_) {
       each_looked_at(iteration, [&](std::size_t index) {
-        store_element(at(sent_, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
-        std::memset(at(received_, index), 0x7b, size_of(spec_.dtype));
+        store_element(at(sent, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
+        std::memset(at(received, index), 0x7b, size_of(spec_.dtype));
         if (all_) return;
-        sent_.push(offset(index), size_of(spec_.dtype));
-        received_.push(offset(index), size_of(spec_.dtype));
+        sent.push(offset(index), size_of(spec_.dtype));
+        received.push(offset(index), size_of(spec_.dtype));
       });
       if (all_) {
-        sent_.push_all();
-        received_.push_all();
+        sent.push_all();
+        received.push_all();
       }
     }
     if (spec_.cache != CacheState::cold) return;
-    sent_.flush();
-    received_.flush();
+    sent.flush();
+    received.flush();
   }
 
   void run() override {
@@ -77,26 +80,34 @@ class MessageWorkload : public Workload {
     check.mode = !checked_ ? "off" : all_ ? "all" : "sample";
     const bool receives = spec_.operation != Operation::oneway || (partner_ && !partner_->begins);
     if (!checked_ || !partner_ || !receives) return check;
-    if (all_) received_.pull_all();
+    const CellBuffer& received = last_set().received;
+    if (all_) received.pull_all();
     each_looked_at(iteration, [&](std::size_t index) {
       const auto wanted = static_cast<double>(values_.at(partner_->rank, 0, index, iteration));
       ++check.elements;
-      if (!all_) received_.pull(offset(index), size_of(spec_.dtype));
-      if (is_element(at(received_, index), spec_.dtype, wanted)) return;
+      if (!all_) received.pull(offset(index), size_of(spec_.dtype));
+      if (is_element(at(received, index), spec_.dtype, wanted)) return;
       if (check.wrong++ == 0)
         check.first = fmt::format("rank {}, element {} of message {} from rank {}: {}, not {}", group_.rank(), index,
-                                  iteration, partner_->rank, load_element(at(received_, index), spec_.dtype), wanted);
+                                  iteration, partner_->rank, load_element(at(received, index), spec_.dtype), wanted);
     });
     return check;
   }
 
  private:
+  struct Set {
+    CellBuffer sent, received;
+  };
+
   std::size_t offset(std::size_t index) const { return index * size_of(spec_.dtype); }
   std::byte* at(const CellBuffer& buffer, std::size_t index) const { return buffer.image() + offset(index); }
-  ConstTensorView to_send() const { return sent_.view(0, count_, spec_.dtype); }
-  TensorView to_receive() const { return received_.view(0, count_, spec_.dtype); }
-  void send() { group_.send(to_send(), partner_->rank, options_); }
-  void receive() { group_.recv(to_receive(), partner_->rank, options_); }
+  // The buffers of a message of the window; those of the last one are looked at.
+  const Set& set_of(int message) const { return sets_[(first_ + static_cast<std::uint64_t>(message)) % sets_.size()]; }
+  const Set& last_set() const { return set_of(window_ - 1); }
+  ConstTensorView to_send(int message) const { return set_of(message).sent.view(0, count_, spec_.dtype); }
+  TensorView to_receive(int message) const { return set_of(message).received.view(0, count_, spec_.dtype); }
+  void send() { group_.send(to_send(0), partner_->rank, options_); }
+  void receive() { group_.recv(to_receive(0), partner_->rank, options_); }
 
   template <class Visit>
   void each_looked_at(std::uint64_t iteration, Visit visit) const {
@@ -109,8 +120,8 @@ class MessageWorkload : public Workload {
     const TensorView word = word_.view(0, 1, DType::uint8);
     std::vector<Work> works;
     for (int i = 0; i < window_; ++i)
-      works.push_back(partner_->begins ? group_.isend(to_send(), partner_->rank, options_)
-                                       : group_.irecv(to_receive(), partner_->rank, options_));
+      works.push_back(partner_->begins ? group_.isend(to_send(i), partner_->rank, options_)
+                                       : group_.irecv(to_receive(i), partner_->rank, options_));
     for (Work& work : works) work.wait();
     partner_->begins ? group_.recv(word, partner_->rank, options_) : group_.send(word, partner_->rank, options_);
   }
@@ -118,8 +129,8 @@ class MessageWorkload : public Workload {
   void both_ways() {
     std::vector<Work> works;
     for (int i = 0; i < window_; ++i) {
-      works.push_back(group_.irecv(to_receive(), partner_->rank, options_));
-      works.push_back(group_.isend(to_send(), partner_->rank, options_));
+      works.push_back(group_.irecv(to_receive(i), partner_->rank, options_));
+      works.push_back(group_.isend(to_send(i), partner_->rank, options_));
     }
     for (Work& work : works) work.wait();
   }
@@ -132,8 +143,9 @@ class MessageWorkload : public Workload {
   const Values values_;
   Options options_;
   int window_ = 1;
-  CellBuffer sent_, received_;
-  CellBuffer word_;  // that all has come, of a rank that only receives
+  std::vector<Set> sets_;    // used in turn, message by message
+  std::uint64_t first_ = 0;  // the number of the window's first message
+  CellBuffer word_;          // that all has come, of a rank that only receives
 };
 
 }  // namespace

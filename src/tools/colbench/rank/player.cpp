@@ -130,6 +130,9 @@ void Player::take(const Command& command, Answer& answer) {
     const std::int64_t ended = now_ns();
     answer.began.push_back(seconds_between(start, began));
     answer.ended.push_back(seconds_between(start, ended));
+    if (workload_) {
+      if (const auto seconds = workload_->device_seconds()) answer.on_device.push_back(*seconds);
+    }
     if (!workload_ || !command.checked) continue;
     Check check = workload_->check(iteration, command.whole_check && i == 0);
     if (check.wrong > 0 && answer.check.wrong == 0) answer.check.first = check.first;

@@ -51,6 +51,7 @@ struct Answer {
   bool takes_part = true;
   double operations = 1;
   std::vector<double> began = {}, ended = {};
+  std::vector<double> on_device = {};  // of each; empty where the GPU's time is not known
   Check check = {};
 };
 

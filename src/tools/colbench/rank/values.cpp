@@ -63,6 +63,21 @@ void store_element(void* to, DType dtype, std::int64_t value) {
   }
 }
 
+void store_result(void* to, DType dtype, double value) {
+  switch (dtype) {
+    case DType::float16:
+      return put(to, float16(static_cast<float>(value)));
+    case DType::bfloat16:
+      return put(to, bfloat16(static_cast<float>(value)));
+    case DType::float32:
+      return put(to, static_cast<float>(value));
+    case DType::float64:
+      return put(to, value);
+    default:  // a whole number that the type has
+      return store_element(to, dtype, static_cast<std::int64_t>(value));
+  }
+}
+
 double load_element(const void* from, DType dtype) {
   switch (dtype) {
     case DType::int8:

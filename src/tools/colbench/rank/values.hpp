@@ -31,6 +31,8 @@ struct Values {
 
 // Writes `value` as an element of `dtype`.
 void store_element(void* to, DType dtype, std::int64_t value);
+// The same of a result: rounded as the type does.
+void store_result(void* to, DType dtype, double value);
 // Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding).
 bool is_element(const void* from, DType dtype, double expected);
 double load_element(const void* from, DType dtype);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "colbench/results.hpp"
 
@@ -19,6 +20,9 @@ class Workload {
   // Outside the window, after run(): looks at elements of the result. `whole`: at as many as can be done in little
   // time, instead of a sample.
   virtual Check check(std::uint64_t iteration, bool whole) = 0;
+  // How long the last run() took on this rank's GPU, by events around it in the stream it was called in; nothing where
+  // that cannot be told. Blocks until the GPU has reached the second one, which is right after run().
+  virtual std::optional<double> device_seconds() { return std::nullopt; }
   // How many operations a run() is: its time is divided by that.
   virtual double operations() const { return 1; }
   // Whether this rank's own times count: not for one that has no part in the cell.

@@ -99,8 +99,8 @@ std::vector<Column> identity_columns(const Results& results) {
   return columns;
 }
 
-std::vector<Column> value_columns(tools::Style style) {
-  return {
+std::vector<Column> value_columns(const Results& results, tools::Style style) {
+  std::vector<Column> columns = {
       {"n", "samples; one is one operation (stream: the mean of a window of them), the slowest rank's time", 6,
        [](const Row& row) { return row.statistics.n > 0 ? std::to_string(row.statistics.n) : "-"; }},
       {"t50", "median of the samples of all launches", kNeverGoes,
@@ -123,6 +123,19 @@ std::vector<Column> value_columns(tools::Style style) {
        [](const Row& row) { return percent_or_dash(model_fraction(row.cell, row.statistics)); }},
       {"wrong", "wrong elements among those looked at; a dash when none were", 20, wrong_of},
   };
+  const bool on_gpus =
+      std::ranges::any_of(results.cells, [](const Cell& cell) { return cell.spec.device != Devices::cpu; });
+  if (on_gpus) {
+    const auto after = std::ranges::find(columns, "t50", &Column::name) + 1;
+    columns.insert(after, {"tdev",
+                           "median time on the GPU's own clock, between events around the call; t50 is the "
+                           "host's. A dash for messages, barriers, and data that goes through the host",
+                           24, [](const Row& row) {
+                             const std::optional<double>& median = row.statistics.device_median;
+                             return median ? time_text(*median) : std::string("-");
+                           }});
+  }
+  return columns;
 }
 
 std::vector<Column> further_columns() {

@@ -30,8 +30,8 @@ inline constexpr int kNeverGoes = 100;
 
 // What names a row: operation, algorithm and size, and whatever else differs between rows.
 std::vector<Column> identity_columns(const Results& results);
-// What was measured.
-std::vector<Column> value_columns(tools::Style style);
+// What was measured: with the times of GPUs where there are buffers on any.
+std::vector<Column> value_columns(const Results& results, tools::Style style);
 // What fits no terminal: for reports that have more room.
 std::vector<Column> further_columns();
 

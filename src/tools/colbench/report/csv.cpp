@@ -80,6 +80,7 @@ void add_statistics(const Cell& cell, Fields& fields) {
   fields.emplace_back("max_ns", time(stats.max));
   fields.emplace_back("mad_ns", time(stats.mad));
   fields.emplace_back("skew_ns", time(stats.skew));
+  fields.emplace_back("device_t50_ns", nanoseconds(stats.device_median));
   fields.emplace_back("outliers", any ? std::to_string(stats.outliers) : "");
   fields.emplace_back("autocorrelation", any ? decimal(stats.autocorrelation, 3) : "");
   fields.emplace_back("launches", std::to_string(cell.launches.size()));

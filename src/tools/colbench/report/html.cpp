@@ -92,7 +92,7 @@ std::string remark_of(const Cell& cell) {
 
 std::string table_section(const Results& results) {
   std::vector<Column> columns = identity_columns(results);
-  for (const auto& list : {value_columns({true, false}), further_columns()}) {
+  for (const auto& list : {value_columns(results, {true, false}), further_columns()}) {
     columns.insert(columns.end(), list.begin(), list.end());
   }
   std::string text =

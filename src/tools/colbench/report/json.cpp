@@ -123,6 +123,7 @@ Json stats_of(const Cell& cell) {
           {"autocorr", number(stats.autocorrelation)},
           {"skew", nanoseconds(stats.skew)},
           {"launch_spread", number(stats.launch_spread)},
+          {"device_p50", nanoseconds(stats.device_median)},
           {"algbw", rate ? number(algorithm_bandwidth(cell.spec, stats.median)) : Json()},
           {"busbw", rate && size > 1 ? number(bus_bandwidth(cell.spec, size, stats.median)) : Json()}};
 }
@@ -133,7 +134,8 @@ Json cell_of(const Cell& cell) {
     launches.push_back({{"launch", launch.launch},
                         {"late", launch.late},
                         {"ns", nanoseconds(launch.seconds)},
-                        {"start_skew_ns", nanoseconds(launch.start_skew)}});
+                        {"start_skew_ns", nanoseconds(launch.start_skew)},
+                        {"device_ns", launch.device_seconds.empty() ? Json() : nanoseconds(launch.device_seconds)}});
   }
   return {{"spec", json_of_spec(cell.spec)},
           {"backend", cell.backend},

@@ -29,10 +29,13 @@ inline constexpr int kJsonVersion = 1;
 //                "bound":    {"ns", "how", "calibrations", "recalibrations"},
 //                "model_ns",
 //                "stats":    {"n", "p50", "ci_lo", "ci_hi", "p95", "p99", "min", "max", "mad", "outliers", "autocorr",
-//                             "skew", "launch_spread", "algbw", "busbw"},
-//                "launches": [{"launch", "late", "ns": [samples], "start_skew_ns": [samples]}]}],
+//                             "skew", "launch_spread", "device_p50", "algbw", "busbw"},
+//                "launches": [{"launch", "late", "ns": [samples], "start_skew_ns": [samples],
+//                              "device_ns": [samples]}]}],
 //  "warnings": [text], "ended_early", "exit_code"}
 //
+// "ns" are the host's times, "device_ns" the GPUs' own of the same samples, between events around each call; null where
+// they are not known: on the host, and where data goes through it.
 // What is "fake" was measured over stand-ins for GPUs, and says nothing of any.
 // "spec" is what was asked for; "backend" and "algorithm" beside it are what ran. "valid" is null for what was not
 // measured, else true, or the reason why the cell counts for nothing. Times of samples, statistics, bounds and models

@@ -128,6 +128,12 @@ LaunchSamples read_launch(const JsonPlace& place) {
   if (!samples.start_skew.empty() && samples.start_skew.size() != samples.seconds.size()) {
     place["start_skew_ns"].fail(fmt::format("as many values as in 'ns' are expected here: {}", samples.seconds.size()));
   }
+  // Files that were written before colbench knew of GPUs' times have none.
+  if (place.has("device_ns") && !place["device_ns"].is_null()) {
+    samples.device_seconds = place["device_ns"].all_seconds();
+    if (samples.device_seconds.size() != samples.seconds.size())
+      place["device_ns"].fail(fmt::format("as many values as in 'ns' are expected here: {}", samples.seconds.size()));
+  }
   return samples;
 }
 

@@ -101,7 +101,7 @@ std::string table_report(const Results& results, Style style, bool legend) {
   const std::vector<Reason> reasons = reasons_of(results);
   const std::vector<std::string> marks = marks_of(results, reasons, style);
   std::vector<Column> columns = identity_columns(results);
-  for (Column& column : value_columns(style)) columns.push_back(std::move(column));
+  for (Column& column : value_columns(results, style)) columns.push_back(std::move(column));
   Grid grid(columns, rows, marks, !style.utf8);
   const std::vector<std::string> gone = grid.fit(kTableColumns);
 

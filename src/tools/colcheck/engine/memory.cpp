@@ -108,17 +108,26 @@ void Memory::write(std::size_t offset, const Bytes& content) {
 
 std::string Memory::problem(std::size_t element_size) const {
   if (data_ == nullptr) return {};
-  if (gpu_) {
-    Bytes all(gpu_->size());
-    gpu_->read(0, all);
-    return wrong_byte(all, element_size);
-  }
+  if (gpu_) return problem_on_gpu(element_size);
   if (!pages_) return wrong_byte(held_, element_size);
   const std::string wrong = wrong_byte({data_, data_ + size_}, element_size);
   if (!wrong.empty()) return wrong;
   if (pages_->touched_before()) return "the page before the buffer was touched";
   if (pages_->touched_after()) return "the page after the buffer was touched";
   return {};
+}
+
+// The GPU says whether there is one, and a copy which: that is what a GPU without kernels of ours is left with.
+std::string Memory::problem_on_gpu(std::size_t element_size) const {
+  const std::optional<Difference> found = gpu_->compare(expected_);
+  if (found && found->count == 0) return {};
+  Bytes all(gpu_->size());
+  gpu_->read(0, all);
+  std::string wrong = wrong_byte(all, element_size);
+  if (wrong.empty() && found)
+    wrong = fmt::format("the GPU finds {} of {} bytes wrong, the first at {}, and a copy of them on the host is right",
+                        found->count, all.size(), found->first);
+  return wrong;
 }
 
 // `got` is what expected_ is about.

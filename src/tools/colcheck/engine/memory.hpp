@@ -60,6 +60,7 @@ class Memory {
  private:
   class Pages;
   void assign_on_gpu(const Bytes& content, Placement placement, std::size_t element_size);
+  std::string problem_on_gpu(std::size_t element_size) const;
   std::string wrong_byte(const Bytes& got, std::size_t element_size) const;
 
   std::byte* data_ = nullptr;  // of the buffer; not to be followed on a GPU

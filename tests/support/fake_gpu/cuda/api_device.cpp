@@ -44,6 +44,8 @@ int attribute_of(const Machine& machine, CUdevice_attribute attribute, CUdevice 
       return 9;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       return 0;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+      return 50 << 20;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
       return machine.devices[device].physical + 1;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:

@@ -1,4 +1,5 @@
-// How a kernel is called. The kernels combine blocks of one buffer, element by element, in the order of the blocks:
+// How the kernels are called. Those of the first kind combine blocks of one buffer, element by element, in the order of
+// the blocks:
 //
 //   in     block 0 |a0 b0 c0 ...|   block 1 |a1 b1 c1 ...|   ...      each `in_stride` bytes after the one before
 //
@@ -16,7 +17,7 @@ inline constexpr unsigned kThreadsOfBlock = 256;  // at most
 
 enum class Results : std::uint32_t { whole, inclusive, exclusive };
 
-// The parameter of every kernel. Block r of `out` may be exactly block r of `in` (the whole result, any block); no
+// The parameter of such a kernel. Block r of `out` may be exactly block r of `in` (the whole result, any block); no
 // other overlap. Pointers and strides are multiples of the element's size.
 struct FoldArguments {
   const std::byte* in;
@@ -27,6 +28,21 @@ struct FoldArguments {
   std::uint32_t blocks;               // at least 1
   std::uint32_t divisor;              // sums: what results are divided by; 0: nothing
   Results results;
+};
+
+// The others compare two buffers, element by element.
+
+// Zeroed before. `first_inverted` is the complement of the index, so that zero is later than any.
+struct CompareResult {
+  unsigned long long count;  // elements that differ
+  unsigned long long first_inverted;
+};
+
+struct CompareArguments {
+  const std::byte* left;
+  const std::byte* right;  // both at whatever address
+  std::size_t count;       // elements
+  CompareResult* result;
 };
 
 }  // namespace col::nccl_backend

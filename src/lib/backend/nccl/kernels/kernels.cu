@@ -1,13 +1,16 @@
-// The kernels by name: col_fold_OPERATOR_DTYPE. Names of C, so that the driver finds them, need the preprocessor.
+// The kernels by name: col_fold_OPERATOR_DTYPE, col_compare_BYTES. Names of C, so that the driver finds them, need the
+// preprocessor.
+#include "backend/nccl/kernels/compare.hpp"
 #include "backend/nccl/kernels/fold.hpp"
 
 namespace col::nccl_backend {
 namespace {
 
-template <class Operator, class Element>
-__device__ void fold(const FoldArguments& arguments) {
+// The part of the calling thread in the loop.
+template <class Loop, class Arguments>
+__device__ void run(const Arguments& arguments) {
   const std::size_t threads = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  Fold<Operator, Element>::run(arguments, static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x, threads);
+  Loop::run(arguments, static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x, threads);
 }
 
 }  // namespace
@@ -15,7 +18,7 @@ __device__ void fold(const FoldArguments& arguments) {
 #define COL_KERNEL(op, Operator, dtype, Element)                                 \
   extern "C" __global__ void __launch_bounds__(kThreadsOfBlock)                  \
       col_fold_##op##_##dtype(const __grid_constant__ FoldArguments arguments) { \
-    fold<Operator, Element>(arguments);                                          \
+    run<Fold<Operator, Element>>(arguments);                                     \
   }
 #define COL_ARITHMETIC_KERNELS(dtype, Element) \
   COL_KERNEL(sum, Sum, dtype, Element)         \
@@ -38,5 +41,16 @@ COL_ARITHMETIC_KERNELS(float16, Float16Element)
 COL_ARITHMETIC_KERNELS(bfloat16, Bfloat16Element)
 COL_ARITHMETIC_KERNELS(float32, PlainElement<float>)
 COL_ARITHMETIC_KERNELS(float64, PlainElement<double>)
+
+#define COL_COMPARE_KERNEL(bytes)                                               \
+  extern "C" __global__ void __launch_bounds__(kThreadsOfBlock)                 \
+      col_compare_##bytes(const __grid_constant__ CompareArguments arguments) { \
+    run<Compare<bytes>>(arguments);                                             \
+  }
+
+COL_COMPARE_KERNEL(1)
+COL_COMPARE_KERNEL(2)
+COL_COMPARE_KERNEL(4)
+COL_COMPARE_KERNEL(8)
 
 }  // namespace col::nccl_backend

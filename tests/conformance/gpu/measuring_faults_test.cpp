@@ -1,0 +1,96 @@
+// Timers and comparisons while the GPU is busy, or fails. By the stand-in alone, which is told to.
+#include <cuda.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <col/backend.hpp>
+
+#include "conformance/gpu/gpu_ranks.hpp"
+#include "support/catch.hpp"
+#include "support/fake_gpu/control.hpp"
+
+using namespace std::chrono_literals;
+using col::test::error_of;
+using col::test::GpuArray;
+using col::test::has;
+
+namespace {
+
+// Keeps the device started, which the memory of arrays ends with.
+col::DeviceMemory& gpus(int device = 0) {
+  col::DeviceMemory& all = col::find_backend("nccl")->device_memory();
+  (void)all.cache_bytes(device);
+  return all;
+}
+
+const void* address_of(const GpuArray<std::int32_t>& array) {
+  return col::ConstTensorView(array).data;
+}
+
+template <class Ask>
+auto wait_for(Ask ask) {
+  const col::Deadline deadline = col::Deadline::after(20s);
+  auto answer = ask();
+  for (; !answer; answer = ask()) REQUIRE(!deadline.expired());
+  return *answer;
+}
+
+}  // namespace
+
+TEST_CASE("gpu measuring faults: nothing is known before the GPU is there", "[gpu]") {
+  fake_gpu_reset();
+  (void)gpus();
+  const GpuArray<std::int32_t> left(0, std::size_t{8}, 1), right(0, std::size_t{8}, 2);
+  const auto timer = gpus().make_timer(0);
+  // The first one loads the kernels.
+  const auto first = gpus().compare(address_of(left), address_of(right), 8, 4, 0, {});
+  if (first != nullptr) CHECK(wait_for([&] { return first->result(); }).count == 8);
+  fake_gpu_hold_streams(1);
+  timer->start();
+  const auto second = gpus().compare(address_of(left), address_of(right), 8, 4, 0, timer->stream());
+  auto dropped = gpus().compare(address_of(left), address_of(right), 8, 4, 0, timer->stream());
+  timer->stop();
+  CHECK_FALSE(timer->seconds());
+  if (second != nullptr) CHECK_FALSE(second->result());
+  dropped.reset();
+  fake_gpu_hold_streams(0);
+  CHECK(wait_for([&] { return timer->seconds(); }) >= 0);
+  if (second != nullptr) CHECK(wait_for([&] { return second->result(); }).count == 8);
+}
+
+TEST_CASE("gpu measuring faults: what the driver refuses is an error that names it", "[gpu]") {
+  fake_gpu_reset();
+  (void)gpus();
+  fake_gpu_fail("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY, 1);
+  CHECK(has(error_of([] { gpus().make_timer(0); }), "cannot make a CUDA event"));
+  fake_gpu_fail("cuDeviceGetAttribute", CUDA_ERROR_UNKNOWN, 1);
+  CHECK(has(error_of([] { (void)gpus(); }), "cannot ask for the size of the GPU's cache"));
+  const auto timer = gpus().make_timer(0);
+  timer->start();
+  timer->stop();
+  wait_for([&] { return timer->seconds(); });
+  fake_gpu_fail("cuEventElapsedTime_v2", CUDA_ERROR_UNKNOWN, 1);
+  CHECK(has(error_of([&] { timer->seconds(); }), "cannot read the time between CUDA events"));
+  fake_gpu_fail("cuEventRecord", CUDA_ERROR_UNKNOWN, 1);
+  CHECK(has(error_of([&] { timer->start(); }), "cannot record a CUDA event"));
+  const GpuArray<std::int32_t> data(0, std::size_t{8}, 1);
+  const auto compare = [&] { return gpus().compare(address_of(data), address_of(data), 8, 4, 0, {}); };
+  if (compare() == nullptr) return;
+  fake_gpu_fail("cuLaunchKernel", CUDA_ERROR_UNKNOWN, 1);
+  CHECK(has(error_of([&] { compare(); }), "cannot start a kernel of col"));
+  const auto comparison = compare();
+  CHECK(wait_for([&] { return comparison->result(); }).count == 0);
+  fake_gpu_reset();
+}
+
+TEST_CASE("gpu measuring faults: kernels that do not load are no error, the host compares then", "[gpu]") {
+  fake_gpu_reset();
+  const int other = gpus().devices() - 1;  // whose kernels nobody has asked for
+  (void)gpus(other);
+  const GpuArray<std::int32_t> data(other, std::size_t{8}, 1);
+  fake_gpu_fail("cuModuleGetFunction", CUDA_ERROR_NOT_FOUND, 1);
+  CHECK(gpus().compare(address_of(data), address_of(data), 8, 4, other, {}) == nullptr);
+  fake_gpu_reset();
+}
