@@ -320,7 +320,8 @@ void Group::State::announce(group::Pending& pending) {
   pending.fingerprint = pending.request.fingerprint = calls_;
   if (parts_.record != nullptr) parts_.record->begin(name(), pending.sequence, pending.name, pending.fingerprint);
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
-  if (host_.settings->compare_first || pending.channel->is_captured(pending.request.stream)) {
+  const Channel* const channel = pending.channel;  // null: a call over several GPUs, which blocks
+  if (host_.settings->compare_first || (channel != nullptr && channel->is_captured(pending.request.stream))) {
     group::Diagnosis diagnosis = diagnose(pending);
     WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {
