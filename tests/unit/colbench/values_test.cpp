@@ -20,6 +20,14 @@ TEST_CASE("values: an element comes back as it was stored, in every type", "[col
   }
 }
 
+TEST_CASE("values: an average over ranks may be rounded once for each, and no more", "[colbench]") {
+  std::array<std::byte, 8> element{};
+  store_result(element.data(), DType::bfloat16, 5.375);  // three ranks' 16, each third rounded first
+  CHECK(is_element(element.data(), DType::bfloat16, 16.0 / 3, 3));
+  CHECK_FALSE(is_element(element.data(), DType::bfloat16, 16.0 / 3));
+  CHECK_FALSE(is_element(element.data(), DType::bfloat16, 15.0 / 3, 3));
+}
+
 TEST_CASE("values: what two ranks, blocks, places or iterations bring differs more often than not", "[colbench]") {
   const Values values{.seed = 7};
   int equal = 0;

@@ -336,7 +336,7 @@ class CollectiveWorkload : public Workload {
       const std::byte* at = out() + offset(block) + index * element_;
       const double wanted = expected(block, index);
       ++check.elements;
-      if (is_element(at, spec_.dtype, wanted)) continue;
+      if (is_element(at, spec_.dtype, wanted, spec_.op == ReduceOp::avg ? size_ : 1)) continue;
       if (check.wrong++ == 0)
         check.first = fmt::format("rank {}, element {} of operation {}: {}, not {}", rank_,
                                   static_cast<std::size_t>(block) * count_ + index, iteration,

@@ -103,12 +103,16 @@ double load_element(const void* from, DType dtype) {
   return 0;
 }
 
-bool is_element(const void* from, DType dtype, double expected) {
+bool is_element(const void* from, DType dtype, double expected, int averaged) {
   const double value = load_element(from, dtype);
   if (value == expected) return true;
   if (is_integer(dtype)) return false;
   // An average need not be a number of the type; sums of many ranks may need more bits than bfloat16 has.
-  const double unit = dtype == DType::bfloat16 ? 1.0 / 128 : dtype == DType::float16 ? 1.0 / 1024 : 1e-6;
+  // Beyond some, errors to either side make up for one another.
+  const int roundings = std::min(averaged + 1, 16);
+  const double unit = dtype == DType::bfloat16  ? roundings / 256.0
+                      : dtype == DType::float16 ? roundings / 2048.0
+                                                : 1e-6;
   if (std::isinf(value)) return std::abs(expected) > 65504 && dtype == DType::float16;
   return std::abs(value - expected) <= unit * std::abs(expected);
 }

@@ -33,8 +33,9 @@ struct Values {
 void store_element(void* to, DType dtype, std::int64_t value);
 // The same of a result: rounded as the type does.
 void store_result(void* to, DType dtype, double value);
-// Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding).
-bool is_element(const void* from, DType dtype, double expected);
+// Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding). `averaged`:
+// as an average over so many ranks, which NCCL divides before it adds, and rounds each time.
+bool is_element(const void* from, DType dtype, double expected, int averaged = 1);
 double load_element(const void* from, DType dtype);
 
 // Combines contributions one after the other.
