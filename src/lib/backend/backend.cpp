@@ -8,6 +8,20 @@
 namespace col {
 
 Channel::~Channel() = default;
+
+bool Channel::moves_in_parts() const {
+  return false;
+}
+
+Ticket Channel::post_filling_send(int /*peer*/, std::uint64_t /*slot*/, ConstTensorView /*data*/,
+                                  std::function<std::uint64_t()> /*filled*/) {
+  throw Error(ErrorCode::internal, "this channel sends from memory that is full");
+}
+
+std::uint64_t Channel::moved(Ticket /*ticket*/) {
+  throw Error(ErrorCode::internal, "this channel does not know parts of messages");
+}
+
 bool Channel::is_captured(Stream /*stream*/) const {
   return false;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,13 @@
 #include "group/use.hpp"
 
 namespace col {
+namespace {
+
+TensorView writable_view(const group::Leg& leg) {
+  return {leg.destination, leg.view.count, leg.view.dtype, leg.view.device};
+}
+
+}  // namespace
 
 int Group::State::exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options) {
   const Use use(*this);
@@ -125,7 +133,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   pending->fingerprint = 0;
   try {
     // Messages between two ranks pair in the order of their posting, which must not depend on how long a copy takes.
-    fetch(*pending);
+    fetch_messages(*pending);
     // Sends to oneself first, so that a receive of the same call finds what those from before leave; then receives
     // before sends, so that what arrives has a place.
     bool to_self = false;
@@ -138,7 +146,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
     active_.push_back(pending);
     for (const bool sending : {false, true}) {
       for (group::Leg& leg : pending->legs) {
-        if (leg.sending == sending && !leg.done) post(leg);
+        if (leg.sending == sending && !leg.done) post(leg, *pending);
         if (leg.done && !leg.sending) pending->source = rank();
       }
     }
@@ -159,7 +167,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
 }
 
 // Hands one message to the channel; one to oneself stays here.
-void Group::State::post(group::Leg& leg) {
+void Group::State::post(group::Leg& leg, group::Pending& pending) {
   if (!leg.sending && (leg.peer == rank() || leg.peer == kAnyPeer) && take_from_self(leg)) {
     leg.done = true;
     return;
@@ -172,10 +180,40 @@ void Group::State::post(group::Leg& leg) {
     leg.number = ++(leg.sending ? sent_ : received_)[{leg.peer, leg.tag}];
   // The one from any rank may take a message of this peer first: which number this one gets, nobody knows.
   leg.numbered = leg.sending || open_any_[leg.tag] == 0;
-  leg.ticket = leg.sending ? leg.channel->post_send(leg.peer, slot, leg.view)
-                           : leg.channel->post_recv(leg.peer, slot,
-                                                    {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
+  if (leg.in_parts)
+    post_in_parts(leg, slot, pending);
+  else if (leg.sending)
+    leg.ticket = leg.channel->post_send(leg.peer, slot, leg.view);
+  else
+    leg.ticket = leg.channel->post_recv(leg.peer, slot, writable_view(leg));
   leg.posted = true;
+}
+
+// A copy of which parts are sent while others are fetched, or copied back while others come.
+void Group::State::post_in_parts(group::Leg& leg, std::uint64_t slot, group::Pending& pending) {
+  if (!leg.sending) {
+    leg.ticket = leg.channel->post_recv(leg.peer, slot, writable_view(leg));
+  } else {
+    // Both end with `pending`, and a channel that is broken sends nothing any more.
+    const auto fetched = [&staging = *pending.staging, data = leg.view.data]() -> std::uint64_t {
+      try {
+        return staging.fetched(data);
+      } catch (const std::exception&) {  // follow_parts() meets it, too
+        return 0;
+      }
+    };
+    leg.ticket = leg.channel->post_filling_send(leg.peer, slot, leg.view, fetched);
+  }
+  ++in_parts_;
+}
+
+void Group::State::follow_parts(group::Leg& leg, group::Pending& pending) {
+  const std::uint64_t moved = leg.channel->moved(leg.ticket);
+  if (moved != std::exchange(leg.moved, moved)) idle_turns_ = 0;
+  if (leg.sending)
+    (void)pending.staging->fetched(leg.view.data);
+  else
+    pending.staging->give_back(leg.view.data, moved, pending.stream);
 }
 
 bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
@@ -186,13 +224,17 @@ bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
     return leg.done;
   }
   const std::optional<int> peer = leg.channel->test(leg.ticket);
-  if (!peer) return false;
+  if (!peer) {
+    if (leg.in_parts) follow_parts(leg, pending);
+    return false;
+  }
   complete(leg, pending, *peer);
   return true;
 }
 
 void Group::State::complete(group::Leg& leg, group::Pending& pending, int peer) {
   leg.done = true;
+  if (leg.in_parts) --in_parts_;
   if (leg.sending) return;
   pending.source = peer;
   if (leg.peer != kAnyPeer) return;

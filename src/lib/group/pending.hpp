@@ -31,6 +31,9 @@ struct Leg {
   std::uint64_t number = 0;     // of the message between the two, by tag
   bool numbered = true;         // false: `number` may be wrong
   Channel* channel = nullptr;   // that it goes over; null for one to oneself
+  bool staged = false;          // `view` is a copy
+  bool in_parts = false;        // of which parts are moved while others are copied
+  std::uint64_t moved = 0;      // bytes of those, as last seen
   Ticket ticket = {};
   bool posted = false;  // in the channel; messages to oneself never are
   bool done = false;

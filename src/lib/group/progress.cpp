@@ -20,14 +20,14 @@ constexpr Duration kDrainTime = std::chrono::seconds(5);
 constexpr int kYields = 200;
 constexpr Duration kPollPause = std::chrono::microseconds(50);
 
-void pause(int turn) {
+}  // namespace
+
+void Group::State::pause(int turn) {
   if (turn < kYields)
     sched_yield();
   else
     std::this_thread::sleep_for(kPollPause);
 }
-
-}  // namespace
 
 group::Diagnosis Group::State::diagnose(const group::Pending& pending) {
   return {parts_.surroundings, [this, &pending] { return pending.describe(rank(), size()); }};
@@ -147,6 +147,10 @@ void Group::State::await_until(group::Pending& pending, WaitContext& wait) {
 // Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
 // again and again. Peers may wait for the other plans in flight first.
 void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
+  if (in_parts_ > 0) {  // which are copied meanwhile, and the channel does not wait for that
+    wait.check();
+    return pause(idle_turns_++);
+  }
   if (hosted_ && (active_.size() > 1 || pending.legs.size() > 1)) {  // two channels, and both may be needed
     wait.check();
     return pause(turn);

@@ -1,4 +1,5 @@
 // Calls whose buffers are in another kind of memory than the channel moves: they are copied before, and back.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -48,6 +49,9 @@ std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& leg
   auto staging = std::make_unique<group::Staging>(staging_);
   for (group::Leg& leg : legs) {
     const TensorView copy = staging->replace(writable(leg.view), wanted(leg), leg.sending, !leg.sending);
+    leg.staged = copy.data != leg.view.data;
+    leg.in_parts = leg.staged && leg.channel != nullptr && leg.channel->moves_in_parts() &&
+                   copy.bytes() >= 2 * group::Staging::kPartBytes;
     leg.view = copy;
     if (!leg.sending) leg.destination = copy.data;
   }
@@ -73,11 +77,21 @@ void Group::State::fetch(group::Pending& pending, WaitContext& wait) {
   await_copies(*pending.staging, wait);
 }
 
-void Group::State::fetch(group::Pending& pending) {
+// Copies what messages send, and blocks until that is done, but for those that are sent part by part.
+void Group::State::fetch_messages(group::Pending& pending) {
   if (!pending.staging) return;
+  group::Staging& staging = *pending.staging;
   group::Diagnosis diagnosis = diagnose(pending);
   WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
-  fetch(pending, wait);
+  wait.describe("the copies from the GPU to the host");
+  staging.fetch(pending.stream);
+  const auto is_there = [&](const group::Leg& leg) {
+    return !leg.sending || !leg.staged || leg.in_parts || staging.fetched(leg.view.data) == leg.view.bytes();
+  };
+  for (int turn = 0; !std::ranges::all_of(pending.legs, is_there); ++turn) {
+    wait.check();
+    pause(turn);
+  }
 }
 
 // The same for what a call has written.

@@ -80,25 +80,59 @@ bool Staging::is_captured(Stream stream) const {
          });
 }
 
+Staging::Copy& Staging::copy_at(const void* data) {
+  return *std::find_if(copies_.begin(), copies_.end(),
+                       [data](const Copy& copy) { return copy.block.memory.get() == data; });
+}
+
 void Staging::fetch(Stream stream) {
-  for (const Copy& copy : copies_) {
+  for (Copy& copy : copies_) {
     if (!copy.is_read) continue;
-    under_way_.push_back(
-        gpus().copy(copy.block.memory.get(), copy.original.data, copy.original.bytes(), copy.device, stream));
+    auto* const to = static_cast<std::byte*>(copy.block.memory.get());
+    const auto* const from = static_cast<const std::byte*>(copy.original.data);
+    for (std::size_t begin = 0; begin < copy.original.bytes(); begin += kPartBytes) {
+      const std::size_t bytes = std::min(kPartBytes, copy.original.bytes() - begin);
+      copy.fetching.push_back({gpus().copy(to + begin, from + begin, bytes, copy.device, stream), begin + bytes});
+    }
   }
+}
+
+std::size_t Staging::fetched(Copy& copy) {
+  std::vector<Part>& parts = copy.fetching;
+  std::size_t& ended = copy.parts_fetched;
+  while (ended < parts.size() && parts[ended].copy->done()) parts[ended++].copy.reset();
+  return ended == 0 ? 0 : parts[ended - 1].end;
+}
+
+std::size_t Staging::fetched(const void* data) {
+  return fetched(copy_at(data));
+}
+
+void Staging::give_back(Copy& copy, std::size_t written, Stream stream) {
+  if (!copy.is_written || written == copy.given_back) return;
+  auto* const to = static_cast<std::byte*>(copy.original.data);
+  const auto* const from = static_cast<const std::byte*>(copy.block.memory.get());
+  const std::size_t begin = std::exchange(copy.given_back, written);
+  returning_.push_back(gpus().copy(to + begin, from + begin, written - begin, copy.device, stream));
+}
+
+void Staging::give_back(const void* data, std::size_t written, Stream stream) {
+  Copy& copy = copy_at(data);
+  const bool is_all = written == copy.original.bytes();
+  if (is_all || written - copy.given_back >= kPartBytes) give_back(copy, written, stream);
 }
 
 void Staging::give_back(Stream stream) {
-  for (const Copy& copy : copies_) {
-    if (!copy.is_written) continue;
-    under_way_.push_back(
-        gpus().copy(copy.original.data, copy.block.memory.get(), copy.original.bytes(), copy.device, stream));
-  }
+  for (Copy& copy : copies_) give_back(copy, copy.original.bytes(), stream);
 }
 
 bool Staging::copied() {
-  while (!under_way_.empty() && under_way_.back()->done()) under_way_.pop_back();
-  return under_way_.empty();
+  for (Copy& copy : copies_) {
+    fetched(copy);
+    if (copy.parts_fetched < copy.fetching.size()) return false;
+  }
+  while (!returning_.empty() && returning_.back()->done()) returning_.pop_back();
+  return returning_.empty();
 }
 
 }  // namespace col::group

@@ -37,6 +37,9 @@ class StagingPool {
 // is; so it does, for as long as the pool.
 class Staging {
  public:
+  // Of a long copy: much longer than it takes to start one.
+  static constexpr std::size_t kPartBytes = std::size_t{4} << 20;
+
   // Whether a channel for memory of `wanted` needs a copy of the buffer. What runs on a GPU wants elements where their
   // type belongs; what runs on the host takes them anywhere.
   static bool is_needed(ConstTensorView view, Device wanted) {
@@ -56,26 +59,41 @@ class Staging {
   TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
   bool empty() const noexcept { return copies_.empty(); }
   bool is_captured(Stream stream) const;
-  // Starts to copy what is read, or back what has been written: in `stream` as DeviceMemory::copy() says.
+  // Starts to copy what is read, or back what has been written: in `stream` as DeviceMemory::copy() says. In parts, of
+  // which those that have been copied can be used.
   void fetch(Stream stream);
   void give_back(Stream stream);
+  // How many bytes of what replace() gave as `data` have been fetched, from the first one. Throws io.
+  std::size_t fetched(const void* data);
+  // Starts to copy back what has been written of it so far.
+  void give_back(const void* data, std::size_t written, Stream stream);
   // Whether all copies have ended. Throws io.
   bool copied();
 
  private:
+  struct Part {
+    std::unique_ptr<DeviceCopy> copy;
+    std::size_t end;  // in bytes from the buffer's begin
+  };
   struct Copy {
     TensorView original;
     StagingPool::Block block;
     Device place;    // of the block
     int device = 0;  // that copies between the two
     bool is_read = false, is_written = false;
+    std::vector<Part> fetching = {};  // in order
+    std::size_t parts_fetched = 0;
+    std::size_t given_back = 0;  // bytes whose copy has begun
   };
 
   static TensorView view_of(const Copy& copy);
+  Copy& copy_at(const void* data);
+  static std::size_t fetched(Copy& copy);
+  void give_back(Copy& copy, std::size_t written, Stream stream);
 
   StagingPool& pool_;
   std::vector<Copy> copies_;
-  std::vector<std::unique_ptr<DeviceCopy>> under_way_;
+  std::vector<std::unique_ptr<DeviceCopy>> returning_;
 };
 
 }  // namespace col::group

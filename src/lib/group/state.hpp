@@ -159,7 +159,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // staged.cpp
   std::unique_ptr<group::Staging> stage(Request& request, Device wanted);
   std::unique_ptr<group::Staging> stage(std::vector<group::Leg>& legs, Stream stream);
-  void fetch(group::Pending& pending);
+  void fetch_messages(group::Pending& pending);
   void fetch(group::Pending& pending, WaitContext& wait);
   void give_back(group::Pending& pending, WaitContext& wait);
   void run_alone(const Request& request, const Options& options, group::Staging* staging);
@@ -200,6 +200,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void finish(group::Pending& pending);
   void await(group::Pending& pending);
   void await_until(group::Pending& pending, WaitContext& wait);
+  static void pause(int turn);
   static void await_copies(group::Staging& staging, WaitContext& wait);
   void block(group::Pending& pending, WaitContext& wait, int turn);
   void await_collectives();
@@ -221,7 +222,9 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   Channel* channel_for(const group::Leg& leg) const;
   bool holds_back_messages() const;
   void check_apart(const std::vector<group::Leg>& legs) const;
-  void post(group::Leg& leg);
+  void post(group::Leg& leg, group::Pending& pending);
+  void post_in_parts(group::Leg& leg, std::uint64_t slot, group::Pending& pending);
+  void follow_parts(group::Leg& leg, group::Pending& pending);
   bool progress(group::Leg& leg, group::Pending& pending);
   void complete(group::Leg& leg, group::Pending& pending, int peer);
   void send_to_self(group::Leg& leg);
@@ -250,6 +253,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::vector<PendingPtr> active_;                                // in flight, in the order of starting
   std::vector<PendingPtr> pool_;                                  // for reuse
   std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
+  int in_parts_ = 0;                                              // messages in flight that are moved part by part
+  int idle_turns_ = 0;                                            // looks since a part of one was moved
   bool told_of_memory_ = false;
   bool told_of_staging_ = false;
   bool tracing_ = false;

@@ -179,6 +179,43 @@ TEST_CASE("gpu staging faults: pieces of a long call are copied while others wai
   }));
 }
 
+TEST_CASE("gpu staging faults: a long message is posted before it has been copied, and ends with its copy", "[gpu]") {
+  check_good(run_staged([](col::Group& group, int gpu) {
+    const std::size_t count = std::size_t{4} << 20;
+    const GpuArray<float> data(gpu, count, static_cast<float>(gpu));
+    group.barrier();
+    if (gpu == 1) {
+      group.barrier();
+      group.recv(data, 0);
+      expect(data.values() == std::vector<float>(count, 0.0f), "what was sent");
+      return;
+    }
+    fake_gpu_hold_streams(1);
+    col::Work sent = group.isend(data, 1);  // would wait for the copy, whole
+    expect(!sent.test(), "nothing has been copied");
+    fake_gpu_hold_streams(0);
+    group.barrier();
+    sent.wait();
+  }));
+}
+
+TEST_CASE("gpu staging faults: a copy of a long message that fails breaks the group on all ranks", "[gpu]") {
+  const auto outcomes = run_staged([](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{4} << 20, 1.0f);
+    group.barrier();
+    if (gpu == 1) return group.recv(data, 0);
+    fake_gpu_hold_streams(1);
+    col::Work sent = group.isend(data, 1);
+    fake_gpu_fail("cuEventQuery", 719, 1);  // an illegal access, as the copy's end is asked for
+    fake_gpu_hold_streams(0);
+    sent.wait();
+  });
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::io);
+  CHECK(outcomes[1].code.has_value());
+  CHECK(outcomes[1].seconds < 10);
+}
+
 TEST_CASE("gpu staging faults: no room for alloc on one GPU is an error on all ranks, and the group goes on", "[gpu]") {
   fake_nccl_reset();
   const auto outcomes = col::test::run_gpu_ranks(2, [](col::Group& group, int gpu) {

@@ -104,6 +104,16 @@ Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data)
       [&] { return Ticket{engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
 }
 
+Ticket ShmChannel::post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
+                                     std::function<std::uint64_t()> filled) {
+  enter("post_filling_send");
+  check_peer("post_filling_send", peer);
+  return guarded([&] {
+    return Ticket{
+        engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes(), std::move(filled)).ticket};
+  });
+}
+
 Ticket ShmChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   enter("post_recv");
   if (peer != kAnyPeer || segment_->size() == 1) check_peer("post_recv", peer);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,6 +30,10 @@ class ShmChannel final : public Channel, private Attendant {
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  bool moves_in_parts() const override { return true; }
+  Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
+                           std::function<std::uint64_t()> filled) override;
+  std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }

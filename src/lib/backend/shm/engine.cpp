@@ -63,8 +63,11 @@ void Engine::put(Peer& peer, const FrameHeader& header, const void* payload) noe
   ring(peer.rank);
 }
 
-Operation& Engine::send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) {
+Operation& Engine::send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
+                        std::function<std::uint64_t()> filled) {
   Operation& operation = operations_.add();
+  operation.filling = filled != nullptr;
+  if (operation.filling) filling_.emplace(operation.ticket, std::move(filled));
   operation.sending = true;
   operation.peer = to;
   operation.source = data;
@@ -129,7 +132,7 @@ bool Engine::clear_some(Peer& peer) noexcept {
 bool Engine::announce_some(Peer& peer) noexcept {
   while (!peer.to_announce.empty()) {
     Operation& send = peer.to_announce.front();
-    const bool eager = send.bytes <= eager_bytes_;
+    const bool eager = send.bytes <= eager_bytes_ && !send.filling;
     const std::size_t payload = eager ? static_cast<std::size_t>(send.bytes) : 0;
     if (!peer.out.fits(payload)) return false;
     peer.to_announce.pop();
@@ -148,7 +151,13 @@ bool Engine::announce_some(Peer& peer) noexcept {
 void Engine::stream_some(Peer& peer) noexcept {
   for (int i = 0; i < kPartsAtOnce && !peer.to_stream.empty(); ++i) {
     Operation& send = peer.to_stream.front();
-    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(send.bytes - send.moved, part_bytes_));
+    const std::uint64_t there = bytes_there(send);
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(there - send.moved, part_bytes_));
+    if (part == 0 && send.bytes > 0) {  // the others need not wait for what fills it
+      peer.to_stream.pop();
+      peer.to_stream.push(send);
+      continue;
+    }
     if (!peer.out.fits(part)) return;
     put(peer, {.kind = FrameKind::data, .payload_bytes = static_cast<std::uint32_t>(part), .id = send.remote},
         send.source + send.moved);
@@ -157,6 +166,17 @@ void Engine::stream_some(Peer& peer) noexcept {
     peer.to_stream.pop();
     send.state = State::done;
   }
+}
+
+std::uint64_t Engine::bytes_there(Operation& send) noexcept {
+  if (!send.filling) return send.bytes;
+  const auto filling = filling_.find(send.ticket);
+  const std::uint64_t there = std::max(filling->second(), send.moved);
+  if (there == send.bytes) {
+    filling_.erase(filling);
+    send.filling = false;
+  }
+  return there;
 }
 
 // ---- In

@@ -17,6 +17,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <vector>
 
 #include "backend/shm/matching.hpp"
@@ -32,7 +34,9 @@ class Engine {
   // Requires: `segment` outlives this object.
   Engine(const Segment& segment, int rank);
 
-  Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);
+  // `filled`: how many bytes are there, where not all are. Must not throw.
+  Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
+                  std::function<std::uint64_t()> filled = {});
   // `peer` may be kAnyPeer.
   Operation& receive(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
   // Moves everything that can be moved without waiting. Throws mismatch, as does receive(), when the next message of a
@@ -60,6 +64,7 @@ class Engine {
   bool clear_some(Peer& peer) noexcept;
   bool announce_some(Peer& peer) noexcept;
   void stream_some(Peer& peer) noexcept;
+  std::uint64_t bytes_there(Operation& send) noexcept;
 
   void take_in(Peer& peer);
   void take(Peer& peer, const FrameHeader& header);
@@ -79,6 +84,7 @@ class Engine {
   std::vector<Peer> peers_;        // all but this rank, in rank order
   std::size_t first_ = 0;          // whose ring is looked at first: everybody's turn
   Operations operations_;
+  std::map<std::uint64_t, std::function<std::uint64_t()>> filling_;  // by ticket: how many bytes of a send are there
   MatchTable<Operation> receives_;
   UnexpectedPool unexpected_pool_;
   MatchTable<Unexpected> unexpected_;

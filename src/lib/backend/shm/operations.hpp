@@ -25,6 +25,7 @@ struct Operation {
   std::uint64_t slot = 0;
   std::uint64_t bytes = 0;
   std::uint64_t moved = 0;    // bytes of a large message
+  bool filling = false;       // a send whose bytes are not all there yet (Engine::filling_)
   std::uint64_t remote = 0;   // the ticket of the other end
   std::uint64_t ticket = 0;   // its own
   Operation* next = nullptr;  // in whichever queue or table it is

@@ -128,6 +128,16 @@ class COL_EXPORT Channel {
   // A receive from kAnyPeer takes the first message of its slot, whoever sent it, that no earlier receive has taken.
   virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
   virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
+  // Whether large messages are moved part by part, which lets both ends of them do something with the parts meanwhile.
+  // If not, which it is unless overridden, the two functions below throw internal.
+  virtual bool moves_in_parts() const;
+  // As post_send(), of memory that is still being filled, from its first byte to its last: `filled` says how many bytes
+  // are there. It is called by whatever else is called on the channel until it has said all of them, and must not
+  // throw. Who waits for such a message should test() it: a wait() may sleep while the memory is filled.
+  virtual Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
+                                   std::function<std::uint64_t()> filled);
+  // How many bytes of a large message have been moved so far, from the first one. Requires: the ticket is valid.
+  virtual std::uint64_t moved(Ticket ticket);
   // The peer with whom the operation has been done (of a collective, this rank), which frees the ticket; nothing while
   // it has not ended. Throws what wait() would throw. Moves on whatever else this rank has posted, too.
   virtual std::optional<int> test(Ticket ticket) = 0;

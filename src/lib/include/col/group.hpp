@@ -121,7 +121,7 @@ struct COL_EXPORT Message {
 
 // A step that this rank has executed in a collective.
 struct TraceEntry {
-  std::uint64_t operation = 0;  // number of the collective in its group, from 1
+  std::uint64_t operation = 0;  // number of the collective in its group, from 1; long ones on GPUs may have several
   Collective collective = Collective::barrier;
   std::string_view algorithm = {};  // valid for as long as the group
   std::size_t round = 0;
