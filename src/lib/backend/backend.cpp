@@ -26,6 +26,8 @@ bool Channel::is_captured(Stream /*stream*/) const {
   return false;
 }
 
+void Channel::post_after(Stream /*stream*/) {}
+
 Device Channel::device() const {
   return {};
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <map>
 #include <new>
@@ -116,6 +117,8 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   check_apart(legs);
   if (blocking) require_sent_to_self(legs);
   for (group::Leg& leg : legs) leg.channel = channel_for(leg);
+  const bool by_gpu = std::ranges::any_of(legs, [this](const group::Leg& leg) { return leg.channel == own_.channel; });
+  if (by_gpu && own_.channel != nullptr) own_.channel->post_after(options.stream);
   auto staging = stage(legs, options.stream);
   for (const group::Leg& leg : legs) {
     if (leg.channel != nullptr)
@@ -195,10 +198,11 @@ void Group::State::post_in_parts(group::Leg& leg, std::uint64_t slot, group::Pen
     leg.ticket = leg.channel->post_recv(leg.peer, slot, writable_view(leg));
   } else {
     // Both end with `pending`, and a channel that is broken sends nothing any more.
-    const auto fetched = [&staging = *pending.staging, data = leg.view.data]() -> std::uint64_t {
+    const auto fetched = [&pending, data = leg.view.data]() -> std::uint64_t {
       try {
-        return staging.fetched(data);
-      } catch (const std::exception&) {  // follow_parts() meets it, too
+        return pending.staging->fetched(data);
+      } catch (...) {
+        pending.copy_failure = std::current_exception();
         return 0;
       }
     };
@@ -210,10 +214,8 @@ void Group::State::post_in_parts(group::Leg& leg, std::uint64_t slot, group::Pen
 void Group::State::follow_parts(group::Leg& leg, group::Pending& pending) {
   const std::uint64_t moved = leg.channel->moved(leg.ticket);
   if (moved != std::exchange(leg.moved, moved)) idle_turns_ = 0;
-  if (leg.sending)
-    (void)pending.staging->fetched(leg.view.data);
-  else
-    pending.staging->give_back(leg.view.data, moved, pending.stream);
+  if (pending.copy_failure) std::rethrow_exception(pending.copy_failure);
+  if (!leg.sending) pending.staging->give_back(leg.view.data, moved, pending.stream);
 }
 
 bool Group::State::progress(group::Leg& leg, group::Pending& pending) {

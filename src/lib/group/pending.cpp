@@ -90,6 +90,7 @@ void Pending::reset() {
   stream = {};
   phase = Phase::running;
   staging.reset();
+  copy_failure = nullptr;
   request = {};
   form = {};
   error.reset();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,6 +72,7 @@ class Pending {
   std::vector<exec::Executed> executed = {};  // when it is traced
   std::unique_ptr<std::byte[]> scaled = {};   // the input of a premul_sum, multiplied; kept for the next
   std::size_t scaled_bytes = 0;
+  std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
   bool ended = true;
   std::optional<Error> error = {};
   int source = -1;  // of a receive that has ended

@@ -250,6 +250,7 @@ GPU_TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
     group.allreduce(in, total, options);
     Work gathered = group.iallgather(in, all, options);
     gathered.wait();  // there is nothing to wait for
+    expect(has(error_of([&] { group.send(in, 1 - gpu, options); }), "cannot be part of a graph"), "a message");
     try {
       group.alltoall(all, all, options);
       expect(false, "alltoall in place was captured");

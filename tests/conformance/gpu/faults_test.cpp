@@ -56,6 +56,36 @@ TEST_CASE("gpu faults: the second call of a kind allocates nothing", "[gpu]") {
   CHECK(col::test::all_good(outcomes));
 }
 
+TEST_CASE("gpu faults: a message comes after what its stream holds", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](col::Group& group, int gpu) {
+    constexpr std::size_t kCount = std::size_t{1} << 22;
+    const GpuArray<float> data(gpu, kCount, 1.0f), later(gpu, kCount, 2.0f);
+    const col::nccl_backend::GpuStream stream(col::test::cuda());
+    for (int i = 0; i < 5; ++i) {
+      group.barrier();
+      if (gpu == 1) {
+        group.recv(data, 0);
+        col::test::expect(data.values() == std::vector<float>(kCount, 2.0f), "what the stream had written by then");
+        continue;
+      }
+      data.set(std::vector<float>(kCount, 1.0f));
+      fake_gpu_hold_streams(1);
+      const col::TensorView to = data, from = later;
+      col::test::cuda().check(
+          col::test::cuda().MemcpyAsync(reinterpret_cast<CUdeviceptr>(to.data),
+                                        reinterpret_cast<CUdeviceptr>(from.data), to.bytes(), stream.get()),
+          "copy");
+      col::Work sent = group.isend(data, 1, {.stream = {stream.get()}});
+      col::test::expect(!sent.test(), "the stream holds");
+      fake_gpu_hold_streams(0);
+      sent.wait();
+    }
+  });
+  fake_gpu_reset();
+  INFO(col::test::show(outcomes));
+  CHECK(col::test::all_good(outcomes));
+}
+
 TEST_CASE("gpu faults: the streams of a group have the highest priority when it is made so", "[gpu]") {
   const auto outcomes = col::test::run_threads(2, [](int rank, col::Context& context) {
     const col::nccl_backend::GpuDevice device(col::test::cuda(), rank);

@@ -149,10 +149,15 @@ void NcclChannel::throw_if_broken() const {
 // The caller's, whose work comes before; else ours, after what the default stream of the device has been given so far.
 CUstream NcclChannel::stream_of(const Request& request) {
   if (request.stream.handle != nullptr) return static_cast<CUstream>(request.stream.handle);
-  before_->record(CU_STREAM_LEGACY);
+  put_after(CU_STREAM_LEGACY);
+  return stream_->get();
+}
+
+// What comes next in the channel's own stream comes after what `other` holds.
+void NcclChannel::put_after(CUstream other) {
+  before_->record(other);
   const CudaDriver& cuda = device_->cuda();
   cuda.check(cuda.StreamWaitEvent(stream_->get(), before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
-  return stream_->get();
 }
 
 // An event at the end of what the stream has been given so far.
@@ -272,6 +277,18 @@ Ticket NcclChannel::post(const char* call, Post post) {
   waiting_.push_back(next_post_);
   posts_.emplace(next_post_, std::move(post));
   return Ticket{next_post_++};
+}
+
+void NcclChannel::post_after(Stream stream) {
+  if (stream.handle == nullptr) return;  // give_posts() sees to it
+  if (is_captured(stream))
+    throw Error(ErrorCode::unavailable,
+                "a message cannot be part of a graph, as it begins together with others; send it outside of the "
+                "capture",
+                group_, rank_);
+  const std::lock_guard use(use_);
+  const GpuDevice::Scope scope(*device_);
+  put_after(static_cast<CUstream>(stream.handle));
 }
 
 Ticket NcclChannel::post_send(int peer, std::uint64_t /*slot*/, ConstTensorView data) {

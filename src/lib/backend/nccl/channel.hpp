@@ -38,6 +38,7 @@ class NcclChannel final : public Channel {
   Device device() const override { return {Device::Type::cuda, device_->ordinal()}; }
   void check(const Request& request) const override;
   bool is_captured(Stream stream) const override;
+  void post_after(Stream stream) override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
   void native(const Request& request, WaitContext& wait) override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
@@ -68,6 +69,7 @@ class NcclChannel final : public Channel {
   std::shared_ptr<GpuEvent> record(CUstream stream);
   std::shared_ptr<GpuEvent> start(const Request& request, WaitContext& wait);
   CUstream stream_of(const Request& request);
+  void put_after(CUstream other);
   void wait_for(const GpuEvent& event, WaitContext& wait);
   [[noreturn]] void fail(const Error& error);
   template <class Body>

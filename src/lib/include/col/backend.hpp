@@ -156,6 +156,10 @@ class COL_EXPORT Channel {
   // overridden.
   virtual bool is_captured(Stream stream) const;
 
+  // What is posted from now on comes after what the stream holds by now. Throws unavailable, and breaks nothing, when
+  // the stream is captured; io. For channels that move memory of GPUs; others do nothing.
+  virtual void post_after(Stream stream);
+
   // The collectives that native() takes; constant over the channel's life.
   virtual std::span<const NativeEntry> native_entries() const = 0;
   // Runs one of them to its end. Blocking; errors as wait().

@@ -71,7 +71,7 @@ struct Options {
   // Device memory only: the call comes after what the stream holds. A call in a stream that is being captured becomes
   // part of the graph, and its blocking form and its Work have nothing to wait for; before that, it waits until all
   // ranks capture theirs, and throws mismatch where they differ. NCCL does more on first use than a graph can hold:
-  // make such a call once before. The group outlives its graphs.
+  // make such a call once before. The group outlives its graphs. Messages cannot be captured: unavailable.
   Stream stream = {};
   int tag = 0;  // send and recv: only equal tags pair
   // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
