@@ -122,7 +122,8 @@ void Job::make_directory() {
   const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
   if (error || hidden) parent = "/tmp";
   directory_ = parent / ("col-" + id_);
-  for (const std::string& path : {directory_, store_directory(), directory_ + "/tmp"}) {
+  scratch_.emplace(directory_);
+  for (const std::string& path : {store_directory(), directory_ + "/tmp"}) {
     if (::mkdir(path.c_str(), 0700) != 0) throw_errno("cannot make the directory " + path);
   }
 }
@@ -299,8 +300,7 @@ JobEnd Job::finish() {
 
 void Job::clean_up() noexcept {
   sides_.clear();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  scratch_.reset();
 }
 
 }  // namespace col::colcheck

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Drills that are ended half way, in whatever manner, leave no process and no file.
+. "$(dirname "$0")/lib.sh"
+
+for signal in INT TERM KILL; do
+  "$COLCHECK" --faults --only exits_early,stopped,late --backend shm --np 3 >"$out" 2>"$err" </dev/null &
+  drills=$!
+  deadline=$((SECONDS + 20))
+  until compgen -G "$TMPDIR/col-fault-*" >/dev/null; do [ "$SECONDS" -lt "$deadline" ] || fail "no drill begins"; done
+  kill -"$signal" "$drills"
+  wait "$drills"
+  until ! compgen -G "$TMPDIR/col-fault-*" >/dev/null; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "SIG$signal leaves $(ls "$TMPDIR")"
+  done
+  until ! pgrep -f "TMPDIR=$TMPDIR|$TMPDIR/col-fault" >/dev/null; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "SIG$signal leaves processes"
+  done
+done
+nothing_left
