@@ -52,14 +52,8 @@ void store_element(void* to, DType dtype, std::int64_t value) {
     case DType::int64:
     case DType::uint64:
       return put(to, value);
-    case DType::float16:
-      return put(to, float16(static_cast<float>(value)));
-    case DType::bfloat16:
-      return put(to, bfloat16(static_cast<float>(value)));
-    case DType::float32:
-      return put(to, static_cast<float>(value));
-    case DType::float64:
-      return put(to, static_cast<double>(value));
+    default:
+      return store_result(to, dtype, static_cast<double>(value));
   }
 }
 
