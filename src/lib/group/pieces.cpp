@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <new>
 
 #include "group/describe.hpp"
 #include "group/state.hpp"
@@ -10,9 +11,6 @@
 namespace col {
 namespace {
 
-// Long enough that starting a piece costs little beside moving it, short enough that the first copy in and the last one
-// out, which nothing hides, are a small part of the whole.
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 // How many are in flight: one is copied in, one is moved, one is copied back.
 constexpr std::size_t kInFlight = 3;
 
@@ -45,7 +43,7 @@ std::size_t Group::State::elements_of_piece(const Lane& lane, const Request& req
   if (!parts_.may_stage || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
   if (!is_by_element(request.collective) || options.compress) return 0;
   const ConstTensorView view = group::common_view(request);
-  const std::size_t elements = kPieceBytes / size_of(view.dtype);
+  const std::size_t elements = group::Staging::kPartBytes / size_of(view.dtype);
   return view.count >= 2 * elements ? elements : 0;
 }
 
@@ -76,7 +74,7 @@ void Group::State::run_in_pieces(Lane& lane, const Request& request, const Optio
     piece.out = part_of(request.out, first, count, whole);
     Options of_piece = options;
     of_piece.timeout = time_left();
-    const PendingPtr pending = begin(&lane, std::move(piece), of_piece, false, {first, whole});
+    const PendingPtr pending = begin_piece(lane, std::move(piece), of_piece, {first, whole});
     if (pending->decision->plan) {
       in_flight.push_back(pending);
     } else {
@@ -88,6 +86,20 @@ void Group::State::run_in_pieces(Lane& lane, const Request& request, const Optio
   }
   while (!begun.empty()) run_first();
   while (!in_flight.empty()) await_first();
+  if (parts_.record != nullptr && active_.empty()) parts_.record->end();
+}
+
+// The first one is refused as any call is. With others under way, on all ranks, the call cannot be taken back.
+Group::State::PendingPtr Group::State::begin_piece(Lane& lane, Request&& request, const Options& options,
+                                                   group::Piece piece) {
+  try {
+    return begin(&lane, std::move(request), options, false, piece);
+  } catch (const Error& error) {
+    if (piece.first == 0 || broken_) throw;
+    fail(Error(error.code(), error.message(), name(), rank()));
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource, "out of memory in a part of a long call", name(), rank()));
+  }
 }
 
 void Group::State::fetch_ahead(group::Pending& pending) {

@@ -37,7 +37,8 @@ class StagingPool {
 // is; so it does, for as long as the pool.
 class Staging {
  public:
-  // Of a long copy: much longer than it takes to start one.
+  // Of a long copy: long enough that starting it costs little, short enough that the first part in and the last one
+  // out, which nothing hides, are little of the whole.
   static constexpr std::size_t kPartBytes = std::size_t{4} << 20;
 
   // Whether a channel for memory of `wanted` needs a copy of the buffer. What runs on a GPU wants elements where their

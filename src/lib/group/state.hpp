@@ -168,6 +168,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // pieces.cpp
   std::size_t elements_of_piece(const Lane& lane, const Request& request, const Options& options) const;
   void run_in_pieces(Lane& lane, const Request& request, const Options& options, std::size_t elements);
+  PendingPtr begin_piece(Lane& lane, Request&& request, const Options& options, group::Piece piece);
   void fetch_ahead(group::Pending& pending);
   void run_piece(const PendingPtr& piece);
 

@@ -161,6 +161,8 @@ GPU_TEST_CASE("gpu pieces: all ranks cut a call alike, and explain says so", "[g
     const GpuArray<std::int32_t> data(rank == 0 ? 0 : kHost, numbers_of(rank));
     group.record_trace(true);
     group.allreduce(data);
+    const auto seen = context.spec().control->record(rank).read();
+    expect(seen.state == col::RankActivity::State::joined, "its record says that the call has ended");
     std::set<std::uint64_t> operations;
     for (const col::TraceEntry& entry : group.trace()) operations.insert(entry.operation);
     expect(operations == std::set<std::uint64_t>{1, 2, 3}, fmt::format("{} operations", operations.size()));

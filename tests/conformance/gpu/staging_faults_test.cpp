@@ -166,17 +166,31 @@ TEST_CASE("gpu staging faults: pieces of a long call are copied while others wai
     const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
     const col::nccl_backend::GpuDevice::Scope scope(device);
     col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = col::Backend::shm});
-    const GpuArray<float> data(rank == 0 ? 0 : col::test::kHost, std::size_t{4} << 20, 1.0f);
+    constexpr std::size_t kCount = std::size_t{16} << 20;  // of sixteen pieces
+    const GpuArray<float> data(rank == 0 ? 0 : col::test::kHost, kCount, 1.0f);
     group.barrier();
     const std::size_t before = fake_gpu_calls("cuMemcpyAsync");
     group.barrier();
-    if (rank == 1) {  // in one piece, there would be one copy until this rank comes
+    if (rank == 1) {  // until this rank comes, the other copies those that may be in flight
       const col::Deadline deadline = col::Deadline::after(10s);
       while (fake_gpu_calls("cuMemcpyAsync") < before + 3) expect(!deadline.expired(), "no more pieces are copied");
+      expect(fake_gpu_calls("cuMemcpyAsync") == before + 3, "as many as may be in flight");
     }
     group.allreduce(data);
-    expect(data.values() == std::vector<float>(std::size_t{4} << 20, 2.0f), "the sum");
+    expect(data.values() == std::vector<float>(kCount, 2.0f), "the sum");
   }));
+}
+
+TEST_CASE("gpu staging faults: a long call that runs out of memory half way ends on all ranks", "[gpu]") {
+  const auto outcomes = run_staged([](col::Group& group, int gpu) {
+    const GpuArray<float> data(gpu == 0 ? 0 : col::test::kHost, std::size_t{8} << 20, 1.0f);
+    if (gpu == 0) fake_gpu_fail("cuMemHostAlloc", 2, 3);  // out of memory, for the third piece
+    const std::string error = error_of([&] { group.allreduce(data); });
+    expect(has(error, "resource"), error);
+    expect(has(error_of([&] { group.barrier(); }), "broke before"), "the group is broken");
+  });
+  check_good(outcomes);
+  CHECK(outcomes[1].seconds < 10);
 }
 
 TEST_CASE("gpu staging faults: a long message is posted before it has been copied, and ends with its copy", "[gpu]") {
