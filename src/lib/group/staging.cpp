@@ -64,9 +64,10 @@ TensorView Staging::replace(TensorView view, Device wanted, bool is_read, bool i
             .is_read = is_read,
             .is_written = is_written};
   if (view.device.type != Device::Type::cpu) {
-    const std::optional<int> owner = gpus().device_of(view.data, view.device.index);
+    const std::optional<int> owner = gpus().device_of(view.data, view.bytes(), view.device.index);
     if (!owner)
-      throw Error(ErrorCode::invalid_argument, "a buffer is no memory of a GPU, though its view says so; see Device");
+      throw Error(ErrorCode::invalid_argument,
+                  "a buffer is no memory of a GPU, or not to its end, though its view says so; see Device");
     copy.device = *owner;
   }
   copy.block = pool_.take(wanted.type, copy.device, view.bytes());

@@ -38,6 +38,9 @@ GPU_TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the g
       expect(has(error_of([&] { group.allreduce(mislabelled); }), "no memory of a GPU"), "host memory called a GPU's");
     }
     const GpuArray<float> data(gpu, std::vector<float>(8, 1.0f));
+    const col::TensorView view = data;
+    const col::TensorView too_long(view.data, std::size_t{1} << 40, view.dtype, view.device);
+    expect(has(error_of([&] { group.allreduce(too_long); }), "or not to its end"), "more than there is");
     group.allreduce(data);
     expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
   }));

@@ -256,6 +256,10 @@ GPU_TEST_CASE("gpu staging: memory that is not where its view says is refused, a
     const col::TensorView nowhere(host.data(), host.size(), DType::float32, {col::Device::Type::cuda, 99});
     expect(has(error_of([&] { group.allreduce(mislabelled); }), "no memory of a GPU"), "host memory called a GPU's");
     expect(has(error_of([&] { group.send(mislabelled, 1 - gpu); }), "no memory of a GPU"), "and sent");
+    const GpuArray<float> there(gpu, std::size_t{8});
+    const col::TensorView view = there;
+    const col::TensorView too_long(view.data, std::size_t{1} << 40, view.dtype, view.device);
+    expect(has(error_of([&] { group.allreduce(too_long); }), "or not to its end"), "more than there is");
     expect(has(error_of([&] { group.allreduce(nowhere); }), "GPU 99 is not there"), "a GPU that is none");
     group.allreduce(host);
     expect(host == std::vector<float>(8, 2.0f), "the sum");

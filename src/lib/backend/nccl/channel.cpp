@@ -254,14 +254,15 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
 // Of this rank's GPU: others would be read by address, and give anything.
 void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
   if (data.empty()) return;
-  const std::optional<int> ordinal = device_of(data.data, *device_);
+  const std::optional<int> ordinal = device_of(data.data, data.bytes(), *device_);
   if (ordinal == device_->ordinal()) return;
-  throw Error(ErrorCode::invalid_argument,
-              ordinal ? fmt::format("{}: the memory is on GPU {}, and this rank's part in the group on GPU {}; call "
-                                    "cudaSetDevice({}) before the group is made",
-                                    call, *ordinal, device_->ordinal(), *ordinal)
-                      : fmt::format("{}: the memory is no memory of a GPU, though its view says so", call),
-              group_, rank_);
+  throw Error(
+      ErrorCode::invalid_argument,
+      ordinal ? fmt::format("{}: the memory is on GPU {}, and this rank's part in the group on GPU {}; call "
+                            "cudaSetDevice({}) before the group is made",
+                            call, *ordinal, device_->ordinal(), *ordinal)
+              : fmt::format("{}: the memory is no memory of a GPU, or not to its end, though its view says so", call),
+      group_, rank_);
 }
 
 Ticket NcclChannel::post(const char* call, Post post) {

@@ -1,5 +1,6 @@
 #include "backend/nccl/device.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -59,15 +60,21 @@ GpuDevice::Scope::~Scope() {
   cuda_.CtxPopCurrent(&popped);
 }
 
-std::optional<int> device_of(const void* memory, const GpuDevice& asked) {
+std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked) {
   const CudaDriver& cuda = asked.cuda();
   const GpuDevice::Scope scope(asked);
-  int ordinal = -1;
-  const CUresult found =
-      cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(memory));
-  if (found == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
-  cuda.check(found, "cannot look at the memory");
-  return ordinal;
+  const auto begin = reinterpret_cast<CUdeviceptr>(memory);
+  std::optional<int> device;
+  // The ends alone: what lies between may be several allocations, mapped one beside the other.
+  for (const CUdeviceptr place : {begin, begin + std::max<std::size_t>(bytes, 1) - 1}) {
+    int ordinal = -1;
+    const CUresult found = cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, place);
+    if (found == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
+    cuda.check(found, "cannot look at the memory");
+    if (device && *device != ordinal) return std::nullopt;
+    device = ordinal;
+  }
+  return device;
 }
 
 bool is_captured(Stream stream, const GpuDevice& device) {

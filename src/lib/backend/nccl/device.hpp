@@ -50,8 +50,9 @@ class GpuDevice {
   CUcontext context_ = nullptr;
 };
 
-// The device that `memory` is on; nothing for memory that no device knows. Throws what CudaDriver::check() throws.
-std::optional<int> device_of(const void* memory, const GpuDevice& asked);
+// The device that a buffer is on; nothing where no device knows its first byte or its last. Throws what
+// CudaDriver::check() throws.
+std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked);
 
 // Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
 bool is_captured(Stream stream, const GpuDevice& device);

@@ -157,8 +157,8 @@ std::string CudaMemory::bus(int device) {
   return gpu(device)->device.bus();
 }
 
-std::optional<int> CudaMemory::device_of(const void* memory, int device) {
-  return nccl_backend::device_of(memory, gpu(device)->device);
+std::optional<int> CudaMemory::device_of(const void* memory, std::size_t bytes, int device) {
+  return nccl_backend::device_of(memory, bytes, gpu(device)->device);
 }
 
 std::shared_ptr<void> CudaMemory::allocate(int device, std::size_t bytes) {

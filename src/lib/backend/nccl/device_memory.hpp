@@ -35,7 +35,7 @@ class CudaMemory final : public DeviceMemory {
   std::shared_ptr<void> make_current(int device) override;
   std::string name(int device) override;
   std::string bus(int device) override;
-  std::optional<int> device_of(const void* memory, int device) override;
+  std::optional<int> device_of(const void* memory, std::size_t bytes, int device) override;
   std::shared_ptr<void> allocate(int device, std::size_t bytes) override;
   std::shared_ptr<void> allocate_host(int device, std::size_t bytes) override;
   bool is_captured(int device, Stream stream) override;

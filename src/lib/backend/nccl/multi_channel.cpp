@@ -126,13 +126,13 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
 
 void NcclMultiChannel::check_memory(const MultiRequest& request, ConstTensorView data, int device) const {
   if (data.empty()) return;
-  const std::optional<int> found = device_of(data.data, device_);
+  const std::optional<int> found = device_of(data.data, data.bytes(), device_);
   if (found == device) return;
   refuse(request,
          found ? fmt::format("a tensor that should be on GPU {} is in memory of GPU {}; give views the device that "
                              "their memory is on, and a GPU's blocks that GPU's memory",
                              device, *found)
-               : std::string("the memory is no memory of a GPU, though its view says so"),
+               : std::string("the memory is no memory of a GPU, or not to its end, though its view says so"),
          place_.rank);
 }
 

@@ -240,8 +240,9 @@ class COL_EXPORT DeviceMemory {
   virtual std::string name(int device) = 0;
   // Which one it is: "0000:1b:00.0". Tells those of a host apart, whatever the processes call them.
   virtual std::string bus(int device) = 0;
-  // The device that `memory` is on; nothing for host memory. `device`: where it should be.
-  virtual std::optional<int> device_of(const void* memory, int device) = 0;
+  // The device that a buffer is on, by its first byte and its last; nothing for host memory, and where it ends before
+  // `bytes`. `device`: where it should be.
+  virtual std::optional<int> device_of(const void* memory, std::size_t bytes, int device) = 0;
   // Memory of the device, or of the host where devices copy to and from it at their full speed. Not zeroed; it goes
   // back with the last pointer, which may wait for the device. Throws resource.
   virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
