@@ -5,14 +5,14 @@
 for signal in INT TERM KILL; do
   "$COLCHECK" --faults --only exits_early,stopped,late --backend shm --np 3 >"$out" 2>"$err" </dev/null &
   drills=$!
-  deadline=$((SECONDS + 20))
-  until compgen -G "$TMPDIR/col-fault-*" >/dev/null; do [ "$SECONDS" -lt "$deadline" ] || fail "no drill begins"; done
+  deadline=$((SECONDS + 60))
+  until compgen -G "$TMPDIR/col-*/col-fault-*" >/dev/null; do [ "$SECONDS" -lt "$deadline" ] || fail "no drill begins"; done
   kill -"$signal" "$drills"
   wait "$drills"
-  until ! compgen -G "$TMPDIR/col-fault-*" >/dev/null; do
+  until ! compgen -G "$TMPDIR/col-*" >/dev/null; do
     [ "$SECONDS" -lt "$deadline" ] || fail "SIG$signal leaves $(ls "$TMPDIR")"
   done
-  until ! pgrep -f "TMPDIR=$TMPDIR|$TMPDIR/col-fault" >/dev/null; do
+  until ! env -u TMPDIR grep -qsF "TMPDIR=$TMPDIR" /proc/[0-9]*/environ; do
     [ "$SECONDS" -lt "$deadline" ] || fail "SIG$signal leaves processes"
   done
 done

@@ -63,7 +63,7 @@ void check_all(const std::vector<Outcome>& outcomes, ErrorCode code, int rank, c
 
 GPU_TEST_CASE("multi-gpu: a wrong call is refused before anything moves, and the group goes on", "[gpu]") {
   check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
-    const IntArrays data(gpus, 8, 1), wide(gpus, 32, 1), longer(gpus, 9, 1);
+    const IntArrays data(gpus, 8, 1), wide(gpus, 32, 1), other(gpus, 32, 1), longer(gpus, 9, 1);
     const MultiArray<float> floats(gpus, std::size_t{8}, 1.0f);
     const std::vector<TensorView> good = data.views(), all = wide.views();
     std::vector<std::int32_t> host(8, 1);
@@ -84,7 +84,7 @@ GPU_TEST_CASE("multi-gpu: a wrong call is refused before anything moves, and the
     refused("tensor 1 has 8 elements but a null pointer",
             reduce({good[0], {nullptr, 8, DType::int32, good[1].device}}));
     refused(fmt::format("should be on GPU {} is in memory of GPU {}", second, first),
-            reduce({all[0], {data.view(0).data, 32, DType::int32, good[1].device}}));
+            reduce({all[0], {other.view(0).data, 32, DType::int32, good[1].device}}));
     refused("no memory of a GPU", reduce({good[0], {host.data(), 8, DType::int32, good[1].device}}));
     refused("GPU 8 is not there", reduce({good[0], {good[1].data, 8, DType::int32, {Device::Type::cuda, 8}}}));
     refused("GPU -1 is not there", reduce({{good[0].data, 8, DType::int32, {Device::Type::cuda, -1}}}));

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -117,13 +117,15 @@ Job::~Job() {
 
 void Job::make_directory() {
   std::error_code error;
-  std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+  // Below the launcher's own directory where there is one: it goes with that, even when this process is killed.
+  const char* const control = std::getenv("COL_CONTROL");
+  std::filesystem::path parent = control != nullptr ? std::filesystem::path(control).parent_path()
+                                                    : std::filesystem::temp_directory_path(error);
   // A /dev/shm of the job's own hides what lies in the machine's.
   const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
   if (error || hidden) parent = "/tmp";
   directory_ = parent / ("col-" + id_);
-  scratch_.emplace(directory_);
-  for (const std::string& path : {store_directory(), directory_ + "/tmp"}) {
+  for (const std::string& path : {directory_, store_directory(), directory_ + "/tmp"}) {
     if (::mkdir(path.c_str(), 0700) != 0) throw_errno("cannot make the directory " + path);
   }
 }
@@ -300,7 +302,8 @@ JobEnd Job::finish() {
 
 void Job::clean_up() noexcept {
   sides_.clear();
-  scratch_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace col::colcheck

@@ -22,7 +22,6 @@
 #include "colcheck/faults/child.hpp"
 #include "colcheck/faults/private_shm.hpp"
 #include "colcheck/faults/report.hpp"
-#include "colcheck/faults/scratch.hpp"
 
 namespace col::colcheck {
 
@@ -102,7 +101,6 @@ class Job {
   const std::uint64_t started_ns_;
   const std::chrono::system_clock::time_point started_;
   std::string id_, directory_;
-  std::optional<Scratch> scratch_;  // makes and removes it
   std::vector<std::unique_ptr<RankSide>> sides_;
 };
 
