@@ -52,6 +52,10 @@ class Segment {
   // Ends the group for all ranks, unless it has ended before.
   void abort(int rank, const Error& cause) noexcept;
   bool aborted() const noexcept;
+  // Or is about to be: a rank writes down why.
+  bool ending() const noexcept;
+  // ending(), after all that this thread, or the kernel for it, has read before.
+  bool ending_after_reads() const noexcept;
   // What a rank throws that finds the group ended; nothing while aborted() is false.
   std::optional<Error> abort_error() const;
 

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/shm/native/lending.hpp"
 #include "core/log.hpp"
 
 namespace col::shm_backend {
@@ -164,6 +165,42 @@ class Collectives::Counting {
   const int rank_;
   const std::span<const std::uint64_t> sent_, expected_;
   std::uint64_t& longest_;
+};
+
+// The real Port of work_on_others().
+template <class Work>
+class Collectives::Loan {
+ public:
+  Loan(Collectives& own, const Work& work, WaitContext& wait)
+      : own_(own), work_(work), rest_([this, &wait] {
+          own_.attendant_.attend();
+          wait.check();
+        }) {}
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  // seq_cst: either the group's end is seen in look(), or whoever has ended it sees this (take_back()).
+  void begin_work() { works().store(1, std::memory_order_seq_cst); }
+  void end_work() noexcept { works().store(0, std::memory_order_release); }  // pairs with take_back()
+  void look() {
+    rest_();
+    if (own_.segment_.ending()) throw_end();
+  }
+  void work() { work_(rest_); }
+  void look_after_work() {
+    if (own_.segment_.ending_after_reads()) throw_end();
+  }
+
+ private:
+  std::atomic<std::uint32_t>& works() const { return own_.segment_.place(own_.rank_).works; }
+  // The reason is being written, unless the writer was killed: the wait ends in any case.
+  [[noreturn]] void throw_end() {
+    for (;; std::this_thread::yield()) rest_();
+  }
+
+  Collectives& own_;
+  const Work& work_;
+  const Direct::Rest rest_;
 };
 
 Collectives::Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank,
@@ -336,7 +373,7 @@ bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
   if (may_be_direct) {
     Direct direct(request, regions_, rank_, size_, presences_, sources_);
     if (direct.possible()) {
-      work_on_others([&](const auto& rest) { direct.run(rest); }, wait);
+      borrow([&](const auto& rest) { direct.run(rest); }, wait);
       meet<Presence>(request, {}, wait);
       others_may_write_ = false;
       return true;
@@ -351,7 +388,7 @@ bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
   const Pull pull(request, rank_, size_, presences_);
   if (!pull.possible()) return false;
   bool all_read = false;
-  work_on_others([&](const auto& rest) { all_read = pull.run(reach_, rest); }, wait);
+  borrow([&](const auto& rest) { all_read = pull.run(reach_, rest); }, wait);
   own.identity.reaches_all = all_read ? 1 : 0;
   meet<Presence>(request, presences_, wait);
   return reach_.all_have_read(presences_);
@@ -359,35 +396,30 @@ bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
 
 // A rank's share of a call that works on others' memory.
 template <class Work>
-void Collectives::work_on_others(const Work& work, WaitContext& wait) {
-  const Direct::Rest rest = [&] {
-    attendant_.attend();
-    wait.check();
-  };
-  auto& works = segment_.place(rank_).works;
-  const std::unique_ptr<std::atomic<std::uint32_t>, void (*)(std::atomic<std::uint32_t>*)> end(
-      &works, [](auto* flag) { flag->store(0, std::memory_order_release); });  // release: pairs with take_back()
-  // seq_cst: either the group's end is seen below, or whoever has ended it sees this (take_back()).
-  works.store(1, std::memory_order_seq_cst);
-  rest();
-  work(rest);
+void Collectives::borrow(const Work& work, WaitContext& wait) {
+  Loan<Work> loan(*this, work, wait);
+  work_on_others(loan);
 }
 
 void Collectives::take_back() noexcept {
   if (!std::exchange(others_may_write_, false)) return;
-  // Who comes late sees that the group has ended; who is at work sees it soon, unless it has been stopped.
-  const Deadline deadline = Deadline::after(kTimeToLetGo);
-  while (!segment_.aborted()) {  // another rank may be writing the end down; before, that nobody works proves nothing
-    if (deadline.expired()) return regions_.detach();
-    std::this_thread::yield();
-  }
-  for (int rank = 0; rank < size_; ++rank) {
-    // seq_cst: see work_on_others().
-    while (rank != rank_ && segment_.place(rank).works.load(std::memory_order_seq_cst) != 0) {
-      if (deadline.expired()) return regions_.detach();
-      std::this_thread::yield();
+  if (!segment_.ending()) return regions_.detach();  // no memory for the words
+  struct Lender {
+    const Segment& segment;
+    Regions& regions;
+    const Deadline deadline = Deadline::after(kTimeToLetGo);
+
+    // Who comes late sees that the group has ended; who is at work sees it soon, unless it has been stopped.
+    bool wait_idle(int peer) const {
+      while (segment.place(peer).works.load(std::memory_order_seq_cst) != 0) {  // see Loan::begin_work()
+        if (deadline.expired()) return false;
+        std::this_thread::yield();
+      }
+      return true;
     }
-  }
+    void detach() const { regions.detach(); }
+  } lender{segment_, regions_};
+  shm_backend::take_back(lender, rank_, size_);
 }
 
 template <class Told>

@@ -47,6 +47,8 @@ class Collectives {
   template <class Told>
   class Meeting;
   class Counting;
+  template <class Work>
+  class Loan;
 
   template <class Moves>
   void go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps, WaitContext& wait);
@@ -56,7 +58,7 @@ class Collectives {
   template <class Told>
   void meet(const Request& request, std::span<Told> told, WaitContext& wait);
   template <class Work>
-  void work_on_others(const Work& work, WaitContext& wait);
+  void borrow(const Work& work, WaitContext& wait);
   std::size_t agree_on_length(const Request& request, WaitContext& wait);
   // `bytes`: of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;

@@ -12,7 +12,8 @@
 // Why it is right, for all ranks and all interleavings: the counters only grow, each is written by one rank, and no
 // rank decides anything by what it reads. So every execution has the same happens-before, and a test computes it from
 // this very code (tests/unit/shm/steps_test.cpp), for a Port that records: every two accesses to one place in a slot,
-// of which one writes, must be ordered, and every wait must come to an end.
+// of which one writes, must be ordered, and every wait must come to an end. What holds where ranks fail, and memory
+// outside of slots is at stake, is in lending.hpp.
 #pragma once
 
 #include <cstdint>
