@@ -56,8 +56,29 @@ wait_until 10 "ranks ready" test -e "$work/ready.0" -a -e "$work/ready.1"
 kill -TERM $pid
 expect_status 143 $pid
 check 'report["cause"] == "interrupted"' 'report["signal"] == "SIGTERM"' 'report["exit_code"] == 143'
-# A report that cannot be written is said; the exit code stays the job's.
-expect_exit 0 "$COLRUN" -n 1 --json "$work/no/such/directory/x.json" true
+# A report that cannot be written: refused before the job starts, in one line that says what to do.
+refused() { # PATH REASON
+  expect_exit 2 "$COLRUN" -n 2 --json "$1" touch "$work/started"
+  expect_lines "$err" 1
+  expect_in "$err" "^colrun: --json: cannot write .*: $2; name a file that can be written"
+  [ ! -e "$work/started" ] || fail "a rank was started"
+}
+refused "$work/no/such/directory/x.json" 'No such file or directory'
+refused "$work" 'Is a directory'
+touch "$work/file"
+refused "$work/file/x.json" 'Not a directory'
+# Root may write anywhere, but not to a file system that nobody may write to.
+if unshare -rm true 2>/dev/null; then
+  mkdir "$work/locked"
+  expect_exit 2 unshare -rm bash -c 'mount -t tmpfs -o ro tmpfs "$1" && exec "$0" -n 2 --json "$1/x.json" touch "$2"' \
+    "$COLRUN" "$work/locked" "$work/started"
+  expect_lines "$err" 1
+  expect_in "$err" '^colrun: --json: cannot write .*: Read-only file system; name a file that can be written'
+  [ ! -e "$work/started" ] || fail "a rank was started"
+fi
+# When the directory goes while the job runs, that is said; the exit code stays the job's.
+mkdir "$work/goes"
+expect_exit 0 "$COLRUN" -n 1 --json "$work/goes/x.json" rmdir "$work/goes"
 expect_in "$err" '^colrun: cannot write the report: .*x\.json'
 # Where ranks never ran there is no report of an earlier run either.
 expect_exit 127 "$COLRUN" -n 1 --json "$json" no-such-program

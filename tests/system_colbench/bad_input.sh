@@ -20,6 +20,9 @@ refused "did you mean '--size'" allreduce --sise 8
 refused "--allow-single" allreduce -n 1
 refused "cannot write" allreduce --json /nowhere/results.json
 refused "cannot write" allreduce --csv /
+refused "name a file that can be written" allreduce --html /nowhere/page.html
+refused "name a file that can be written" allreduce --plot /nowhere/curves.svg
+refused "name a file that can be written" tune allreduce -o /nowhere/table.json
 refused ".svg" allreduce --plot curves.gif
 refused "did you mean 'ring'" allreduce --size 1K --algo rign
 refused "unknown backend" allreduce --backend smh

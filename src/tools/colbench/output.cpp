@@ -27,15 +27,15 @@ void check_outputs(const Output& output) {
     if (!path->empty() && !known.insert(*path).second)
       throw UsageError(fmt::format("{} is named twice; one file can hold one thing", *path));
   }
-  if (!output.plot.empty()) check_plot(output.plot);
   for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
     if (path->empty()) continue;
     try {
       tools::check_writable(*path);
     } catch (const tools::WriteError& error) {
-      throw UsageError(error.what());
+      throw UsageError(fmt::format("{}; name a file that can be written", error.what()));
     }
   }
+  if (!output.plot.empty()) check_plot(output.plot);
 }
 
 int write_outputs(const Results& results, const Output& output) {

@@ -42,6 +42,7 @@
 #include "launch/inspect.hpp"
 #include "launch/launch.hpp"
 #include "launch/launch_error.hpp"
+#include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/head_link.hpp"
 #include "launch/output/raw_terminal.hpp"
 #include "launch/place/placement.hpp"
@@ -61,6 +62,7 @@ namespace {
 
 using tools::UniqueFd;
 using tools::exit_code::kLauncher;
+using tools::exit_code::kUsage;
 
 // While it lives, orphans of our descendants become our children.
 class SubreaperScope {
@@ -259,6 +261,19 @@ void report_failed_start(const JobSpec& spec, const JobResult& result) {
   }
 }
 
+// Nobody runs a job for hours to hear that its report has nowhere to go. Of several nodes the first one writes it.
+void check_report(const JobSpec& spec, const Rendezvous& meeting) {
+  const std::string& path = spec.inspect.json_path;
+  const bool is_first = meeting.alone || !meeting.remotes.empty() || meeting.node_rank == 0 ||
+                        (meeting.node_rank < 0 && is_this_host(meeting.endpoints.front().host));
+  if (path.empty() || path == "-" || !is_first) return;
+  try {
+    tools::check_writable(path);
+  } catch (const tools::WriteError& error) {
+    throw LaunchError(kUsage, fmt::format("--json: {}; name a file that can be written", error.what()));
+  }
+}
+
 JobResult run_planned(JobSpec& spec) {
   const Lookup lookup = [](const char* name) -> std::optional<std::string> {
     const char* value = std::getenv(name);
@@ -266,6 +281,7 @@ JobResult run_planned(JobSpec& spec) {
   };
   try {
     const Rendezvous rendezvous = plan_rendezvous(spec, lookup);
+    check_report(spec, rendezvous);
     return run_node(spec, rendezvous);
   } catch (const LaunchError& error) {
     return failed_result(error);
