@@ -51,6 +51,16 @@ sort "$out" | diff <(printf '%s\n' 'one 0/6 0/3 0/2 n3' 'one 3/6 0/3 1/2 n2' 'tw
   'two 4/6 1/3 1/2 n2' 'two 5/6 2/3 1/2 n2') - >&2 || fail "several programs"
 nothing_left
 
+# A debugger runs on the host of the rank that it is for, with what is typed.
+printf '#!/bin/sh\nread -r line\necho "rank $COL_RANK on $(hostname): $* ($line)"\n' >"$work/debugger"
+chmod +x "$work/debugger"
+from_n1 0 --debugger "$work/debugger --args" --debug-ranks 1 --host n1:1,n2:1,n3:1 echo x < <(echo typed)
+sort "$out" | diff <(printf '%s\n' "rank 1 on n2: --args $(type -P echo) x (typed)" x x) - >&2 || fail "the debugger on n2"
+from_n1 0 --debugger "$work/debugger" --debug-ranks 0,2 --host n1:1,n2:1,n3:1 echo x </dev/null
+sort "$out" | diff <(printf '%s\n' "rank 0 on n1: $(type -P echo) x ()" "rank 2 on n3: $(type -P echo) x ()" x) - >&2 ||
+  fail "debuggers on n1 and n3"
+nothing_left
+
 # Input goes to rank 0 or another one, wherever that is; the others read an empty file.
 head -c 20000000 /dev/urandom >"$work/input"
 input_sum=$(sha256sum <"$work/input")

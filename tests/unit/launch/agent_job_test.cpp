@@ -38,6 +38,8 @@ JobSpec full_spec() {
   spec.inspect.report_bindings = true;
   spec.inspect.stacks_on_failure = true;
   spec.inspect.stacks_on_timeout = true;
+  spec.inspect.debugger = {"gdb", "--args"};
+  spec.inspect.debug_ranks = {1, 4};
   spec.injections = {
       {.kind = Injection::Kind::slow, .rank = 4, .at = Milliseconds(5), .duration = Milliseconds(6), .factor = 2.5}};
   spec.tool = "colbench";
@@ -88,6 +90,8 @@ TEST_CASE("agent job: all that a launcher on another host needs arrives as it wa
   CHECK(job.spec.inspect.report_bindings);
   CHECK(job.spec.inspect.stacks_on_failure);
   CHECK(job.spec.inspect.stacks_on_timeout);
+  CHECK(job.spec.inspect.debugger == spec.inspect.debugger);
+  CHECK(job.spec.inspect.debug_ranks == spec.inspect.debug_ranks);
   REQUIRE(job.spec.injections.size() == 1);
   CHECK(job.spec.injections[0].kind == Injection::Kind::slow);
   CHECK(job.spec.injections[0].rank == 4);
@@ -143,23 +147,26 @@ TEST_CASE("agent job: of the environment what col and its kin read goes along, n
 TEST_CASE("agent job: what is no job is refused in one line", "[launch]") {
   const json good = json::parse(text_of(full_spec()));
   std::vector<std::string> texts = {"", "x", "[]", "3", "{}", "{\"version\":1}", good.dump().substr(0, 100)};
-  for (const auto& [name, kept] : good.items()) {
-    json without = good;
-    without.erase(name);
-    texts.push_back(without.dump());
-    json other = good;
-    other[name] = json::array({json::array()});
-    texts.push_back(other.dump());
+  for (const char* const part : {"", "/job", "/job/inspect"}) {
+    const json::json_pointer place(part);
+    for (const auto& [name, kept] : good.at(place).items()) {
+      json without = good;
+      without.at(place).erase(name);
+      texts.push_back(without.dump());
+      json other = good;
+      other.at(place)[name] = json::array({json::array()});
+      texts.push_back(other.dump());
+    }
   }
   for (const auto& [where, value] :
-       std::vector<std::pair<json::json_pointer, json>>{{"/version"_json_pointer, 2},
-                                                        {"/programs"_json_pointer, json::array()},
-                                                        {"/programs/0/ranks"_json_pointer, 0},
-                                                        {"/programs/0/ranks"_json_pointer, kMaxRanks + 1},
-                                                        {"/binding/to"_json_pointer, 99},
-                                                        {"/binding/map_by"_json_pointer, -1},
-                                                        {"/injections/0/kind"_json_pointer, 7},
-                                                        {"/programs/0/command"_json_pointer, json::array()}}) {
+       std::vector<std::pair<json::json_pointer, json>>{{"/version"_json_pointer, 1},
+                                                        {"/job/programs"_json_pointer, json::array()},
+                                                        {"/job/programs/0/ranks"_json_pointer, 0},
+                                                        {"/job/programs/0/ranks"_json_pointer, kMaxRanks + 1},
+                                                        {"/job/binding/to"_json_pointer, 99},
+                                                        {"/job/binding/map_by"_json_pointer, -1},
+                                                        {"/job/injections/0/kind"_json_pointer, 7},
+                                                        {"/job/programs/0/command"_json_pointer, json::array()}}) {
     json wrong = good;
     wrong[where] = value;
     texts.push_back(wrong.dump());

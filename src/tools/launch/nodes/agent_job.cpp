@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,16 +16,17 @@
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/nodes/input_hosts.hpp"
+#include "launch/nodes/job_fields.hpp"
 #include "launch/nodes/node_messages.hpp"
 
 namespace col::launch {
 namespace {
 
 using nlohmann::json;
+using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
-constexpr int kVersion = 1;
-constexpr InputSpec kNoInput{.to = InputSpec::To::none};
+constexpr int kVersion = 2;
 // What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
@@ -81,132 +83,107 @@ json mapped(json value, std::string (*change)(const std::string&)) {
   return value;
 }
 
-json to_json(const Program& program, int ranks) {
-  return {{"command", program.command}, {"ranks", ranks}, {"environment", program.environment}};
-}
+// Of job_fields.hpp.
+template <class T>
+concept Struct = std::is_class_v<T> && std::is_aggregate_v<T>;
+template <class T>
+concept Structs = Struct<typename T::value_type>;
 
-json to_json(const OutputSpec& output) {
-  return {{"label", output.label}, {"timestamps", output.timestamps},       {"file", output.file_pattern},
-          {"tee", output.tee},     {"console_ranks", output.console_ranks}, {"merge", output.merge},
-          {"pty", output.pty}};
-}
+class Writer {
+ public:
+  template <class T>
+  void operator()(const char* name, T& value) {
+    object_[name] = written(value);
+  }
+  template <class Enum>
+  void choice(const char* name, Enum value, Enum) {
+    object_[name] = static_cast<int>(value);
+  }
 
-json to_json(const InputSpec& input) {
-  return {{"to", static_cast<int>(input.to)}, {"rank", input.rank}};
-}
+  template <class T>
+  static json written(T& value) {
+    if constexpr (Struct<T>) {
+      Writer writer;
+      fields(value, writer);
+      return std::move(writer.object_);
+    } else if constexpr (requires { value.count(); }) {
+      return value.count();
+    } else if constexpr (requires { value.has_value(); }) {
+      return value ? written(*value) : json();
+    } else if constexpr (Structs<T>) {
+      json list = json::array();
+      for (auto& part : value) list.push_back(written(part));
+      return list;
+    } else {
+      return value;
+    }
+  }
 
-json to_json(const BindingSpec& binding) {
-  return {{"to", static_cast<int>(binding.to)},
-          {"lists", binding.lists},
-          {"map_by", static_cast<int>(binding.map_by)},
-          {"gpus_per_rank", binding.gpus_per_rank}};
-}
+ private:
+  json object_ = json::object();
+};
 
-json to_json(const Injection& injection) {
-  return {{"kind", static_cast<int>(injection.kind)},
-          {"rank", injection.rank},
-          {"at_ms", injection.at.count()},
-          {"duration_ms", injection.duration.count()},
-          {"factor", injection.factor}};
-}
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {}
 
-json to_json(const std::optional<Milliseconds>& limit) {
-  return limit ? json(limit->count()) : json();
-}
+  template <class T>
+  void operator()(const char* name, T& value) const {
+    read(object_.at(name), value);
+  }
+  // One of the values up to `last`.
+  template <class Enum>
+  void choice(const char* name, Enum& value, Enum last) const {
+    const int number = object_.at(name).get<int>();
+    if (number < 0 || number > static_cast<int>(last))
+      throw LaunchError(kLauncher, fmt::format("the job has a choice that is none ({}: {})", name, number));
+    value = static_cast<Enum>(number);
+  }
 
-std::optional<Milliseconds> limit_from(const json& text) {
-  return text.is_null() ? std::nullopt : std::optional(Milliseconds(text.get<std::int64_t>()));
-}
+  template <class T>
+  static void read(const json& text, T& value) {
+    if constexpr (Struct<T>) {
+      Reader reader(text);
+      fields(value, reader);
+    } else if constexpr (requires { value.count(); }) {
+      value = T(text.get<typename T::rep>());
+    } else if constexpr (requires { value.has_value(); }) {
+      if (text.is_null())
+        value.reset();
+      else
+        read(text, value.emplace());
+    } else if constexpr (Structs<T>) {
+      value.clear();
+      for (const json& part : text) read(part, value.emplace_back());
+    } else {
+      text.get_to(value);
+    }
+  }
 
-// One of the values up to `last`.
-template <typename Enum>
-Enum choice_from(const json& text, Enum last) {
-  const int value = text.get<int>();
-  if (value < 0 || value > static_cast<int>(last))
-    throw LaunchError(tools::exit_code::kLauncher, fmt::format("the job has a choice that is none ({})", value));
-  return static_cast<Enum>(value);
-}
+ private:
+  const json& object_;
+};
 
-Program program_from(const json& text) {
-  Program program;
-  program.command = text.at("command").get<Texts>();
-  program.ranks = text.at("ranks").get<int>();
-  program.environment = text.at("environment").get<Texts>();
-  if (program.command.empty() || program.ranks < 1 || program.ranks > kMaxRanks)
-    throw LaunchError(tools::exit_code::kLauncher, "the job has a program without ranks or without a command");
-  return program;
-}
-
-OutputSpec output_from(const json& text) {
-  OutputSpec output;
-  output.label = text.at("label").get<std::string>();
-  output.timestamps = text.at("timestamps").get<bool>();
-  output.file_pattern = text.at("file").get<std::string>();
-  output.tee = text.at("tee").get<bool>();
-  output.console_ranks = text.at("console_ranks").get<std::vector<int>>();
-  output.merge = text.at("merge").get<bool>();
-  output.pty = text.at("pty").get<bool>();
-  return output;
-}
-
-InputSpec input_from(const json& text) {
-  const int to = text.at("to").get<int>();
-  if (to < 0 || to > static_cast<int>(InputSpec::To::none))
-    throw LaunchError(tools::exit_code::kLauncher, "the job says in no known way which ranks have input");
-  return {.to = static_cast<InputSpec::To>(to), .rank = text.at("rank").get<int>()};
-}
-
-BindingSpec binding_from(const json& text) {
-  BindingSpec binding;
-  binding.to = choice_from(text.at("to"), BindingSpec::To::list);
-  binding.lists = text.at("lists").get<std::vector<std::vector<int>>>();
-  binding.map_by = choice_from(text.at("map_by"), BindingSpec::MapBy::numa);
-  binding.gpus_per_rank = text.at("gpus_per_rank").get<int>();
-  return binding;
-}
-
-Injection injection_from(const json& text) {
-  Injection injection;
-  injection.kind = choice_from(text.at("kind"), Injection::Kind::slow);
-  injection.rank = text.at("rank").get<int>();
-  injection.at = Milliseconds(text.at("at_ms").get<std::int64_t>());
-  injection.duration = Milliseconds(text.at("duration_ms").get<std::int64_t>());
-  injection.factor = text.at("factor").get<double>();
-  return injection;
+void check_programs(const JobSpec& spec) {
+  if (spec.programs.empty()) throw LaunchError(kLauncher, "the job has no program");
+  for (const Program& program : spec.programs) {
+    if (program.command.empty() || program.ranks < 1 || program.ranks > kMaxRanks)
+      throw LaunchError(kLauncher, "the job has a program without ranks or without a command");
+  }
 }
 
 }  // namespace
 
-std::string agent_job_text(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host, int port) {
-  json programs = json::array();
+std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, const HostSpec& host, int port) {
+  JobSpec spec = asked;
   for (std::size_t program = 0; program < spec.programs.size(); ++program)
-    programs.push_back(to_json(spec.programs[program], remote_ranks(meeting, host, program)));
-  json injections = json::array();
-  for (const Injection& injection : spec.injections) injections.push_back(to_json(injection));
+    spec.programs[program].ranks = remote_ranks(meeting, host, program);
+  if (!reads_input(asked, meeting, host)) spec.input = {.to = InputSpec::To::none};
   std::error_code no_directory;
   const json job = {{"version", kVersion},
-                    {"tool", spec.tool},
                     {"directory", std::filesystem::current_path(no_directory).string()},
                     {"forwarded", forwarded_environment()},
-                    {"programs", programs},
-                    {"output", to_json(spec.output)},
-                    {"input", to_json(reads_input(spec, meeting, host) ? spec.input : kNoInput)},
-                    {"binding", to_json(spec.binding)},
-                    {"injections", injections},
-                    {"environment",
-                     {{"set", spec.environment.set},
-                      {"remove", spec.environment.remove},
-                      {"per_rank", spec.environment.per_rank},
-                      {"mpi_names", spec.environment.mpi_names}}},
-                    {"timeout_ms", to_json(spec.lifecycle.timeout)},
-                    {"exit_timeout_ms", to_json(spec.lifecycle.exit_timeout)},
-                    {"grace_ms", spec.lifecycle.grace.count()},
-                    {"term_grace_ms", spec.lifecycle.term_grace.count()},
-                    {"keep_going", spec.lifecycle.keep_going},
-                    {"max_restarts", spec.lifecycle.max_restarts},
-                    {"stacks_on_failure", spec.inspect.stacks_on_failure},
-                    {"stacks_on_timeout", spec.inspect.stacks_on_timeout},
-                    {"report_bindings", spec.inspect.report_bindings},
+                    {"job", Writer::written(spec)},
                     {"meeting",
                      {{"addresses", own_addresses()},
                       {"port", port},
@@ -221,33 +198,12 @@ AgentJob parse_agent_job(const std::string& text) {
   try {
     const json job = mapped(json::parse(text), character_to_byte);
     if (job.at("version").get<int>() != kVersion)
-      throw LaunchError(tools::exit_code::kLauncher,
-                        "the hosts have different versions of colrun; install the same one");
+      throw LaunchError(kLauncher, "the hosts have different versions of colrun; install the same one");
     AgentJob agent;
-    JobSpec& spec = agent.spec;
-    spec.tool = job.at("tool").get<std::string>();
     agent.directory = job.at("directory").get<std::string>();
     agent.environment = job.at("forwarded").get<Texts>();
-    for (const json& program : job.at("programs")) spec.programs.push_back(program_from(program));
-    if (spec.programs.empty()) throw LaunchError(tools::exit_code::kLauncher, "the job has no program");
-    spec.output = output_from(job.at("output"));
-    spec.input = input_from(job.at("input"));
-    spec.binding = binding_from(job.at("binding"));
-    for (const json& injection : job.at("injections")) spec.injections.push_back(injection_from(injection));
-    const json& environment = job.at("environment");
-    spec.environment.set = environment.at("set").get<Texts>();
-    spec.environment.remove = environment.at("remove").get<Texts>();
-    spec.environment.per_rank = environment.at("per_rank").get<Texts>();
-    spec.environment.mpi_names = environment.at("mpi_names").get<bool>();
-    spec.lifecycle.timeout = limit_from(job.at("timeout_ms"));
-    spec.lifecycle.exit_timeout = limit_from(job.at("exit_timeout_ms"));
-    spec.lifecycle.grace = Milliseconds(job.at("grace_ms").get<std::int64_t>());
-    spec.lifecycle.term_grace = Milliseconds(job.at("term_grace_ms").get<std::int64_t>());
-    spec.lifecycle.keep_going = job.at("keep_going").get<bool>();
-    spec.lifecycle.max_restarts = job.at("max_restarts").get<int>();
-    spec.inspect.stacks_on_failure = job.at("stacks_on_failure").get<bool>();
-    spec.inspect.stacks_on_timeout = job.at("stacks_on_timeout").get<bool>();
-    spec.inspect.report_bindings = job.at("report_bindings").get<bool>();
+    Reader::read(job.at("job"), agent.spec);
+    check_programs(agent.spec);
     const json& meeting = job.at("meeting");
     Rendezvous& rendezvous = agent.rendezvous;
     rendezvous.alone = false;
@@ -260,7 +216,7 @@ AgentJob parse_agent_job(const std::string& text) {
     rendezvous.timeout = Milliseconds(meeting.at("timeout_ms").get<std::int64_t>());
     return agent;
   } catch (const json::exception& error) {
-    throw LaunchError(tools::exit_code::kLauncher,
+    throw LaunchError(kLauncher,
                       fmt::format("what came in is no job of colrun's ({}); --agent is for colrun itself, which starts "
                                   "it on other hosts by ssh",
                                   error.what()));

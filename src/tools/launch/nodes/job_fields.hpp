@@ -1,0 +1,110 @@
+// What of a job a launcher on another host needs: each struct has one list of its fields, for writing and for reading.
+//
+// A list begins by naming all members of its struct. So a member that is added to a struct does not compile here until
+// somebody has decided: it travels, or it stays.
+#pragma once
+
+#include "launch/job_spec.hpp"
+
+namespace col::launch {
+
+// Of members that only the launcher needs which the user has started.
+template <class... Members>
+void stays(const Members&...) {}
+
+template <class Visit>
+void fields(Program& program, Visit& visit) {
+  auto& [command, ranks, environment] = program;
+  visit("command", command);
+  visit("ranks", ranks);
+  visit("environment", environment);
+}
+
+template <class Visit>
+void fields(OutputSpec& output, Visit& visit) {
+  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, pty] = output;
+  visit("label", label);
+  visit("timestamps", timestamps);
+  visit("file", file_pattern);
+  visit("tee", tee);
+  visit("console_ranks", console_ranks);
+  visit("merge", merge);
+  visit("pty", pty);
+}
+
+template <class Visit>
+void fields(InputSpec& input, Visit& visit) {
+  auto& [to, rank] = input;
+  visit.choice("to", to, InputSpec::To::none);
+  visit("rank", rank);
+}
+
+template <class Visit>
+void fields(LifecycleSpec& lifecycle, Visit& visit) {
+  auto& [timeout, start_timeout, exit_timeout, grace, term_grace, max_restarts, keep_going, exit_policy] = lifecycle;
+  visit("timeout_ms", timeout);
+  visit("exit_timeout_ms", exit_timeout);
+  visit("grace_ms", grace);
+  visit("term_grace_ms", term_grace);
+  visit("max_restarts", max_restarts);
+  visit("keep_going", keep_going);
+  stays(start_timeout, exit_policy);  // the meeting's
+}
+
+template <class Visit>
+void fields(EnvironmentSpec& environment, Visit& visit) {
+  auto& [set, remove, per_rank, mpi_names] = environment;
+  visit("set", set);
+  visit("remove", remove);
+  visit("per_rank", per_rank);
+  visit("mpi_names", mpi_names);
+}
+
+template <class Visit>
+void fields(BindingSpec& binding, Visit& visit) {
+  auto& [to, lists, map_by, gpus_per_rank] = binding;
+  visit.choice("to", to, BindingSpec::To::list);
+  visit("lists", lists);
+  visit.choice("map_by", map_by, BindingSpec::MapBy::numa);
+  visit("gpus_per_rank", gpus_per_rank);
+}
+
+template <class Visit>
+void fields(Injection& injection, Visit& visit) {
+  auto& [kind, rank, at, duration, factor] = injection;
+  visit.choice("kind", kind, Injection::Kind::slow);
+  visit("rank", rank);
+  visit("at_ms", at);
+  visit("duration_ms", duration);
+  visit("factor", factor);
+}
+
+template <class Visit>
+void fields(InspectSpec& inspect, Visit& visit) {
+  auto& [dry_run, display_map, report_bindings, print_environment, report, stacks_on_timeout, stacks_on_failure,
+         json_path, debugger, debug_ranks] = inspect;
+  visit("report_bindings", report_bindings);
+  visit("stacks_on_timeout", stacks_on_timeout);
+  visit("stacks_on_failure", stacks_on_failure);
+  visit("debugger", debugger);
+  visit("debug_ranks", debug_ranks);
+  stays(dry_run, display_map, print_environment, report, json_path);
+}
+
+template <class Visit>
+void fields(JobSpec& job, Visit& visit) {
+  auto& [programs, output, input, lifecycle, environment, binding, nodes, inspect, injections, tool, command_line,
+         stdin_fd, stdout_fd, stderr_fd, keep_fds, title] = job;
+  visit("programs", programs);
+  visit("output", output);
+  visit("input", input);
+  visit("lifecycle", lifecycle);
+  visit("environment", environment);
+  visit("binding", binding);
+  visit("inspect", inspect);
+  visit("injections", injections);
+  visit("tool", tool);
+  stays(nodes, command_line, stdin_fd, stdout_fd, stderr_fd, keep_fds, title);
+}
+
+}  // namespace col::launch
