@@ -21,6 +21,8 @@ using tools::exit_code::kSkipped;
 using tools::exit_code::kSuccess;
 using tools::exit_code::kWrongData;
 
+constexpr const char* kOneHost = "shm";  // the backend that is for ranks of one host
+
 // Failures that get a smallest case, and what may be tried for each.
 constexpr int kMostShrunken = 3;
 constexpr int kMostTries = 60;
@@ -36,9 +38,14 @@ std::vector<Portion> schedule_all(std::span<const Property* const> properties,
   return all;
 }
 
+// What Error::what() begins with.
+bool is_unavailable(const std::string& text) {
+  return text.starts_with("unavailable");
+}
+
 // A case that cannot be asked for proves nothing about one that can.
 bool is_refusal(const CaseResult& result) {
-  return result.text.starts_with("invalid_argument") || result.text.starts_with("unavailable");
+  return result.text.starts_with("invalid_argument") || is_unavailable(result.text);
 }
 
 }  // namespace
@@ -71,9 +78,13 @@ bool Run::wants_backend(std::string_view name) const {
   return asked.empty() || std::find(asked.begin(), asked.end(), name) != asked.end();
 }
 
+bool Run::is_required(const std::string& name) const {
+  return std::find(options_.require.begin(), options_.require.end(), name) != options_.require.end();
+}
+
 // Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  for (const char* const name : {"shm", "gloo"}) {
+  for (const std::string name : {kOneHost, "gloo"}) {
     if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
@@ -86,9 +97,15 @@ void Run::find_backends(Results& results, Selection& selection) {
     }
     std::string why;
     const auto natives = lead_.probe(name, spec_.world_size, why);
-    // It says that it works: that it does not is a failure, not a skip.
+    // Ranks on several hosts share no memory. What else does not work though it says that it does is a failure, no
+    // skip.
+    if (!natives && name == kOneHost && is_unavailable(why)) {
+      if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
+      results.unavailable.push_back({name, why});
+      continue;
+    }
     if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over {}: {}", name, why)};
-    selection.backends.emplace_back(name);
+    selection.backends.push_back(name);
     selection.natives[name] = *natives;
   }
 }

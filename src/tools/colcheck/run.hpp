@@ -36,6 +36,7 @@ class Run {
   void find_gpus(Results& results, std::vector<Selection>& all);
   void find_nccl(Results& results, std::vector<Selection>& all);
   bool wants_backend(std::string_view name) const;
+  bool is_required(const std::string& name) const;
   void run_portions(const std::vector<Portion>& portions, Results& results);
   void run_until(Deadline deadline, std::vector<Selection> selections, Results& results);
   void run_token(Results& results);

@@ -201,10 +201,11 @@ std::string gpu_lines(const Results& results, tools::Style style) {
 }
 
 std::string summary_line(const Results& results) {
-  return fmt::format("{} passed, {} failed, {} skipped (a skip is not a pass) in {}; seed {:#x}",
+  std::string skipped = tools::grouped(results.count(Finding::Verdict::skip)) + " skipped";
+  for (const Unavailable& whole : results.unavailable) skipped += fmt::format(", all of {} skipped", whole.name);
+  return fmt::format("{} passed, {} failed, {} (a skip is not a pass) in {}; seed {:#x}",
                      tools::counted(results.count(Finding::Verdict::pass), "case"),
-                     tools::grouped(results.count(Finding::Verdict::fail)),
-                     tools::grouped(results.count(Finding::Verdict::skip)), tools::in_words(results.seconds),
+                     tools::grouped(results.count(Finding::Verdict::fail)), skipped, tools::in_words(results.seconds),
                      results.seed);
 }
 

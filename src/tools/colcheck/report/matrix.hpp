@@ -25,7 +25,7 @@ std::string skip_lines(const Tally& tally, tools::Style style);
 // Which GPUs the ranks had, and which NCCL; nothing when no case was about GPUs.
 std::string gpu_lines(const Results& results, tools::Style style);
 
-// "2,412 cases passed, 0 failed, 3 skipped (a skip is not a pass) in 14.2 s; seed 0x1f".
+// "2,412 cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; seed 0x1f".
 std::string summary_line(const Results& results);
 
 // One case as it ends, for --verbose: "✔ TOKEN", "✘ TOKEN: rank 2: what is wrong", "– TOKEN: why it was skipped".
