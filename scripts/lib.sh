@@ -5,7 +5,7 @@ cd "$root"
 
 # Build tools, then libraries (Gloo moves the data; the others are for text, options, JSON and tests).
 packages=(g++ meson ninja-build pkg-config cmake
-          libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev catch2)
+          libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
 # For the tests: other launchers, whose worlds they join, what colbench draws with, what several nodes are made of on
 # one machine, what a program that was written for torchrun needs, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server

@@ -1,14 +1,17 @@
 // Bytes as what a client of the TCP store sends: each is served or the client is dropped, in bounded memory, and no
 // other client notices. Messages that can be read are written as they were read.
 //
-// The first byte says whether the client has shown the token, and in which pieces the rest arrives.
+// The first byte says whether the client has proven that it knows the token, and in which pieces the rest arrives.
 #include <chrono>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include <col/proof.hpp>
+
 #include "store/tcp/engine.hpp"
+#include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "target.hpp"
 
@@ -36,8 +39,10 @@ class Ear {
       engine_.sent(session_, piece.size(), {});
     }
     if (!greeted_) {
-      if (!heard_.starts_with(kGreeting)) fuzz::fail("no greeting");
-      heard_.erase(0, kGreeting.size());
+      const std::size_t size = heard_.find('\n') + 1;
+      if (!nonce_in_greeting(std::string_view(heard_).substr(0, size))) fuzz::fail("no greeting");
+      nonce_ = heard_.substr(kGreetingStart.size(), kNonceBytes);
+      heard_.erase(0, size);
       greeted_ = true;
     }
     while (!heard_.empty()) {
@@ -54,10 +59,17 @@ class Ear {
     return last;
   }
 
+  // What proves to the server that its client knows the token.
+  std::string hello() {
+    (void)listen();
+    return make_hello(1, {.token = kToken, .job = {}, .server_nonce = nonce_}, std::string(kNonceBytes, 'c'));
+  }
+
  private:
   Engine& engine_;
   Session& session_;
   std::string heard_;
+  std::string nonce_;
   bool greeted_ = false;
 };
 
@@ -96,13 +108,13 @@ void check_other(Engine& engine, Session& other, Ear& ear) {
 
 void run(std::uint8_t mode, std::string_view bytes) {
   Engine engine({.max_value_bytes = kMaxValueBytes, .max_total_bytes = kMaxTotalBytes}, std::string(kToken));
-  const std::string hello = encode(Request{.type = RequestType::hello, .id = 1, .value = kToken});
   Session& other = engine.open({});
   Session& client = engine.open({});
   Ear ear(engine, other), client_ear(engine, client);
-  engine.receive(other, hello, {});
+  engine.receive(other, ear.hello(), {});
+  if (!other.proven()) fuzz::fail("a good proof is refused");
   (void)ear.listen();
-  if ((mode & 1) != 0) engine.receive(client, hello, {});
+  if ((mode & 1) != 0) engine.receive(client, client_ear.hello(), {});
   const bool listens = (mode & 2) != 0;
   const std::size_t step = (mode & 4) != 0 ? 1 + (mode >> 3) : bytes.size() + 1;
   for (std::size_t at = 0; at < bytes.size() && !client.ended(); at += step) {

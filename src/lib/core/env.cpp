@@ -42,12 +42,13 @@ constexpr std::array kTable = {
              "Where rank 0 serves the others when another launcher has started ranks on several hosts and `COL_STORE` "
              "is not set: its host, and a free port there, equal on all ranks. Under colrun, where its nodes meet.",
              false},
-    Variable{"COL_STORE_TOKEN", "text of 1 to 512 bytes", "the content of COL_STORE_TOKEN_FILE",
-             "The secret that the server of a `tcp://` store wants to see, equal on all ranks. Without it other users "
-             "could read and change the job's keys. It goes over the network as it is, and into no message. For "
-             "the server in rank 0 it may be left out: the job's name then keeps other jobs out, by accident, not by "
-             "intent.",
-             false},
+    Variable{
+        "COL_STORE_TOKEN", "text of 1 to 512 bytes", "the content of COL_STORE_TOKEN_FILE",
+        "The secret that the ranks and the server of a `tcp://` store prove to each other to know, equal on all of "
+        "them. Without it other users could read and change the job's keys. It goes neither over the network nor "
+        "into any message, but one that can be guessed can be tried: make it random. For the server in rank 0 it may "
+        "be left out: the job's name then keeps other jobs out, by accident, not by intent.",
+        false},
     Variable{"COL_STORE_TOKEN_FILE", "path", "COL_STORE_TOKEN is needed for a `tcp://` store",
              "A file that holds the token in one line. It must belong to this user and have mode 0600 or stricter.",
              false},

@@ -47,7 +47,8 @@ std::shared_ptr<Store> open_tcp_store(std::string_view url) {
   if (token.empty())
     reject(url, "needs the token of the job in COL_STORE_TOKEN, or in a file that COL_STORE_TOKEN_FILE names");
   return make_tcp_store(endpoint->host, endpoint->port, token,
-                        core::env::get_duration("COL_TIMEOUT").value_or(kDefaultTimeout));
+                        core::env::get_duration("COL_TIMEOUT").value_or(kDefaultTimeout),
+                        store::tcp::job_from_environment());
 }
 
 }  // namespace

@@ -4,7 +4,12 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <col/proof.hpp>
+
 #include "store/tcp/engine.hpp"
+#include "store/tcp/handshake.hpp"
 #include "support/catch.hpp"
 #include "unit/store/tcp_peer.hpp"
 
@@ -16,19 +21,28 @@ using namespace std::string_literals;
 
 namespace {
 
+const std::string kClientNonce(kNonceBytes, 'c');
+
 // An engine, and a clock that is moved by hand.
 struct Bench {
   Engine engine;
   Time now{};
+  std::string server_nonce;  // of the last hello
 
   explicit Bench(EngineLimits limits = {}) : engine(limits, kToken) {}
 
   Session& connected() { return engine.open(now); }
   Session& logged_in() {
     Session& session = connected();
-    say(session, {.type = RequestType::hello, .id = 1, .value = kToken});
+    engine.receive(session, hello_to(session), now);
     (void)heard(session);
     return session;
+  }
+  // What proves to that session that `token` is known.
+  std::string hello_to(Session& session, std::string_view token = kToken, std::string_view job = {}) {
+    const std::string line = heard(session);
+    server_nonce = nonce_in_greeting(line).value();
+    return make_hello(1, {.token = token, .job = job, .server_nonce = server_nonce}, kClientNonce);
   }
   void say(Session& session, const Request& request) { engine.receive(session, encode(request), now); }
   // All that is to be sent to it.
@@ -45,18 +59,17 @@ struct Bench {
   bool hears(Session& session, const Answer& answer) { return heard(session) == encode(answer); }
 };
 
-std::string hello(std::string_view token) {
-  return encode(Request{.type = RequestType::hello, .id = 1, .value = token});
-}
-
 }  // namespace
 
-TEST_CASE("tcp engine: a client is greeted, shows the token, and is served", "[store][tcp]") {
+TEST_CASE("tcp engine: a client is greeted, both prove that they know the token, and it is served", "[store][tcp]") {
   Bench bench;
   Session& session = bench.connected();
-  CHECK(bench.heard(session) == kGreeting);
-  bench.say(session, {.type = RequestType::hello, .id = 1, .value = kToken});
-  CHECK(bench.hears(session, {.type = AnswerType::number, .id = 1, .number = 64 << 20}));
+  bench.engine.receive(session, bench.hello_to(session), bench.now);
+  const Handshake handshake{.token = kToken, .job = {}, .server_nonce = bench.server_nonce};
+  CHECK(bench.hears(
+      session,
+      {.type = AnswerType::value, .id = 1, .bytes = make_welcome(handshake, kClientNonce, std::size_t{64} << 20)}));
+  CHECK(session.proven());
   bench.say(session, {.type = RequestType::set, .id = 2, .key = "k", .value = "v"});
   CHECK(bench.hears(session, {.type = AnswerType::done, .id = 2}));
   bench.say(session, {.type = RequestType::get, .id = 3, .key = "k"});
@@ -73,8 +86,8 @@ TEST_CASE("tcp engine: nothing is served before the token, and a wrong one ends 
        {""s, "a"s, std::string(kToken) + "x", std::string(kToken).substr(1), "A token of this job"s}) {
     Bench bench;
     Session& session = bench.connected();
-    (void)bench.heard(session);
-    bench.engine.receive(session, hello(token) + encode(Request{.type = RequestType::set, .id = 2, .key = "k"}), {});
+    bench.engine.receive(
+        session, bench.hello_to(session, token) + encode(Request{.type = RequestType::set, .id = 2, .key = "k"}), {});
     CHECK_FALSE(session.ended());  // the word is to be sent
     const std::string text = bench.heard(session);
     const auto answer = decode_answer(decode_header(text), std::string_view(text).substr(kHeaderBytes));
@@ -96,14 +109,16 @@ TEST_CASE("tcp engine: garbage, a large length field and a second hello end a cl
   for (const std::string& bytes :
        {"GET / HTTP/1.1\r\nHost: x\r\n\r\n"s, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\0\0\0\0\0"s,
         "\0\0\0\x40"s + std::string(9, '\1'), std::string(13, '\0'), std::string(100'000, '\xff'),
-        hello(std::string(kMaxTokenBytes + 1, 't'))}) {
+        encode(Request{.type = RequestType::hello, .id = 1, .value = std::string(kMaxHelloBytes, 't')}),
+        encode(Request{.type = RequestType::get, .id = 1, .key = "k"})}) {
     Session& session = bench.connected();
     bench.engine.receive(session, bytes, bench.now);
     CHECK(session.ended());
     bench.engine.close(session);
   }
-  for (const std::string& bytes : {"\0\0\0\x40"s + std::string(9, '\2'), hello(kToken), std::string(13, '\0'),
-                                   "\3\0\0\0\2"s + std::string(8, '\0') + "abc"}) {
+  for (const std::string& bytes :
+       {"\0\0\0\x40"s + std::string(9, '\2'), encode(Request{.type = RequestType::hello, .id = 1}),
+        std::string(13, '\0'), "\3\0\0\0\2"s + std::string(8, '\0') + "abc"}) {
     Session& session = bench.logged_in();
     bench.engine.receive(session, bytes, bench.now);
     CHECK(session.ended());
@@ -118,7 +133,7 @@ TEST_CASE("tcp engine: who does not show the token in time is dropped, however s
   Session& silent = bench.connected();
   Session& dribbling = bench.connected();
   Session& good = bench.logged_in();
-  const std::string bytes = hello(kToken);
+  const std::string bytes = bench.hello_to(dribbling);
   for (std::size_t i = 0; i < 5; ++i) {
     CHECK(bench.engine.expire(bench.now));
     CHECK_FALSE(silent.ended());
@@ -134,6 +149,71 @@ TEST_CASE("tcp engine: who does not show the token in time is dropped, however s
   bench.now += 1h;
   CHECK_FALSE(bench.engine.expire(bench.now));  // nobody left to be watched
   CHECK_FALSE(good.ended());
+}
+
+TEST_CASE("tcp engine: a proof for one connection, job or role is none for another", "[store][tcp]") {
+  Bench bench;
+  Session& first = bench.connected();
+  const std::string said = bench.hello_to(first);
+  bench.engine.receive(first, said, bench.now);
+  const std::string welcome = bench.heard(first).substr(kHeaderBytes, kProofBytes);
+  Session& replayed = bench.connected();
+  (void)bench.heard(replayed);
+  bench.engine.receive(replayed, said, bench.now);
+  CHECK_FALSE(replayed.proven());
+  // What the server has said of itself, sent back to it.
+  Session& reflected = bench.connected();
+  const std::string nonce(nonce_in_greeting(bench.heard(reflected)).value());
+  bench.say(reflected, {.type = RequestType::hello, .id = 1, .value = nonce + welcome});
+  CHECK_FALSE(reflected.proven());
+  Session& renamed = bench.connected();
+  const std::string hello = bench.hello_to(renamed, kToken, "job/1");
+  const Request parsed = decode_request(decode_header(hello), std::string_view(hello).substr(kHeaderBytes)).value();
+  bench.say(renamed, {.type = RequestType::hello, .id = 1, .key = "job/2", .value = parsed.value});
+  CHECK_FALSE(renamed.proven());
+  Session& good = bench.logged_in();
+  CHECK(good.proven());
+}
+
+TEST_CASE("tcp engine: a client of another job or restart is refused by name, once it has proven the token",
+          "[store][tcp]") {
+  Engine engine({}, kToken, "mine/1");
+  const auto answer_to = [&](std::string_view token, std::string_view job) {
+    Session& session = engine.open({});
+    std::string_view piece;
+    REQUIRE(session.output().pieces({&piece, 1}) == 1);
+    const std::string nonce(nonce_in_greeting(piece).value());
+    engine.sent(session, piece.size(), {});
+    engine.receive(session, make_hello(1, {.token = token, .job = job, .server_nonce = nonce}, kClientNonce), {});
+    REQUIRE(session.output().pieces({&piece, 1}) == 1);
+    return std::string(piece);
+  };
+  CHECK(decode_header(answer_to(kToken, "mine/1")).type == static_cast<std::uint8_t>(AnswerType::value));
+  for (const char* job : {"mine/0", "other/1", ""}) {
+    CHECK(has(answer_to(kToken, job), fmt::format("'{}', the store of 'mine/1'", job)));
+    CHECK_FALSE(has(answer_to("guess", job), "mine"));
+  }
+}
+
+TEST_CASE("tcp engine: strangers hold a bounded number of places, and the oldest goes when one more comes",
+          "[store][tcp]") {
+  Bench bench({.max_strangers = 3, .stranger_time = 100ms});
+  Session& known = bench.logged_in();
+  std::vector<Session*> strangers;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(bench.engine.make_room(bench.now));
+    strangers.push_back(&bench.connected());
+  }
+  CHECK_FALSE(bench.engine.make_room(bench.now));  // nobody has had his time
+  bench.now += 100ms;
+  CHECK(bench.engine.make_room(bench.now));
+  CHECK(strangers[0]->ended());
+  CHECK_FALSE(strangers[1]->ended());
+  bench.engine.receive(*strangers[1], bench.hello_to(*strangers[1]), bench.now);
+  CHECK(strangers[1]->proven());
+  CHECK(bench.engine.make_room(bench.now));
+  CHECK_FALSE(strangers[2]->ended());
+  CHECK_FALSE(known.ended());
 }
 
 TEST_CASE("tcp engine: who stops in the middle of a message, or of an answer, is dropped", "[store][tcp]") {

@@ -12,8 +12,10 @@
 #include <system_error>
 
 #include <col/job.hpp>
+#include <col/proof.hpp>
 
-#include "store/tcp/protocol.hpp"
+#include "store/tcp/handshake.hpp"
+#include "store/tcp/message_reader.hpp"
 #include "unit/store/child.hpp"
 
 namespace col::test {
@@ -78,12 +80,24 @@ bool RawClient::is_dropped(Duration limit) {
   }
 }
 
+std::string RawClient::read_nonce() {
+  const std::string line = receive(kGreetingStart.size() + kNonceBytes + 1);
+  const auto nonce = nonce_in_greeting(line);
+  require(nonce.has_value(), "no greeting");
+  return std::string(*nonce);
+}
+
 void RawClient::log_in(std::string_view token) {
-  require(receive(kGreeting.size()) == kGreeting, "no greeting");
-  require(send(encode(Request{.type = RequestType::hello, .id = 1, .value = token})), "cannot send the token");
-  const std::string answer = receive(kHeaderBytes + 8);
-  require(answer.size() == kHeaderBytes + 8, "no answer to the token");
-  require(decode_header(answer).type == static_cast<std::uint8_t>(AnswerType::number), "the token is refused");
+  const std::string server_nonce = read_nonce();
+  const std::string nonce = make_nonce();
+  require(send(make_hello(1, {.token = token, .job = {}, .server_nonce = server_nonce}, nonce)), "cannot say hello");
+  const std::string header = receive(kHeaderBytes);
+  require(header.size() == kHeaderBytes, "no answer to the hello");
+  require(decode_header(header).type == static_cast<std::uint8_t>(AnswerType::value), "the proof is refused");
+  require(check_welcome(receive(decode_header(header).body_bytes),
+                        {.token = token, .job = {}, .server_nonce = server_nonce}, nonce)
+              .has_value(),
+          "the server has no proof");
 }
 
 RawServer::RawServer() : fd_(make_socket()) {
@@ -100,6 +114,27 @@ core::UniqueFd RawServer::accept(std::string_view greeting) {
   core::UniqueFd client(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!client) throw std::system_error(errno, std::generic_category(), "accept");
   (void)!::send(client.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL);
+  return client;
+}
+
+core::UniqueFd RawServer::accept_as_store(std::string_view more, std::string_view token) {
+  const std::string server_nonce = make_nonce();
+  core::UniqueFd client = accept(greeting(server_nonce));
+  MessageReader reader(kMaxHelloBytes);
+  MessageReader::Message message;
+  std::array<char, 4096> buffer;
+  while (reader.next(message) != MessageReader::Status::complete) {
+    const ssize_t got = ::recv(client.get(), buffer.data(), buffer.size(), 0);
+    require(got > 0, "no hello");
+    reader.feed({buffer.data(), static_cast<std::size_t>(got)});
+  }
+  const auto hello = decode_request(message.header, message.body);
+  require(hello.has_value(), "no hello");
+  const Handshake handshake{.token = token, .job = hello->key, .server_nonce = server_nonce};
+  const std::string welcome = make_welcome(handshake, hello->value.substr(0, kNonceBytes), 1000);
+  const std::string text =
+      encode(Answer{.type = AnswerType::value, .id = hello->id, .bytes = welcome}) + std::string(more);
+  (void)!::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL);
   return client;
 }
 

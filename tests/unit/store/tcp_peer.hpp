@@ -24,7 +24,9 @@ class RawClient {
   std::string receive(std::size_t enough, Duration limit = std::chrono::seconds(20));
   // Whether the other side closes the connection within `limit`; what it says before is thrown away.
   bool is_dropped(Duration limit = std::chrono::seconds(20));
-  // Reads the greeting and shows the token; throws when that fails.
+  // Reads the greeting; the nonce in it.
+  std::string read_nonce();
+  // Proves that it knows the token; throws when that fails.
   void log_in(std::string_view token = kToken);
   int fd() const noexcept { return fd_.get(); }
 
@@ -39,6 +41,8 @@ class RawServer {
   int port() const noexcept { return port_; }
   // The next client, on which `greeting` is sent.
   core::UniqueFd accept(std::string_view greeting);
+  // The next client, with which it has shaken hands as a store does; then it says `more`.
+  core::UniqueFd accept_as_store(std::string_view more = {}, std::string_view token = kToken);
 
  private:
   core::UniqueFd fd_;

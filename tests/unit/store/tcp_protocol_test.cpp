@@ -19,7 +19,7 @@ bool operator==(const Request& a, const Request& b) {
 }
 
 std::vector<Request> requests() {
-  return {{.type = RequestType::hello, .id = 1, .value = "token"},
+  return {{.type = RequestType::hello, .id = 1, .key = "job/0", .value = "nonce and proof"},
           {.type = RequestType::set, .id = 2, .key = "key", .value = "value"},
           {.type = RequestType::set, .id = 3},
           {.type = RequestType::get, .id = ~std::uint64_t{0}, .key = std::string_view("\0\xff", 2)},

@@ -13,9 +13,11 @@
 #include <thread>
 #include <vector>
 
+#include <col/proof.hpp>
 #include <col/store.hpp>
 
 #include "core/unique_fd.hpp"
+#include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "support/catch.hpp"
 #include "unit/store/child.hpp"
@@ -85,9 +87,10 @@ TEST_CASE("tcp server: who says nothing, or dribbles, is dropped at the deadline
   insider.log_in();
   RawClient silent(server.port()), dribbling(server.port());
   std::jthread drops([&](const std::stop_token& stop) {
-    const std::string hello = encode(Request{.type = RequestType::hello, .id = 1, .value = kToken});
+    const std::string nonce = dribbling.read_nonce();
+    const std::string hello = make_hello(1, {.token = kToken, .job = {}, .server_nonce = nonce}, make_nonce());
     for (std::size_t i = 0; i + 1 < hello.size() && !stop.stop_requested() && dribbling.send(hello.substr(i, 1)); ++i)
-      (void)dribbling.receive(kGreeting.size() + 1, 30ms);  // a pause between two bytes
+      (void)dribbling.receive(1, 30ms);  // a pause between two bytes
   });
   CHECK(silent.is_dropped(10s));
   CHECK(dribbling.is_dropped(10s));

@@ -83,10 +83,11 @@ class Pool {
 
 class TcpStore final : public Store {
  public:
-  TcpStore(Endpoint endpoint, std::string token, Duration timeout)
+  TcpStore(Endpoint endpoint, std::string token, std::string job, Duration timeout)
       : endpoint_(std::move(endpoint)),
         url_(endpoint_.url()),
         token_(std::move(token)),
+        job_(std::move(job)),
         timeout_(timeout),
         pool_(new Pool) {}
 
@@ -167,20 +168,31 @@ class TcpStore final : public Store {
     }
     // It has been there, so it is not about to start: if it does not answer now, it has gone.
     Patience little = patience.part(std::min(timeout_, kReconnectPatience), "let this process connect again");
-    auto connection = std::make_unique<Connection>(endpoint_, token_, little, true);
+    auto connection = another_connection(little);
     patience.explain({});  // it is the answer that is waited for again
     return connection;
+  }
+
+  std::unique_ptr<Connection> another_connection(Patience& patience) const {
+    try {
+      return std::make_unique<Connection>(endpoint_, token_, job_, patience, true);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::io) throw;
+    }
+    // A server that strangers crowd may have dropped it before it could say who it is.
+    poll_for(-1, 0, std::min(kRetryPause, patience.slice()));
+    patience.check();
+    return std::make_unique<Connection>(endpoint_, token_, job_, patience, true);
   }
 
   std::unique_ptr<Connection> first_connection(Patience& patience) const {
     for (;;) {
       try {
-        return std::make_unique<Connection>(endpoint_, token_, patience, false);
+        return std::make_unique<Connection>(endpoint_, token_, job_, patience, false);
       } catch (const Error& error) {
         // Who forwards a port, as containers do, takes connections before there is a server, and closes them.
         if (error.code() != ErrorCode::io) throw;
       }
-      patience.explain("it accepts connections and closes them without a word");
       patience.check();
       poll_for(-1, 0, std::min(kRetryPause, patience.slice()));
     }
@@ -257,6 +269,7 @@ class TcpStore final : public Store {
   const Endpoint endpoint_;
   const std::string url_;
   const std::string token_;
+  const std::string job_;
   const Duration timeout_;
   std::atomic<Pool*> pool_;  // replaced in a forked child: release publishes the new pool, acquire finds it whole
 };
@@ -264,7 +277,8 @@ class TcpStore final : public Store {
 }  // namespace
 }  // namespace store::tcp
 
-std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token, Duration timeout) {
+std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token, Duration timeout,
+                                      const std::string& job) {
   store::tcp::Endpoint endpoint{host, port};
   if (!store::tcp::parse_endpoint(endpoint.url().substr(std::string_view("tcp://").size())))
     throw Error(ErrorCode::invalid_argument,
@@ -273,7 +287,8 @@ std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const s
   if (timeout <= Duration::zero())
     throw Error(ErrorCode::invalid_argument, "the timeout of a TCP store must be above zero; name one such as 30s");
   store::tcp::check_token(token);
-  return std::make_shared<store::tcp::TcpStore>(std::move(endpoint), token, timeout);
+  store::tcp::check_job(job);
+  return std::make_shared<store::tcp::TcpStore>(std::move(endpoint), token, job, timeout);
 }
 
 }  // namespace col

@@ -7,12 +7,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+#include <col/proof.hpp>
 
 #include "store/text.hpp"
 
@@ -22,16 +24,28 @@ namespace {
 // On the stack: small, as a process may have many threads that wait.
 constexpr std::size_t kChunk = std::size_t{8} << 10;
 constexpr std::size_t kMaxErrorBytes = std::size_t{8} << 10;
+// For the server to greet and to answer the hello: as long as it gives a client.
+constexpr Duration kHandshakePatience = std::chrono::seconds(5);
 constexpr std::string_view kOtherPort =
     "another program has that port: name the port of this job's store (COL_STORE, COL_RDZV_ENDPOINT)";
 
 }  // namespace
 
-Connection::Connection(const Endpoint& endpoint, std::string_view token, Patience& patience, bool once)
+Connection::Connection(const Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience,
+                       bool once)
     : url_(endpoint.url()), fd_(connect_to(endpoint, patience, once)), reader_(kMaxErrorBytes) {
   patience.explain("it accepts connections, but says nothing: it is stopped, or no store of col");
-  read_greeting(patience);
-  show_token(token, patience);
+  // Whoever has the port now may be silent, or slow, until the server has it.
+  Patience little = patience.part(kHandshakePatience, "proven who it is");
+  try {
+    const std::string nonce = read_greeting(little);
+    shake_hands({.token = token, .job = job, .server_nonce = nonce}, little);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::io) patience.explain("it accepts connections and closes them without a word");
+    if (error.code() != ErrorCode::timeout) throw;
+    patience.check();
+    throw Error(ErrorCode::io, error.message());
+  }
   patience.explain({});
 }
 
@@ -40,34 +54,42 @@ Connection::~Connection() {
   if (fd_) ::shutdown(fd_.get(), SHUT_RDWR);
 }
 
-void Connection::read_greeting(Patience& patience) {
+// The server's nonce.
+std::string Connection::read_greeting(Patience& patience) {
   while (true) {
     const std::string_view said = reader_.buffered();
-    const std::size_t common = std::min(said.size(), kGreetingStart.size());
-    if (said.substr(0, common) != kGreetingStart.substr(0, common))
+    const std::size_t common = std::min(said.size(), kProtocol.size());
+    if (said.substr(0, common) != kProtocol.substr(0, common))
       throw_stranger(fmt::format("says '{}'", printable(said.substr(0, kMaxGreetingBytes))));
-    if (said.starts_with(kGreeting)) return reader_.drop_front(kGreeting.size());
-    if (said.starts_with(kFullGreeting))
+    const std::string_view line = said.substr(0, said.find('\n') + 1);
+    if (const auto nonce = nonce_in_greeting(line)) {
+      std::string found(*nonce);
+      reader_.drop_front(line.size());
+      return found;
+    }
+    if (line == kFullGreeting)
       throw Error(
           ErrorCode::resource,
           fmt::format("the store at {} has as many connections as it takes; start the server with a larger limit "
                       "(StoreServerSpec::max_connections, ulimit -n), or use fewer ranks",
                       url_));
-    if (said.find('\n') != std::string_view::npos || said.size() >= kMaxGreetingBytes)
+    if (!line.empty() || said.size() >= kMaxGreetingBytes)
       throw Error(ErrorCode::mismatch,
                   fmt::format("the store at {} says '{}', which is of another version of col than '{}'; use the same "
                               "version of col for all parts of the job",
-                              url_, printable(said.substr(0, kMaxGreetingBytes)), printable(kGreeting)));
+                              url_, printable(said.substr(0, kMaxGreetingBytes)), printable(kGreetingStart)));
     if (!receive_some(patience)) throw_lost(0);
   }
 }
 
-void Connection::show_token(std::string_view token, Patience& patience) {
-  const auto id = send({.type = RequestType::hello, .value = token}, patience);
+void Connection::shake_hands(const Handshake& handshake, Patience& patience) {
+  const auto id = next_id_++;
+  const std::string nonce = make_nonce();
+  send_text(make_hello(id, handshake, nonce), patience);
+  std::optional<std::size_t> max_value_bytes;
   try {
     const Answer answer = receive(id, patience);
-    if (answer.type != AnswerType::number || answer.number < 0) throw_stranger("answers in another way");
-    max_value_bytes_ = static_cast<std::size_t>(answer.number);
+    if (answer.type == AnswerType::value) max_value_bytes = check_welcome(answer.bytes, handshake, nonce);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::mismatch) throw;
     throw Error(
@@ -77,12 +99,19 @@ void Connection::show_token(std::string_view token, Patience& patience) {
                     "COL_RDZV_ENDPOINT) if that one is another job's",
                     url_, error.message()));
   }
+  if (!max_value_bytes)
+    throw_stranger("has not proven that it knows the token of this job, of which it was told nothing");
+  max_value_bytes_ = *max_value_bytes;
   reader_.set_limit(max_value_bytes_ + kMaxErrorBytes);
 }
 
 std::uint64_t Connection::send(Request request, Patience& patience) {
   request.id = next_id_++;
-  const std::string text = encode(request);
+  send_text(encode(request), patience);
+  return request.id;
+}
+
+void Connection::send_text(std::string_view text, Patience& patience) {
   good_ = false;
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t sent = ::send(fd_.get(), text.data() + done, text.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -95,7 +124,6 @@ std::uint64_t Connection::send(Request request, Patience& patience) {
     }
   }
   good_ = true;
-  return request.id;
 }
 
 Answer Connection::receive(std::uint64_t id, Patience& patience) {

@@ -8,6 +8,7 @@
 
 #include "core/unique_fd.hpp"
 #include "store/tcp/endpoint.hpp"
+#include "store/tcp/handshake.hpp"
 #include "store/tcp/message_reader.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/socket.hpp"
@@ -18,10 +19,10 @@ namespace col::store::tcp {
 // later.
 class Connection {
  public:
-  // Connects, checks that a store of col answers, and shows it the token. `once` as for connect_to(). Errors: those of
-  // connect_to(); mismatch (something else answers there, or it has another token), resource (the server is full),
-  // timeout, io.
-  Connection(const Endpoint& endpoint, std::string_view token, Patience& patience, bool once);
+  // Connects, and the two sides prove that they know `token`, which is not sent. `once` as for connect_to(). Errors:
+  // those of connect_to(); mismatch (something else answers there, or it has another token or job), resource (the
+  // server is full), timeout, io.
+  Connection(const Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience, bool once);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -41,8 +42,9 @@ class Connection {
   void abandon() noexcept { fd_.reset(); }
 
  private:
-  void read_greeting(Patience& patience);
-  void show_token(std::string_view token, Patience& patience);
+  std::string read_greeting(Patience& patience);
+  void shake_hands(const Handshake& handshake, Patience& patience);
+  void send_text(std::string_view text, Patience& patience);
   bool receive_some(Patience& patience);
   [[noreturn]] void throw_lost(int error);
   [[noreturn]] void throw_stranger(std::string_view why);

@@ -8,8 +8,9 @@
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+#include <col/proof.hpp>
 
-#include "store/tcp/token.hpp"
+#include "store/tcp/handshake.hpp"
 #include "store/text.hpp"
 
 namespace col::store::tcp {
@@ -22,18 +23,20 @@ constexpr std::size_t kWaitOverheadBytes = 256;
 
 }  // namespace
 
-Engine::Engine(const EngineLimits& limits, std::string token)
+Engine::Engine(const EngineLimits& limits, std::string token, std::string job)
     : limits_(limits),
       token_(std::move(token)),
+      job_(std::move(job)),
       budget_(limits.max_total_bytes),
       database_(budget_, limits.max_value_bytes) {}
 
 Session& Engine::open(Time now) {
   const SessionId id = next_id_++;
-  auto session = std::unique_ptr<Session>(new Session(id, budget_, now));
+  auto session = std::unique_ptr<Session>(new Session(id, budget_, make_nonce(), now));
+  session->output_.add(greeting(session->nonce_));
   changed_.reserve(sessions_.size() + 1);  // so that marking one never fails
+  strangers_.insert(id);
   Session& opened = *sessions_.emplace(id, std::move(session)).first->second;
-  opened.output_.add(kGreeting);
   mark(opened);
   return opened;
 }
@@ -83,18 +86,26 @@ void Engine::handle(Session& session, const MessageReader::Message& message) {
 
 void Engine::greet(Session& session, const Request& request) {
   if (request.type != RequestType::hello) return end(session);
-  if (!equal_in_constant_time(request.value, token_)) {
-    send(session, {.type = AnswerType::error,
-                   .id = request.id,
-                   .bytes = "the token is not this store's",
-                   .code = ErrorCode::mismatch});
-    session.state_ = Session::State::closing;
-    return;
-  }
+  const Handshake handshake{.token = token_, .job = request.key, .server_nonce = session.nonce_};
+  const auto client_nonce = check_hello(request, handshake);
+  if (!client_nonce) return refuse(session, request, "the token is not this store's");
+  // Told to nobody who does not know the token.
+  if (!job_.empty() && request.key != job_)
+    return refuse(session, request,
+                  fmt::format("it is of job and restart '{}', the store of '{}'", printable(request.key), job_));
+  session.proven_ = true;
+  strangers_.erase(session.id_);
   session.state_ = Session::State::open;
   session.reader_.set_limit(max_request_bytes(limits_.max_value_bytes));
-  send(session,
-       {.type = AnswerType::number, .id = request.id, .number = static_cast<std::int64_t>(limits_.max_value_bytes)});
+  send(session, {.type = AnswerType::value,
+                 .id = request.id,
+                 .bytes = make_welcome(handshake, *client_nonce, limits_.max_value_bytes)});
+}
+
+// The session stays for as long as the word takes.
+void Engine::refuse(Session& session, const Request& request, std::string_view why) {
+  send(session, {.type = AnswerType::error, .id = request.id, .bytes = why, .code = ErrorCode::mismatch});
+  session.state_ = Session::State::closing;
 }
 
 void Engine::serve(Session& session, const Request& request) {
@@ -217,7 +228,21 @@ void Engine::take_changed(std::vector<Session*>& changed) {
 void Engine::close(Session& session) noexcept {
   while (!session.waits_.empty()) end_wait(session, session.waits_.begin()->first);
   std::erase(changed_, &session);
+  strangers_.erase(session.id_);
   sessions_.erase(session.id_);
+}
+
+bool Engine::make_room(Time now) noexcept {
+  return strangers_.size() < limits_.max_strangers || end_old_stranger(now);
+}
+
+bool Engine::end_old_stranger(Time now) noexcept {
+  if (strangers_.empty()) return false;
+  Session& oldest = *sessions_.at(*strangers_.begin());
+  if (now - oldest.progress_ < limits_.stranger_time) return false;
+  end(oldest);
+  strangers_.erase(strangers_.begin());
+  return true;
 }
 
 bool Engine::expire(Time now) noexcept {

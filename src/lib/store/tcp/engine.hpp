@@ -1,7 +1,7 @@
 // The server of a TCP store without its sockets: what comes in, what goes out, and who is to be dropped, as a state
 // machine that makes no system call. Used by one thread; the time is handed in.
 //
-//   opened ──hello with the token──> open ──> requests, answers …
+//   opened ──hello with a proof────> open ──> requests, answers …
 //      │ anything else, or too late            │ no message of ours; does not read its answers; stops in the middle
 //      └──────────────> ended <────────────────┘
 #pragma once
@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <col/types.hpp>
@@ -34,6 +36,10 @@ struct EngineLimits {
   std::size_t max_total_bytes = std::size_t{1} << 30;
   Duration handshake_timeout = std::chrono::seconds(5);
   Duration stall_timeout = std::chrono::minutes(1);
+  // Clients that have not proven who they are: no more are held, and when one more comes, the oldest goes that has had
+  // this time.
+  std::size_t max_strangers = 256;
+  Duration stranger_time = std::chrono::milliseconds(100);
 };
 
 // One client.
@@ -41,6 +47,8 @@ class Session {
  public:
   SessionId id() const noexcept { return id_; }
   const Output& output() const noexcept { return output_; }
+  // It has proven that it knows the token.
+  bool proven() const noexcept { return proven_; }
   // Nothing more is to be sent or received: the connection is to be closed, and the session with it.
   bool ended() const noexcept { return state_ == State::ended || (state_ == State::closing && output_.empty()); }
 
@@ -51,10 +59,12 @@ class Session {
     std::string key;
     Charge charge;
   };
-  Session(SessionId id, Budget& budget, Time now) noexcept
-      : id_(id), reader_(kMaxHelloBytes, &budget), progress_(now) {}
+  Session(SessionId id, Budget& budget, std::string nonce, Time now) noexcept
+      : id_(id), nonce_(std::move(nonce)), reader_(kMaxHelloBytes, &budget), progress_(now) {}
 
   const SessionId id_;
+  const std::string nonce_;
+  bool proven_ = false;
   State state_ = State::opened;
   bool is_changed_ = false;
   MessageReader reader_;
@@ -65,7 +75,8 @@ class Session {
 
 class Engine {
  public:
-  Engine(const EngineLimits& limits, std::string token);
+  // `job`: that of StoreServerSpec.
+  Engine(const EngineLimits& limits, std::string token, std::string job = {});
 
   // A client has connected. The reference holds until close().
   Session& open(Time now);
@@ -77,6 +88,10 @@ class Engine {
 
   // Those that got output or ended since the last call; `changed` is overwritten. Each is there once.
   void take_changed(std::vector<Session*>& changed);
+  // Whether another client may connect: there are not too many strangers, or one has had its time and is ended now.
+  bool make_room(Time now) noexcept;
+  // Ends the stranger that has been here longest, if it has had its time.
+  bool end_old_stranger(Time now) noexcept;
   // Ends those that are late with something. Returns whether any session is to be watched: without one, time passing
   // changes nothing.
   bool expire(Time now) noexcept;
@@ -93,6 +108,7 @@ class Engine {
 
   void handle(Session& session, const MessageReader::Message& message);
   void greet(Session& session, const Request& request);
+  void refuse(Session& session, const Request& request, std::string_view why);
   void serve(Session& session, const Request& request);
   void begin_wait(Session& session, const Request& request);
   void end_wait(Session& session, std::uint64_t id) noexcept;
@@ -105,11 +121,13 @@ class Engine {
 
   const EngineLimits limits_;
   const std::string token_;
+  const std::string job_;
   Budget budget_;  // outlives all that is charged to it
   Database database_;
   KeyMap<std::vector<Waiter>> waits_;  // by key
   std::size_t waits_count_ = 0;
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::set<SessionId> strangers_;  // that have not proven who they are, the oldest first
   SessionId next_id_ = 1;
   std::vector<Session*> changed_;  // has room for all sessions
 };

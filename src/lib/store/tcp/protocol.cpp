@@ -88,6 +88,7 @@ Header decode_header(std::string_view bytes) noexcept {
 
 std::string encode(const Request& request) {
   switch (request.type) {
+    case RequestType::hello:
     case RequestType::set: {
       std::string text = message_of(request, 4 + request.key.size() + request.value.size());
       append_text(text, request.key);
@@ -105,8 +106,6 @@ std::string encode(const Request& request) {
     }
     case RequestType::compare_set:
       return encode_compare_set(request);
-    case RequestType::hello:
-      return message(static_cast<std::uint8_t>(request.type), request.id, request.value);
     case RequestType::get:
     case RequestType::wait:
     case RequestType::erase:
@@ -121,8 +120,6 @@ std::optional<Request> decode_request(const Header& header, std::string_view bod
   Fields fields(body);
   switch (request.type) {
     case RequestType::hello:
-      request.value = fields.rest();
-      break;
     case RequestType::set:
       request.key = fields.text();
       request.value = fields.rest();

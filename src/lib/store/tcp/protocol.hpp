@@ -1,14 +1,11 @@
 // What client and server of the TCP store say to each other.
 //
-//   server -> client   "col-store/1 ready\n", or "col-store/1 full\n" and the end
-//   client -> server   hello, with the job's token
-//   server -> client   number: the longest value it takes; or error, and the end
-//   then               requests, each answered once, under its own number, and in no fixed order
+// First, each proves who it is (handshake.hpp). Then the client sends requests, each of which is answered once, under
+// its own number, and in no fixed order.
 //
 // A message is a header (body bytes: 4, type: 1, number: 8; little endian) and the body. A wait is answered when its
 // key is set. A cancel ends a wait and has no answer; the wait's may be under way, so a client skips answers that it
-// does not expect. The client says nothing before it has read the greeting: a stranger's port never gets to see the
-// token.
+// does not expect.
 //
 // Nothing here makes a system call, or allocates by what a length field says.
 #pragma once
@@ -22,11 +19,6 @@
 #include <col/error.hpp>
 
 namespace col::store::tcp {
-
-inline constexpr std::string_view kGreetingStart = "col-store/";
-inline constexpr std::string_view kGreeting = "col-store/1 ready\n";
-inline constexpr std::string_view kFullGreeting = "col-store/1 full\n";
-inline constexpr std::size_t kMaxGreetingBytes = 64;
 
 inline constexpr std::size_t kHeaderBytes = 13;
 inline constexpr std::size_t kMaxKeyBytes = std::size_t{64} << 10;
@@ -46,8 +38,8 @@ enum class RequestType : std::uint8_t { hello = 1, set, get, wait, cancel, add, 
 struct Request {
   RequestType type = RequestType::hello;
   std::uint64_t id = 0;
-  std::string_view key = {};                      // num_keys: the prefix
-  std::string_view value = {};                    // set, compare_set: what is desired; hello: the token
+  std::string_view key = {};                      // num_keys: the prefix; hello: the job
+  std::string_view value = {};                    // set, compare_set: what is desired; hello: nonce and proof
   std::optional<std::string_view> expected = {};  // compare_set
   std::int64_t number = 0;                        // add: the delta; cancel: the id of the wait
 };
@@ -59,8 +51,9 @@ std::optional<Request> decode_request(const Header& header, std::string_view bod
 constexpr std::size_t max_request_bytes(std::size_t max_value_bytes) noexcept {
   return kMaxKeyBytes + 2 * max_value_bytes + 16;
 }
-// What a message may be whose sender has not shown the token.
-inline constexpr std::size_t kMaxHelloBytes = kMaxTokenBytes;
+inline constexpr std::size_t kMaxJobBytes = 1024;
+// What a message may be whose sender has not proven that it knows the token.
+inline constexpr std::size_t kMaxHelloBytes = kMaxJobBytes + 256;
 
 enum class AnswerType : std::uint8_t { done = 65, value, absent, number, error };
 

@@ -26,11 +26,13 @@
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+#include <col/proof.hpp>
 #include <col/store.hpp>
 
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
 #include "store/tcp/engine.hpp"
+#include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/socket.hpp"
 #include "store/tcp/token.hpp"
@@ -73,6 +75,8 @@ Listener checked_listen(const StoreServerSpec& spec) {
     refuse(fmt::format("max_value_bytes not from 1 to {}", StoreServerSpec::kMostValueBytes));
   if (spec.handshake_timeout <= Duration::zero() || spec.stall_timeout <= Duration::zero())
     refuse("a timeout that is not above zero");
+  check_job(spec.job);
+  (void)make_proof({}, ProofRole::server, {});  // that it cannot be made is said now, not to the first client
   return listen_on(spec.host, spec.port);
 }
 
@@ -114,6 +118,7 @@ class StoreServer::Impl {
   bool flush(Client& client);
   void watch(Client& client, bool wants_to_write);
   void drop(SessionId id) noexcept;
+  void say_stranger(int fd) noexcept;
   void set_accepting(bool accepting) noexcept;
 
   const std::size_t max_connections_;
@@ -130,6 +135,7 @@ class StoreServer::Impl {
   Time accept_again_{};
   bool sweeps_ = false;
   bool accepting_ = true;
+  bool has_said_stranger_ = false;
   pid_t owner_;
   std::thread thread_;
 };
@@ -140,7 +146,7 @@ StoreServer::Impl::Impl(const StoreServerSpec& spec)
                .max_total_bytes = spec.max_total_bytes,
                .handshake_timeout = spec.handshake_timeout,
                .stall_timeout = spec.stall_timeout},
-              spec.token),
+              spec.token, spec.job),
       listener_(checked_listen(spec)),
       stop_event_(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event")),
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "make an epoll instance")),
@@ -173,6 +179,7 @@ void StoreServer::Impl::stop() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(stop_event_.get(), &one, sizeof one);
   thread_.join();
+  has_said_stranger_ = true;  // those who are still here may be of this job
   // Not only closed: a forked child may hold them open.
   ::shutdown(listener_.socket.get(), SHUT_RDWR);
   listener_.socket.reset();
@@ -236,6 +243,10 @@ void StoreServer::Impl::accept_all() {
 }
 
 bool StoreServer::Impl::accept_one() {
+  if (!engine_.make_room(now_)) {
+    pause_accepting();
+    return false;
+  }
   core::UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd) {
     if (clients_.size() >= max_connections_) {
@@ -246,7 +257,7 @@ bool StoreServer::Impl::accept_one() {
     return true;
   }
   if (errno == EMFILE || errno == ENFILE) {
-    accept_beyond_limit();
+    engine_.end_old_stranger(now_) ? pause_accepting() : accept_beyond_limit();
   } else if (errno == ENOBUFS || errno == ENOMEM) {
     pause_accepting();
   }
@@ -356,12 +367,19 @@ void StoreServer::Impl::watch(Client& client, bool wants_to_write) {
 void StoreServer::Impl::drop(SessionId id) noexcept {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
+  if (!client->second.session->proven()) say_stranger(client->second.fd.get());
   // In words: a child that was forked meanwhile shares the socket, and the kernel would go on reporting it.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client->second.fd.get(), nullptr);
   ::shutdown(client->second.fd.get(), SHUT_RDWR);
   engine_.close(*client->second.session);
   clients_.erase(client);
   connections_.store(clients_.size(), std::memory_order_relaxed);
+}
+
+void StoreServer::Impl::say_stranger(int fd) noexcept {
+  if (std::exchange(has_said_stranger_, true)) return;
+  core::log::warn("store server: dropped a connection from {} that has not proven to be of this job; said once",
+                  numeric_peer(fd));
 }
 
 StoreServer::StoreServer(const StoreServerSpec& spec) : impl_(std::make_unique<Impl>(spec)) {}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -199,6 +200,17 @@ Listener listen_on(const std::string& host, int port) {
               fmt::format("cannot listen on {} for the store ({}); name an address of this host and a port that nobody "
                           "has, or port 0 for any",
                           host.empty() ? fmt::format("port {}", port) : Endpoint{host, port}.url(), why));
+}
+
+std::string numeric_peer(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> text{};
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return "?";
+  return text.data();
 }
 
 void set_options(int fd) noexcept {

@@ -61,6 +61,9 @@ struct Listener {
 // Listens on `host`, on all addresses when it is empty; port 0: one that the kernel chooses. Throws io or resource.
 Listener listen_on(const std::string& host, int port);
 
+// The address at the other end of a connected socket, in digits; "?" when there is none.
+std::string numeric_peer(int fd);
+
 // Answers are short and waited for, and a host that is gone says nothing.
 void set_options(int fd) noexcept;
 

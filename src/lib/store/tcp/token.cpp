@@ -1,14 +1,12 @@
 #include "store/tcp/token.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdint>
-#include <iterator>
+#include <limits>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -17,6 +15,7 @@
 #include <col/store.hpp>
 
 #include "core/env.hpp"
+#include "core/random.hpp"
 #include "core/unique_fd.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/text.hpp"
@@ -42,21 +41,19 @@ namespace {
 
 }  // namespace
 
-bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
-  // The length is no secret, the bytes are.
-  if (a.size() != b.size()) return false;
-  volatile unsigned char difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference = static_cast<unsigned char>(difference | static_cast<unsigned char>(a[i] ^ b[i]));
-  return difference == 0;
-}
-
 void check_token(std::string_view token) {
   if (!token.empty() && token.size() <= kMaxTokenBytes) return;
   throw Error(ErrorCode::invalid_argument,
               fmt::format("the token of a TCP store has {} bytes, and needs 1 to {}; set COL_STORE_TOKEN, or "
                           "COL_STORE_TOKEN_FILE, to the token of the job (make_store_token() makes one)",
                           token.size(), kMaxTokenBytes));
+}
+
+void check_job(std::string_view job) {
+  if (job.size() <= kMaxJobBytes) return;
+  throw Error(ErrorCode::invalid_argument, fmt::format("the job of a TCP store has a name of {} bytes, and {} fit; use "
+                                                       "a shorter one (COL_JOB_ID)",
+                                                       job.size(), kMaxJobBytes));
 }
 
 std::string read_token_file(const std::string& path) {
@@ -91,18 +88,21 @@ std::string token_from_environment() {
   return {};
 }
 
+std::string job_from_environment() {
+  const auto id = core::env::get("COL_JOB_ID");
+  if (!id) return {};
+  return store_job(
+      *id, static_cast<int>(core::env::get_int("COL_RESTART_COUNT", 0, std::numeric_limits<int>::max()).value_or(0)));
+}
+
 }  // namespace store::tcp
 
+std::string store_job(std::string_view job_id, int restart) {
+  return fmt::format("{}/{}", job_id, restart);
+}
+
 std::string make_store_token() {
-  std::array<std::uint64_t, 2> bits{};
-  // 16 bytes are never cut short, and never wait once the machine has started.
-  while (::getrandom(bits.data(), sizeof bits, 0) != static_cast<ssize_t>(sizeof bits)) {
-    if (errno != EINTR)
-      throw Error(ErrorCode::io, fmt::format("the system gives no random bytes ({}); look whether a sandbox forbids "
-                                             "getrandom(2)",
-                                             std::generic_category().message(errno)));
-  }
-  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+  return core::random_hex(32);
 }
 
 }  // namespace col

@@ -39,7 +39,8 @@ class Host {
   Host(Listener listener, const MeetingSpec& spec)
       : listener_(std::move(listener)),
         meeting_(
-            spec, [this](int) { return new_store(); }, Clock::now()) {}
+            spec, [this, job_id = spec.job_id](int restart) { return new_store(store_job(job_id, restart)); },
+            Clock::now()) {}
 
   void run() {
     std::optional<Time> farewell;
@@ -62,10 +63,11 @@ class Host {
     bool leaving = false;  // once all is sent
   };
 
-  MeetingStore new_store() {
+  MeetingStore new_store(const std::string& job) {
     store_.reset();  // of the generation before: its keys are of no use any more
     StoreServerSpec spec;
     spec.token = make_store_token();
+    spec.job = job;
     store_ = std::make_unique<StoreServer>(spec);
     return {store_->port(), spec.token};
   }
