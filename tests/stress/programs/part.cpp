@@ -1,0 +1,273 @@
+#include "part.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace programs {
+namespace {
+
+constexpr std::byte kPattern{0xa5};
+
+bool may_be_in_place(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::scan || kind == Kind::exscan ||
+         kind == Kind::alltoall || kind == Kind::alltoallv;
+}
+
+// Both forms write nothing there, and want a buffer of that size all the same.
+bool has_untouched_output(const Event& event, int rank) {
+  return (event.kind == Kind::reduce && rank != event.root) || (event.kind == Kind::exscan && rank == 0);
+}
+
+col::Op op_of(const Event& event, int rank) {
+  if (event.op == Operator::premul_sum) return col::Op::premul_sum(premul_scale(rank));
+  if (event.op != Operator::first_nonzero) return static_cast<col::ReduceOp>(event.op);
+  const auto first_nonzero = [](const void* left, const void* right, void* result, std::size_t count, col::DType) {
+    const auto* const a = static_cast<const std::int32_t*>(left);
+    const auto* const b = static_cast<const std::int32_t*>(right);
+    for (std::size_t i = 0; i < count; ++i) static_cast<std::int32_t*>(result)[i] = a[i] != 0 ? a[i] : b[i];
+  };
+  return col::Op::user(first_nonzero, /*commutative=*/false, "first_nonzero");
+}
+
+}  // namespace
+
+Buffer::Buffer(Bytes content) : content_(std::move(content)), memory_(content_.size() + 2 * kMargin, kPattern) {
+  std::copy(content_.begin(), content_.end(), data());
+}
+
+Buffer Buffer::of_size(std::size_t bytes) {
+  return Buffer(Bytes(bytes, kPattern));
+}
+
+col::TensorView Buffer::view(col::DType dtype) {
+  return {data(), bytes() / col::size_of(dtype), dtype};
+}
+
+bool Buffer::margins_are_intact() const {
+  const auto is_pattern = [](std::byte byte) { return byte == kPattern; };
+  return std::all_of(memory_.begin(), memory_.begin() + kMargin, is_pattern) &&
+         std::all_of(memory_.end() - kMargin, memory_.end(), is_pattern);
+}
+
+Buffer& Part::add(std::string name, Bytes content) {
+  Bytes same = content;
+  return add(std::move(name), std::move(content), std::move(same));
+}
+
+Buffer& Part::add(std::string name, Bytes content, Bytes expected) {
+  expected_.push_back({std::move(name), std::make_unique<Buffer>(std::move(content)), std::move(expected)});
+  return *expected_.back().buffer;
+}
+
+col::Options Part::options() const {
+  col::Options options{.root = event_.root, .deterministic = event_.deterministic};
+  if (event_.has_operator()) options.op = op_of(event_, rank_);
+  return options;
+}
+
+std::unique_ptr<Part> Part::begin(const Event& event, col::Group& group, Random& choices) {
+  const bool is_message = event.kind >= Kind::message;
+  const bool is_async = is_message ? choices.chance(65) : event.is_async;
+  std::unique_ptr<Part> part(new Part(event, group, is_async));
+  switch (event.kind) {
+    case Kind::message:
+      part->begin_message();
+      break;
+    case Kind::sendrecv:
+      part->begin_sendrecv();
+      break;
+    case Kind::batch:
+      part->begin_batch(choices);
+      break;
+    case Kind::recv_any:
+      part->begin_recv_any();
+      break;
+    default:
+      part->begin_collective();
+  }
+  return part;
+}
+
+void Part::begin_collective() {
+  const std::size_t size = col::size_of(event_.dtype), ins = input_count(event_, rank_);
+  const bool untouched = has_untouched_output(event_, rank_);
+  const std::size_t outs = untouched ? event_.count : output_count(event_, rank_);
+  const Bytes input = input_of(event_, rank_, ins);
+  Bytes expected = untouched ? Bytes(outs * size, kPattern) : expected_output(event_, rank_);
+  if (event_.kind == Kind::alltoallv) {
+    const auto ranks = static_cast<std::size_t>(event_.size), own = static_cast<std::size_t>(rank_);
+    for (std::size_t other = 0; other < ranks; ++other) {
+      in_counts_.push_back(event_.counts[own * ranks + other]);
+      out_counts_.push_back(event_.counts[other * ranks + own]);
+    }
+  }
+  if (event_.kind == Kind::broadcast) {
+    Buffer& buffer = add("buffer", rank_ == event_.root ? input : Bytes(outs * size, kPattern), std::move(expected));
+    return call({}, buffer.view(event_.dtype), true);
+  }
+  if (event_.in_place && may_be_in_place(event_.kind) && ins == outs) {
+    if (untouched) expected = input;
+    Buffer& buffer = add("buffer", input, std::move(expected));
+    return call(buffer.view(event_.dtype), buffer.view(event_.dtype), true);
+  }
+  Buffer& in = add("input", input);
+  Buffer& out = add("output", Bytes(outs * size, kPattern), std::move(expected));
+  call(in.view(event_.dtype), out.view(event_.dtype), false);
+}
+
+// One line for each: what a user would write.
+void Part::call(col::ConstTensorView in, col::TensorView out, bool same) {
+  const col::Options with = options();
+  col::Group& group = group_;
+  const auto either = [&](auto&& start, auto&& run) {
+    if (is_async_)
+      works_.push_back(start());
+    else
+      run();
+  };
+  switch (event_.kind) {
+    case Kind::allreduce:
+      if (same && !is_async_) return group.allreduce(out, with);
+      return either([&] { return group.iallreduce(in, out, with); }, [&] { group.allreduce(in, out, with); });
+    case Kind::reduce:
+      if (same && !is_async_) return group.reduce(out, with);
+      return either([&] { return group.ireduce(in, out, with); }, [&] { group.reduce(in, out, with); });
+    case Kind::broadcast:
+      return either([&] { return group.ibroadcast(out, with); }, [&] { group.broadcast(out, with); });
+    case Kind::allgather:
+      return either([&] { return group.iallgather(in, out, with); }, [&] { group.allgather(in, out, with); });
+    case Kind::reduce_scatter:
+      return either([&] { return group.ireduce_scatter(in, out, with); }, [&] { group.reduce_scatter(in, out, with); });
+    case Kind::gather:
+      return either([&] { return group.igather(in, out, with); }, [&] { group.gather(in, out, with); });
+    case Kind::scatter:
+      return either([&] { return group.iscatter(in, out, with); }, [&] { group.scatter(in, out, with); });
+    case Kind::alltoall:
+      return either([&] { return group.ialltoall(in, out, with); }, [&] { group.alltoall(in, out, with); });
+    case Kind::scan:
+      return either([&] { return group.iscan(in, out, with); }, [&] { group.scan(in, out, with); });
+    case Kind::exscan:
+      return either([&] { return group.iexscan(in, out, with); }, [&] { group.exscan(in, out, with); });
+    case Kind::barrier:
+      return either([&] { return group.ibarrier(with); }, [&] { group.barrier(with); });
+    default:
+      return call_vector(in, out);
+  }
+}
+
+void Part::call_vector(col::ConstTensorView in, col::TensorView out) {
+  const col::Options with = options();
+  const std::vector<std::size_t>& counts = event_.counts;
+  switch (event_.kind) {
+    case Kind::allgatherv:
+      if (!is_async_) return group_.allgatherv(in, out, counts, with);
+      return works_.push_back(group_.iallgatherv(in, out, counts, with));
+    case Kind::reduce_scatterv:
+      if (!is_async_) return group_.reduce_scatterv(in, out, counts, with);
+      return works_.push_back(group_.ireduce_scatterv(in, out, counts, with));
+    case Kind::gatherv:
+      if (!is_async_) return group_.gatherv(in, out, counts, with);
+      return works_.push_back(group_.igatherv(in, out, counts, with));
+    case Kind::scatterv:
+      if (!is_async_) return group_.scatterv(in, counts, out, with);
+      return works_.push_back(group_.iscatterv(in, counts, out, with));
+    default:
+      if (!is_async_) return group_.alltoallv(in, in_counts_, out, out_counts_, with);
+      return works_.push_back(group_.ialltoallv(in, in_counts_, out, out_counts_, with));
+  }
+}
+
+void Part::send(Buffer& buffer, int destination, int tag) {
+  const col::Options with{.tag = tag};
+  if (is_async_)
+    works_.push_back(group_.isend(buffer.view(event_.dtype), destination, with));
+  else
+    group_.send(buffer.view(event_.dtype), destination, with);
+}
+
+// To oneself, the send comes first.
+void Part::begin_message() {
+  const Bytes content = input_of(event_, event_.root, event_.count);
+  if (rank_ == event_.root) send(add("sent", content), event_.peer, event_.tag);
+  if (rank_ != event_.peer) return;
+  Buffer& buffer = add("received", Bytes(content.size(), kPattern), content);
+  const col::Options with{.tag = event_.tag};
+  if (is_async_)
+    works_.push_back(group_.irecv(buffer.view(event_.dtype), event_.root, with));
+  else
+    group_.recv(buffer.view(event_.dtype), event_.root, with);
+}
+
+void Part::begin_sendrecv() {
+  const int to = (rank_ + event_.peer) % event_.size, from = (rank_ - event_.peer + event_.size) % event_.size;
+  Buffer& sent = add("sent", input_of(event_, rank_, event_.count));
+  const Bytes expected = input_of(event_, from, event_.count);
+  Buffer& received = add("received", Bytes(expected.size(), kPattern), expected);
+  group_.sendrecv(sent.view(event_.dtype), to, received.view(event_.dtype), from, {.tag = event_.tag});
+}
+
+void Part::begin_batch(Random& choices) {
+  for (std::size_t i = 0; i < event_.transfers.size(); ++i) {
+    const Transfer& transfer = event_.transfers[i];
+    const Bytes content = input_of(event_, static_cast<int>(i), event_.count);
+    if (rank_ == transfer.from)
+      messages_.push_back(
+          col::Message::send(add("sent", content).view(event_.dtype), transfer.to, transfer.tag));
+    if (rank_ == transfer.to)
+      messages_.push_back(col::Message::recv(
+          add("received", Bytes(content.size(), kPattern), content).view(event_.dtype), transfer.from, transfer.tag));
+  }
+  choices.shuffle(messages_);
+  if (is_async_)
+    works_.push_back(group_.ibatch(messages_));
+  else
+    group_.batch(messages_);
+}
+
+// All that are sent to oneself come first.
+void Part::begin_recv_any() {
+  for (std::size_t i = 0; i < event_.transfers.size(); ++i) {
+    const Transfer& transfer = event_.transfers[i];
+    if (rank_ == transfer.from)
+      send(add("sent", input_of(event_, static_cast<int>(i), event_.count)), transfer.to, transfer.tag);
+  }
+  if (rank_ != event_.root) return;
+  for (const Transfer& transfer : event_.transfers) {
+    Buffer& buffer = add("received", Bytes(event_.count * col::size_of(event_.dtype), kPattern));
+    Expected& expected = expected_.back();
+    expected.from_any = true;
+    const col::Options with{.tag = transfer.tag};
+    if (is_async_) {
+      expected.work = works_.size();
+      works_.push_back(group_.irecv_any(buffer.view(event_.dtype), with));
+    } else {
+      expected.source = group_.recv_any(buffer.view(event_.dtype), with);
+    }
+  }
+}
+
+// Each message is taken once, and those of one sender in the order in which it has sent them.
+std::string Part::problem_of_any(const Expected& expected, std::vector<std::size_t>& taken) const {
+  const int source = is_async_ ? works_[expected.work].source() : expected.source;
+  for (std::size_t i = 0; i < event_.transfers.size(); ++i) {
+    if (event_.transfers[i].from != source || std::find(taken.begin(), taken.end(), i) != taken.end()) continue;
+    taken.push_back(i);
+    return difference(event_, expected.buffer->data(), input_of(event_, static_cast<int>(i), event_.count));
+  }
+  return "it came from rank " + std::to_string(source) + ", which has sent no more";
+}
+
+std::string Part::problem() const {
+  std::vector<std::size_t> taken;
+  for (const Expected& expected : expected_) {
+    const std::string wrong = expected.from_any
+                                  ? problem_of_any(expected, taken)
+                                  : difference(event_, expected.buffer->data(), expected.content);
+    if (!wrong.empty()) return "its " + expected.name + ": " + wrong;
+    if (!expected.buffer->margins_are_intact()) return "something was written beside its " + expected.name;
+  }
+  return {};
+}
+
+}  // namespace programs

@@ -1,0 +1,84 @@
+// One rank's part in one event: the buffers, the call, and whether what came out is right.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <col/col.hpp>
+
+#include "program.hpp"
+#include "random.hpp"
+#include "reference.hpp"
+
+namespace programs {
+
+// Memory with a margin on either side that nobody may write to.
+class Buffer {
+ public:
+  explicit Buffer(Bytes content);
+  // Of a buffer that is to be written: holds a pattern.
+  static Buffer of_size(std::size_t bytes);
+
+  std::byte* data() { return memory_.data() + kMargin; }
+  const std::byte* data() const { return memory_.data() + kMargin; }
+  std::size_t bytes() const { return content_.size(); }
+  col::TensorView view(col::DType dtype);
+  // What it has held in the beginning.
+  const Bytes& content() const { return content_; }
+  bool margins_are_intact() const;
+
+ private:
+  static constexpr std::size_t kMargin = 64;
+  Bytes content_, memory_;
+};
+
+class Part {
+ public:
+  // Calls what the event says, blocking or not. `choices` are this rank's own. The event outlives it.
+  static std::unique_ptr<Part> begin(const Event& event, col::Group& group, Random& choices);
+
+  // All have ended when the part has.
+  std::vector<col::Work>& works() { return works_; }
+  const Event& event() const { return event_; }
+  // After the end: what is wrong, in words; empty when nothing is.
+  std::string problem() const;
+
+ private:
+  // A buffer, and what it is to hold in the end. What a recv_any gets is known by where it came from.
+  struct Expected {
+    std::string name;
+    std::unique_ptr<Buffer> buffer;
+    Bytes content;
+    bool from_any = false;
+    int source = -1;          // of a blocking recv_any
+    std::size_t work = 0;     // of one that is not
+  };
+
+  Part(const Event& event, col::Group& group, bool is_async)
+      : event_(event), group_(group), rank_(group.rank()), is_async_(is_async) {}
+  Buffer& add(std::string name, Bytes content);                       // read only
+  Buffer& add(std::string name, Bytes content, Bytes expected);
+  void begin_collective();
+  void call(col::ConstTensorView in, col::TensorView out, bool same);
+  void call_vector(col::ConstTensorView in, col::TensorView out);
+  void begin_message();
+  void begin_sendrecv();
+  void begin_batch(Random& choices);
+  void begin_recv_any();
+  void send(Buffer& buffer, int destination, int tag);
+  std::string problem_of_any(const Expected& expected, std::vector<std::size_t>& taken) const;
+  col::Options options() const;
+
+  const Event& event_;
+  col::Group& group_;
+  int rank_;
+  bool is_async_;
+  std::vector<std::size_t> in_counts_ = {}, out_counts_ = {};
+  std::vector<Expected> expected_ = {};
+  std::vector<col::Message> messages_ = {};
+  std::vector<col::Work> works_ = {};
+};
+
+}  // namespace programs

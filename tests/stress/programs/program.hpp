@@ -1,0 +1,76 @@
+// A random program for all ranks together: events in one order, each in one group.
+//
+// Every rank begins the events that it takes part in, in that order, and blocks in the blocking ones; when it waits for
+// the others, and in which order, it decides by itself. So all programs are correct by the rules of MPI: of the ranks
+// that block, the one that has come least far waits for an event that all its ranks have begun.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <col/col.hpp>
+
+namespace programs {
+
+enum class Kind {
+  allreduce,
+  reduce,
+  broadcast,
+  allgather,
+  allgatherv,
+  reduce_scatter,
+  reduce_scatterv,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  alltoall,
+  alltoallv,
+  scan,
+  exscan,
+  barrier,
+  message,   // from `root` to `peer`
+  sendrecv,  // every rank to the one that is `peer` ranks on
+  batch,     // the transfers
+  recv_any,  // `root` takes one from each of the transfers
+};
+inline constexpr int kKinds = 20;
+
+enum class Operator { sum, product, min, max, avg, band, bor, bxor, premul_sum, first_nonzero };
+inline constexpr int kOperators = 10;
+
+struct Transfer {
+  int from = 0, to = 0;
+  int tag = 0;
+};
+
+// Ranks are those of the group.
+struct Event {
+  int number = 0;           // in the program
+  std::uint64_t seed = 0;   // of its values
+  Kind kind = Kind::barrier;
+  std::size_t group = 0;    // in the list of groups
+  int size = 1;             // of the group
+  bool is_async = false;    // as one: a blocking call and an asynchronous one do not match
+  bool in_place = false;
+  bool deterministic = false;
+  col::DType dtype = col::DType::int32;
+  Operator op = Operator::sum;
+  std::size_t count = 0;    // elements of one block
+  int root = 0;
+  int peer = 0;
+  int tag = 0;
+  std::vector<std::size_t> counts = {};    // of the v-forms; of alltoallv: from rank s to rank d at s * size + d
+  std::vector<Transfer> transfers = {};
+
+  bool has_operator() const;
+  bool takes_part(int rank) const;
+  std::string text() const;  // "17: iallreduce of 4096 float32 by sum in group 3"
+};
+
+// `sizes` are those of the groups; empty groups have no events.
+std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes);
+
+}  // namespace programs
