@@ -67,9 +67,12 @@ int Surroundings::rank_of(int global_rank) const {
 }
 
 std::optional<RankActivity> Surroundings::activity_of(int member) const {
-  for (int i = 0; control && i < control->local_ranks(); ++i) {
-    RankActivity activity = control->record(i).read();
-    if (activity.state != State::absent && rank_of(activity.rank) == member) return activity;
+  if (!control || member < 0 || member >= static_cast<int>(peers.size())) return std::nullopt;
+  // From where it usually lies: all look for all others, and most of the others' records would be read in vain.
+  const int global = peers[static_cast<std::size_t>(member)].global_rank, count = control->local_ranks();
+  for (int i = 0; i < count; ++i) {
+    RankActivity activity = control->record((std::max(global, 0) + i) % count).read();
+    if (activity.state != State::absent && activity.rank == global) return activity;
   }
   return std::nullopt;
 }

@@ -24,8 +24,9 @@ using std::chrono::milliseconds;
 constexpr Duration kVotingTime = milliseconds(300);
 // A refusal that is older than a new attempt is taken away by rank 0 when it starts anew. It gets this long for it.
 constexpr Duration kStaleRefusal = milliseconds(300);
-// When a rank that waits first looks who else has come, and the longest time between looks.
-constexpr Duration kFirstLook = milliseconds(100);
+// When a rank that waits first looks who else has come: later where there are many, each of whom looks for all others.
+// And the longest time between looks.
+constexpr Duration kFirstLook = milliseconds(100), kLookForEach = milliseconds(4);
 constexpr Duration kLongestLookInterval = std::chrono::seconds(5);
 // More members than this are not looked for, whatever a rank claims.
 constexpr int kMaxVoters = 4096;
@@ -52,7 +53,8 @@ class Attempt {
         scope_(scope),
         wait_(wait),
         started_(Deadline::Clock::now()),
-        next_look_(started_ + kFirstLook) {}
+        look_interval_(std::max<Duration>(kFirstLook, self.world_size * kLookForEach)),
+        next_look_(started_ + look_interval_) {}
 
   Roster run();
   void withdraw() noexcept;
@@ -79,8 +81,8 @@ class Attempt {
   Deadline::Clock::time_point started_;
   std::map<int, Member> members_;  // those that have been seen
   bool announced_ = false;
+  Duration look_interval_;
   Deadline::Clock::time_point next_look_;
-  Duration look_interval_ = kFirstLook;
 };
 
 // An announcement may be replaced when its process has left it behind: this process in an earlier attempt, or one that
@@ -201,7 +203,7 @@ void Attempt::look_around() {
   const auto now = Deadline::Clock::now();
   if (now < next_look_ && !wait_.deadline().expired()) return;
   next_look_ = now + look_interval_;
-  look_interval_ = std::min(2 * look_interval_, kLongestLookInterval);
+  look_interval_ = std::max(look_interval_, std::min(2 * look_interval_, kLongestLookInterval));
   members_.emplace(self_.peer.rank, self_);
   collect(self_.world_size);
   describe_missing();

@@ -145,6 +145,26 @@ TEST_CASE("rank record: a killed process is lost, as a zombie and after", "[job]
   CHECK(page->record(0).read().sequence == 9);
 }
 
+TEST_CASE("rank record: what another process has seen alive is believed for a moment at most", "[job]") {
+  const col::test::TempDir directory;
+  const std::string path = directory / "page";
+  const auto page = ControlPage::create(path, 1, "job");
+  Child holder([&path](Child& self) {
+    ControlPage::open(path, "job")->record(0).join(0);
+    self.signal();
+    self.wait_for_signal();
+    return 0;
+  });
+  REQUIRE(holder.wait_for_signal());
+  Child looker([&path](Child&) { return ControlPage::open(path, "job")->record(0).lost() ? 1 : 0; });
+  REQUIRE(looker.wait() == 0);
+  CHECK_FALSE(page->record(0).lost());
+  holder.kill_without_reaping();
+  const auto killed = std::chrono::steady_clock::now();
+  while (!page->record(0).lost() && std::chrono::steady_clock::now() - killed < 10s) std::this_thread::yield();
+  CHECK(std::chrono::steady_clock::now() - killed < 1s);
+}
+
 TEST_CASE("rank record: a process that exits without finish is lost, one that finished is not", "[job]") {
   const col::test::TempDir directory;
   const std::string path = directory / "page";

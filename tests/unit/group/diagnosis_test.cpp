@@ -427,3 +427,19 @@ TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced"
   INFO(col::test::show(outcomes));
   CHECK(col::test::all_good(outcomes));
 }
+
+TEST_CASE("diagnosis: looking for what each of thousands does takes no square of their number", "[group]") {
+  constexpr int kRanks = 3000;
+  Surroundings surroundings = without_page(0, kRanks, nullptr);
+  surroundings.control = col::ControlPage::in_memory(kRanks);
+  const bool shifted = GENERATE(false, true);  // records need not lie as ranks are numbered
+  for (int i = 0; i < kRanks; ++i) surroundings.control->record(i).join(shifted && i < 8 ? (i + 1) % 8 : i);
+  const auto began = std::chrono::steady_clock::now();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto activity = surroundings.activity_of(rank);
+    REQUIRE(activity);
+    REQUIRE(activity->rank == rank);
+  }
+  CHECK(std::chrono::steady_clock::now() - began < 1s);  // milliseconds; many seconds if all records were read for each
+  CHECK_FALSE(surroundings.activity_of(kRanks));
+}

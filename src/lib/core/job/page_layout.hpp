@@ -19,7 +19,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 1;
+inline constexpr std::uint32_t kPageVersion = 2;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -83,6 +83,7 @@ struct alignas(256) RecordLayout {
   Word since_ns;
   AtomicText<48> group;
   AtomicText<16> op;
+  Word seen_alive;  // when somebody saw the holder alive (CLOCK_MONOTONIC, ms), and in the lower 22 bits who (pid)
 };
 
 }  // namespace col::core

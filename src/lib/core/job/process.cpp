@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
-#include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -36,13 +38,28 @@ std::optional<Stat> read_stat(std::int64_t pid) {
   // Field 2 is the program's name in parentheses, and may hold spaces and parentheses itself.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
-  std::istringstream fields{std::string(text.substr(name_end + 1))};
+  // Parsed by hand: where hundreds of ranks look after one another, a stream takes longer than the kernel.
+  std::string_view rest = text.substr(name_end + 1);
+  const auto next = [&rest] {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string_view field = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(field.size());
+    return field;
+  };
+  const auto number = [](std::string_view field, auto& value) {
+    return std::from_chars(field.data(), field.data() + field.size(), value).ec == std::errc();
+  };
+  const auto skip = [&](int fields) {
+    while (fields-- > 0) next();
+  };
   Stat stat;
-  fields >> stat.state;  // field 3
-  std::string skipped;
-  for (int field = 4; field < 20; ++field) fields >> skipped;
-  fields >> stat.threads >> skipped >> stat.start;  // fields 20 to 22
-  if (!fields) return std::nullopt;
+  const std::string_view state = next();  // field 3
+  if (state.empty()) return std::nullopt;
+  stat.state = state.front();
+  skip(16);
+  if (!number(next(), stat.threads)) return std::nullopt;  // field 20
+  skip(1);
+  if (!number(next(), stat.start)) return std::nullopt;  // field 22
   return stat;
 }
 
