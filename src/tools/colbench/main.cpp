@@ -59,7 +59,7 @@ const Named& command_of(std::vector<std::string>& arguments) {
 // What `work` throws is said in one line, and becomes an exit code.
 template <class Work>
 int guarded(Work work) {
-  const auto say = [](std::string_view text) { fmt::print(stderr, "colbench: {}\n", text); };
+  const auto say = [](std::string_view text) { print_error(fmt::format("colbench: {}\n", text)); };
   try {
     return work();
   } catch (const col::tools::UsageError& error) {

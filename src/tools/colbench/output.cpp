@@ -46,7 +46,7 @@ int write_outputs(const Results& results, const Output& output) {
     try {
       writing();
     } catch (const std::exception& error) {
-      fmt::print(stderr, "colbench: {}\n", error.what());
+      print_error(fmt::format("colbench: {}\n", error.what()));
       good = false;
     }
   };
