@@ -16,6 +16,7 @@ says "pingpong"
 says "bidirectional"
 says "barrier"
 says "2 launches"
+says "no interval of the median"
 expect 0 "$COLBENCH" all --size 4K --max-time 30ms --launches 1 -n 3
 for name in allreduce reduce broadcast allgather allgatherv reduce_scatter reduce_scatterv gather gatherv scatter scatterv \
             alltoall alltoallv scan exscan barrier pingpong; do

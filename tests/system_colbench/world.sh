@@ -5,6 +5,7 @@
 expect 0 "$COLRUN" -n 3 "$COLBENCH" allreduce,barrier --size 1K --max-time 100ms
 says "3 ranks on"
 says "1 launch"
+says "no interval of the median: 1 of the 6 launches that 95 % needs, as the ranks are not colbench's own"
 [ "$(grep -c '^allreduce' "$out")" = 1 ] || fail "not one table"
 expect 0 mpirun.mpich -n 2 "$COLBENCH" broadcast --size 1K --max-time 100ms
 says "2 ranks on"

@@ -12,10 +12,13 @@
 
 namespace col::colbench {
 
+inline constexpr int kMostLaunches = 40;  // when nobody says how many
+
 // How cells are measured. What differs from cell to cell is in CellSpec.
 struct Method {
   int ranks = 2;
-  int launches = 3;
+  // How often the ranks are started anew. 0: as often as it takes, as run_launches() says.
+  int launches = 0;
   double target_interval = 0.02;  // half width of the median's interval, over the median
   int min_iterations = 30;        // of all launches together
   int max_iterations = 100'000;
@@ -32,6 +35,9 @@ struct Method {
   bool calibrate = true;                        // measure the machine, for %bound and %model
   bool strict_bound = true;                     // a median below the physical bound makes a cell invalid
   std::vector<std::string> fits = {};           // backends whose messages are to be fitted for %model
+
+  // Each launch gets such a part of max_time and of the iterations.
+  int planned_launches() const { return launches > 0 ? launches : 20; }
 };
 
 // Starts the ranks, or works in those that are there, and measures `cells`. What went wrong is in Results::ended_early

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "colbench/facts.hpp"
+#include "colbench/launching.hpp"
 #include "colbench/merge.hpp"
 #include "colbench/rank/lead.hpp"
 #include "colbench/report/json.hpp"
@@ -80,7 +81,7 @@ Results lead_launch(Player& player, const ContextSpec& spec, const Order& order,
                    progress.show({.done = done,
                                   .total = total,
                                   .launch = order.launch,
-                                  .launches = order.method.launches,
+                                  .launches = next_look(order.method, order.launch),
                                   .activity = activity_of(cell)});
                  },
              .on_checkpoint = std::move(on_checkpoint)});
@@ -97,11 +98,9 @@ Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::strin
     all.run.launcher = "colbench";
     const HostWatch watch;
     int signal = 0;
-    const auto is_refused = [](const Cell& cell) { return !cell.note.empty(); };
-    for (int launch = 0; launch < method.launches && all.ended_early.empty(); ++launch) {
-      if (launch > 0 && std::all_of(all.cells.begin(), all.cells.end(), is_refused)) break;
+    run_launches(all, method, cells, [&](const Order& asked) {
       const SharedText order("colbench-order"), found("colbench-results");
-      order.write(encode(Order{.method = method, .launch = launch, .cells = {cells.begin(), cells.end()}}));
+      order.write(encode(asked));
       const launch::OwnResult ended =
           launch::run_own_ranks({.tool = "colbench",
                                  .arguments = {std::to_string(order.fd()), std::to_string(found.fd())},
@@ -109,23 +108,23 @@ Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::strin
                                  .screen = screen,
                                  .keep_fds = {order.fd(), found.fd()},
                                  .title = title});
+      Results one;
       try {
         const std::string text = found.read();
-        if (!text.empty()) add_launch(all, parse_json_results(text, "what the ranks have found"));
+        if (!text.empty()) one = parse_json_results(text, "what the ranks have found");
       } catch (const tools::UsageError&) {  // rank 0 died while it wrote
-        all.ended_early = "rank 0 died";
+        one.ended_early = "rank 0 died";
       }
-      all.run.launches = launch + 1;
-      if (ended.exit_code != exit_code::kSuccess) all.exit_code = ended.exit_code;
-      if (ended.exit_code == exit_code::kRankDied && all.ended_early.empty()) all.ended_early = "a rank died";
-      if (ended.exit_code == exit_code::kLauncher && all.ended_early.empty())
-        all.ended_early = "the ranks could not be started";
-      if (ended.exit_code == exit_code::kWrongData) break;
+      if (ended.exit_code != exit_code::kSuccess) one.exit_code = ended.exit_code;
+      if (ended.exit_code == exit_code::kRankDied && one.ended_early.empty()) one.ended_early = "a rank died";
+      if (ended.exit_code == exit_code::kLauncher && one.ended_early.empty())
+        one.ended_early = "the ranks could not be started";
       if (ended.signal != 0) {
         signal = ended.signal;
-        all.ended_early = "interrupted";
+        one.ended_early = "interrupted";
       }
-    }
+      return one;
+    });
     all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
     for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
     conclude(all, method);
@@ -194,12 +193,10 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
     once.launches = 1;  // the ranks are not ours to start again
     begin_facts(all, once, command);
     all.run.launcher = spec.launcher;
-    all.run.launches = 1;
     const HostWatch watch;
-    add_launch(all, lead_launch(player, spec, {.method = once, .cells = {cells.begin(), cells.end()}}, screen, {}));
+    run_launches(all, once, cells, [&](const Order& order) { return lead_launch(player, spec, order, screen, {}); });
     all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
     for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
-    if (method.launches > 1) all.warnings.emplace_back("one launch: the ranks are not colbench's own to start again");
     conclude(all, once);
     return all;
   });

@@ -6,6 +6,8 @@
 
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/model.hpp"
+#include "colbench/machine/probe.hpp"
+#include "colbench/stats/median_interval.hpp"
 #include "common/exit_codes.hpp"
 
 namespace col::colbench {
@@ -72,12 +74,21 @@ void add_machine(Machine& all, const Machine& one) {
   if (!one.node_of_rank.empty()) all.node_of_rank = one.node_of_rank;
 }
 
-std::string stop_of(const Cell& cell, const Method& method, bool ended_early) {
+std::string stop_of(const Cell& cell, const Method& method, int launches, bool ended_early) {
   const CellStatistics statistics = statistics_of(cell);
   if (statistics.n == 0) return ended_early ? "ended" : "";
   if (static_cast<int>(statistics.n) >= method.max_iterations) return "count";
-  if ((statistics.high - statistics.low) / 2 <= method.target_interval * statistics.median) return "interval";
-  return ended_early ? "ended" : "time";
+  if (statistics.has_interval() && statistics.half_width() <= method.target_interval) return "interval";
+  if (ended_early) return "ended";
+  return launches >= (method.launches > 0 ? method.launches : kMostLaunches) ? "launches" : "time";
+}
+
+// Why rows have no interval; empty when they have.
+std::string why_no_interval(const RunFacts& run) {
+  if (run.launches < 1 || run.launches >= static_cast<int>(kFewestLaunches)) return {};
+  return fmt::format("no interval of the median: {} of the {} launches that 95 % needs{}", run.launches,
+                     kFewestLaunches,
+                     run.launcher == "colbench" ? "" : ", as the ranks are not colbench's own to start again");
 }
 
 }  // namespace
@@ -119,9 +130,11 @@ void conclude(Results& results, const Method& method) {
     results.warnings.push_back(
         fmt::format("in {} of {} rows ranks often started late (skew): most of these samples were kept", mostly_late,
                     results.cells.size()));
+  for (const std::string& line : {why_no_interval(results.run), state_text(results)})
+    if (!line.empty()) results.warnings.push_back(line);
   const bool ended = !results.ended_early.empty();
   for (Cell& cell : results.cells) {
-    cell.stop = stop_of(cell, method, ended);
+    cell.stop = stop_of(cell, method, results.run.launches, ended);
     if (cell.note.empty() && statistics_of(cell).n == 0 && ended) cell.note = results.ended_early;
   }
   apply_model(results);

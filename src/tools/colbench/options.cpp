@@ -294,8 +294,9 @@ void CommandLine::add_method() {
   add_option(app, kHow, "-n,--ranks,--np", texts.ranks, "N",
              "how many ranks to start; default: one per core, at least 2");
   add_option(app, kHow, "--launches", texts.launches, "N",
-             "how many times the ranks are started anew; default: 3; noise: 20");
-  add_option(app, kHow, "--ci", texts.interval, "PART", "enough when the median is known to within this; default: 2%");
+             "how many times the ranks are started anew; default: 6 to 40, as --ci and --max-time allow; noise: 20");
+  add_option(app, kHow, "--ci", texts.interval, "PART",
+             "enough when the median is known to within this, over launches; default: 2%");
   add_option(app, kHow, "--min-iters", texts.min_iterations, "N",
              "but not with fewer samples than these, if five times the time suffices; default: 30");
   add_option(app, kHow, "--max-time", texts.max_time, "TIME",

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,7 +46,8 @@ struct Cell {
   std::string backend = {};    // what ran: "shm"
   std::string algorithm = {};  // what ran: "ring"; of a choice of the library's, what it chose
   std::vector<LaunchSamples> launches = {};
-  std::string stop = {};  // why sampling ended: "interval" (within the target), "time", "count", "ended" (early)
+  std::string stop =
+      {};  // why sampling ended: "interval" (within the target), "time", "count", "launches", "ended" (early)
   Check check = {};
   Bound bound = {};
   std::optional<double> model_seconds = {};  // the plan's simulated cost under the fitted parameters
@@ -88,6 +90,12 @@ struct Machine {
   std::vector<int> node_of_rank = {};
 };
 
+// How long fixed work took, beside the ranks.
+struct Probe {
+  double spin_seconds = 0;  // arithmetic in registers
+  double copy_seconds = 0;  // of memory
+};
+
 struct RunFacts {
   std::string version = {};
   std::vector<std::string> command = {};  // argv
@@ -112,6 +120,7 @@ struct Results {
   RunFacts run = {};
   Machine machine = {};
   std::vector<Cell> cells = {};
+  std::vector<Probe> probes = {};          // before each launch, and after the last one
   std::vector<std::string> warnings = {};  // one line each: "4 ranks on 2 cores: they take turns"
   std::string ended_early = {};            // why the run ended before all was measured: a rank died; else empty
   int exit_code = 0;                       // of tools::exit_code
@@ -119,11 +128,14 @@ struct Results {
 
 // ---- What follows from the samples ----------------------------------------------------------------------------------
 
-// Of all samples of a cell together, in seconds. `n` is 0 when there are none, and the rest 0.
+// In seconds. A launch is one observation, its median: its samples share a placement in memory and a moment, so that
+// more of them tell little more. `n` is 0 when there are no samples, and the rest 0.
 struct CellStatistics {
-  std::size_t n = 0;
-  double median = 0;
-  double low = 0, high = 0;  // interval of the median by order statistics, 95 %; infinite `high` below 6 samples
+  std::size_t n = 0;         // samples of all launches; so are min, max, p95, p99, mad, outliers, skew
+  double median = 0;         // of the launches
+  double low = 0, high = 0;  // launch_interval() of it, 95 %; infinite `high` below kFewestLaunches
+  bool has_interval() const { return n > 0 && median > 0 && high < std::numeric_limits<double>::infinity(); }
+  double half_width() const { return (high - low) / 2 / median; }  // over the median. Requires: has_interval()
   double min = 0, max = 0;
   double p95 = 0;
   std::optional<double> p99 = {};            // nothing below 100 samples
@@ -131,8 +143,8 @@ struct CellStatistics {
   std::size_t outliers = 0;                  // Tukey: beyond 1.5 interquartile ranges; counted, not dropped
   double autocorrelation = 0;                // at lag 1
   double skew = 0;                           // median of start_skew
-  std::optional<double> device_median = {};  // of device_seconds; nothing when there are none
-  // The largest distance between a launch's median and the median, over the median; 0 with one launch.
+  std::optional<double> device_median = {};  // of the launches, of device_seconds; nothing when there are none
+  // The interquartile range of the launches' medians, over their median; 0 with one launch.
   double launch_spread = 0;
 };
 CellStatistics statistics_of(const Cell& cell);

@@ -1,6 +1,5 @@
 // What follows from the samples of a cell.
 #include <algorithm>
-#include <cmath>
 
 #include "colbench/results.hpp"
 #include "colbench/stats/autocorrelation.hpp"
@@ -33,10 +32,14 @@ CellStatistics statistics_of(const Cell& cell) {
   statistics.n = sorted.size();
   if (sorted.empty()) return statistics;
   std::sort(sorted.begin(), sorted.end());
-  statistics.median = quantile(sorted, 0.5);
-  const Interval interval = median_interval(sorted);
+  std::vector<double> medians = launch_medians(cell);
+  std::sort(medians.begin(), medians.end());
+  statistics.median = quantile(medians, 0.5);
+  const Interval interval = launch_interval(medians);
   statistics.low = interval.low;
   statistics.high = interval.high;
+  if (medians.size() > 1 && statistics.median > 0)
+    statistics.launch_spread = (quantile(medians, 0.75) - quantile(medians, 0.25)) / statistics.median;
   statistics.min = sorted.front();
   statistics.max = sorted.back();
   statistics.p95 = quantile(sorted, 0.95);
@@ -45,22 +48,15 @@ CellStatistics statistics_of(const Cell& cell) {
   statistics.outliers = tukey_outliers(sorted);
 
   std::vector<std::vector<double>> series;
-  std::vector<double> skews, on_device;
+  std::vector<double> skews, on_device;  // on_device: medians of launches
   for (const LaunchSamples& launch : cell.launches) {
     series.push_back(launch.seconds);
     skews.insert(skews.end(), launch.start_skew.begin(), launch.start_skew.end());
-    on_device.insert(on_device.end(), launch.device_seconds.begin(), launch.device_seconds.end());
+    if (!launch.device_seconds.empty()) on_device.push_back(median(launch.device_seconds));
   }
   statistics.autocorrelation = lag1_autocorrelation(series);
   statistics.skew = median_in_place(skews);
   if (!on_device.empty()) statistics.device_median = median_in_place(on_device);
-
-  const std::vector<double> medians = launch_medians(cell);
-  if (medians.size() < 2 || statistics.median <= 0) return statistics;
-  for (const double launch : medians) {
-    const double distance = std::abs(launch - statistics.median) / statistics.median;
-    statistics.launch_spread = std::max(statistics.launch_spread, distance);
-  }
   return statistics;
 }
 

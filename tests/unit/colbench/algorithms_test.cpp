@@ -23,16 +23,15 @@ using Catch::Approx;
 
 namespace {
 
-// Twenty samples around `median`, spread by `spread` of it.
+// Twenty launches around `median`, spread by `spread` of it.
 Cell measured(const std::string& algorithm, double median, double spread, std::optional<double> model) {
   Cell cell;
   cell.spec = {.algorithm = algorithm, .bytes = 1 << 20, .ranks = 4};
   cell.backend = "shm";
   cell.algorithm = algorithm;
   cell.model_seconds = model;
-  LaunchSamples launch;
-  for (int i = 0; i < 20; ++i) launch.seconds.push_back(median * (1 + spread * (i - 9.5) / 10));
-  cell.launches.push_back(launch);
+  for (int i = 0; i < 20; ++i)
+    cell.launches.push_back({.launch = i, .seconds = {median * (1 + spread * (i - 9.5) / 10)}});
   return cell;
 }
 

@@ -60,6 +60,7 @@ struct Rates {
 
 constexpr int kComparisons = 400;
 constexpr std::size_t kLaunches = 20;
+constexpr std::size_t kLaunchesOfRuns = 40;  // what a run comes to where launches scatter so much
 
 // By one comparison of one row each time.
 Rates rates_of(const NoiseModel& model, bool interleaved, std::uint64_t seed) {
@@ -77,8 +78,8 @@ Rates rates_of(const NoiseModel& model, bool interleaved, std::uint64_t seed) {
       const std::vector<double> both = launches_of(model, 2 * kLaunches, random);
       for (std::size_t j = 0; j < both.size(); ++j) (j % 2 == 0 ? a : b).push_back(both[j]);
     } else {
-      a = launches_of(model, kLaunches, random);
-      b = launches_of(model, kLaunches, random);
+      a = launches_of(model, kLaunchesOfRuns, random);
+      b = launches_of(model, kLaunchesOfRuns, random);
     }
     if (verdict(a, b) != Verdict::undecided) ++false_alarms;
     for (double& seconds : b) seconds *= 1.15;
@@ -238,13 +239,14 @@ TEST_CASE("compare: with too few launches it says how many it takes", "[colbench
     return compare(run_of(std::move(a)), run_of(std::move(b)), rule).cells.front();
   };
   CHECK(verdict_with(3, 1, {}).verdict == Verdict::undecided);
-  CHECK(verdict_with(3, 1, {}).why == "too few launches: at least 4 a side");
-  CHECK(verdict_with(4, 1, {}).verdict == Verdict::slower);
-  CHECK(verdict_with(5, 10, {}).why == "too few launches: at least 6 a side");
-  CHECK(verdict_with(6, 10, {}).verdict == Verdict::slower);
+  CHECK(verdict_with(3, 1, {}).why == "too few launches: at least 9 a side");
+  CHECK(std::isinf(verdict_with(8, 1, {}).effect.interval.high));
+  CHECK(verdict_with(8, 1, {}).why == "too few launches: at least 9 a side");
+  CHECK(verdict_with(9, 1, {}).verdict == Verdict::slower);
   CHECK(verdict_with(5, 1, {.interleaved = true}).why == "too few launches: at least 6 a side");
   CHECK(verdict_with(6, 1, {.interleaved = true}).verdict == Verdict::slower);
-  CHECK(fewest_launches(1, {}) == 4);
+  CHECK(fewest_launches(1, {}) == 9);
+  CHECK(fewest_launches(100'000, {}) == 13);
   CHECK(fewest_launches(20, {.interleaved = true}) == 10);
 }
 
@@ -256,6 +258,36 @@ TEST_CASE("compare: a difference below the least that counts is none, however su
   CHECK(cell.verdict == Verdict::undecided);
   CHECK(cell.why == "a difference, but not surely one of 3%");
   CHECK(compare(run_a, run_b, {.min_effect = 0.01}).cells.front().verdict == Verdict::slower);
+}
+
+TEST_CASE("compare: a run without launches enough has no interval, and the table says how many it takes",
+          "[colbench]") {
+  const Results one = run_of({cell_of(1024, {1e-3})});
+  const std::string table = comparison_table(compare(one, run_of({cell_of(1024, ladder(20, 2e-3))}), {}), {});
+  CHECK_THAT(table, Contains("# undecided, 1 row: too few launches: at least 9 a side\n"));
+  CHECK_THAT(table, !Contains(" to "));
+  const std::string json = comparison_json(compare(one, one, {}), "a", "b");
+  CHECK_THAT(json, Contains("\"ratio_low\": null") && Contains("\"ratio_high\": null"));
+}
+
+TEST_CASE("compare: what fixed work beside the ranks shows too is no difference of the rows", "[colbench]") {
+  Results a = run_of({cell_of(1, ladder(20, 1, 0.001))}), b = run_of({cell_of(1, ladder(20, 1.15, 0.001))});
+  a.probes = std::vector<Probe>(21, {5e-5, 3e-4});
+  b.probes = a.probes;
+  CHECK(compare(a, b, {}).cells.front().verdict == Verdict::slower);
+  CHECK(compare(a, b, {}).warnings.empty());
+  for (Probe& probe : b.probes) probe.copy_seconds *= 1.08;
+  CHECK(compare(a, b, {}).cells.front().verdict == Verdict::slower);
+  CHECK_THAT(compare(a, b, {}).warnings.front(), Contains("8.0% more time"));
+  for (Probe& probe : b.probes) probe.spin_seconds *= 1.2;
+  for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    const Comparison comparison = compare(*x, *y, {});
+    CHECK(comparison.cells.front().verdict == Verdict::undecided);
+    CHECK(comparison.cells.front().why == "a difference, but not surely one of 20%");
+    CHECK(comparison.rule.min_effect == Approx(0.2));
+  }
+  b.probes.clear();  // a file from before there were any
+  CHECK(compare(a, b, {}).cells.front().verdict == Verdict::slower);
 }
 
 TEST_CASE("compare: a regression is a slower row, by more than is allowed", "[colbench]") {

@@ -6,13 +6,15 @@ using namespace col::colbench;
 
 TEST_CASE("order: crosses as text and is the same afterwards", "[colbench]") {
   Order order{.method = {.ranks = 5, .launches = 7, .seed = 0xffff'ffff'ffffU, .skew = "late:1:20", .fits = {"shm"}},
-              .launch = 3};
+              .launch = 3,
+              .calibrations = 5};
   order.cells.push_back(
       {.operation = Operation::scan, .backend = "gloo", .algorithm = "knomial:radix=8", .bytes = 12, .ranks = 5});
   order.cells.push_back({.operation = Operation::pingpong, .bytes = 8, .ranks = 5, .pair = std::pair(2, 4)});
   const Order back = decode_order(encode(order));
   CHECK(back.cells == order.cells);
   CHECK(back.launch == 3);
+  CHECK(back.calibrations == 5);
   CHECK(back.method.ranks == 5);
   CHECK(back.method.launches == 7);
   CHECK(back.method.seed == order.method.seed);

@@ -140,8 +140,11 @@ TEST_CASE("outliers: a pair that was slow in one launch only does not stand out"
   Cell cell = pair_cell(Operation::pingpong, 2, 5, 8, 3e-6);
   REQUIRE(pair_time_of(cell));
   CHECK(pair_time_of(cell)->low >= 3e-6);
-  cell.launches.push_back({.launch = 1, .seconds = {1e-6, 1e-6, 1e-6}});
+  for (int launch = 1; launch < 6; ++launch) cell.launches.push_back({.launch = launch, .seconds = {3e-6}});
+  cell.launches.push_back({.launch = 6, .seconds = {1e-6, 1e-6, 1e-6}});
   CHECK(pair_time_of(cell)->seconds >= 3e-6);
+  CHECK(pair_time_of(cell)->low == Approx(1e-6));
+  cell.launches.erase(cell.launches.begin() + 1, cell.launches.begin() + 6);  // too few for an interval
   CHECK(pair_time_of(cell)->low == Approx(1e-6));
   cell.invalid = "wrong data";
   CHECK_FALSE(pair_time_of(cell));

@@ -8,7 +8,7 @@
 
 namespace col::colbench {
 
-// A good, verified cell of 2 ranks over shm: `samples` of them in 3 launches, spread by a few percent around `seconds`
+// A good, verified cell of 2 ranks over shm: `samples` of them in 6 launches, spread by a few percent around `seconds`
 // (whole nanoseconds), and the bound at 80 % of it.
 Cell sample_cell(Operation operation, const std::string& algorithm, std::size_t bytes, double seconds,
                  std::size_t samples = 42);

@@ -28,22 +28,28 @@ std::vector<double> numbers(std::size_t n) {
 
 }  // namespace
 
-TEST_CASE("statistics: they are of the samples of all launches together", "[colbench]") {
-  const Cell cell = cell_of({{3, 1, 2}, {6, 5, 4}, {}, {9, 8, 70}});
-  CHECK(all_seconds(cell) == std::vector<double>{3, 1, 2, 6, 5, 4, 9, 8, 70});
-  CHECK(launch_medians(cell) == std::vector<double>{2, 5, 9});
+TEST_CASE("statistics: a launch counts as one observation, however many samples it has", "[colbench]") {
+  const Cell cell = cell_of({{3, 1, 2}, {6, 5, 4}, {}, {9, 8, 70}, {7}, {6}, {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3}});
+  CHECK(all_seconds(cell).size() == 22);
+  CHECK(launch_medians(cell) == std::vector<double>{2, 5, 9, 7, 6, 3});
   const CellStatistics statistics = statistics_of(cell);
-  CHECK(statistics.n == 9);
-  CHECK(statistics.median == 5);
+  CHECK(statistics.n == 22);
+  CHECK(statistics.median == 5.5);
+  REQUIRE(statistics.has_interval());
   CHECK(statistics.low == 2);
   CHECK(statistics.high == 9);
+  CHECK(statistics.half_width() == Approx(3.5 / 5.5));
+  CHECK(statistics.launch_spread == Approx((6.75 - 3.5) / 5.5));
   CHECK(statistics.min == 1);
   CHECK(statistics.max == 70);
+}
+
+TEST_CASE("statistics: extremes and deviations are of the samples of all launches together", "[colbench]") {
+  const CellStatistics statistics = statistics_of(cell_of({{3, 1, 2}, {6, 5, 4}, {}, {9, 8, 70}}));
   CHECK(statistics.p95 == Approx(9 + 0.6 * 61));
   CHECK(statistics.mad == 3);
   CHECK(statistics.outliers == 1);
   CHECK(statistics.skew == 5);
-  CHECK(statistics.launch_spread == Approx(0.8));  // 9 against 5
 }
 
 TEST_CASE("statistics: the times of GPUs have a median of their own", "[colbench]") {
@@ -51,7 +57,7 @@ TEST_CASE("statistics: the times of GPUs have a median of their own", "[colbench
   CHECK_FALSE(statistics_of(cell).device_median);
   cell.launches[0].device_seconds = {0.5, 0.25, 4};
   cell.launches[1].device_seconds = {1, 2, 3};
-  CHECK(statistics_of(cell).device_median == 1.5);
+  CHECK(statistics_of(cell).device_median == 1.25);
   CHECK(statistics_of(cell).median == 3.5);
 }
 
@@ -63,11 +69,18 @@ TEST_CASE("statistics: of no samples there are none", "[colbench]") {
   CHECK(launch_medians(cell_of({})).empty());
 }
 
-TEST_CASE("statistics: what few samples cannot tell is not told", "[colbench]") {
-  const CellStatistics five = statistics_of(cell_of({numbers(5)}));
+TEST_CASE("statistics: five launches have no interval, however many samples they have, and six have one",
+          "[colbench]") {
+  const std::vector<double> many(1000, 1.0);
+  const CellStatistics five = statistics_of(cell_of({many, many, many, many, many}));
   CHECK(std::isinf(five.high));
   CHECK(five.low == 0);
-  CHECK(five.launch_spread == 0);  // one launch
+  CHECK_FALSE(five.has_interval());
+  CHECK(statistics_of(cell_of({many, many, many, many, many, many})).has_interval());
+  CHECK(statistics_of(cell_of({many})).launch_spread == 0);
+}
+
+TEST_CASE("statistics: what few samples cannot tell is not told", "[colbench]") {
   CHECK_FALSE(statistics_of(cell_of({numbers(99)})).p99);
   const auto p99 = statistics_of(cell_of({numbers(100)})).p99;
   REQUIRE(p99);

@@ -139,6 +139,19 @@ TEST_CASE("median interval: it holds the true median at least as often as it say
   CHECK(held < kTries);  // or it would say nothing
 }
 
+TEST_CASE("launch interval: three launches count as one observation, and six at least as six", "[colbench]") {
+  // n, and the rank of the lower end.
+  constexpr std::array<std::pair<std::size_t, int>, 8> kTable = {
+      {{6, 1}, {8, 1}, {11, 1}, {12, 2}, {18, 3}, {20, 3}, {30, 6}, {40, 9}}};
+  for (const auto& [n, rank] : kTable) {
+    INFO(n);
+    CHECK(launch_interval(first_numbers(n)) == Interval{static_cast<double>(rank), static_cast<double>(n) - rank + 1});
+    CHECK(launch_interval(first_numbers(n)).low <= median_interval(first_numbers(n)).low);
+  }
+  for (std::size_t n = 0; n < kFewestLaunches; ++n)
+    CHECK(launch_interval(first_numbers(n)) == Interval{0, std::numeric_limits<double>::infinity()});
+}
+
 TEST_CASE("ranks: equal values share the mean of theirs", "[colbench]") {
   CHECK(ranks_of(Values{30, 10, 20}) == Values{3, 1, 2});
   CHECK(ranks_of(Values{5, 1, 5, 5}) == Values{3, 1, 3, 3});
@@ -203,6 +216,30 @@ TEST_CASE("rank sum: the smallest p is that of sides that do not overlap", "[col
     CHECK(smallest_rank_sum_p(n, n) == Approx(rank_sum_p(first_numbers(n), above)));
   }
   CHECK(smallest_rank_sum_p(5, 5) == Approx(2.0 / 252));
+}
+
+TEST_CASE("rank sum: the ratios that it does not refuse are those of the interval", "[colbench]") {
+  std::mt19937_64 random(31);
+  for (const double factor : {1.0, 3.0}) {
+    INFO(factor);
+    Values a = uniforms(20, random), b = uniforms(20, random);
+    for (double& value : a) value += 1;
+    for (double& value : b) value += 1.2;
+    const Interval interval = rank_sum_ratios(a, b, factor);
+    const auto p_at = [&](double ratio) {
+      Values scaled = a;
+      for (double& value : scaled) value *= ratio;
+      return rank_sum_p(scaled, b, factor + 1e-12);
+    };
+    CHECK(interval.low < median(b) / median(a));
+    CHECK(interval.high > median(b) / median(a));
+    CHECK(p_at(interval.low * 1.001) > 0.045);
+    CHECK(p_at(interval.high * 0.999) > 0.045);
+    CHECK(p_at(interval.low * 0.98) < 0.05);
+    CHECK(p_at(interval.high * 1.02) < 0.05);
+  }
+  CHECK(rank_sum_ratios(first_numbers(8), first_numbers(8), 3) == Interval{0, std::numeric_limits<double>::infinity()});
+  CHECK(rank_sum_ratios({}, first_numbers(8)) == Interval{0, std::numeric_limits<double>::infinity()});
 }
 
 TEST_CASE("exchange: it is what counting all exchanges gives, with ties too", "[colbench]") {

@@ -49,9 +49,7 @@ Results results_of(int ranks, const std::function<double(const CellSpec&)>& seco
                             {.bytes = 64 << 20, .alone = 5e9, .together = 1e10, .best = 1e10}};
   for (const CellSpec& spec : ps_cells(ranks, kSizes, true)) {
     Cell cell{.spec = spec, .backend = spec.backend, .algorithm = spec.algorithm == "auto" ? "ring" : spec.algorithm};
-    LaunchSamples samples;
-    for (int i = 0; i < 30; ++i) samples.seconds.push_back(seconds(spec) * (1 + 0.0001 * i));
-    cell.launches = {samples};
+    for (int i = 0; i < 30; ++i) cell.launches.push_back({.launch = i, .seconds = {seconds(spec) * (1 + 0.0001 * i)}});
     results.cells.push_back(cell);
   }
   return results;

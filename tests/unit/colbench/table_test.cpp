@@ -83,24 +83,25 @@ TEST_CASE("values: bandwidths and percents keep what is small apart from nothing
 TEST_CASE("table: a row with everything in it, and what ran above it", "[colbench]") {
   const std::string text = table_report(one_row(), Style{}, false);
   CHECK(has_line(text,
-                 "# colbench 0.1.0: 2 ranks on node1 (4 CPUs, Example CPU @ 2.4 GHz), 3 launches, common start, seed "
+                 "# colbench 0.1.0: 2 ranks on node1 (4 CPUs, Example CPU @ 2.4 GHz), 6 launches, common start, seed "
                  "0xffffffffffffffff"));
   CHECK(has_line(text, "# all rows: shm, float32, sum, 4 ranks, out of place, isolated; bandwidths in GB/s"));
   CHECK(text.find("# memory in GB/s, alone/together: 32K 88.1/150, ") != std::string::npos);
   CHECK(text.find("256M 11.2/13.0; hand-over 0.12 us") != std::string::npos);
   const auto rows = rows_of(text);
   REQUIRE(rows.size() == 2);
-  CHECK(words_of(rows[0]) == std::vector<std::string>{"coll", "algo", "size", "n", "t50", "+-CI", "tmin", "p95", "p99",
-                                                      "max", "skew", "algbw", "busbw", "%bound", "%model", "wrong"});
+  CHECK(words_of(rows[0]) == std::vector<std::string>{"coll", "algo", "size", "n", "t50", "+-CI", "spread", "tmin",
+                                                      "p95", "p99", "max", "skew", "algbw", "busbw", "%bound", "%model",
+                                                      "wrong"});
   const auto words = words_of(rows[1]);
-  REQUIRE(words.size() == 21);  // five of the times have a unit beside them
+  REQUIRE(words.size() == 22);  // five of the times have a unit beside them
   CHECK(std::vector(words.begin(), words.begin() + 4) == std::vector<std::string>{"allreduce", "ring", "32M", "42"});
   CHECK(words[5] == "ms");
-  CHECK(words[11] == "-");  // p99 of 42 samples
+  CHECK(words[12] == "-");  // p99 of 42 samples
   // 32 MiB in 7.7 ms, and 2 * 3/4 of that.
-  CHECK(words[16].substr(0, 3) == "4.3");
-  CHECK(words[17].substr(0, 3) == "6.5");
-  CHECK(words[20] == "0");
+  CHECK(words[17].substr(0, 3) == "4.3");
+  CHECK(words[18].substr(0, 3) == "6.5");
+  CHECK(words[21] == "0");
   CHECK(lines_of(text).back() == "# 14.2 s; every row is verified; 1 row stopped by interval");
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("table: an invalid row has a mark, a reason and no rates; one reason i
   CHECK(table_report(sample_results(), Style{true, false}, false).find("✘ [1]") != std::string::npos);
 }
 
-TEST_CASE("table: few samples have no interval, a world of one has no bus bandwidth", "[colbench]") {
+TEST_CASE("table: few launches have no interval, a world of one has no bus bandwidth", "[colbench]") {
   Results results = one_row();
   results.cells[0] = sample_cell(Operation::allreduce, "ring", 1024, 1e-3, 5);
   results.cells[0].spec.ranks = 1;

@@ -55,9 +55,8 @@ Measure measure_by(const Seconds& seconds, int& calls) {
         cell.spec = spec;
         cell.spec.algorithm = cell.algorithm = name;
         cell.backend = "shm";
-        LaunchSamples launch;
-        for (int i = 0; i < 40; ++i) launch.seconds.push_back(seconds(name, spec) * (1 + 0.001 * (i % 10)));
-        cell.launches.push_back(launch);
+        for (int i = 0; i < 40; ++i)
+          cell.launches.push_back({.launch = i, .seconds = {seconds(name, spec) * (1 + 0.001 * (i % 10))}});
         results.cells.push_back(cell);
       }
     }

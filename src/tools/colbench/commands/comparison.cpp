@@ -35,9 +35,8 @@ std::optional<Verdict> verdict_of(const Cell& cell) {
 }
 
 std::string interval_text(const CellStatistics& statistics, tools::Style style) {
-  if (!std::isfinite(statistics.high)) return "?";
-  const double half = (statistics.high - statistics.low) / 2 / statistics.median;
-  return fmt::format("{}{:.1f}%", style.utf8 ? "±" : "+-", 100 * half);
+  if (!statistics.has_interval()) return "-";
+  return fmt::format("{}{:.1f}%", style.utf8 ? "±" : "+-", 100 * statistics.half_width());
 }
 
 std::string ratio_text(const Cell& cell, double median) {

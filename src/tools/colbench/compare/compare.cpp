@@ -1,10 +1,12 @@
 #include "colbench/compare/compare.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "colbench/compare/differences.hpp"
+#include "colbench/machine/probe.hpp"
 #include "colbench/stats/holm.hpp"
 #include "colbench/stats/quantile.hpp"
 #include "common/text.hpp"
@@ -80,7 +82,8 @@ void decide(std::vector<ComparedCell>& cells, const Rule& rule) {
     cell.p = adjusted[i];
     cell.verdict = verdict_of(cell.effect, cell.p, rule);
     if (cell.verdict != Verdict::undecided) continue;
-    if (cell.p > rule.alpha && cell.effect.smallest_p * static_cast<double>(cells.size()) > rule.alpha) {
+    const bool can_be_sure = cell.effect.smallest_p * static_cast<double>(cells.size()) <= rule.alpha;
+    if (!std::isfinite(cell.effect.interval.high) || (cell.p > rule.alpha && !can_be_sure)) {
       cell.why = fmt::format("too few launches: at least {} a side", fewest_launches(cells.size(), rule));
     } else if (cell.p <= rule.alpha) {
       cell.why = fmt::format("a difference, but not surely one of {:.3g}%", 100 * rule.min_effect);
@@ -135,8 +138,16 @@ Comparison compare(const Results& a, const Results& b, const Rule& rule) {
   for (std::size_t i = 0; i < b.cells.size(); ++i) {
     if (!matched[i]) comparison.left_out.push_back({b.cells[i].spec, LeftOutCell::Reason::only_in_b, "only in B"});
   }
-  decide(comparison.cells, rule);
   comparison.warnings = differences(a, b);
+  // What made fixed work slower may have done so to any row.
+  if (const double state = state_difference(a, b).value_or(0); state > rule.min_effect) {
+    comparison.rule.min_effect = state;
+    comparison.warnings.push_back(
+        fmt::format("fixed work beside the ranks took {:.1f}% more time in one of the runs: the machine was in another "
+                    "state, and smaller differences are none",
+                    100 * state));
+  }
+  decide(comparison.cells, comparison.rule);
   for (std::string& line : remarks(comparison.cells)) comparison.warnings.push_back(std::move(line));
   return comparison;
 }

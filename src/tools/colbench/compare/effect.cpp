@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "colbench/stats/autocorrelation.hpp"
 #include "colbench/stats/bootstrap.hpp"
 #include "colbench/stats/exchange.hpp"
+#include "colbench/stats/median_interval.hpp"
 #include "colbench/stats/quantile.hpp"
 #include "colbench/stats/rank_sum.hpp"
 
@@ -65,8 +67,9 @@ Effect effect_of(std::span<const double> a, std::span<const double> b, const Rul
     effect.smallest_p = smallest_rank_sum_p(a.size(), b.size());
   }
   effect.ratio = median(sides.b) / median(sides.a);
-  effect.interval =
-      ratio_interval(sides.a, sides.b, {.resamples = rule.resamples, .seed = rule.seed, .paired = rule.interleaved});
+  effect.interval = rule.interleaved ? ratio_interval(sides.a, sides.b,
+                                                      {.resamples = rule.resamples, .seed = rule.seed, .paired = true})
+                                     : rank_sum_ratios(a, b, kLaunchesPerObservation);
   return effect;
 }
 
@@ -79,10 +82,13 @@ Verdict verdict_of(const Effect& effect, double p, const Rule& rule) {
 
 std::size_t fewest_launches(std::size_t tests, const Rule& rule) {
   std::size_t launches = 1;
-  const auto smallest = [&] {
-    return rule.interleaved ? smallest_exchange_p(launches) : smallest_rank_sum_p(launches, launches);
+  const auto is_enough = [&] {
+    const double smallest = rule.interleaved ? smallest_exchange_p(launches) : smallest_rank_sum_p(launches, launches);
+    if (smallest * static_cast<double>(std::max<std::size_t>(tests, 1)) > rule.alpha) return false;
+    const std::vector<double> any(launches, 1.0);
+    return rule.interleaved || std::isfinite(rank_sum_ratios(any, any, kLaunchesPerObservation).high);
   };
-  while (smallest() * static_cast<double>(std::max<std::size_t>(tests, 1)) > rule.alpha) ++launches;
+  while (!is_enough()) ++launches;
   return launches;
 }
 

@@ -30,7 +30,9 @@ struct Effect {
   // B over A. Interleaved: of what is left when each launch is divided by the median of the six around it (its own
   // pair, the one before and the one after), which is the level of noise that both sides share.
   double ratio = 1;
-  Interval interval = {};  // of the ratio, 95 %, by bootstrap
+  // Of the ratio, 95 %. By the rank-sum test, where three launches count as one observation, as launch_interval() has
+  // it; interleaved, by bootstrap. From 0 to infinity with too few launches.
+  Interval interval = {};
   // Of the rank-sum test: by Mann and Whitney; interleaved, by exchange within pairs of what is left.
   double p = 1;
   double smallest_p = 1;  // that so many launches could have given

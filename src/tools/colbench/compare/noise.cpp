@@ -83,7 +83,7 @@ std::string noise_table(const Noise& noise, tools::Style style) {
                     {fmt::format("{:.1f}%", 100 * floor.scatter)},
                     {fmt::format("{:+.0f}% {:+.0f}%", 100 * floor.lowest, 100 * floor.highest)},
                     {fmt::format("{:.3f}", effect.ratio)},
-                    {fmt::format("{:.3f} to {:.3f}", effect.interval.low, effect.interval.high)},
+                    {interval_text(effect.interval)},
                     {detectable_text(floor.interleaved)},
                     {detectable_text(floor.apart)},
                     floor.is_false_alarm() ? tools::TextCell{"false alarm", tools::Tone::bad}

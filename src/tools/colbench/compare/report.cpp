@@ -1,6 +1,7 @@
 #include "colbench/compare/report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -70,6 +71,10 @@ std::string p_text(double p) {
   return p < 0.001 ? "<0.001" : fmt::format("{:.3f}", p);
 }
 
+std::string interval_text(const Interval& interval) {
+  return std::isfinite(interval.high) ? fmt::format("{:.3f} to {:.3f}", interval.low, interval.high) : "-";
+}
+
 std::string comparison_summary(const Comparison& comparison) {
   std::string text = fmt::format("{} compared: {} faster, {} slower, {} undecided",
                                  tools::counted(comparison.cells.size(), "row"), comparison.count(Verdict::faster),
@@ -91,7 +96,7 @@ std::string comparison_table(const Comparison& comparison, tools::Style style) {
                     {time_text(cell.effect.median_a)},
                     {time_text(cell.effect.median_b)},
                     {fmt::format("{:.3f}", cell.effect.ratio)},
-                    {fmt::format("{:.3f} to {:.3f}", cell.effect.interval.low, cell.effect.interval.high)},
+                    {interval_text(cell.effect.interval)},
                     {p_text(cell.p)},
                     {std::string(to_string(cell.verdict)), tone_of(cell.verdict)}});
     if (!cell.why.empty()) reasons.push_back(cell.why);

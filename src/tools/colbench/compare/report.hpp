@@ -14,6 +14,8 @@ namespace col::colbench {
 std::vector<std::string> row_names(const std::vector<CellSpec>& specs);
 // "0.031", "<0.001".
 std::string p_text(double p);
+// "0.981 to 1.032"; "-" where there is none.
+std::string interval_text(const Interval& interval);
 
 // The rows with a verdict for each, and '#' lines below: what was left out and why, warnings, and last what the
 // verdicts amount to. Whole lines.

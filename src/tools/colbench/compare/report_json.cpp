@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "colbench/compare/report.hpp"
@@ -12,12 +14,13 @@ using Json = nlohmann::ordered_json;
 
 Json cell_of(const ComparedCell& cell) {
   const Effect& effect = cell.effect;
+  const bool has_interval = std::isfinite(effect.interval.high);
   return {{"spec", json_of_spec(cell.spec)},
           {"a", {{"launches", cell.launches_a}, {"median", effect.median_a}, {"ran", cell.ran_a}}},
           {"b", {{"launches", cell.launches_b}, {"median", effect.median_b}, {"ran", cell.ran_b}}},
           {"ratio", effect.ratio},
-          {"ratio_low", effect.interval.low},
-          {"ratio_high", effect.interval.high},
+          {"ratio_low", has_interval ? Json(effect.interval.low) : Json()},
+          {"ratio_high", has_interval ? Json(effect.interval.high) : Json()},
           {"p", effect.p},
           {"p_holm", cell.p},
           {"dependence", effect.dependence},

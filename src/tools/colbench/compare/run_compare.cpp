@@ -21,8 +21,9 @@ namespace {
 
 constexpr const char* kUsage = "Usage: colbench compare A.json B.json [OPTIONS]";
 constexpr const char* kFooter =
-    "A and B are what --json of a measuring command wrote. Each launch counts as one observation: measure with\n"
-    "--launches 20 or more. Two runs made one after the other differ also by what the machine did in between, which\n"
+    "A and B are what --json of a measuring command wrote. Each launch counts as one observation, and it takes nine a\n"
+    "side to tell anything: measure with --launches 20, or 40 where they scatter. Two runs made one after the other "
+    "differ also by what the machine did in between, which\n"
     "no test can see: `colbench noise` tells how much this machine needs.\n"
     "Exit code: 0; 4 with --fail-over when a row is slower by more than that; 6 when no row could be compared because\n"
     "all of them are invalid or were not measured.";

@@ -59,9 +59,9 @@ std::vector<PairTime> faster_pairs(int ranks, std::span<const PairTime> pairs) {
 std::optional<PairTime> pair_time_of(const Cell& cell) {
   const CellStatistics statistics = statistics_of(cell);
   if (!cell.spec.pair || !cell.invalid.empty() || statistics.n == 0) return std::nullopt;
-  PairTime time{cell.spec.pair->first, cell.spec.pair->second, statistics.median, statistics.low};
-  for (const double median : launch_medians(cell)) time.low = std::min(time.low, median);
-  return time;
+  const std::vector<double> medians = launch_medians(cell);
+  const double low = statistics.has_interval() ? statistics.low : *std::min_element(medians.begin(), medians.end());
+  return PairTime{cell.spec.pair->first, cell.spec.pair->second, statistics.median, low};
 }
 
 Outliers find_outliers(int ranks, std::span<const PairTime> pairs) {

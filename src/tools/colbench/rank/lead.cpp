@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +13,7 @@
 #include "colbench/rank/collective_workload.hpp"
 #include "colbench/rank/fitting.hpp"
 #include "colbench/rank/lead_parts.hpp"
+#include "colbench/stats/median_interval.hpp"
 #include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
 #include "launch/place/cpu_quota.hpp"
@@ -23,9 +23,6 @@ namespace {
 
 namespace exit_code = tools::exit_code;
 
-// Each launch goes over all cells so many times, in another order every time, so that a slow minute of the machine does
-// not fall on one cell alone.
-constexpr int kRounds = 2;
 constexpr int kMostBatch = 1024;
 constexpr double kMostOverrun = 5;
 // What ranks may take longer than others for, besides the operation: memory, looking at results.
@@ -73,7 +70,6 @@ std::string_view base_name(std::string_view algorithm) {
 struct Lead::State {
   std::size_t index = 0;  // of the cell
   bool done = false;
-  bool recalibrated = false;
   double operation_seconds = 0;  // the median so far
   double undelayed_seconds = 0;  // what --delay is a part of
 };
@@ -134,7 +130,7 @@ void Lead::expand(const Order& order) {
   results_.machine.node_of_rank = nodes_of(player_.whereabouts());
   if (std::ranges::all_of(results_.machine.node_of_rank, [](int node) { return node == 0; }))
     results_.machine.node_of_rank.clear();
-  Order expanded{.method = order.method, .launch = order.launch};
+  Order expanded{.method = order.method, .launch = order.launch, .calibrations = order.calibrations};
   for (std::size_t i = 0; i < order.cells.size(); ++i) {
     const CellSpec& spec = order.cells[i];
     const std::optional<Collective> collective = collective_of(spec.operation);
@@ -145,7 +141,7 @@ void Lead::expand(const Order& order) {
       known = player_.group_of(spec).algorithms(*collective);
     }
     Cell cell{.spec = spec};
-    cell.launches.push_back({.launch = order.launch});
+    if (order.calibrations == 0) cell.launches.push_back({.launch = order.launch});
     cell.check.mode = order.method.check;
     if (name == "all") {
       for (const std::string& algorithm : known) {
@@ -234,14 +230,22 @@ bool Lead::is_done(const State& state) const {
   const Cell& cell = results_.cells[state.index];
   const auto n = static_cast<int>(cell.launches.front().seconds.size());
   if (cell.check.wrong > 0 || n >= most_iterations()) return true;
-  if (n < std::max(6, (method.min_iterations + method.launches - 1) / method.launches)) return false;
-  const CellStatistics statistics = statistics_of(cell);
-  return (statistics.high - statistics.low) / 2 <= method.target_interval * statistics.median;
+  if (n < std::max(6, least_iterations())) return false;
+  // Half of the target, so that what a launch's few samples add to the scatter of launches is little.
+  std::vector<double> sorted = cell.launches.front().seconds;
+  std::sort(sorted.begin(), sorted.end());
+  const Interval interval = median_interval(sorted);
+  return interval.high - interval.low <= method.target_interval * state.operation_seconds;
 }
 
-// In this launch.
+// In this launch, as below.
+int Lead::least_iterations() const {
+  const int launches = order_.method.planned_launches();
+  return (order_.method.min_iterations + launches - 1) / launches;
+}
+
 int Lead::most_iterations() const {
-  const int launches = std::max(1, order_.method.launches);
+  const int launches = order_.method.planned_launches();
   return (order_.method.max_iterations + launches - 1) / launches;
 }
 
@@ -273,9 +277,6 @@ void Lead::sample(State& state, double budget_seconds) {
                         order_.method.delay_fraction * state.undelayed_seconds) *
                        operations;
   double sample_seconds = std::max(kLeastSampleSeconds, state.operation_seconds * operations);
-  // This visit's share of --min-iters; where that is dear, up to several times the budget.
-  const int visits = std::max(1, order_.method.launches) * kRounds;
-  const int least = (order_.method.min_iterations + visits - 1) / visits;
   int taken = 0;
   do {
     const double left = std::max(0.0, budget_seconds - spent());
@@ -293,7 +294,8 @@ void Lead::sample(State& state, double budget_seconds) {
     record(state, answers);
     state.done = is_done(state);
     checkpoint();
-  } while (!state.done && spent() < (taken < least ? kMostOverrun : 1) * budget_seconds);
+    // Where --min-iters is dear, up to several times the budget.
+  } while (!state.done && spent() < (taken < least_iterations() ? kMostOverrun : 1) * budget_seconds);
 }
 
 void Lead::name_what_ran(Cell& cell) {
@@ -308,39 +310,13 @@ void Lead::sample_all() {
     if (results_.cells[i].note.empty()) states.push_back({.index = i});
   }
   const double budget =
-      std::chrono::duration<double>(order_.method.max_time).count() / (std::max(1, order_.method.launches) * kRounds);
-  std::vector<std::size_t> turns(states.size());
-  std::iota(turns.begin(), turns.end(), 0);
-  std::size_t visits = 0;
-  for (int round = 0; round < kRounds; ++round) {
-    if (order_.method.shuffle) std::shuffle(turns.begin(), turns.end(), random_);
-    for (const std::size_t turn : turns) {
-      State& state = states[turn];
-      if (listener_.on_cell) listener_.on_cell(visits++, kRounds * states.size(), order_.cells[state.index]);
-      if (state.done) continue;
-      sample(state, budget);
-      watch_bound(state);
-    }
+      std::chrono::duration<double>(order_.method.max_time).count() / order_.method.planned_launches();
+  // In another order in every launch, so that no cell always follows the same one.
+  if (order_.method.shuffle) std::shuffle(states.begin(), states.end(), random_);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (listener_.on_cell) listener_.on_cell(i, states.size(), order_.cells[states[i].index]);
+    sample(states[i], budget);
   }
-}
-
-// A time below the bound: either the machine can do more than it has shown so far, or the operation has not been done.
-void Lead::watch_bound(State& state) {
-  Cell& cell = results_.cells[state.index];
-  if (!order_.method.calibrate || state.recalibrated || state.operation_seconds <= 0) return;
-  if (state.operation_seconds >= bound_of(cell.spec, results_.machine, results_.run).seconds) return;
-  calibrate_level(level_of(cell.spec), 2 * kCalibrations);
-  for (Machine::Fit& fit : results_.machine.fits) {
-    if (is_one_node() || fit.backend != cell.spec.backend) continue;
-    for (std::size_t i = wanted_; i < order_.cells.size(); ++i)
-      if (order_.cells[i].backend == fit.backend) measure_messages(fit, i, 2 * kCalibrations);
-  }
-  if (const double again = measure_switch(); again > 0)
-    results_.machine.switch_seconds = std::min(results_.machine.switch_seconds, again);
-  if (const double again = hand_over(); again > 0)
-    results_.machine.hand_over_seconds = std::min(results_.machine.hand_over_seconds, again);
-  ++cell.bound.recalibrations;
-  state.recalibrated = true;
 }
 
 // ---- The run --------------------------------------------------------------------------------------------------------
@@ -365,8 +341,7 @@ Results Lead::run(const Order& order) {
       results_.warnings.push_back("each rank counts from where it leaves a barrier: " + why);
     const auto is_refused = [](const Cell& cell) { return !cell.note.empty(); };
     if (!std::all_of(results_.cells.begin(), results_.cells.end(), is_refused)) {
-      if (order_.method.calibrate) calibrate();
-      sample_all();
+      order_.calibrations > 0 ? calibrate() : sample_all();
     }
   } catch (const RunEnded& end) {
     results_.ended_early = end.why;

@@ -19,12 +19,12 @@ struct LeadListener {
   std::function<void(const Results& results)> on_checkpoint;
 };
 
-// One launch. Every rank but 0 is in follow() meanwhile.
+// Carries out an Order. Every rank but 0 is in follow() meanwhile.
 class Lead {
  public:
   Lead(Player& player, const ContextSpec& context, LeadListener listener);
 
-  // Measures. What goes wrong is in the results: ended_early and exit_code.
+  // What goes wrong is in the results: ended_early and exit_code.
   Results run(const Order& order);
   // The ranks may go.
   void dismiss() noexcept;
@@ -44,10 +44,10 @@ class Lead {
   void sample_all();
   void sample(State& state, double budget_seconds);
   void record(State& state, const std::vector<Answer>& answers);
+  int least_iterations() const;
   int most_iterations() const;
   bool is_done(const State& state) const;
   bool is_late(const State& state, double skew) const;
-  void watch_bound(State& state);
   void name_what_ran(Cell& cell);
   void checkpoint();
 

@@ -59,7 +59,7 @@ void Lead::calibrate() {
   for (std::size_t i = 0; i < wanted_; ++i) levels.push_back(level_of(order_.cells[i]));
   std::sort(levels.begin(), levels.end());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
-  for (const std::size_t bytes : levels) calibrate_level(bytes, kCalibrations);
+  for (const std::size_t bytes : levels) calibrate_level(bytes, order_.calibrations);
   for (const std::string& backend : order_.method.fits) fit(backend);
 }
 
@@ -84,7 +84,7 @@ void Lead::fit(const std::string& backend) {
   for (std::size_t i = wanted_; i < order_.cells.size(); ++i) {
     if (order_.cells[i].backend != backend) continue;
     const bool is_model = medians.size() < kFitted.size();
-    const auto seconds = measure_messages(fit, i, is_model ? kFitSamples : kCalibrations);
+    const auto seconds = measure_messages(fit, i, is_model ? kFitSamples : order_.calibrations);
     if (is_model) medians.push_back(median_of(seconds));
   }
   fit.alpha = medians.front();
@@ -92,7 +92,7 @@ void Lead::fit(const std::string& backend) {
   const auto per_byte = [&](Kernel kernel, std::size_t level) {
     command({.kind = Command::Kind::kernel, .calibration = kernel, .alone = true, .bytes = level});
     timed(1, false);
-    return least_of(timed(kCalibrations, false)) / (static_cast<double>(level) / 2);
+    return least_of(timed(order_.calibrations, false)) / (static_cast<double>(level) / 2);
   };
   fit.gamma = per_byte(Kernel::reduce, kFitLevel);
   fit.copy = per_byte(Kernel::copy, kFitLevel);

@@ -6,7 +6,6 @@
 
 namespace col::colbench {
 
-inline constexpr int kCalibrations = 5;  // of each kernel
 inline constexpr int kFitSamples = 30;
 
 inline double median_of(std::vector<double> values) {

@@ -57,13 +57,18 @@ Method method_of(const Json& json) {
 std::string encode(const Order& order) {
   Results cells;
   for (const CellSpec& spec : order.cells) cells.cells.push_back({.spec = spec});
-  return Json{{"method", json_of(order.method)}, {"launch", order.launch}, {"cells", json_results(cells)}}.dump();
+  return Json{{"method", json_of(order.method)},
+              {"launch", order.launch},
+              {"calibrations", order.calibrations},
+              {"cells", json_results(cells)}}
+      .dump();
 }
 
 Order decode_order(const std::string& text) {
   try {
     const Json json = Json::parse(text);
-    Order order{.method = method_of(json.at("method")), .launch = json.at("launch")};
+    Order order{
+        .method = method_of(json.at("method")), .launch = json.at("launch"), .calibrations = json.at("calibrations")};
     for (const Cell& cell : parse_json_results(json.at("cells").get<std::string>(), "order").cells)
       order.cells.push_back(cell.spec);
     return order;

@@ -11,6 +11,8 @@ namespace col::colbench {
 struct Order {
   Method method = {};
   int launch = 0;
+  // 0: sample the cells. Else learn what the machine can do at their sizes, and time each kernel so many times.
+  int calibrations = 0;
   std::vector<CellSpec> cells = {};
 };
 

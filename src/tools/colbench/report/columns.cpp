@@ -23,9 +23,7 @@ std::string with_sign(const std::string& percent) {
 }
 
 std::string interval_of(const Row& row) {
-  const CellStatistics& s = row.statistics;
-  if (s.n == 0 || s.median <= 0) return "-";
-  return with_sign(percent_text((s.high - s.low) / 2 / s.median));
+  return row.statistics.has_interval() ? with_sign(percent_text(row.statistics.half_width())) : std::string("-");
 }
 
 std::string percent_or_dash(std::optional<double> fraction) {
@@ -103,10 +101,16 @@ std::vector<Column> value_columns(const Results& results, tools::Style style) {
   std::vector<Column> columns = {
       {"n", "samples; one is one operation (stream: the mean of a window of them), the slowest rank's time", 6,
        [](const Row& row) { return row.statistics.n > 0 ? std::to_string(row.statistics.n) : "-"; }},
-      {"t50", "median of the samples of all launches", kNeverGoes,
+      {"t50", "median of the launches, of which each has the median of its samples", kNeverGoes,
        [](const Row& row) { return time_of(row, row.statistics.median); }},
-      {style.utf8 ? "±CI" : "+-CI", "half of the median's 95 % interval, over the median; a dash below 6 samples", 23,
+      {style.utf8 ? "±CI" : "+-CI",
+       "half of t50's 95 % interval, over t50: what other launches would give; a dash below 6 launches", 23,
        interval_of},
+      {"spread", "of the medians of launches, the width of the middle half, over t50", 19,
+       [](const Row& row) {
+         return launch_medians(row.cell).size() > 1 ? with_sign(percent_text(row.statistics.launch_spread))
+                                                    : std::string("-");
+       }},
       {"tmin", "fastest sample", 2, [](const Row& row) { return time_of(row, row.statistics.min); }},
       {"p95", "95 % of the samples took no longer", 4, [](const Row& row) { return time_of(row, row.statistics.p95); }},
       {"p99", "99 % of the samples took no longer; a dash below 100 samples", 3,
@@ -151,12 +155,8 @@ std::vector<Column> further_columns() {
        }},
       {"launches", "launches that took samples", 0,
        [](const Row& row) { return std::to_string(row.cell.launches.size()); }},
-      {"spread", "how far the median of a launch is from t50 at most, over t50", 0,
-       [](const Row& row) {
-         return row.cell.launches.size() > 1 ? with_sign(percent_text(row.statistics.launch_spread)) : std::string("-");
-       }},
-      {"stop", "why sampling ended: interval (within the target), time, count, ended (early)", 0,
-       [](const Row& row) { return row.cell.stop.empty() ? "-" : tools::one_line(row.cell.stop); }},
+      {"stop", "why sampling ended: interval (within the target), time, count, launches (all were made), ended (early)",
+       0, [](const Row& row) { return row.cell.stop.empty() ? "-" : tools::one_line(row.cell.stop); }},
   };
 }
 

@@ -72,7 +72,7 @@ void add_statistics(const Cell& cell, Fields& fields) {
   const auto time = [&](double seconds) { return any ? nanoseconds(seconds) : ""; };
   fields.emplace_back("n", std::to_string(stats.n));
   fields.emplace_back("t50_ns", time(stats.median));
-  fields.emplace_back("ci_low_ns", std::isfinite(stats.high) ? time(stats.low) : "");
+  fields.emplace_back("ci_low_ns", stats.has_interval() ? time(stats.low) : "");
   fields.emplace_back("ci_high_ns", time(stats.high));
   fields.emplace_back("min_ns", time(stats.min));
   fields.emplace_back("p95_ns", time(stats.p95));

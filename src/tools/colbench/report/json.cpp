@@ -10,6 +10,7 @@
 
 #include "colbench/report/spec_json.hpp"
 #include "colbench/report/values.hpp"
+#include "colbench/stats/quantile.hpp"
 
 namespace col::colbench {
 namespace {
@@ -112,7 +113,7 @@ Json stats_of(const Cell& cell) {
   const bool rate = cell.invalid.empty() && stats.median > 0;
   return {{"n", stats.n},
           {"p50", nanoseconds(stats.median)},
-          {"ci_lo", std::isfinite(stats.high) ? nanoseconds(stats.low) : Json()},
+          {"ci_lo", stats.has_interval() ? nanoseconds(stats.low) : Json()},
           {"ci_hi", nanoseconds(stats.high)},
           {"p95", nanoseconds(stats.p95)},
           {"p99", nanoseconds(stats.p99)},
@@ -132,6 +133,7 @@ Json cell_of(const Cell& cell) {
   Json launches = Json::array();
   for (const LaunchSamples& launch : cell.launches) {
     launches.push_back({{"launch", launch.launch},
+                        {"p50", launch.seconds.empty() ? Json() : nanoseconds(median(launch.seconds))},
                         {"late", launch.late},
                         {"ns", nanoseconds(launch.seconds)},
                         {"start_skew_ns", nanoseconds(launch.start_skew)},
@@ -193,13 +195,13 @@ void write(const Json& json, std::size_t indent, std::string& text) {
 std::string json_results(const Results& results) {
   Json cells = Json::array();
   for (const Cell& cell : results.cells) cells.push_back(cell_of(cell));
-  const Json report = {{"schema", "colbench"},
-                       {"schema_version", kJsonVersion},
-                       {"run", run_of(results.run)},
-                       {"machine", machine_of(results.machine)},
-                       {"cells", std::move(cells)},
-                       {"warnings", results.warnings},
-                       {"ended_early", or_null(results.ended_early)},
+  Json probes = Json::array();
+  for (const Probe& probe : results.probes)
+    probes.push_back({{"spin_ns", nanoseconds(probe.spin_seconds)}, {"copy_ns", nanoseconds(probe.copy_seconds)}});
+  const Json report = {{"schema", "colbench"},          {"schema_version", kJsonVersion},
+                       {"run", run_of(results.run)},    {"machine", machine_of(results.machine)},
+                       {"probes", std::move(probes)},   {"cells", std::move(cells)},
+                       {"warnings", results.warnings},  {"ended_early", or_null(results.ended_early)},
                        {"exit_code", results.exit_code}};
   std::string text;
   write(report, 0, text);

@@ -217,6 +217,11 @@ Results parse_json_results(std::string_view text, const std::string& name) {
   Results results;
   results.run = read_run(root["run"]);
   results.machine = read_machine(root["machine"]);
+  // Files that were written before colbench probed the machine have none.
+  if (root.has("probes")) {
+    for (const JsonPlace& probe : root["probes"].list())
+      results.probes.push_back({probe["spin_ns"].seconds(), probe["copy_ns"].seconds()});
+  }
   for (const JsonPlace& cell : root["cells"].list()) results.cells.push_back(read_cell(cell));
   results.warnings = texts(root["warnings"]);
   results.ended_early = root["ended_early"].text_or_null();

@@ -41,6 +41,7 @@ Summary summary_of(const Results& results) {
     if (cell.stop == "interval") ++summary.by_interval;
     if (cell.stop == "time") ++summary.by_time;
     if (cell.stop == "count") ++summary.by_count;
+    if (cell.stop == "launches") ++summary.by_launches;
     if (cell.stop == "ended") ++summary.by_ending;
   }
   return summary;
@@ -73,6 +74,7 @@ std::string stop_text(const Summary& summary) {
   add(summary.by_interval, "by interval");
   add(summary.by_time, "by time");
   add(summary.by_count, "by count");
+  add(summary.by_launches, "after all launches");
   add(summary.by_ending, "because the run ended");
   return text;
 }

@@ -18,7 +18,7 @@ struct Summary {
   std::size_t wrong = 0;      // rows with wrong data
   std::size_t to_verify = 0;  // measured rows whose operation moves data
   std::size_t verified = 0;   // of those, the ones whose data were looked at and right
-  std::size_t by_interval = 0, by_time = 0, by_count = 0, by_ending = 0;  // why sampling stopped
+  std::size_t by_interval = 0, by_time = 0, by_count = 0, by_launches = 0, by_ending = 0;  // why sampling stopped
 };
 Summary summary_of(const Results& results);
 

@@ -45,4 +45,13 @@ Interval median_interval(std::span<const double> sorted) {
   return {sorted[end - 1], sorted[sorted.size() - end]};
 }
 
+Interval launch_interval(std::span<const double> sorted) {
+  const std::size_t size = sorted.size();
+  if (size < kFewestLaunches) return {0, std::numeric_limits<double>::infinity()};
+  const auto independent = static_cast<std::size_t>(static_cast<double>(size) / kLaunchesPerObservation);
+  const std::size_t counted = std::max(kFewestLaunches, independent);
+  const std::size_t end = std::clamp<std::size_t>(rank_of_end(counted) * size / counted, 1, rank_of_end(size));
+  return {sorted[end - 1], sorted[size - end]};
+}
+
 }  // namespace col::colbench

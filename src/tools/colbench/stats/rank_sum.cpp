@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace col::colbench {
@@ -65,6 +66,19 @@ double rank_sum_p(std::span<const double> a, std::span<const double> b, double v
   if (variance <= 0) return 1;  // all are equal
   const double distance = std::max(0.0, size_a * size_b / 2 - fewer_wins - 0.5);
   return std::erfc(distance / std::sqrt(2 * variance * variance_factor));
+}
+
+Interval rank_sum_ratios(std::span<const double> a, std::span<const double> b, double variance_factor) {
+  const auto size_a = static_cast<double>(a.size()), size_b = static_cast<double>(b.size());
+  const double deviation = std::sqrt(variance_factor * size_a * size_b * (size_a + size_b + 1) / 12);
+  const double end = std::floor(size_a * size_b / 2 - 1.96 * deviation);
+  if (end < 1) return {0, std::numeric_limits<double>::infinity()};
+  std::vector<double> ratios;
+  for (const double below : a)
+    for (const double above : b) ratios.push_back(above / below);
+  std::sort(ratios.begin(), ratios.end());
+  const auto k = static_cast<std::size_t>(end);
+  return {ratios[k - 1], ratios[ratios.size() - k]};
 }
 
 double smallest_rank_sum_p(std::size_t a, std::size_t b) {

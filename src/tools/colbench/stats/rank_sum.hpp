@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "colbench/stats/interval.hpp"
+
 namespace col::colbench {
 
 // Ranks from 1; equal values share the mean of theirs.
@@ -17,6 +19,12 @@ std::vector<double> ranks_of(std::span<const double> values);
 // `variance_factor` > 1 widens the normal approximation accordingly. 1 when a side is empty.
 double rank_sum_p(std::span<const double> a, std::span<const double> b, double variance_factor = 1);
 inline constexpr std::size_t kMostExact = 50;
+
+// The ratios of b to a at which such a test would not tell b from a times that ratio, 95 %: between the k-th smallest
+// and the k-th largest of all b[j] / a[i] (J. L. Hodges and E. L. Lehmann, "Estimates of location based on rank tests"
+// (1963)), by the normal approximation. From 0 to infinity when there are too few values for an end. Requires: positive
+// values.
+Interval rank_sum_ratios(std::span<const double> a, std::span<const double> b, double variance_factor = 1);
 
 // The smallest p that it can reach with so many values: all of one side below the other.
 double smallest_rank_sum_p(std::size_t a, std::size_t b);

@@ -39,8 +39,7 @@ std::vector<Row> rows_of(const Results& results, int ranks) {
 }
 
 std::string half_width(const CellStatistics& statistics) {
-  if (!std::isfinite(statistics.high) || statistics.median <= 0) return "-";
-  return percent_text((statistics.high - statistics.low) / 2 / statistics.median) + " %";
+  return statistics.has_interval() ? percent_text(statistics.half_width()) + " %" : std::string("-");
 }
 
 std::string times_text(double ratio) {
