@@ -16,6 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kSharedBytes = 10 << 20;
 constexpr std::uint64_t kProgramsOfGroups = 20;  // then new groups are made
 
 std::string hexadecimal(std::uint64_t number) {
@@ -27,7 +28,7 @@ std::string hexadecimal(std::uint64_t number) {
 }  // namespace
 
 void Lane::add(col::Group group, std::size_t size) {
-  groups_.push_back(std::move(group));
+  places_.push_back({.group = std::move(group)});
   sizes_.push_back(static_cast<int>(size));
 }
 
@@ -40,14 +41,20 @@ void Lane::make_base_groups() {
                             .backend_name = backend}),
         static_cast<std::size_t>(context.spec().world_size));
   }
-  base_groups_ = groups_.size();
+  base_groups_ = places_.size();
+  for (Place& place : places_) share_memory(place);
+}
+
+// Goes with the process.
+void Lane::share_memory(Place& place) {
+  place.shared = {static_cast<std::byte*>(place.group.alloc(kSharedBytes)), kSharedBytes};
 }
 
 // The same on all ranks, whatever was before `program`.
 void Lane::derive_groups(std::uint64_t program) {
   Random random(mixed(mixed(settings_.seed, program / kProgramsOfGroups), 1'000 + static_cast<std::uint64_t>(number_)));
   for (std::size_t base = 0; base < base_groups_; ++base) {
-    col::Group world = groups_[base];
+    col::Group world = places_[base].group;
     const auto ranks = static_cast<std::size_t>(world.size());
     add(world.dup(), ranks);
     std::vector<int> order(ranks);
@@ -66,10 +73,10 @@ void Lane::derive_groups(std::uint64_t program) {
 }
 
 void Lane::drop_derived_groups() {
-  for (std::size_t i = base_groups_; i < groups_.size(); ++i) {
-    if (groups_[i]) col::destroy_collective_group(groups_[i].name());
+  for (std::size_t i = base_groups_; i < places_.size(); ++i) {
+    if (places_[i].group) col::destroy_collective_group(places_[i].group.name());
   }
-  groups_.resize(base_groups_);
+  places_.resize(base_groups_);
   sizes_.resize(base_groups_);
 }
 
@@ -78,7 +85,7 @@ bool Lane::goes_on(std::uint64_t program, double seconds, std::atomic<bool>& sto
   const bool is_enough = settings_.programs > 0 ? program >= settings_.first + settings_.programs
                                                 : seconds >= settings_.seconds || stopped;
   std::array<std::int32_t, 1> go = {is_enough ? 0 : 1};
-  groups_.front().broadcast(go);
+  places_.front().group.broadcast(go);
   return go[0] == 1;
 }
 
@@ -87,6 +94,7 @@ std::string Lane::command(std::uint64_t program) const {
   for (const std::string& backend : settings_.backends) backends += (backends.empty() ? "" : ",") + backend;
   return "colrun -n " + std::to_string(col::Context::current().spec().world_size) + " random_programs --backend " +
          backends + " --threads " + std::to_string(settings_.lanes) + " --events " + std::to_string(settings_.events) +
+         (settings_.extras.making ? " --making 1" : "") + (settings_.extras.dropping ? " --dropping 1" : "") +
          " --seed " + hexadecimal(settings_.seed) + " --first " + std::to_string(program) + " --programs 1";
 }
 
@@ -98,11 +106,11 @@ std::string Lane::run(std::atomic<bool>& stopped) {
     make_base_groups();
     for (;; ++program) {
       if (!goes_on(program, std::chrono::duration<double>(Clock::now() - start).count(), stopped)) break;
-      if (groups_.size() > base_groups_ && program % kProgramsOfGroups == 0) drop_derived_groups();
-      if (groups_.size() == base_groups_) derive_groups(program);
+      if (places_.size() > base_groups_ && program % kProgramsOfGroups == 0) drop_derived_groups();
+      if (places_.size() == base_groups_) derive_groups(program);
       const std::uint64_t seed = mixed(mixed(settings_.seed, program), static_cast<std::uint64_t>(number_));
-      const std::vector<Event> events = make_program(seed, settings_.events, sizes_);
-      Player(groups_, mixed(seed, own)).play(events);
+      const std::vector<Event> events = make_program(seed, settings_.events, sizes_, settings_.extras);
+      Player(places_, mixed(seed, own)).play(events);
       programs_ += 1;
       events_ += events.size();
     }

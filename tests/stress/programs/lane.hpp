@@ -8,6 +8,9 @@
 
 #include <col/col.hpp>
 
+#include "part.hpp"
+#include "program.hpp"
+
 namespace programs {
 
 struct Settings {
@@ -17,6 +20,7 @@ struct Settings {
   std::uint64_t programs = 0;  // how many; 0: as many as the time allows
   int events = 40;             // of a program
   int lanes = 2;               // threads of a rank
+  Extras extras = {};
   std::vector<std::string> backends = {"shm"};
 };
 
@@ -35,14 +39,15 @@ class Lane {
   void derive_groups(std::uint64_t program);
   void drop_derived_groups();
   void add(col::Group group, std::size_t size);
+  void share_memory(Place& place);
   bool goes_on(std::uint64_t program, double seconds, std::atomic<bool>& stopped);
   std::string command(std::uint64_t program) const;
 
   const Settings& settings_;
   int number_;
   std::size_t base_groups_ = 0;
-  std::vector<col::Group> groups_ = {};  // the base groups, one of each backend, then those made from them
-  std::vector<int> sizes_ = {};          // of all, also of those that this rank is not in
+  std::vector<Place> places_ = {};  // the base groups, one of each backend, then those made from them
+  std::vector<int> sizes_ = {};     // of all, also of those that this rank is not in
   std::uint64_t programs_ = 0, events_ = 0;
 };
 

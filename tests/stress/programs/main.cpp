@@ -1,12 +1,13 @@
 // Random programs over several groups, compared with a reference of the plainest kind:
 //
 //   colrun -n 4 random_programs [--backend shm|gloo|mixed] [--seconds N] [--seed N] [--threads N] [--events N]
-//                               [--first N] [--programs N]
+//                               [--first N] [--programs N] [--making 0|1] [--dropping 0|1]
 //
 // Collectives of every kind and messages, blocking and not, in many groups at once, in an order that all ranks share;
-// each rank waits for them in an order of its own. Every program is correct, so each must come to its end, with the right
-// values. "mixed" is a group over shared memory and one over Gloo with the same ranks. What is random follows from the
-// seed, which is printed; only time differs from run to run.
+// each rank waits for them in an order of its own. Every program is correct, so each must come to its end, with the
+// right values. "mixed" is a group over shared memory and one over Gloo with the same ranks. What is random follows
+// from the seed, which is printed; only time differs from run to run. With --making, groups are made and destroyed in
+// the middle.
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,10 @@ Settings settings_of(int argc, char** argv) {
       settings.lanes = std::stoi(value);
     else if (option == "--events")
       settings.events = std::stoi(value);
+    else if (option == "--making")
+      settings.extras.making = value == "1";
+    else if (option == "--dropping")
+      settings.extras.dropping = value == "1";
     else if (option == "--first")
       settings.first = std::stoull(value);
     else if (option == "--programs")
@@ -70,8 +75,8 @@ int run(Settings settings) {
   col::Group world = col::init();
   world.broadcast_object(settings.seed);
   if (world.rank() == 0)
-    std::printf("random_programs: seed 0x%llx, %d ranks of %d threads\n", static_cast<unsigned long long>(settings.seed),
-                world.size(), settings.lanes);
+    std::printf("random_programs: seed 0x%llx, %d ranks of %d threads\n",
+                static_cast<unsigned long long>(settings.seed), world.size(), settings.lanes);
   std::fflush(stdout);
   std::atomic<bool> stopped = false;
   std::vector<Lane> lanes;

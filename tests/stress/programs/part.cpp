@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 namespace programs {
@@ -32,22 +33,23 @@ col::Op op_of(const Event& event, int rank) {
 
 }  // namespace
 
-Buffer::Buffer(Bytes content) : content_(std::move(content)), memory_(content_.size() + 2 * kMargin, kPattern) {
-  std::copy(content_.begin(), content_.end(), data());
-}
-
-Buffer Buffer::of_size(std::size_t bytes) {
-  return Buffer(Bytes(bytes, kPattern));
+Buffer::Buffer(const Bytes& content, std::byte* place)
+    : own_(place == nullptr ? content.size() + 2 * kMargin : 0),
+      place_(place == nullptr ? own_.data() : place),
+      bytes_(content.size()) {
+  std::fill_n(place_, kMargin, kPattern);
+  std::copy(content.begin(), content.end(), data());
+  std::fill_n(data() + bytes_, kMargin, kPattern);
 }
 
 col::TensorView Buffer::view(col::DType dtype) {
-  return {data(), bytes() / col::size_of(dtype), dtype};
+  return {data(), bytes_ / col::size_of(dtype), dtype};
 }
 
 bool Buffer::margins_are_intact() const {
   const auto is_pattern = [](std::byte byte) { return byte == kPattern; };
-  return std::all_of(memory_.begin(), memory_.begin() + kMargin, is_pattern) &&
-         std::all_of(memory_.end() - kMargin, memory_.end(), is_pattern);
+  return std::all_of(data() - kMargin, data(), is_pattern) &&
+         std::all_of(data() + bytes_, data() + bytes_ + kMargin, is_pattern);
 }
 
 Buffer& Part::add(std::string name, Bytes content) {
@@ -56,7 +58,13 @@ Buffer& Part::add(std::string name, Bytes content) {
 }
 
 Buffer& Part::add(std::string name, Bytes content, Bytes expected) {
-  expected_.push_back({std::move(name), std::make_unique<Buffer>(std::move(content)), std::move(expected)});
+  const std::size_t needed = (content.size() + 2 * Buffer::kMargin + 63) / 64 * 64;
+  std::byte* place = nullptr;
+  if (event_.in_shared && !is_async_ && needed <= shared_.size()) {
+    place = shared_.data();
+    shared_ = shared_.subspan(needed);
+  }
+  expected_.push_back({std::move(name), std::make_unique<Buffer>(content, place), std::move(expected)});
   return *expected_.back().buffer;
 }
 
@@ -66,10 +74,10 @@ col::Options Part::options() const {
   return options;
 }
 
-std::unique_ptr<Part> Part::begin(const Event& event, col::Group& group, Random& choices) {
-  const bool is_message = event.kind >= Kind::message;
+std::unique_ptr<Part> Part::begin(const Event& event, Place& place, Random& choices) {
+  const bool is_message = event.kind >= Kind::message && event.kind <= Kind::recv_any;
   const bool is_async = is_message ? choices.chance(65) : event.is_async;
-  std::unique_ptr<Part> part(new Part(event, group, is_async));
+  std::unique_ptr<Part> part(new Part(event, place, is_async));
   switch (event.kind) {
     case Kind::message:
       part->begin_message();
@@ -82,6 +90,12 @@ std::unique_ptr<Part> Part::begin(const Event& event, col::Group& group, Random&
       break;
     case Kind::recv_any:
       part->begin_recv_any();
+      break;
+    case Kind::objects:
+      part->gather_objects();
+      break;
+    case Kind::dup:
+      part->make_group();
       break;
     default:
       part->begin_collective();
@@ -212,8 +226,7 @@ void Part::begin_batch(Random& choices) {
     const Transfer& transfer = event_.transfers[i];
     const Bytes content = input_of(event_, static_cast<int>(i), event_.count);
     if (rank_ == transfer.from)
-      messages_.push_back(
-          col::Message::send(add("sent", content).view(event_.dtype), transfer.to, transfer.tag));
+      messages_.push_back(col::Message::send(add("sent", content).view(event_.dtype), transfer.to, transfer.tag));
     if (rank_ == transfer.to)
       messages_.push_back(col::Message::recv(
           add("received", Bytes(content.size(), kPattern), content).view(event_.dtype), transfer.from, transfer.tag));
@@ -247,6 +260,26 @@ void Part::begin_recv_any() {
   }
 }
 
+void Part::gather_objects() {
+  const auto object_of = [&](int rank) {
+    const std::uint64_t number = mixed(event_.seed, static_cast<std::uint64_t>(rank));
+    return std::string(event_.count % (1 + number % 5'000), static_cast<char>('a' + number % 26));
+  };
+  const std::vector<std::string> objects = group_.allgather_object(object_of(rank_));
+  for (int rank = 0; rank < event_.size; ++rank) {
+    if (objects.at(static_cast<std::size_t>(rank)) != object_of(rank))
+      trouble_ = "the object of rank " + std::to_string(rank) + " is another one";
+  }
+}
+
+void Part::make_group() {
+  col::Group made = group_.dup();
+  std::int32_t sum = 1;
+  made.allreduce(std::span(&sum, 1));
+  if (sum != event_.size) trouble_ = "the sum in the new group is wrong";
+  col::destroy_collective_group(made.name());
+}
+
 // Each message is taken once, and those of one sender in the order in which it has sent them.
 std::string Part::problem_of_any(const Expected& expected, std::vector<std::size_t>& taken) const {
   const int source = is_async_ ? works_[expected.work].source() : expected.source;
@@ -259,11 +292,11 @@ std::string Part::problem_of_any(const Expected& expected, std::vector<std::size
 }
 
 std::string Part::problem() const {
+  if (!trouble_.empty()) return trouble_;
   std::vector<std::size_t> taken;
   for (const Expected& expected : expected_) {
-    const std::string wrong = expected.from_any
-                                  ? problem_of_any(expected, taken)
-                                  : difference(event_, expected.buffer->data(), expected.content);
+    const std::string wrong = expected.from_any ? problem_of_any(expected, taken)
+                                                : difference(event_, expected.buffer->data(), expected.content);
     if (!wrong.empty()) return "its " + expected.name + ": " + wrong;
     if (!expected.buffer->margins_are_intact()) return "something was written beside its " + expected.name;
   }

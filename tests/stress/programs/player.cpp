@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kPatience{30};
 
 void Player::play(const std::vector<Event>& program) {
   for (const Event& event : program) {
-    const col::Group& group = groups_[event.group];
+    const col::Group& group = places_[event.group].group;
     if (!group || !event.takes_part(group.rank())) continue;
     begin(event);
     while (!open_.empty() && choices_.chance(30)) end_one();
@@ -27,13 +27,30 @@ void Player::play(const std::vector<Event>& program) {
 void Player::begin(const Event& event) {
   steps_.push_back("begin " + std::to_string(event.number));
   try {
-    open_.push_back(Part::begin(event, groups_[event.group], choices_));
+    open_.push_back(Part::begin(event, places_[event.group], choices_));
   } catch (const col::Error& error) {
     fail(event, error.what());
   }
-  if (!open_.back()->works().empty()) return;
-  end(*open_.back());
+  Part& part = *open_.back();
+  const bool is_open = !part.works().empty();
+  if (is_open && !event.is_dropped) return;
+  if (is_open) {
+    part.works().clear();
+    dropped_.push_back(std::move(open_.back()));
+  } else {
+    end(part);
+    if (event.kind == Kind::barrier) check_dropped(event.group);
+  }
   open_.pop_back();
+}
+
+// A blocking barrier has ended what this rank had in flight in its group.
+void Player::check_dropped(std::size_t group) {
+  std::erase_if(dropped_, [&](const std::unique_ptr<Part>& part) {
+    if (part->event().group != group) return false;
+    check(*part);
+    return true;
+  });
 }
 
 void Player::end_one() {
@@ -52,6 +69,10 @@ void Player::end(Part& part) {
   } catch (const col::Error& error) {
     fail(part.event(), error.what());
   }
+  check(part);
+}
+
+void Player::check(const Part& part) const {
   const std::string problem = part.problem();
   if (!problem.empty()) fail(part.event(), problem);
 }
@@ -74,7 +95,7 @@ void Player::dawdle() {
 
 void Player::fail(const Event& event, const std::string& why) const {
   std::string text = why + "\n  in event " + event.text() + "\n  as rank " +
-                     std::to_string(groups_[event.group].rank()) + "; still open:";
+                     std::to_string(places_[event.group].group.rank()) + "; still open:";
   for (const auto& part : open_) text += "\n    " + part->event().text();
   text += "\n  it did:";
   const std::size_t first = steps_.size() > kMostSteps ? steps_.size() - kMostSteps : 0;

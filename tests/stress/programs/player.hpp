@@ -23,8 +23,8 @@ class Failure : public std::runtime_error {
 
 class Player {
  public:
-  // `groups` by their number in the program; those that this rank is not in are false.
-  Player(std::vector<col::Group>& groups, std::uint64_t seed) : groups_(groups), choices_(seed) {}
+  // `places` by the number of their group in the program; of those that this rank is not in, the group is false.
+  Player(std::vector<Place>& places, std::uint64_t seed) : places_(places), choices_(seed) {}
 
   // Throws Failure.
   void play(const std::vector<Event>& program);
@@ -33,13 +33,16 @@ class Player {
   void begin(const Event& event);
   void end_one();
   void end(Part& part);
+  void check(const Part& part) const;
+  void check_dropped(std::size_t group);
   void end(col::Work& work);
   void dawdle();
   [[noreturn]] void fail(const Event& event, const std::string& why) const;
 
-  std::vector<col::Group>& groups_;
+  std::vector<Place>& places_;
   Random choices_;
   std::vector<std::unique_ptr<Part>> open_ = {};
+  std::vector<std::unique_ptr<Part>> dropped_ = {};
   std::vector<std::string> steps_ = {};  // what it has done
 };
 

@@ -10,9 +10,10 @@ namespace programs {
 namespace {
 
 constexpr std::array<std::string_view, kKinds> kNames = {
-    "allreduce", "reduce",   "broadcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatterv",
-    "gather",    "gatherv",  "scatter",   "scatterv",  "alltoall",   "alltoallv",      "scan",
-    "exscan",    "barrier",  "message",   "sendrecv",  "batch",      "recv_any"};
+    "allreduce",       "reduce",   "broadcast", "allgather", "allgatherv", "reduce_scatter",
+    "reduce_scatterv", "gather",   "gatherv",   "scatter",   "scatterv",   "alltoall",
+    "alltoallv",       "scan",     "exscan",    "barrier",   "message",    "sendrecv",
+    "batch",           "recv_any", "objects",   "dup"};
 constexpr std::array<std::string_view, kOperators> kOperatorNames = {
     "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "first_nonzero"};
 
@@ -71,6 +72,7 @@ Event random_event(Random& random, int number, std::size_t group, int size) {
   if (random.chance(20)) event.kind = static_cast<Kind>(static_cast<int>(Kind::message) + random.below(4));
   event.is_async = random.chance(65);
   event.in_place = random.chance(30);
+  event.in_shared = random.chance(30);
   event.dtype = static_cast<col::DType>(random.below(col::kDTypeCount));
   event.root = random.below(size);
   event.peer = random.below(size);
@@ -110,20 +112,24 @@ bool Event::takes_part(int rank) const {
 }
 
 std::string Event::text() const {
-  std::string text = std::to_string(number) + ": " + (is_async ? "i" : "") + std::string(kNames[static_cast<std::size_t>(kind)]);
+  std::string text =
+      std::to_string(number) + ": " + (is_async ? "i" : "") + std::string(kNames[static_cast<std::size_t>(kind)]);
   if (kind != Kind::barrier) text += " of " + std::to_string(count) + " " + std::string(col::to_string(dtype));
   if (has_operator()) text += " by " + std::string(kOperatorNames[static_cast<std::size_t>(op)]);
   text += " in group " + std::to_string(group) + " (" + std::to_string(size) + " ranks), root " + std::to_string(root);
-  if (kind == Kind::message || kind == Kind::sendrecv) text += ", peer " + std::to_string(peer) + ", tag " + std::to_string(tag);
+  if (kind == Kind::message || kind == Kind::sendrecv)
+    text += ", peer " + std::to_string(peer) + ", tag " + std::to_string(tag);
   if (in_place) text += ", in place";
   if (deterministic) text += ", deterministic";
+  if (in_shared && !is_async) text += ", in shared memory";
+  if (is_dropped) text += ", dropped";
   for (const std::size_t& one : counts) text += (&one == counts.data() ? ", counts " : ",") + std::to_string(one);
   for (const Transfer& one : transfers)
     text += ", " + std::to_string(one.from) + "→" + std::to_string(one.to) + " tag " + std::to_string(one.tag);
   return text;
 }
 
-std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes) {
+std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes, Extras extras) {
   Random random(seed);
   std::vector<std::size_t> groups;
   for (std::size_t group = 0; group < sizes.size(); ++group) {
@@ -133,6 +139,15 @@ std::vector<Event> make_program(std::uint64_t seed, int events, const std::vecto
   for (int number = 0; number < events; ++number) {
     const std::size_t group = random.pick(groups);
     program.push_back(random_event(random, number, group, sizes[group]));
+    Event& event = program.back();
+    if (event.kind == Kind::dup && !extras.making) event.kind = Kind::barrier;
+    event.is_dropped = extras.dropping && event.is_async && event.kind < Kind::message && random.chance(15);
+  }
+  // What is dropped ends somewhere.
+  for (const std::size_t group : groups) {
+    if (!extras.dropping) break;
+    const int number = static_cast<int>(program.size());
+    program.push_back({.number = number, .kind = Kind::barrier, .group = group, .size = sizes[group]});
   }
   return program;
 }

@@ -35,8 +35,10 @@ enum class Kind {
   sendrecv,  // every rank to the one that is `peer` ranks on
   batch,     // the transfers
   recv_any,  // `root` takes one from each of the transfers
+  objects,   // strings of lengths that differ: every rank gets all
+  dup,       // a new group, a call in it, and its end
 };
-inline constexpr int kKinds = 20;
+inline constexpr int kKinds = 22;
 
 enum class Operator { sum, product, min, max, avg, band, bor, bxor, premul_sum, first_nonzero };
 inline constexpr int kOperators = 10;
@@ -48,21 +50,23 @@ struct Transfer {
 
 // Ranks are those of the group.
 struct Event {
-  int number = 0;           // in the program
-  std::uint64_t seed = 0;   // of its values
+  int number = 0;          // in the program
+  std::uint64_t seed = 0;  // of its values
   Kind kind = Kind::barrier;
-  std::size_t group = 0;    // in the list of groups
-  int size = 1;             // of the group
-  bool is_async = false;    // as one: a blocking call and an asynchronous one do not match
+  std::size_t group = 0;  // in the list of groups
+  int size = 1;           // of the group
+  bool is_async = false;  // as one: a blocking call and an asynchronous one do not match
   bool in_place = false;
   bool deterministic = false;
+  bool in_shared = false;   // in memory that the ranks share, where a call blocks and there is some
+  bool is_dropped = false;  // nobody waits for it: it ends in the next blocking barrier of its group
   col::DType dtype = col::DType::int32;
   Operator op = Operator::sum;
-  std::size_t count = 0;    // elements of one block
+  std::size_t count = 0;  // elements of one block
   int root = 0;
   int peer = 0;
   int tag = 0;
-  std::vector<std::size_t> counts = {};    // of the v-forms; of alltoallv: from rank s to rank d at s * size + d
+  std::vector<std::size_t> counts = {};  // of the v-forms; of alltoallv: from rank s to rank d at s * size + d
   std::vector<Transfer> transfers = {};
 
   bool has_operator() const;
@@ -70,7 +74,13 @@ struct Event {
   std::string text() const;  // "17: iallreduce of 4096 float32 by sum in group 3"
 };
 
+// What there may be besides.
+struct Extras {
+  bool making = false;    // groups are made in the middle
+  bool dropping = false;  // some calls are never waited for
+};
+
 // `sizes` are those of the groups; empty groups have no events.
-std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes);
+std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes, Extras extras);
 
 }  // namespace programs
