@@ -21,6 +21,7 @@ struct Settings {
   int events = 40;             // of a program
   int lanes = 2;               // threads of a rank
   Extras extras = {};
+  bool interrupted = false;  // by signals, again and again
   std::vector<std::string> backends = {"shm"};
 };
 

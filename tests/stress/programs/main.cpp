@@ -1,13 +1,18 @@
 // Random programs over several groups, compared with a reference of the plainest kind:
 //
 //   colrun -n 4 random_programs [--backend shm|gloo|mixed] [--seconds N] [--seed N] [--threads N] [--events N]
-//                               [--first N] [--programs N] [--making 0|1] [--dropping 0|1]
+//                               [--first N] [--programs N] [--making 1] [--dropping 1] [--interrupted 1]
 //
 // Collectives of every kind and messages, blocking and not, in many groups at once, in an order that all ranks share;
 // each rank waits for them in an order of its own. Every program is correct, so each must come to its end, with the
-// right values. "mixed" is a group over shared memory and one over Gloo with the same ranks. What is random follows
-// from the seed, which is printed; only time differs from run to run. With --making, groups are made and destroyed in
-// the middle.
+// right values. What is random follows from the seed, which is printed; only time differs from run to run.
+//
+// mixed           a group over shared memory and one over Gloo, with the same ranks
+// --making 1      groups are made, and destroyed, in the middle
+// --dropping 1    some calls are never waited for
+// --interrupted 1 a timer's signal comes every millisecond
+#include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,6 +66,8 @@ Settings settings_of(int argc, char** argv) {
       settings.extras.making = value == "1";
     else if (option == "--dropping")
       settings.extras.dropping = value == "1";
+    else if (option == "--interrupted")
+      settings.interrupted = value == "1";
     else if (option == "--first")
       settings.first = std::stoull(value);
     else if (option == "--programs")
@@ -71,7 +78,17 @@ Settings settings_of(int argc, char** argv) {
   return settings;
 }
 
+// As a profiler does: hardly any system call comes to its end without being interrupted.
+void interrupt_everything() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval often{.it_interval = {0, 1'000}, .it_value = {0, 1'000}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+}
+
 int run(Settings settings) {
+  if (settings.interrupted) interrupt_everything();
   col::Group world = col::init();
   world.broadcast_object(settings.seed);
   if (world.rank() == 0)

@@ -35,6 +35,7 @@ class Player {
   void end(Part& part);
   void check(const Part& part) const;
   void check_dropped(std::size_t group);
+  static void end_in_another_thread(col::Work& work);
   void end(col::Work& work);
   void dawdle();
   [[noreturn]] void fail(const Event& event, const std::string& why) const;

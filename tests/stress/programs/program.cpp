@@ -26,8 +26,10 @@ std::size_t random_bytes(Random& random) {
   if (kind < 10) return 0;
   if (kind < 25) return 8;
   if (kind < 55) return 3 + random.below(std::size_t{1'100});
-  if (kind < 80) return 16'000 + random.below(std::size_t{2'000});
-  if (kind < 98) return 256'000 + random.below(std::size_t{20'000});
+  if (kind < 75) return 16'000 + random.below(std::size_t{2'000});
+  if (kind < 85) return 60'000 + random.below(std::size_t{10'000});
+  if (kind < 97) return 256'000 + random.below(std::size_t{20'000});
+  if (kind < 99) return 1'000'000 + random.below(std::size_t{100'000});
   return 4 << 20;
 }
 
