@@ -124,31 +124,40 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
   return child;
 }
 
-void Attempt::watch(int local_rank, pid_t pid) {
+bool Attempt::watch(int local_rank, pid_t pid) {
   Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   rank.status.pid = pid;
   rank.started = Clock::now();
   rank.status.started = seconds(rank.started - parts_.job_began);
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd)
-    throw LaunchError(kLauncher, fmt::format("cannot watch rank {}: {}", global(local_rank), strerror(errno)));
-  watch_readable(parts_.epoll_fd, pidfd.get(), parts_.rank_tag | static_cast<std::uint64_t>(local_rank));
-  rank.pidfd = std::move(pidfd);
+  rank.living = true;
   ++living_;
+  rank.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const int error = rank.pidfd ? 0 : errno;
+  if (rank.pidfd)
+    watch_readable(parts_.epoll_fd, rank.pidfd.get(), parts_.rank_tag | static_cast<std::uint64_t>(local_rank));
   injector_.on_started(global(local_rank), rank.started);
+  errno = error;
+  return has_event(local_rank);
 }
 
 // ---- while they run
 
-bool Attempt::is_rank(pid_t pid) const {
-  return std::any_of(ranks_.begin(), ranks_.end(),
-                     [&](const Rank& rank) { return rank.pidfd && rank.status.pid == pid; });
+int Attempt::rank_of(pid_t pid) const {
+  for (int rank = 0; rank < local_ranks(); ++rank) {
+    const Rank& one = ranks_[static_cast<std::size_t>(rank)];
+    if (one.living && one.status.pid == pid) return rank;
+  }
+  return -1;
+}
+
+bool Attempt::has_event(int local_rank) const {
+  return static_cast<bool>(ranks_[static_cast<std::size_t>(local_rank)].pidfd);
 }
 
 std::vector<int> Attempt::living_ranks() const {
   std::vector<int> living;
   for (int rank = 0; rank < local_ranks(); ++rank) {
-    if (ranks_[static_cast<std::size_t>(rank)].pidfd) living.push_back(global(rank));
+    if (ranks_[static_cast<std::size_t>(rank)].living) living.push_back(global(rank));
   }
   return living;
 }
@@ -156,7 +165,7 @@ std::vector<int> Attempt::living_ranks() const {
 std::vector<pid_t> Attempt::living_pids() const {
   std::vector<pid_t> pids;
   for (const Rank& rank : ranks_) {
-    if (rank.pidfd) pids.push_back(rank.status.pid);
+    if (rank.living) pids.push_back(rank.status.pid);
   }
   return pids;
 }
@@ -169,8 +178,9 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
   Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   RankStatus& status = rank.status;
   rusage usage{};
-  if (!rank.pidfd || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
+  if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
   rank.pidfd.reset();
+  rank.living = false;
   --living_;
   injector_.on_ended(global(local_rank));
   status.exited = true;
@@ -202,12 +212,12 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
 void Attempt::signal_group(int local_rank, int signal) {
   const Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   // Not reaped yet, so neither the pid nor the group can have been given to a stranger.
-  if (rank.pidfd) ::kill(-rank.status.pid, signal);
+  if (rank.living) ::kill(-rank.status.pid, signal);
 }
 
 void Attempt::signal_all(int signal) {
   for (Rank& rank : ranks_) {
-    if (!rank.pidfd) continue;
+    if (!rank.living) continue;
     siginfo_t ended{};
     ::waitid(P_PID, static_cast<id_t>(rank.status.pid), &ended, WEXITED | WNOHANG | WNOWAIT);
     if (ended.si_pid == 0) {  // else it did so on its own, and its event is on the way
@@ -221,7 +231,7 @@ void Attempt::signal_all(int signal) {
 
 void Attempt::notify_all(int signal) {
   for (const Rank& rank : ranks_) {
-    if (rank.pidfd) ::kill(rank.status.pid, signal);
+    if (rank.living) ::kill(rank.status.pid, signal);
   }
 }
 
@@ -237,7 +247,7 @@ bool Attempt::uses_col(int local_rank) const {
 
 bool Attempt::others_may_notice() const {
   for (int rank = 0; rank < local_ranks(); ++rank) {
-    if (ranks_[static_cast<std::size_t>(rank)].pidfd && uses_col(rank)) return true;
+    if (ranks_[static_cast<std::size_t>(rank)].living && uses_col(rank)) return true;
   }
   return false;
 }

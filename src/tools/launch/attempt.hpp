@@ -63,12 +63,14 @@ class Attempt {
   // Starts one rank; its descriptors are the caller's to close. A spawn that failed for want of processes (fork_error
   // EAGAIN) may be tried again; throws LaunchError when the program cannot be executed.
   SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
-  // Takes note of a rank that was spawned. Throws LaunchError when it cannot be watched.
-  void watch(int local_rank, pid_t pid);
+  // Takes note of a rank that was spawned. False when the system refuses an event for its end (errno says why): then
+  // SIGCHLD has to tell.
+  bool watch(int local_rank, pid_t pid);
 
   int living() const noexcept { return living_; }
   const RankStatus& status(int local_rank) const { return ranks_[static_cast<std::size_t>(local_rank)].status; }
-  bool is_rank(pid_t pid) const;          // one that has not been reaped
+  int rank_of(pid_t pid) const;           // the local rank that has not been reaped; -1 when it is none
+  bool has_event(int local_rank) const;   // for its end
   std::vector<int> living_ranks() const;  // global
   // When the first rank ended well while others have not ended yet.
   std::optional<Time> first_good_end() const noexcept { return first_good_end_; }
@@ -100,7 +102,8 @@ class Attempt {
  private:
   struct Rank {
     RankStatus status;
-    tools::UniqueFd pidfd;
+    bool living = false;    // not reaped
+    tools::UniqueFd pidfd;  // none where the system refuses it
     Time started{};
     std::optional<RankActivity> last;
     std::optional<Stack> stack;

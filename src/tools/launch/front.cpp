@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,17 +100,22 @@ void forward_signals(SignalGate& signals, int lifeline) {
   }
 }
 
-// Passes signals on, and input from `head` (may be null), until the watcher has ended; does not reap it. When the other
-// launcher is gone, the lifeline ends.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
+// Passes signals on, and input from `head` (may be null), until the watcher has ended, which SIGCHLD tells; does not
+// reap it. When the other launcher is gone, the lifeline ends.
 void attend(pid_t watcher, SignalGate& signals, UniqueFd lifeline, HeadLink* head) {
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, watcher, 0)));
-  pollfd events[] = {{pidfd.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
-  while (pidfd && (events[0].revents & POLLIN) == 0) {
-    if (head != nullptr) head->prepare(events[2], events[3]);
-    if (::poll(events, std::size(events), -1) < 0) continue;
-    if ((events[1].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
-    if (head != nullptr && !head->on_polled(events[2], events[3])) lifeline.reset();
-    if (!lifeline) events[1].fd = -1;  // there is nobody to tell
+  constexpr int kNapMs = 20;
+  pollfd events[] = {{signals.fd(), POLLIN, 0}, {-1, 0, 0}, {-1, 0, 0}};
+  while (!has_ended(watcher)) {
+    if (head != nullptr) head->prepare(events[1], events[2]);
+    if (!lifeline) events[0].fd = -1;  // there is nobody to tell: signals stay where they are, SIGCHLD too
+    if (::poll(events, std::size(events), lifeline ? -1 : kNapMs) < 0) continue;
+    if ((events[0].revents & POLLIN) != 0 && lifeline) forward_signals(signals, lifeline.get());
+    if (head != nullptr && !head->on_polled(events[1], events[2])) lifeline.reset();
   }
 }
 

@@ -188,9 +188,14 @@ void Supervisor::reap_adopted() {
   child_changed_ = false;
   siginfo_t info{};
   while (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-    if (attempt_ && attempt_->is_rank(info.si_pid)) {
-      child_changed_ = true;  // its own event is on the way; then look again
-      return;
+    if (const int rank = attempt_ ? attempt_->rank_of(info.si_pid) : -1; rank >= 0) {
+      if (attempt_->has_event(rank)) {
+        child_changed_ = true;  // it is on the way; then look again
+        return;
+      }
+      on_rank_event(rank);
+      info.si_pid = 0;
+      continue;
     }
     int wait_status = 0;
     ::waitpid(info.si_pid, &wait_status, 0);

@@ -132,6 +132,7 @@ class Supervisor {
   int signal_round_ = 0;     // the most that any node's was: one ^C may reach all of them
   bool more_output_ = false;
   bool child_changed_ = false;
+  bool said_no_pidfd_ = false;
   bool front_is_gone_ = false;
   bool stopped_ = false;         // the ranks, by ^Z
   bool input_is_taken_ = false;  // by a rank of the first attempt

@@ -171,7 +171,11 @@ void Supervisor::start(int local_rank) {
   if (by_launcher) readers_.push_back(local_rank);
   // A restart's ranks read on where those before them have stopped.
   if (to_this && !by_launcher && is_last_start()) give_input_away();
-  attempt_->watch(local_rank, pid);
+  if (attempt_->watch(local_rank, pid) || std::exchange(said_no_pidfd_, true)) return;
+  output_.say(
+      fmt::format("{}: pidfd_open is refused here ({}); which of several ranks ended first is less certain, and "
+                  "stacks cannot be taken",
+                  parts_.spec.tool, strerror(errno)));
 }
 
 pid_t Supervisor::spawn(int local_rank, const ChildDescriptors& descriptors) {

@@ -1,11 +1,9 @@
 #include "colbench/report/gnuplot.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include <csignal>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -97,17 +96,12 @@ class Child {
 
   // Whether it ended before the deadline, and how.
   bool wait(std::chrono::steady_clock::time_point deadline, int& status) {
-    const tools::UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-    if (!handle) throw_errno("pidfd_open");
-    for (;;) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0) return false;
-      pollfd ready{handle.get(), POLLIN, 0};
-      const int count = ::poll(&ready, 1, static_cast<int>(left.count()));
-      if (count < 0 && errno != EINTR) throw_errno("poll");
-      if (count > 0) break;
+    // A pidfd, which would tell at once, may be refused.
+    while (::waitpid(pid_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    status = reap();
+    pid_ = -1;
     return true;
   }
 

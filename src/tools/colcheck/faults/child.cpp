@@ -18,6 +18,8 @@
 #include <cstring>
 #include <system_error>
 
+#include <col/job.hpp>
+
 namespace col::colcheck {
 namespace {
 
@@ -118,40 +120,33 @@ Child::Child(const ChildSpec& spec) {
   if (pid_ == 0) become(plan);
   if (pid_ < 0) throw_errno("cannot start a process");
   pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-  if (pidfd_) return;
-  const int error = errno;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-  throw std::system_error(error, std::generic_category(), "pidfd_open");
 }
 
 Child::~Child() {
   if (try_end()) return;
   signal(SIGKILL);
   // Only a process that is stuck in the kernel takes longer; it is left to init.
+  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   pollfd end{pidfd_.get(), POLLIN, 0};
-  constexpr int kKillWaitMs = 10'000;
-  ::poll(&end, 1, kKillWaitMs);
-  try_end();
+  while (!try_end() && !deadline.expired()) ::poll(&end, 1, longest_nap_ms().value_or(100));
 }
 
 const std::optional<Ending>& Child::try_end() {
   if (ending_) return ending_;
   siginfo_t info{};
-  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
-    return ending_;
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return ending_;
   ending_ = info.si_code == CLD_EXITED ? Ending{info.si_status, 0} : Ending{-1, info.si_status};
   return ending_;
 }
 
 bool Child::stopped() const {
   siginfo_t info{};
-  return running() && ::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+  return running() && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid != 0;
 }
 
 void Child::signal(int number) const {
-  if (running()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+  if (running()) ::kill(pid_, number);  // not reaped, so the pid is its own
 }
 
 }  // namespace col::colcheck

@@ -38,8 +38,9 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Readable once the process has ended.
+  // Readable once the process has ended; -1 where the system refuses one, and then how long to sleep between looks.
   int pidfd() const { return pidfd_.get(); }
+  std::optional<int> longest_nap_ms() const { return pidfd_ ? std::nullopt : std::optional(5); }
   bool running() const { return !ending_; }
   // Nothing while it runs. Does not block; reaps it.
   const std::optional<Ending>& try_end();

@@ -119,8 +119,8 @@ void Job::make_directory() {
   std::error_code error;
   // Below the launcher's own directory where there is one: it goes with that, even when this process is killed.
   const char* const control = std::getenv("COL_CONTROL");
-  std::filesystem::path parent = control != nullptr ? std::filesystem::path(control).parent_path()
-                                                    : std::filesystem::temp_directory_path(error);
+  std::filesystem::path parent =
+      control != nullptr ? std::filesystem::path(control).parent_path() : std::filesystem::temp_directory_path(error);
   // A /dev/shm of the job's own hides what lies in the machine's.
   const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
   if (error || hidden) parent = "/tmp";
@@ -211,7 +211,10 @@ bool Job::all_ended() const {
 void Job::wait_for_events(Duration at_most) {
   std::vector<pollfd> watched;
   for (const auto& side : sides_) {
-    if (side->child->running()) watched.push_back({side->child->pidfd(), POLLIN, 0});
+    if (side->child->running()) {
+      watched.push_back({side->child->pidfd(), POLLIN, 0});
+      if (const auto nap = side->child->longest_nap_ms()) at_most = std::min<Duration>(at_most, milliseconds(*nap));
+    }
     if (side->talk) watched.push_back({side->talk.get(), POLLIN, 0});
     if (side->output) watched.push_back({side->output.get(), POLLIN, 0});
   }
