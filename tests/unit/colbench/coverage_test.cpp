@@ -115,9 +115,9 @@ TEST_CASE("coverage: the 95 % interval holds the true median of the launches, al
   fmt::print("seed {}, {} draws each\n", kSeed, kDraws);
   for (const Model& model : {kAlike, kSteady, kLoud, kModes, kDrift, kShort}) {
     const Found found = found_with(model);
-    const std::string text =
-        fmt::format("{}: covered {:.1f} %, disjoint {:.1f} % of pairs, {:.1f} launches; pooled samples covered {:.1f} %",
-                    model.name, 100 * found.covered, 100 * found.disjoint, found.launches, 100 * found.pooled_covered);
+    const std::string text = fmt::format(
+        "{}: covered {:.1f} %, disjoint {:.1f} % of pairs, {:.1f} launches; pooled samples covered {:.1f} %",
+        model.name, 100 * found.covered, 100 * found.disjoint, found.launches, 100 * found.pooled_covered);
     fmt::print("{}\n", text);
     INFO(text);
     CHECK(found.covered >= (model.drift > 0 ? 0.90 : 0.95));
@@ -155,7 +155,8 @@ TEST_CASE("coverage: the same against itself is undecided in 19 of 20 comparison
     for (int i = 0; i < kDraws; ++i) {
       Synthetic before(model, random), after(model, random);
       std::vector<double> a, b;
-      while (a.size() < (model.modes > 0 ? 40 : 20)) a.push_back(before.next_median()), b.push_back(after.next_median());
+      while (a.size() < (model.modes > 0 ? 40 : 20))
+        a.push_back(before.next_median()), b.push_back(after.next_median());
       const Rule rule;
       const Effect same = effect_of(a, b, rule);
       undecided += verdict_of(same, same.p, rule) == Verdict::undecided;

@@ -237,6 +237,10 @@ TEST_CASE("json: a refusal says where and what", "[colbench]") {
   CHECK(complaint(with("/cells/0/launches/1/device_ns", {1, 2, 3, 4})) ==
         "r.json: cells[0].launches[1].device_ns: as many values as in 'ns' are expected here: 1");
   CHECK(complaint(without("/cells/0/launches/1/device_ns")) == "read");
+  CHECK(complaint(without("/cells/0/launches/1/p50")) == "read");
+  CHECK(complaint(without("/probes")) == "read");
+  CHECK(complaint(with("/probes/1/spin_ns", "x")) ==
+        "r.json: probes[1].spin_ns: a time in nanoseconds is expected here");
   CHECK(complaint(with("/cells/0/spec/ranks", 0)) ==
         "r.json: cells[0].spec.ranks: a whole number from 1 to 1000000 is expected here");
   CHECK(complaint(with("/cells/0/valid", false)) ==

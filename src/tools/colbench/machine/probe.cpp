@@ -17,7 +17,8 @@ namespace {
 constexpr int kTries = 5;  // the best counts: one may be interrupted
 constexpr int kSteps = 50'000;
 constexpr std::size_t kCopied = std::size_t{4} << 20;
-// What probes of a quiet machine differ by: its clock has a few steps, 8 % apart on the machine of docs/benchmarking.md.
+// What probes of a quiet machine differ by: its clock has a few steps, 8 % apart on the machine of
+// docs/benchmarking.md.
 constexpr double kSteady = 0.10;
 
 template <class Work>

@@ -294,8 +294,9 @@ void Lead::sample(State& state, double budget_seconds) {
     record(state, answers);
     state.done = is_done(state);
     checkpoint();
-    // Where --min-iters is dear, up to several times the budget.
-  } while (!state.done && spent() < (taken < least_iterations() ? kMostOverrun : 1) * budget_seconds);
+    // Where --min-iters is dear, up to several times the budget. A launch is an observation: a late start is none.
+  } while (!state.done && (cell.launches.front().seconds.empty() ||
+                           spent() < (taken < least_iterations() ? kMostOverrun : 1) * budget_seconds));
 }
 
 void Lead::name_what_ran(Cell& cell) {
