@@ -22,4 +22,10 @@ expect 2 "$COLBENCH" compare "$work/a.json" "$work/cut.json"
 [ "$(wc -l <"$err")" = 1 ] || fail "more than a line"
 expect 0 "$COLBENCH" noise allreduce --size 1K --launches 6 --max-time 100ms --bound off
 says "launches"
+# What checks all this on a quiet machine: here only that it comes to its end.
+timeout 120 python3 "$(dirname "$0")/../../scripts/interval" --colbench "$COLBENCH" --runs 3 --operations allreduce --sizes 1K \
+  --keep "$work/interval" -- --max-time 50ms >"$out" 2>"$err"
+case $? in 0 | 1 | 77) ;; *) fail "scripts/interval ended with an error" ;; esac
+says "intervals that hold the median of all runs"
+says "compare with a run slowed by 15 %"
 nothing_left
