@@ -1,10 +1,11 @@
 #include "backend/gloo/connect.hpp"
 
+#include <array>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <nlohmann/json.hpp>
+
+#include <col/proof.hpp>
 
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/slots.hpp"
@@ -47,11 +50,13 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
-// What two ranks show each other over a new connection.
-struct Proof {
-  std::uint64_t token = 0;
-  std::uint64_t rank = 0;
-};
+// What two ranks say to each other when both have read the other's address. Where Gloo connects without an introduction
+// (Handshaking), it is what proves who they are; each connection has its own, and no later group has the secret.
+using Arrival = std::array<char, kProofBytes>;
+
+ProofSubject arrival_of(std::string_view connection) {
+  return {.purpose = "col-gloo-arrival/1", .job = connection, .server_nonce = {}, .client_nonce = {}};
+}
 
 // One rank's work to build the mesh, in the order of its functions.
 class Connecting {
@@ -69,8 +74,9 @@ class Connecting {
   void open();
   void publish_addresses();
   void connect_to(int peer);
-  void exchange_proofs();
-  void check_proof(int peer, const Proof& proof) const;
+  void exchange_arrivals();
+  std::string arrival(int from, int to) const;
+  void check_arrival(int peer, const Arrival& said) const;
   void look_for_failure();
   Error with_rank(const Error& error, int peer) const;
 
@@ -103,13 +109,15 @@ void Connecting::check_descriptors() const {
 void Connecting::open() {
   check_descriptors();
   device_ = LoopDevice::create(device_attributes(choose_interface(request_.same_host, request_.socket_ifname)));
-  context_ = std::make_shared<GuardedContext>(device_, request_.rank, request_.size);
+  context_ = std::make_shared<GuardedContext>(device_, request_.rank, request_.size, request_.token);
+  (void)make_proof({}, ProofRole::server, {});  // here, where it may fail, and not on the event thread
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer != request_.rank) context_->createPair(peer);
   }
 }
 
-// One value with the address of each connection, in rank order; this rank's own place is filled with zeros.
+// One value with the address of each connection, in rank order, and what peers need to connect there; this rank's own
+// place is filled with zeros.
 void Connecting::publish_addresses() {
   std::string all;
   std::size_t bytes_each = 0;
@@ -120,7 +128,7 @@ void Connecting::publish_addresses() {
     all.append(bytes.data(), bytes.size());
   }
   all.insert(static_cast<std::size_t>(request_.rank) * bytes_each, bytes_each, '\0');
-  request_.store->set(address_key(request_.rank), all);
+  request_.store->set(address_key(request_.rank), all + context_->credentials().secret(request_.rank));
 }
 
 void Connecting::connect_to(int peer) {
@@ -129,42 +137,55 @@ void Connecting::connect_to(int peer) {
     look_for_failure();
     throw Error(ErrorCode::aborted, fmt::format("rank {} could not connect", peer), request_.group, peer);
   }
-  const std::size_t bytes_each = all.size() / static_cast<std::size_t>(request_.size);
+  if (all.size() < kNonceBytes)
+    throw Error(ErrorCode::mismatch, fmt::format("rank {} has published no address", peer), request_.group, peer);
+  context_->credentials().set_secret(peer, all.substr(all.size() - kNonceBytes));
+  const std::size_t bytes_each = (all.size() - kNonceBytes) / static_cast<std::size_t>(request_.size);
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(bytes_each * static_cast<std::size_t>(request_.rank));
   context_->getPair(peer)->connect(std::vector<char>(begin, begin + static_cast<std::ptrdiff_t>(bytes_each)));
 }
 
-void Connecting::check_proof(int peer, const Proof& proof) const {
-  if (proof.token == request_.token && proof.rank == static_cast<std::uint64_t>(peer)) return;
+std::string Connecting::arrival(int from, int to) const {
+  const Credentials& known = context_->credentials();
+  const std::string connection = known.connection(from, to);
+  return make_proof(known.secret(to), ProofRole::client, arrival_of(connection));
+}
+
+void Connecting::check_arrival(int peer, const Arrival& said) const {
+  const Credentials& known = context_->credentials();
+  const std::string connection = known.connection(peer, request_.rank);
+  if (is_proof({said.data(), said.size()}, known.secret(request_.rank), ProofRole::client, arrival_of(connection)))
+    return;
   throw Error(
       ErrorCode::mismatch,
-      fmt::format("the connection to rank {} leads to somebody else (token {:016x} rank {}, expected {:016x} rank "
-                  "{}): a process of another job or group took its port; create the group again",
-                  peer, proof.token, proof.rank, request_.token, peer),
+      fmt::format("the connection to rank {} leads to somebody else: a process of another job or group took its "
+                  "port; create the group again",
+                  peer),
       request_.group, peer);
 }
 
-void Connecting::exchange_proofs() {
+void Connecting::exchange_arrivals() {
   const auto n = static_cast<std::size_t>(request_.size);
-  Proof own{request_.token, static_cast<std::uint64_t>(request_.rank)};
-  std::vector<Proof> proofs(n);
-  const auto send = context_->createUnboundBuffer(&own, sizeof(own));
-  // One buffer per peer, so that a failure is that peer's.
-  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> receive(n);
+  std::vector<std::string> own(n);
+  std::vector<Arrival> said(n);
+  // Buffers for each peer, so that a failure is that peer's.
+  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> send(n), receive(n);
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer == request_.rank) continue;
-    auto& buffer = receive[static_cast<std::size_t>(peer)];
-    buffer = context_->createUnboundBuffer(&proofs[static_cast<std::size_t>(peer)], sizeof(Proof));
-    buffer->recv(peer, kProofSlot, 0, sizeof(Proof));
-    send->send(peer, kProofSlot, 0, sizeof(own));
+    const auto p = static_cast<std::size_t>(peer);
+    own[p] = arrival(request_.rank, peer);
+    receive[p] = context_->createUnboundBuffer(said[p].data(), said[p].size());
+    receive[p]->recv(peer, kProofSlot, 0, said[p].size());
+    send[p] = context_->createUnboundBuffer(own[p].data(), own[p].size());
+    send[p]->send(peer, kProofSlot, 0, own[p].size());
   }
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer == request_.rank) continue;
     receive[static_cast<std::size_t>(peer)]->waitRecv();
-    check_proof(peer, proofs[static_cast<std::size_t>(peer)]);
+    check_arrival(peer, said[static_cast<std::size_t>(peer)]);
   }
   for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer != request_.rank) send->waitSend();
+    if (peer != request_.rank) send[static_cast<std::size_t>(peer)]->waitSend();
   }
 }
 
@@ -194,8 +215,8 @@ std::shared_ptr<Mesh> Connecting::run() {
       throw with_rank(error, peer);
     }
   }
-  exchange_proofs();
-  // A peer sends its proof after it has read the address, so nobody will look for it any more.
+  exchange_arrivals();
+  // A peer says that it has arrived after it has read the address, so nobody will look for it any more.
   request_.store->erase(address_key(request_.rank));
   context_->set_extra_check({});
   device_->ticker().stop();
@@ -207,8 +228,8 @@ Error Connecting::translated(const std::exception_ptr& failure) {
   if (error.code() != ErrorCode::peer_lost) return error;
   return Error(
       ErrorCode::peer_lost,
-      fmt::format("the connection to rank {} closed before it proved to be that rank: something else connected to "
-                  "the port first, or the rank failed; create the group again. {}",
+      fmt::format("the connection to rank {} closed before it proved to be that rank: the rank failed, or left; create "
+                  "the group again. {}",
                   error.rank(), error.message()),
       request_.group, error.rank());
 }

@@ -29,8 +29,9 @@ class Mesh final : public ::gloo::Context {
 // Blocking, collective. Ranks find each other through request.store: "address/<rank>", removed when the mesh stands,
 // and "failed", which a rank that fails writes before it lets go, so that all ranks report the same cause at once.
 //
-// Gloo has no handshake: whoever connects to a rank's port first is taken for the peer. So every pair of ranks
-// exchanges request.token and its ranks before anything else; a stranger cannot do that.
+// Gloo has no handshake: whoever connects to a rank's port first is taken for the peer. So the two ends of every
+// connection prove first that they know request.token and what the listening rank has published with its address
+// (introduction.hpp). A stranger is dropped, said once, and the rank goes on listening.
 //
 // Any number of groups may connect at once, in one process too.
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait);

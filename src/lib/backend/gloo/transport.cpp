@@ -13,11 +13,17 @@
 
 namespace col::gloo_backend {
 
+namespace {
+
+constexpr int kMaxTries = 10;  // to make a pair before a stranger connects to it
+
+}  // namespace
+
 // ---- GuardedContext
 // --------------------------------------------------------------------------------------------------
 
-GuardedContext::GuardedContext(std::shared_ptr<tcp::Device> device, int own_rank, int group_size)
-    : tcp::Context(std::move(device), own_rank, group_size) {
+GuardedContext::GuardedContext(std::shared_ptr<tcp::Device> device, int own_rank, int group_size, std::uint64_t token)
+    : tcp::Context(std::move(device), own_rank, group_size), credentials_(token, own_rank, group_size) {
   // Read by Gloo in places, and not initialised by it. Zero means none: our waits have deadlines of their own.
   setTimeout(::gloo::kNoTimeout);
 }
@@ -29,8 +35,14 @@ GuardedContext::~GuardedContext() {
 
 std::unique_ptr<::gloo::transport::Pair>& GuardedContext::createPair(int peer) {
   auto& slot = pairs_.at(static_cast<std::size_t>(peer));
-  slot = std::make_unique<GuardedPair>(*this, device_.get(), peer);
-  return slot;
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    auto made = std::make_unique<GuardedPair>(*this, device_.get(), peer);
+    const bool starts_well = made->starts_well();
+    slot = std::move(made);
+    if (starts_well) return slot;
+  }
+  throw Error(ErrorCode::io,
+              "gloo: strangers connect to every port as soon as it is there; keep them out by a firewall");
 }
 
 std::unique_ptr<::gloo::transport::UnboundBuffer> GuardedContext::createUnboundBuffer(void* data, std::size_t bytes) {
@@ -129,7 +141,7 @@ std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {
 // -----------------------------------------------------------------------------------------------------
 
 GuardedPair::GuardedPair(GuardedContext& context, tcp::Device* device, int rank)
-    : Handshaking<tcp::Pair>(&context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
+    : Handshaking<tcp::Pair>(context.credentials(), &context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
   localRank_ = 0;  // left uninitialised by Gloo
 }
 
@@ -138,6 +150,11 @@ GuardedPair::~GuardedPair() {
   // delivered.
   const std::lock_guard lock(m_);
   if (state_ != CLOSED) GuardedPair::changeState(CLOSED);
+}
+
+bool GuardedPair::starts_well() {
+  const std::lock_guard lock(m_);
+  return Handshaking::starts_well();
 }
 
 void GuardedPair::shut() noexcept {
@@ -192,6 +209,7 @@ void GuardedPair::handleEvents(int events) {
   if (state_ == CONNECTED) return handleReadWrite(events);
   if (state_ == CLOSED) return;
   try {
+    if (guarded_.broken()) throw ::gloo::IoException("this rank left the group after an error");
     handshake();
   } catch (const std::exception& error) {
     // The socket may be one that the loop does not watch, and then the base class would throw where it must not.
@@ -213,6 +231,7 @@ void GuardedPair::handleReadWrite(int events) {
 
 void GuardedPair::changeState(state next) noexcept {
   tcp::Pair::changeState(next);
+  forget_callers();
   if (next != CLOSED) return;
   // The base class tells the buffers that wait for their turn, not those that are half sent or half received, and none
   // at all when the connection is closed from this side.
@@ -223,6 +242,14 @@ void GuardedPair::changeState(state next) noexcept {
 
 void GuardedPair::waitUntilConnected(std::unique_lock<std::mutex>& lock, bool /*use_timeout*/) {
   for (;;) {
+    if (refused()) {
+      throw Error(
+          ErrorCode::mismatch,
+          fmt::format("the connection to rank {} leads to somebody else, who is of another job or group; create "
+                      "the group again",
+                      rank_),
+          {}, rank_);
+    }
     throwIfException();
     if (state_ >= CONNECTED) return;
     cv_.wait_for(lock, guarded_.slice());

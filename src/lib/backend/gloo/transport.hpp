@@ -33,6 +33,8 @@
 #include <col/job.hpp>
 
 #include "backend/gloo/device.hpp"
+#include "backend/gloo/handshaking.hpp"
+#include "backend/gloo/introduction.hpp"
 
 namespace col::gloo_backend {
 
@@ -43,11 +45,14 @@ class GuardedPair;
 
 class GuardedContext final : public tcp::Context {
  public:
-  GuardedContext(std::shared_ptr<tcp::Device> device, int rank, int size);
+  // `token`: the group's.
+  GuardedContext(std::shared_ptr<tcp::Device> device, int rank, int size, std::uint64_t token);
   ~GuardedContext() override;
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
   std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* data, std::size_t size) override;
+
+  Credentials& credentials() noexcept { return credentials_; }
 
   // Makes `wait` the one that waits in this context obey, for the life of the scope. For the thread that uses the
   // channel; `wait` may be null for calls that do not wait.
@@ -99,6 +104,7 @@ class GuardedContext final : public tcp::Context {
   GuardedPair* pair(int rank);
   bool said_goodbye(int rank);
 
+  Credentials credentials_;
   WaitContext* wait_ = nullptr;
   std::function<void()> extra_check_;
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
@@ -109,27 +115,13 @@ class GuardedContext final : public tcp::Context {
   std::optional<Error> cause_;
 };
 
-// Passes the steps of connection set-up on to the base class in the Gloo versions that have them in the pair (older
-// ones; newer ones set up connections in the device). A template, because naming a member that may be absent needs one.
-template <class Base>
-class Handshaking : public Base {
- public:
-  using Base::Base;
-
- protected:
-  void handshake() {
-    if constexpr (requires(Handshaking & self) { self.handleListening(); }) {
-      if (this->state_ == Base::LISTENING) return this->handleListening();
-      if (this->state_ == Base::CONNECTING) return this->handleConnecting();
-    }
-  }
-};
-
 class GuardedPair final : public Handshaking<tcp::Pair> {
  public:
   GuardedPair(GuardedContext& context, tcp::Device* device, int rank);
   ~GuardedPair() override;
 
+  // Whether no stranger got in while it was made.
+  bool starts_well();
   // Ends both directions of the connection now; the event thread closes it when it sees that.
   void shut() noexcept;
   std::exception_ptr failure();

@@ -209,7 +209,7 @@ std::string numeric_peer(int fd) {
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
       ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
                     NI_NUMERICHOST) != 0)
-    return "?";
+    return "somewhere";
   return text.data();
 }
 

@@ -61,7 +61,7 @@ struct Listener {
 // Listens on `host`, on all addresses when it is empty; port 0: one that the kernel chooses. Throws io or resource.
 Listener listen_on(const std::string& host, int port);
 
-// The address at the other end of a connected socket, in digits; "?" when there is none.
+// The address at the other end of a connected socket, in digits; "somewhere" when it has left.
 std::string numeric_peer(int fd);
 
 // Answers are short and waited for, and a host that is gone says nothing.
