@@ -9,7 +9,7 @@
 
 namespace col::colbench {
 
-// A median with its interval; the ends are NaN where too few samples have been taken for one.
+// A median with its interval; the ends are NaN where too few launches were made for one.
 struct CurvePoint {
   double bytes = 0;
   double value = 0;
