@@ -19,8 +19,8 @@ Interval median_interval(std::span<const double> sorted);
 // The same of the medians of launches, which are not independent: the machine drifts, so that launches resemble those
 // around them, by more than one run can find out. Three of them count as one observation, and six launches at least as
 // six: the ends are the order statistics at the part of the launches where those of so many would be. On synthetic
-// launches with a drift of a quarter of their variance that lasts for twenty of them it holds the median in 90 % to
-// 98 % of runs of 6 to 40 launches, in 97 % and more without a drift; without this care, in 68 % to 97 %
+// launches with a drift of a quarter of their variance that lasts for twenty of them it holds the median in 89 % to
+// 98 % of runs of 6 to 40 launches, in 97 % and more without a drift; without this care, in 68 % to 95 %
 // (tests/unit/colbench/coverage_test.cpp). Requires: ascending values.
 Interval launch_interval(std::span<const double> sorted);
 inline constexpr std::size_t kFewestLaunches = 6;  // 5 cannot give 95 %: 2 (1/2)^5 is more than 5 %
