@@ -101,7 +101,7 @@ TEST_CASE("tcp handshake: a listener in the store's place learns no token and no
       const Handshake guess{.token = "a guess", .job = {}, .server_nonce = nonce};
       const std::string own_proof = heard.size() > kProofBytes ? heard.substr(heard.size() - kProofBytes) : "";
       Answer word{.type = AnswerType::value, .id = 1};
-      const std::string bytes = manner == Manner::reflected ? own_proof + "1000"
+      const std::string bytes = manner == Manner::reflected  ? own_proof + "1000"
                                 : manner == Manner::no_proof ? "1000"
                                                              : make_welcome(guess, std::string(kNonceBytes, '0'), 1000);
       word.bytes = bytes;
@@ -148,8 +148,8 @@ TEST_CASE("tcp handshake: a client of another job is told of which", "[store][tc
   of_job.job = store_job("train", 2);
   const StoreServer server(of_job);
   make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 2))->set("k", "v");
-  const std::string error = error_of(
-      [&] { make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 1))->set("k", "w"); });
+  const std::string error =
+      error_of([&] { make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 1))->set("k", "w"); });
   INFO(error);
   CHECK(has(error, "mismatch: "));
   CHECK(has(error, "'train/1'"));

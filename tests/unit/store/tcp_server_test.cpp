@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -298,6 +299,43 @@ TEST_CASE("tcp server: it can be reached at every address when none is named", "
     const auto store = make_tcp_store(host, server.port(), kToken, 20s);
     CHECK(store->add("reached", 1) > 0);
   }
+}
+
+// The addresses at which somebody listens with `port`, of /proc/net/tcp and tcp6: all of them is "all".
+std::set<std::string> listening_at(int port) {
+  std::set<std::string> found;
+  for (const char* const table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string number, local, remote, state, rest;
+    std::getline(lines, rest);
+    while (lines >> number >> local >> remote >> state && std::getline(lines, rest)) {
+      const auto colon = local.find(':');
+      if (state != "0A" || std::stoi(local.substr(colon + 1), nullptr, 16) != port) continue;
+      const std::string address = local.substr(0, colon);
+      found.insert(address.find_first_not_of('0') == std::string::npos ? "all" : address);
+    }
+  }
+  return found;
+}
+
+TEST_CASE("tcp server: it listens at the addresses of the host that is named, and nowhere else", "[store][tcp]") {
+  const auto at = [](const char* host) {
+    StoreServerSpec here = spec();
+    here.host = host;
+    const StoreServer server(here);
+    return listening_at(server.port());
+  };
+  CHECK(at("127.0.0.1") == std::set<std::string>{"0100007F"});
+  CHECK(at("127.0.0.7") == std::set<std::string>{"0700007F"});
+  CHECK(at("") == std::set<std::string>{"all"});
+  for (const std::string& address : at("localhost")) {
+    INFO(address);
+    CHECK((address == "0100007F" || address == "00000000000000000000000001000000"));
+  }
+  CHECK(listen_addresses("127.0.0.7") == std::vector<std::string>{"127.0.0.7"});
+  CHECK(listen_addresses("")->empty());
+  CHECK_FALSE(listen_addresses("198.51.100.1"));  // for documentation: nobody has it
+  CHECK_FALSE(listen_addresses("no-such-host.invalid"));
 }
 
 TEST_CASE("tcp server: its port is free again as soon as it has stopped, even with a forked child", "[store][tcp]") {

@@ -45,10 +45,6 @@ Duration patience(Leaving why) {
   return 2s;
 }
 
-bool is_this_host_alone(std::string_view host) {
-  return host == "localhost" || host.starts_with("127.") || host == "::1";
-}
-
 }  // namespace
 
 ServedStore::ServedStore(ServedSpec spec) : spec_(std::move(spec)) {}
@@ -76,8 +72,8 @@ void ServedStore::serve() {
 void ServedStore::serve_in_turn() {
   if (server_) return;
   StoreServerSpec server;
-  // A name may be 127.0.1.1 to the host that has it, so it says nothing of where the others come from.
-  if (is_this_host_alone(spec_.host)) server.host = spec_.host;
+  // An address that is not of this host is one that is forwarded here, as that of a Service is.
+  if (listen_addresses(spec_.host)) server.host = spec_.host;
   server.port = spec_.port;
   server.token = spec_.token;
   // Threads that wait have a connection each.
@@ -105,9 +101,13 @@ void ServedStore::serve_in_turn() {
 }
 
 ServedStore::Client ServedStore::connect() const {
-  const bool through_loopback = spec_.rank == 0 && !is_this_host_alone(spec_.host);
+  std::string host = spec_.host;
+  if (spec_.rank == 0) {
+    const auto own = listen_addresses(spec_.host);
+    host = own && !own->empty() ? own->front() : "127.0.0.1";
+  }
   Client client;
-  client.store = make_tcp_store(through_loopback ? "127.0.0.1" : spec_.host, spec_.port, spec_.token, spec_.timeout);
+  client.store = make_tcp_store(host, spec_.port, spec_.token, spec_.timeout);
   client.counts = make_prefix_store(client.store, "served");
   return client;
 }

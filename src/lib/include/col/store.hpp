@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <col/export.hpp>
 #include <col/job.hpp>
@@ -73,10 +74,16 @@ COL_EXPORT std::string make_store_token();
 // How a TCP store names one run of a job: its id and restart count (COL_JOB_ID, COL_RESTART_COUNT).
 COL_EXPORT std::string store_job(std::string_view job_id, int restart);
 
+// Where a server listens so that whoever is told `host` can connect, and nobody else: the addresses of this host, in
+// digits, that it is or has. Empty, which means all of them, when `host` is empty, or a name to which this host gives
+// nothing but its loopback address (as Debian does with 127.0.1.1: others have another one for it). Nothing when none of
+// its addresses is this host's. May ask a name server.
+COL_EXPORT std::optional<std::vector<std::string>> listen_addresses(const std::string& host);
+
 struct StoreServerSpec {
   static constexpr std::size_t kMostValueBytes = std::size_t{1} << 30;
 
-  std::string host = {};   // the address to listen on, or its name; empty: all of this host
+  std::string host = {};   // an address of this host, or its name: listen_addresses() of it is where it listens
   int port = 0;            // 0: one that the kernel chooses
   std::string token = {};  // what clients have to know; 1 to 512 bytes
   // Clients of another job are refused; empty: those of any are taken. store_job() has the words.

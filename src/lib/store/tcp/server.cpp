@@ -33,6 +33,7 @@
 #include "core/unique_fd.hpp"
 #include "store/tcp/engine.hpp"
 #include "store/tcp/handshake.hpp"
+#include "store/tcp/listener.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/socket.hpp"
 #include "store/tcp/token.hpp"
@@ -109,8 +110,8 @@ class StoreServer::Impl {
   void turn();
   int sleep_ms() const noexcept;
   void accept_all();
-  bool accept_one();
-  void accept_beyond_limit();
+  bool accept_one(int listener);
+  void accept_beyond_limit(int listener);
   void pause_accepting() noexcept;
   void add_client(core::UniqueFd fd);
   void read_from(Client& client);
@@ -152,10 +153,12 @@ StoreServer::Impl::Impl(const StoreServerSpec& spec)
       epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "make an epoll instance")),
       spare_(open_spare()),
       owner_(::getpid()) {
-  for (const auto& [fd, id] : {std::pair(stop_event_.get(), kStopId), {listener_.socket.get(), kListenerId}}) {
+  const auto watch_always = [&](int fd, std::uint64_t id) {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = id}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw_errno("watch a descriptor");
-  }
+  };
+  watch_always(stop_event_.get(), kStopId);
+  for (const core::UniqueFd& socket : listener_.sockets) watch_always(socket.get(), kListenerId);
   start_thread();
 }
 
@@ -181,8 +184,8 @@ void StoreServer::Impl::stop() noexcept {
   thread_.join();
   has_said_stranger_ = true;  // those who are still here may be of this job
   // Not only closed: a forked child may hold them open.
-  ::shutdown(listener_.socket.get(), SHUT_RDWR);
-  listener_.socket.reset();
+  for (const core::UniqueFd& socket : listener_.sockets) ::shutdown(socket.get(), SHUT_RDWR);
+  listener_.sockets.clear();
   while (!clients_.empty()) drop(clients_.begin()->first);
 }
 
@@ -238,16 +241,18 @@ int StoreServer::Impl::sleep_ms() const noexcept {
 }
 
 void StoreServer::Impl::accept_all() {
-  for (int i = 0; i < kAcceptsAtOnce && accept_one(); ++i) {
+  for (const core::UniqueFd& socket : listener_.sockets) {
+    for (int i = 0; i < kAcceptsAtOnce && accept_one(socket.get()); ++i) {
+    }
   }
 }
 
-bool StoreServer::Impl::accept_one() {
+bool StoreServer::Impl::accept_one(int listener) {
   if (!engine_.make_room(now_)) {
     pause_accepting();
     return false;
   }
-  core::UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  core::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd) {
     if (clients_.size() >= max_connections_) {
       (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
@@ -257,7 +262,7 @@ bool StoreServer::Impl::accept_one() {
     return true;
   }
   if (errno == EMFILE || errno == ENFILE) {
-    engine_.end_old_stranger(now_) ? pause_accepting() : accept_beyond_limit();
+    engine_.end_old_stranger(now_) ? pause_accepting() : accept_beyond_limit(listener);
   } else if (errno == ENOBUFS || errno == ENOMEM) {
     pause_accepting();
   }
@@ -267,9 +272,9 @@ bool StoreServer::Impl::accept_one() {
 
 // Descriptors have run out: the next client is told so, rather than left waiting while epoll reports it again and
 // again.
-void StoreServer::Impl::accept_beyond_limit() {
+void StoreServer::Impl::accept_beyond_limit(int listener) {
   spare_.reset();
-  const core::UniqueFd fd(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const core::UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd) (void)!::send(fd.get(), kFullGreeting.data(), kFullGreeting.size(), MSG_NOSIGNAL);
   pause_accepting();
 }
@@ -281,7 +286,9 @@ void StoreServer::Impl::pause_accepting() noexcept {
 
 void StoreServer::Impl::set_accepting(bool accepting) noexcept {
   epoll_event event{.events = accepting ? std::uint32_t{EPOLLIN} : 0, .data = {.u64 = kListenerId}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.socket.get(), &event) == 0) accepting_ = accepting;
+  for (const core::UniqueFd& socket : listener_.sockets)
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.get(), &event) != 0) return;
+  accepting_ = accepting;
 }
 
 void StoreServer::Impl::add_client(core::UniqueFd fd) {

@@ -31,40 +31,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string text_of(int error) {
+  return std::generic_category().message(error);
+}
+
 // Between two tries: a server that starts is noticed at once, one that never does costs little.
 constexpr Duration kFirstPause = 2ms;
 constexpr Duration kLongestPause = 200ms;
 // For one address of a host, since a packet filter may swallow what is sent to it.
 constexpr Duration kAddressPatience = 5s;
-constexpr int kBacklog = 4096;
-
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-
-std::string text_of(int error) {
-  return std::generic_category().message(error);
-}
-
-Addresses resolve(const std::string& host, int port, int flags, std::string& why) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | flags;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) why = error == EAI_SYSTEM ? text_of(errno) : ::gai_strerror(error);
-  return {error == 0 ? found : nullptr, &::freeaddrinfo};
-}
 
 [[noreturn]] void throw_exhausted(int error) {
   throw Error(ErrorCode::resource, fmt::format("cannot make a socket for the store ({}); raise the limit of open files "
                                                "(ulimit -n), or close some",
                                                text_of(error)));
-}
-
-core::UniqueFd make_socket(int family) {
-  core::UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) throw_exhausted(errno);
-  return fd;
 }
 
 // A port of the kernel's own range at which nobody listens may connect to itself.
@@ -113,6 +93,23 @@ void sleep_for(Duration duration) noexcept {
 }
 
 }  // namespace
+
+Addresses resolve(const std::string& host, int port, int flags, std::string& why) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) why = error == EAI_SYSTEM ? text_of(errno) : ::gai_strerror(error);
+  return {error == 0 ? found : nullptr, &::freeaddrinfo};
+}
+
+core::UniqueFd make_socket(int family) {
+  core::UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) throw_exhausted(errno);
+  return fd;
+}
 
 Patience Patience::part(Duration budget, std::string_view what) const {
   Patience part = *this;
@@ -173,44 +170,17 @@ core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool onc
   }
 }
 
-Listener listen_on(const std::string& host, int port) {
-  std::string why;
-  Addresses addresses = resolve(host, port, AI_PASSIVE, why);
-  // The wildcard of IPv6 takes clients of both kinds.
-  for (const bool six : {true, false}) {
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-      if ((a->ai_family == AF_INET6) != six) continue;
-      Listener listener{.socket = make_socket(a->ai_family)};
-      const int fd = listener.socket.get(), on = 1, off = 0;
-      if (six) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-      ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      sockaddr_storage bound{};
-      socklen_t size = sizeof bound;
-      if (fd < 0 || ::bind(fd, a->ai_addr, a->ai_addrlen) != 0 || ::listen(fd, kBacklog) != 0 ||
-          ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-        why = text_of(errno);
-        continue;
-      }
-      listener.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                                        : reinterpret_cast<sockaddr_in&>(bound).sin_port);
-      return listener;
-    }
-  }
-  throw Error(ErrorCode::io,
-              fmt::format("cannot listen on {} for the store ({}); name an address of this host and a port that nobody "
-                          "has, or port 0 for any",
-                          host.empty() ? fmt::format("port {}", port) : Endpoint{host, port}.url(), why));
+std::string numeric_address(const sockaddr* address, socklen_t size) {
+  std::array<char, NI_MAXHOST> text{};
+  if (::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "somewhere";
+  return text.data();
 }
 
 std::string numeric_peer(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  std::array<char, NI_MAXHOST> text{};
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
-                    NI_NUMERICHOST) != 0)
-    return "somewhere";
-  return text.data();
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "somewhere";
+  return numeric_address(reinterpret_cast<const sockaddr*>(&address), size);
 }
 
 void set_options(int fd) noexcept {

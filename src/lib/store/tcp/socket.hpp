@@ -1,7 +1,11 @@
-// Sockets of the TCP store: listening, connecting, and waiting for bytes with a deadline.
+// Sockets of the TCP store: connecting, and waiting for bytes with a deadline.
 #pragma once
 
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <chrono>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -54,13 +58,14 @@ inline constexpr Duration kReceiveTimeout = std::chrono::milliseconds(50);
 // of Patience; resource.
 core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool once);
 
-struct Listener {
-  core::UniqueFd socket;
-  int port = 0;
-};
-// Listens on `host`, on all addresses when it is empty; port 0: one that the kernel chooses. Throws io or resource.
-Listener listen_on(const std::string& host, int port);
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+// What the resolver says of `host` (all interfaces when it is empty) with these flags; null: nothing, and `why`.
+Addresses resolve(const std::string& host, int port, int flags, std::string& why);
+// Non-blocking and close-on-exec. Throws resource when descriptors or memory are used up; else empty, with errno.
+core::UniqueFd make_socket(int family);
 
+// An address in digits.
+std::string numeric_address(const sockaddr* address, socklen_t size);
 // The address at the other end of a connected socket, in digits; "somewhere" when it has left.
 std::string numeric_peer(int fd);
 
