@@ -125,6 +125,27 @@ wait "${node_started[n3]}" && fail "a secret that everybody can read"
 expect_in "$work/n3.err" "$work/token.*(0600|chmod)"
 nothing_left
 
+# Strangers who come first are dropped, which is said once; and only where the endpoint is somebody listens.
+listening() { in_network_of n1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" { print $2 }'; }
+endpoint=01004D0A  # 10.77.0.1, as /proc/net/tcp has it
+start_node n1 --nnodes 2 --rdzv-endpoint 10.77.0.1:29400 --rdzv-timeout 60s -n 1 \
+  sh -c 'until [ -e "$0" ]; do sleep 0.05; done; echo $RANK' "$work/strangers.go"
+wait_until 10 "the meeting" eval 'listening | grep -q "^$endpoint:72D8"'
+start_on n3 bash -c 'exec 3<>/dev/tcp/10.77.0.1/29400 4<>/dev/tcp/10.77.0.1/29400 5<>/dev/tcp/10.77.0.1/29400
+  echo "GET / HTTP/1.0" >&4; exec 5>&-; : >"$0"; exec sleep 60' "$work/strangers.here"
+strangers=$inner
+wait_until 10 "strangers" test -e "$work/strangers.here"
+start_node n2 --nnodes 2 --rdzv-endpoint 10.77.0.1:29400 --rdzv-timeout 60s -n 1 sh -c 'echo $RANK'
+wait_until 20 "the store" eval '[ "$(listening | wc -l)" -ge 2 ]'
+! listening | grep -v "^$endpoint:" || fail "somebody listens elsewhere than at the endpoint"
+: >"$work/strangers.go"
+expect_node 0 n1
+expect_node 0 n2
+[ "$(grep -c 'dropped a connection from 10.77.0.3' "$work/n1.err")" = 1 ] || fail "the strangers are not said once"
+kill "$strangers"
+wait_until 10 "the strangers' end" gone "$strangers"
+nothing_left
+
 # One never comes: the others say how many did.
 for number in 1 2; do
   start_node n$number --nnodes 3 --rdzv-endpoint n1:29400 --rdzv-timeout 3s -n 1 touch "$work/started"

@@ -177,10 +177,11 @@ constexpr std::array kLauncherTable = {
                     "Options: `COLRUN_MAX_RESTARTS=2` is `--max-restarts 2`; `COLRUN_CONFIG` names a file "
                     "of them. `man colrun` has the names. The command line wins."},
     ForeignVariable{"`COL_RDZV_ENDPOINT`", "Where the nodes of a job meet, when `--rdzv-endpoint` is not given."},
-    ForeignVariable{
-        "`COL_RDZV_TOKEN`, `COL_RDZV_TOKEN_FILE`",
-        "A secret, or a file of mode 0600 with one, the same on all nodes: a node without it is refused. Ranks "
-        "do not get it."},
+    ForeignVariable{"`COL_RDZV_TOKEN`, `COL_RDZV_TOKEN_FILE`",
+                    "A secret, or a file of mode 0600 with one, the same on all nodes, which prove to each other that "
+                    "they know it: a "
+                    "node without it is refused, and whoever listens in its place is not obeyed. It is not sent. Ranks "
+                    "do not get it."},
     ForeignVariable{"`CUDA_VISIBLE_DEVICES`", "The devices that `--gpus-per-rank` deals out, when it is set."},
     ForeignVariable{"`TMPDIR`", "colrun makes the job's directory there, else in `/tmp`, and removes it at the end."},
 };

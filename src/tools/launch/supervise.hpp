@@ -90,7 +90,7 @@ class Supervisor {
   // supervise_nodes.cpp: what other nodes have to do with it
   void meet_nodes();
   void share_input();
-  void serve_meeting(Listener listener);
+  void serve_meeting(Listener listener, const std::string& host);
   void serve_meeting_if_here(const Endpoint& endpoint);
   void connect(const std::vector<Endpoint>& endpoints);
   void join_meeting(Connection connection, const Endpoint& endpoint);

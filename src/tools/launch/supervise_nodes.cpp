@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <col/store.hpp>
+
 #include "common/exit_codes.hpp"
 #include "launch/epoll_tags.hpp"
 #include "launch/launch_error.hpp"
@@ -36,11 +38,11 @@ void Supervisor::meet_nodes() {
   if (meeting.alone) return;
   std::vector<Endpoint> endpoints = meeting.endpoints;
   if (!meeting.remotes.empty()) {
-    Listener listener = listen_on(0);
-    if (!listener.socket)
+    Listener listener = listen_on({""}, 0);
+    if (listener.sockets.empty())
       throw LaunchError(kLauncher, fmt::format("cannot listen on any port: {}", strerror(listener.error)));
     const int port = listener.port;
-    serve_meeting(std::move(listener));
+    serve_meeting(std::move(listener), {});
     endpoints = {{.host = "localhost", .port = port}};
     remotes_ = std::make_unique<Remotes>(epoll_.get(), epoll_tag::kRemote, output_);
     remotes_->start(parts_.spec, meeting, port);
@@ -66,7 +68,7 @@ void Supervisor::share_input() {
   shared_input_->start();
 }
 
-void Supervisor::serve_meeting(Listener listener) {
+void Supervisor::serve_meeting(Listener listener, const std::string& host) {
   const Rendezvous& meeting = parts_.rendezvous;
   const MeetingSpec spec{.min_nodes = meeting.min_nodes,
                          .max_nodes = meeting.max_nodes,
@@ -74,6 +76,7 @@ void Supervisor::serve_meeting(Listener listener) {
                          .secret = meeting.secret,
                          .job_id = parts_.job_id,
                          .tool = parts_.spec.tool,
+                         .host = host,
                          .join_timeout = meeting.timeout,
                          .max_restarts = parts_.spec.lifecycle.max_restarts,
                          .others_may_come = meeting.remotes.empty(),
@@ -86,8 +89,10 @@ void Supervisor::serve_meeting(Listener listener) {
 // while we wait, so this is tried again.
 void Supervisor::serve_meeting_if_here(const Endpoint& endpoint) {
   if (meeting_ != 0 || !parts_.rendezvous.may_serve || !is_this_host(endpoint.host)) return;
-  Listener listener = listen_on(endpoint.port);
-  if (listener.socket) return serve_meeting(std::move(listener));
+  const auto addresses = listen_addresses(endpoint.host);
+  const bool all = !addresses || addresses->empty();
+  Listener listener = listen_on(all ? std::vector<std::string>{""} : *addresses, endpoint.port);
+  if (!listener.sockets.empty()) return serve_meeting(std::move(listener), all ? std::string() : endpoint.host);
   if (listener.error == EADDRINUSE) return;
   throw LaunchError(kLauncher,
                     fmt::format("cannot listen on port {}, where the nodes of the job meet: {}; choose another "

@@ -52,24 +52,34 @@ TEST_CASE("endpoint: this host is known by its names and addresses", "[launch]")
 }
 
 TEST_CASE("endpoint: who listens can be connected to, and a taken port is told", "[launch]") {
-  const Listener listener = listen_on(0);
-  REQUIRE(listener.socket);
+  const Listener listener = listen_on({""}, 0);
+  REQUIRE(listener.sockets.size() == 1);
   REQUIRE(listener.port > 0);
-  CHECK(listen_on(listener.port).error == EADDRINUSE);
+  CHECK(listen_on({""}, listener.port).error == EADDRINUSE);
   const Connection connection = connect_to({"127.0.0.1", listener.port}, std::chrono::seconds(10));
   REQUIRE(connection.socket);
   CHECK(connection.peer_address == "127.0.0.1");
-  pollfd waiting{listener.socket.get(), POLLIN, 0};
+  pollfd waiting{listener.sockets.front().get(), POLLIN, 0};
   REQUIRE(::poll(&waiting, 1, 10'000) == 1);
-  const col::tools::UniqueFd accepted(::accept(listener.socket.get(), nullptr, nullptr));
+  const col::tools::UniqueFd accepted(::accept(listener.sockets.front().get(), nullptr, nullptr));
   REQUIRE(accepted);
   CHECK(peer_address(accepted.get()) == "127.0.0.1");  // not ::ffff:127.0.0.1
+}
+
+TEST_CASE("endpoint: several addresses are listened at with one port, and no others", "[launch]") {
+  const Listener listener = listen_on({"127.0.0.1", "127.0.0.2"}, 0);
+  REQUIRE(listener.sockets.size() == 2);
+  CHECK(connect_to({"127.0.0.1", listener.port}, std::chrono::seconds(10)).socket);
+  CHECK(connect_to({"127.0.0.2", listener.port}, std::chrono::seconds(10)).socket);
+  CHECK_FALSE(connect_to({"127.0.0.3", listener.port}, std::chrono::seconds(10)).socket);
+  CHECK(listen_on({"127.0.0.3", "127.0.0.2"}, listener.port).sockets.empty());
+  CHECK(listen_on({"198.51.100.1"}, 0).error == EADDRNOTAVAIL);
 }
 
 TEST_CASE("endpoint: who does not listen is an error with the reason", "[launch]") {
   int port = 0;
   {
-    const Listener listener = listen_on(0);
+    const Listener listener = listen_on({""}, 0);
     port = listener.port;
   }
   const Connection connection = connect_to({"127.0.0.1", port}, std::chrono::seconds(10));

@@ -175,7 +175,7 @@ TEST_CASE("meeting: after a failure all start again while restarts are left", "[
       CHECK(start.at("restart") == generation);
       CHECK(start.at("node_rank") == member);
       CHECK(start.at("store_port") == 7001 + generation);
-      CHECK(start.at("store_token") == "token" + std::to_string(generation + 1));
+      CHECK(start.at("store_salt") == "salt" + std::to_string(generation + 1));
     }
   }
   CHECK(probe.stores == std::vector<int>{0, 1, 2});

@@ -47,11 +47,12 @@ TEST_CASE("meeting: members of another type or missing count as empty", "[launch
                                     json::object({{"say", "hello"}}),
                                     std::uint64_t(1) << 63,
                                     std::numeric_limits<std::uint64_t>::max()};
-  for (const char* name : {"say", "protocol", "id", "secret", "node_rank", "host", "local_ranks", "master_port"}) {
+  for (const char* name :
+       {"say", "protocol", "id", "nonce", "proof", "node_rank", "host", "local_ranks", "master_port"}) {
     for (const json& value : values) {
       INFO(name << " = " << value.dump());
       MeetingProbe probe(nodes(1, 1));
-      json message = MeetingProbe::hello({}, 1);
+      json message = probe.hello({}, 1);
       message[name] = value;
       CHECK_NOTHROW(probe.say(1, message));
       message.erase(name);
@@ -77,6 +78,33 @@ TEST_CASE("meeting: members of another type or missing count as empty", "[launch
   }
 }
 
+TEST_CASE("meeting: a proof that was heard before, or sent back, opens nothing", "[launch]") {
+  MeetingProbe probe(nodes(2, 2));
+  const json heard = probe.hello({}, 1);
+  probe.say(1, heard);
+  CHECK(probe.meeting.has(1));
+  const auto is_refused = [&](int member, const json& message) {
+    probe.say(member, message);
+    CHECK_FALSE(probe.meeting.has(member));
+    CHECK_THAT(probe.last(member, "refused").at("why").get<std::string>(), Catch::Contains("COL_RDZV_TOKEN"));
+  };
+  probe.meeting.on_call(2);
+  is_refused(2, heard);
+  is_refused(3, heard);  // who was not asked
+  // What the meeting has said of itself to a node.
+  json reflected = probe.hello({}, 4);
+  reflected["proof"] = probe.welcomes.at(1).at("proof");
+  reflected["nonce"] = heard.at("nonce");
+  is_refused(4, reflected);
+  // The proof is of the id that it comes with.
+  json renamed = probe.hello({.id = "run2"}, 5);
+  renamed["id"] = "run";
+  is_refused(5, renamed);
+  json wrong = probe.hello({.secret = "guess"}, 6);
+  is_refused(6, wrong);
+  is_refused(6, probe.hello({.secret = "guess"}, 6));
+}
+
 TEST_CASE("meeting: huge numbers of ranks are no more than a node can have", "[launch]") {
   MeetingProbe probe(nodes(2, 2));
   probe.come(1, {.ranks = std::numeric_limits<int>::max()});
@@ -91,7 +119,7 @@ TEST_CASE("meeting: huge numbers of ranks are no more than a node can have", "[l
 
 TEST_CASE("meeting: a number beyond the range of its type counts as none", "[launch]") {
   MeetingProbe probe(nodes(1, 1));
-  json message = MeetingProbe::hello({}, 1);
+  json message = probe.hello({}, 1);
   message["node_rank"] = std::numeric_limits<std::uint64_t>::max() - 4;
   message["local_ranks"] = std::numeric_limits<std::uint64_t>::max() - 8;
   probe.say(1, message);
@@ -295,7 +323,7 @@ void check_worlds(MeetingProbe& probe) {
       world.ranks += message.at("local_ranks").get<int>();
       if (world.size < 0) world.size = message.at("world_size");
       CHECK(world.size == message.at("world_size"));
-      CHECK(message.at("store_token") == "token" + std::to_string(message.at("restart").get<int>() + 1));
+      CHECK(message.at("store_salt") == "salt" + std::to_string(message.at("restart").get<int>() + 1));
       world.nodes = message.at("nodes");
       CHECK(world.node_ranks.insert(message.at("node_rank").get<int>()).second);
       CHECK(world.first_ranks.insert(message.at("first_rank").get<int>()).second);

@@ -73,15 +73,21 @@ class MeetingProbe {
             [this](int generation) {
               stores.push_back(generation);
               return launch::MeetingStore{7000 + static_cast<int>(stores.size()),
-                                          "token" + std::to_string(stores.size())};
+                                          "salt" + std::to_string(stores.size())};
             },
             now) {}
 
-  static json hello(const Newcomer& who, int member) {
+  // What `who` answers when it has connected as `member`, and was asked who it is.
+  json hello(const Newcomer& who, int member) {
+    meeting.on_call(member);
+    collect();
+    const std::string nonce = make_nonce();
+    const ProofSubject subject = launch::node_proof_subject(who.id, challenges.at(member), nonce);
     return {{"say", "hello"},
             {"protocol", who.protocol},
             {"id", who.id},
-            {"secret", who.secret},
+            {"nonce", nonce},
+            {"proof", make_proof(who.secret, ProofRole::client, subject)},
             {"node_rank", who.wanted_rank},
             {"host", who.host.empty() ? "n" + std::to_string(member) : who.host},
             {"local_ranks", who.ranks},
@@ -147,6 +153,14 @@ class MeetingProbe {
   }
   void collect() {
     for (Meeting::Letter& letter : meeting.take_letters()) {
+      if (letter.message.at("say") == "challenge") {
+        challenges.insert_or_assign(letter.to, letter.message.at("nonce").get<std::string>());
+        continue;
+      }
+      if (letter.message.at("say") == "welcome") {
+        welcomes.insert_or_assign(letter.to, letter.message);
+        continue;
+      }
       if (letter.last) lasts.insert_or_assign(letter.to, letter.message.at("say"));
       letters[letter.to].push_back(std::move(letter.message));
     }
@@ -155,6 +169,8 @@ class MeetingProbe {
   Meeting::Time now{std::chrono::hours(1)};
   std::vector<int> stores;  // the generations for which one was made
   std::map<int, std::vector<json>> letters;
+  std::map<int, std::string> challenges;  // the nonce that each was sent
+  std::map<int, json> welcomes;
   std::map<int, std::string> lasts;  // by member: the letter after which its connection closes
   Meeting meeting;
 };

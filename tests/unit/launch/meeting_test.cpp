@@ -33,7 +33,7 @@ TEST_CASE("meeting: nothing starts before all nodes are there, then each is told
     CHECK(start.at("restart") == 0);
     CHECK(start.at("job_id") == "job");
     CHECK(start.at("store_port") == 7001);
-    CHECK(start.at("store_token") == "token1");
+    CHECK(start.at("store_salt") == "salt1");
     CHECK(start.at("master_address") == "10.0.0.7");
     CHECK(start.at("master_port") == 5007);
   }
@@ -116,6 +116,22 @@ TEST_CASE("meeting: the id of the rendezvous is told to nobody who does not know
   MeetingProbe probe(nodes(2, 2));
   probe.come(1, {.id = "other", .secret = "wrong"});
   CHECK(probe.last(1, "refused").at("why").get<std::string>().find("'run'") == std::string::npos);
+}
+
+TEST_CASE("meeting: who is asked for a proof gets one in return, and neither side has sent the secret", "[launch]") {
+  MeetingProbe probe(nodes(2, 2));
+  const json hello = probe.hello({}, 1);
+  CHECK(probe.said(1).empty());
+  CHECK(probe.welcomes.empty());
+  probe.say(1, hello);
+  const std::string nonce = hello.at("nonce");
+  const auto subject = col::launch::node_proof_subject("run", probe.challenges.at(1), nonce);
+  CHECK(col::is_proof(probe.welcomes.at(1).at("proof").get<std::string>(), "sesame", col::ProofRole::server, subject));
+  CHECK(hello.dump().find("sesame") == std::string::npos);
+  CHECK(probe.welcomes.at(1).dump().find("sesame") == std::string::npos);
+  probe.come(2, {.secret = "sesame", .protocol = 1});
+  CHECK_THAT(probe.last(2, "refused").at("why").get<std::string>(), Catch::Contains("different versions"));
+  CHECK_FALSE(probe.welcomes.contains(2));
 }
 
 TEST_CASE("meeting: a secret where none is wanted is refused too", "[launch]") {

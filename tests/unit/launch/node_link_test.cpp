@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <col/proof.hpp>
+
 #include "launch/nodes/node_messages.hpp"
 #include "launch/report/story_json.hpp"
 #include "support/catch.hpp"
@@ -28,13 +30,28 @@ const NodeHello kHello{
 
 // A node's link, and the meeting's end of it in the hands of the test.
 struct Talk {
-  explicit Talk(const std::string& address = "10.0.0.1") : Talk(make(), address) {}
+  // The meeting has proven who it is, unless it is a stranger.
+  explicit Talk(const std::string& address = "10.0.0.1", bool is_stranger = false) : Talk(make(), address) {
+    if (!is_stranger) shake_hands("sesame");
+  }
   Talk(std::pair<col::tools::UniqueFd, col::tools::UniqueFd> ends, const std::string& address)
       : link(std::move(ends.first), address, kHello, kStart), meeting(std::move(ends.second)) {}
   static std::pair<col::tools::UniqueFd, col::tools::UniqueFd> make() {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     return {col::tools::UniqueFd(ends[0]), col::tools::UniqueFd(ends[1])};
+  }
+  // What the node answers to a challenge.
+  json hello() {
+    CHECK(hear({{"say", "challenge"}, {"protocol", kNodeProtocol}, {"nonce", "abc"}}).empty());
+    const std::vector<json> answer = told();
+    REQUIRE(answer.size() == 1);
+    return answer[0];
+  }
+  std::vector<LinkEvent> shake_hands(const std::string& secret) {
+    const std::string nonce = hello().at("nonce");
+    const auto subject = node_proof_subject("run", "abc", nonce);
+    return hear({{"say", "welcome"}, {"proof", col::make_proof(secret, col::ProofRole::server, subject)}});
   }
   void say_text(const std::string& text) {
     REQUIRE(::send(meeting.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
@@ -56,19 +73,64 @@ struct Talk {
 
 }  // namespace
 
-TEST_CASE("node link: it says hello at once, with all that the meeting wants to know", "[launch]") {
-  Talk talk;
-  const std::vector<json> told = talk.told();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0] == json({{"say", "hello"},
-                         {"protocol", kNodeProtocol},
-                         {"id", "run"},
-                         {"secret", "sesame"},
-                         {"node_rank", 2},
-                         {"host", "ada"},
-                         {"local_ranks", 3},
-                         {"master_port", 4711},
-                         {"wants_stories", true}}));
+TEST_CASE("node link: it says hello when it is asked, with all that the meeting wants to know but the secret",
+          "[launch]") {
+  Talk talk("10.0.0.1", /*is_stranger=*/true);
+  CHECK(talk.told().empty());
+  const json told = talk.hello();
+  const std::string nonce = told.at("nonce");
+  CHECK(told ==
+        json({{"say", "hello"},
+              {"protocol", kNodeProtocol},
+              {"id", "run"},
+              {"nonce", nonce},
+              {"proof", col::make_proof("sesame", col::ProofRole::client, node_proof_subject("run", "abc", nonce))},
+              {"node_rank", 2},
+              {"host", "ada"},
+              {"local_ranks", 3},
+              {"master_port", 4711},
+              {"wants_stories", true}}));
+  CHECK(told.dump().find("sesame") == std::string::npos);
+}
+
+TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and does not get the secret", "[launch]") {
+  const json start = {{"say", "start"},  {"node_rank", 0}, {"nodes", 1},      {"first_rank", 0}, {"local_ranks", 3},
+                      {"world_size", 3}, {"restart", 0},   {"store_port", 1}, {"master_port", 2}};
+  const auto check_lost = [](const std::vector<LinkEvent>& events, const char* why) {
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].kind == Kind::lost);
+    CHECK_THAT(events[0].why, Catch::Contains(why));
+  };
+  for (const json& order : {start, json{{"say", "abort"}, {"code", "aborted"}}, json{{"say", "signal"}, {"signal", 15}},
+                            json{{"say", "done"}, {"story", story_to_json({})}}, json{{"say", "welcome"}}}) {
+    Talk at_once("10.0.0.1", true);
+    check_lost(at_once.hear(order), "has not proven that it knows the COL_RDZV_TOKEN");
+    CHECK(at_once.told().empty());
+    Talk after_hello("10.0.0.1", true);
+    (void)after_hello.hello();
+    check_lost(after_hello.hear(order), "has not proven that it knows the COL_RDZV_TOKEN");
+  }
+  Talk wrong("10.0.0.1", true);
+  check_lost(wrong.shake_hands("a guess"), "has not proven");
+  Talk reflecting("10.0.0.1", true);
+  const std::string own_proof = reflecting.hello().at("proof");
+  check_lost(reflecting.hear({{"say", "welcome"}, {"proof", own_proof}}), "has not proven");
+  Talk slow("10.0.0.1", true);
+  (void)slow.hello();
+  CHECK(slow.hear({{"say", "alive"}}, kStart + kSilence).empty());
+  check_lost(slow.hear({{"say", "alive"}}, kStart + kSilence + milliseconds(1)), "has not proven who it is within");
+}
+
+TEST_CASE("node link: a meeting of another version is told apart", "[launch]") {
+  // The first version waits for a hello, and says that it lives meanwhile.
+  for (const json& word : {json{{"say", "alive"}}, json{{"say", "challenge"}, {"protocol", 3}, {"nonce", "abc"}}}) {
+    Talk other("10.0.0.1", true);
+    const auto events = other.hear(word);
+    REQUIRE(events.size() == 1);
+    CHECK(events[0].kind == Kind::lost);
+    CHECK_THAT(events[0].why, Catch::Contains("another version of colrun"));
+    CHECK(other.told().empty());
+  }
 }
 
 TEST_CASE("node link: an assignment arrives whole", "[launch]") {
@@ -82,7 +144,7 @@ TEST_CASE("node link: an assignment arrives whole", "[launch]") {
                       {"restart", 5},
                       {"job_id", "job"},
                       {"store_port", 7001},
-                      {"store_token", "tok"},
+                      {"store_salt", "salt"},
                       {"master_address", "10.0.0.7"},
                       {"master_port", 29500}};
   const auto events = talk.hear(start);
@@ -97,7 +159,7 @@ TEST_CASE("node link: an assignment arrives whole", "[launch]") {
   CHECK(job.restart == 5);
   CHECK(job.job_id == "job");
   CHECK(job.store_url == "tcp://10.0.0.1:7001");
-  CHECK(job.store_token == "tok");
+  CHECK(job.store_token == store_token_of("sesame", "run", 5, "salt"));
   CHECK(job.master_address == "10.0.0.7");
   CHECK(job.master_port == 29500);
 }

@@ -76,8 +76,8 @@ COL_EXPORT std::string store_job(std::string_view job_id, int restart);
 
 // Where a server listens so that whoever is told `host` can connect, and nobody else: the addresses of this host, in
 // digits, that it is or has. Empty, which means all of them, when `host` is empty, or a name to which this host gives
-// nothing but its loopback address (as Debian does with 127.0.1.1: others have another one for it). Nothing when none of
-// its addresses is this host's. May ask a name server.
+// nothing but its loopback address (as Debian does with 127.0.1.1: others have another one for it). Nothing when none
+// of its addresses is this host's. May ask a name server.
 COL_EXPORT std::optional<std::vector<std::string>> listen_addresses(const std::string& host);
 
 struct StoreServerSpec {

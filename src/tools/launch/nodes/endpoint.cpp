@@ -111,6 +111,34 @@ UniqueFd connect_one(const addrinfo& address, std::chrono::milliseconds timeout,
   return socket;
 }
 
+// Listens at `address`, in digits, or everywhere when it is empty, and says at which port.
+UniqueFd listen_at(const std::string& address, int& port, int& error) {
+  error = EADDRNOTAVAIL;
+  // One socket for IPv4 and IPv6; IPv4 alone where the kernel has no other.
+  for (const char* wildcard : {"::", "0.0.0.0"}) {
+    std::string unresolved;
+    const Addresses found = resolve(address.empty() ? wildcard : address, port, unresolved);
+    if (!found) continue;
+    UniqueFd socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int yes = 1, no = 0;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (found->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    sockaddr_storage bound{};
+    socklen_t length = sizeof bound;
+    if (socket && ::bind(socket.get(), found->ai_addr, found->ai_addrlen) == 0 &&
+        ::listen(socket.get(), SOMAXCONN) == 0 &&
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) == 0) {
+      port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                               : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+      error = 0;
+      return socket;
+    }
+    error = errno;
+    if (!address.empty() || error == EADDRINUSE || error == EACCES) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Endpoint::text() const {
@@ -163,33 +191,16 @@ bool is_this_host(const std::string& host) {
   return false;
 }
 
-Listener listen_on(int port) {
-  // One socket for IPv4 and IPv6; IPv4 alone where the kernel has no other.
+Listener listen_on(const std::vector<std::string>& addresses, int port) {
   Listener listener;
-  for (const int family : {AF_INET6, AF_INET}) {
-    UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  listener.port = port;
+  for (const std::string& address : addresses) {
+    UniqueFd socket = listen_at(address, listener.port, listener.error);
     if (!socket) {
-      listener.error = errno;
-      continue;
-    }
-    const int yes = 1, no = 0;
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    sockaddr_in6 six{};
-    sockaddr_in four{};
-    six.sin6_family = AF_INET6;
-    six.sin6_port = four.sin_port = htons(static_cast<std::uint16_t>(port));
-    four.sin_family = AF_INET;
-    if (family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    auto* address = family == AF_INET6 ? reinterpret_cast<sockaddr*>(&six) : reinterpret_cast<sockaddr*>(&four);
-    socklen_t length = family == AF_INET6 ? sizeof six : sizeof four;
-    if (::bind(socket.get(), address, length) == 0 && ::listen(socket.get(), SOMAXCONN) == 0 &&
-        ::getsockname(socket.get(), address, &length) == 0) {
-      listener.port = ntohs(family == AF_INET6 ? six.sin6_port : four.sin_port);
-      listener.socket = std::move(socket);
+      listener.sockets.clear();
       return listener;
     }
-    listener.error = errno;
-    if (listener.error == EADDRINUSE || listener.error == EACCES) return listener;
+    listener.sockets.push_back(std::move(socket));
   }
   return listener;
 }

@@ -29,12 +29,12 @@ bool is_this_host(const std::string& host);
 std::vector<std::string> own_addresses();
 
 struct Listener {
-  tools::UniqueFd socket;  // non-blocking
+  std::vector<tools::UniqueFd> sockets;  // non-blocking; none, or one for each address
   int port = 0;
   int error = 0;  // errno, when there is no socket
 };
-// On all addresses. Port 0: one that the kernel chooses.
-Listener listen_on(int port);
+// At these addresses, in digits, of which "" is all. Port 0: one that the kernel chooses.
+Listener listen_on(const std::vector<std::string>& addresses, int port);
 
 struct Connection {
   tools::UniqueFd socket;

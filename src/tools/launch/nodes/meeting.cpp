@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <col/proof.hpp>
+
 #include "common/exit_codes.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/processes/signals.hpp"
@@ -22,16 +24,6 @@ namespace {
 constexpr std::size_t kMaxHostBytes = 255;
 // All nodes must be able to read how the job ended, however many hosts are named.
 constexpr std::size_t kMaxErrorBytes = 4096;
-
-// Takes as long whatever `said` is.
-bool is_equal_secret(const std::string& said, const std::string& secret) {
-  unsigned difference = said.size() == secret.size() ? 0U : 1U;
-  for (std::size_t index = 0; index < said.size(); ++index) {
-    const char expected = secret.empty() ? '\0' : secret[index % secret.size()];
-    difference |= static_cast<unsigned char>(said[index]) ^ static_cast<unsigned char>(expected);
-  }
-  return difference == 0;
-}
 
 }  // namespace
 
@@ -53,6 +45,11 @@ std::vector<Meeting::Letter> Meeting::take_letters() {
 }
 
 // ---- what members say
+
+void Meeting::on_call(Member from) {
+  const std::string& nonce = strangers_[from] = make_nonce();
+  send(from, {{"say", "challenge"}, {"protocol", kNodeProtocol}, {"nonce", nonce}});
+}
 
 void Meeting::on_message(Member from, const std::string& address, const json& message, Time now) {
   const std::string say = text_in(message, "say");
@@ -96,14 +93,20 @@ void Meeting::refuse(Member to, const std::string& why) {
 void Meeting::on_hello(Member from, const std::string& address, const json& message, Time now) {
   if (number_in(message, "protocol") != kNodeProtocol)
     return refuse(from, "the nodes have different versions of colrun; install the same one on all");
-  if (!is_equal_secret(text_in(message, "secret"), spec_.secret))
+  // Once: a second try is a second call.
+  const auto stranger = strangers_.extract(from);
+  const std::string asked = stranger ? stranger.mapped() : std::string();
+  const std::string nonce = text_in(message, "nonce");
+  const std::string id = text_in(message, "id");
+  const ProofSubject subject = node_proof_subject(id, asked, nonce);
+  if (!stranger || !is_proof(text_in(message, "proof"), spec_.secret, ProofRole::client, subject))
     return refuse(from, spec_.secret.empty() ? "this node has a COL_RDZV_TOKEN, the first one has none; set it on all"
                                              : "its COL_RDZV_TOKEN is missing or another; set the same on all nodes");
-  if (text_in(message, "id") != spec_.id)
+  if (id != spec_.id)
     return refuse(from,
                   fmt::format("its --rdzv-id is '{}', that of the job there '{}'; give all nodes of a job the same "
                               "id, and each job a port of its own",
-                              text_in(message, "id").substr(0, 100), spec_.id));
+                              id.substr(0, 100), spec_.id));
   Node node;
   node.host = text_in(message, "host").substr(0, kMaxHostBytes);
   node.address = address;
@@ -126,6 +129,7 @@ void Meeting::on_hello(Member from, const std::string& address, const json& mess
     return refuse(from, "the job is about to end");
   if (node.local_ranks > 0 && ranked_nodes() >= spec_.max_nodes)
     return refuse(from, fmt::format("the job has all of its {} nodes", spec_.max_nodes));
+  send(from, {{"say", "welcome"}, {"proof", make_proof(spec_.secret, ProofRole::server, subject)}});
   nodes_.emplace(from, std::move(node));
   if (nodes_.at(from).local_ranks == 0 || state_ == State::ending) return;
   if (state_ == State::gathering) return look_whether_all_are_here(now);
@@ -197,6 +201,7 @@ void Meeting::take_story(const Node& node, JobStory story) {
 }
 
 void Meeting::on_lost(Member member, const std::string& why, Time now) {
+  strangers_.erase(member);
   const auto found = nodes_.find(member);
   if (found == nodes_.end() || state_ == State::over) return;
   const Node node = found->second;
@@ -312,7 +317,7 @@ void Meeting::start(Time) {
                   {"why", again_because_},
                   {"job_id", spec_.job_id},
                   {"store_port", store.port},
-                  {"store_token", store.token},
+                  {"store_salt", store.salt},
                   // Rank 0 is on the host of the meeting: at the address where this node reaches the meeting.
                   {"master_address", by_loopback ? "" : first.address},
                   {"master_port", first.master_port}});

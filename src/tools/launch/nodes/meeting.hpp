@@ -34,6 +34,7 @@ struct MeetingSpec {
   std::string secret;  // empty: none is asked for
   std::string job_id;
   std::string tool = "colrun";
+  std::string host = {};  // where the ranks' store listens, as the meeting does; empty: everywhere
   Milliseconds join_timeout{600'000};
   int max_restarts = 0;
   bool others_may_come = true;  // in place of a node that is lost; not when this launcher starts them all itself
@@ -44,7 +45,7 @@ struct MeetingSpec {
 // The store of one generation, made when it starts.
 struct MeetingStore {
   int port = 0;
-  std::string token;
+  std::string salt;  // of its token: store_token_of()
 };
 
 class Meeting {
@@ -58,6 +59,9 @@ class Meeting {
 
   Meeting(MeetingSpec spec, std::function<MeetingStore(int restart)> make_store, Time now);
 
+  // Somebody has connected, and is asked who it is: it is to prove that it knows the secret, and is told nothing
+  // before.
+  void on_call(Member from);
   // `address`: where the member's connection comes from.
   void on_message(Member from, const std::string& address, const nlohmann::json& message, Time now);
   void on_lost(Member member, const std::string& why, Time now);
@@ -73,6 +77,7 @@ class Meeting {
   // Everybody was told how the job ended.
   bool over() const noexcept { return state_ == State::over; }
   bool has(Member member) const { return nodes_.contains(member); }
+  std::size_t nodes() const noexcept { return nodes_.size(); }
 
  private:
   enum class State { gathering, running, ending, over };
@@ -123,6 +128,7 @@ class Meeting {
   MeetingSpec spec_;
   std::function<MeetingStore(int)> make_store_;
   State state_ = State::gathering;
+  std::map<Member, std::string> strangers_;  // that have connected: the nonce of each
   std::map<Member, Node> nodes_;
   std::vector<Letter> letters_;
   Time join_deadline_;

@@ -20,6 +20,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/nodes/node_link.hpp"
+#include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/wire.hpp"
 
 namespace col::launch {
@@ -29,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
 constexpr std::size_t kMaxConnections = 4096;
+constexpr std::size_t kMaxStrangers = 256;        // of these, that have not said who they are; the oldest goes first
 constexpr std::chrono::milliseconds kDeaf{200};   // after a call that could not be taken
 constexpr std::chrono::seconds kHelloTime{10};    // for a stranger to say hello
 constexpr std::chrono::seconds kFarewellTime{2};  // for the last letters to be taken
@@ -39,8 +41,8 @@ class Host {
   Host(Listener listener, const MeetingSpec& spec)
       : listener_(std::move(listener)),
         meeting_(
-            spec, [this, job_id = spec.job_id](int restart) { return new_store(store_job(job_id, restart)); },
-            Clock::now()) {}
+            spec, [this](int restart) { return new_store(restart); }, Clock::now()),
+        spec_(spec) {}
 
   void run() {
     std::optional<Time> farewell;
@@ -63,20 +65,22 @@ class Host {
     bool leaving = false;  // once all is sent
   };
 
-  MeetingStore new_store(const std::string& job) {
+  MeetingStore new_store(int restart) {
     store_.reset();  // of the generation before: its keys are of no use any more
     StoreServerSpec spec;
-    spec.token = make_store_token();
-    spec.job = job;
+    const std::string salt = make_store_token();
+    spec.token = store_token_of(spec_.secret, spec_.id, restart, salt);
+    spec.host = spec_.host;
+    spec.job = store_job(spec_.job_id, restart);
     store_ = std::make_unique<StoreServer>(spec);
-    return {store_->port(), spec.token};
+    return {store_->port(), salt};
   }
 
   void wait() {
     std::vector<pollfd> events;
     // A call that cannot be taken now would wake us again and again.
     const bool hears = guests_.size() < kMaxConnections && Clock::now() >= deaf_until_;
-    events.push_back({hears ? listener_.socket.get() : -1, POLLIN, 0});
+    for (const tools::UniqueFd& socket : listener_.sockets) events.push_back({hears ? socket.get() : -1, POLLIN, 0});
     for (const auto& [member, guest] : guests_) {
       const short wanted = guest.wire.all_sent() ? POLLIN : POLLIN | POLLOUT;
       events.push_back({guest.wire.fd(), wanted, 0});
@@ -103,15 +107,21 @@ class Host {
   }
 
   void take_calls() {
+    for (const tools::UniqueFd& listener : listener_.sockets) take_calls(listener.get());
+  }
+
+  void take_calls(int listener) {
     while (guests_.size() < kMaxConnections) {
-      tools::UniqueFd socket(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      tools::UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
       if (!socket) {
         const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
         if (exhausted) deaf_until_ = Clock::now() + kDeaf;
         return;
       }
       std::string address = peer_address(socket.get());
-      guests_.emplace(next_++, Guest{Wire(std::move(socket)), std::move(address), Clock::now()});
+      if (guests_.size() - meeting_.nodes() >= kMaxStrangers) drop_oldest_stranger();
+      guests_.emplace(next_, Guest{Wire(std::move(socket)), std::move(address), Clock::now()});
+      meeting_.on_call(next_++);
     }
   }
 
@@ -125,9 +135,25 @@ class Host {
     for (const auto& [member, why] : gone) drop(member, why, now);
   }
 
+  // Whoever has a number has connected before all with higher ones.
+  void drop_oldest_stranger() {
+    for (const auto& [member, guest] : guests_) {
+      if (!meeting_.has(member)) return drop(member, "too many others came and did not say who they are", Clock::now());
+    }
+  }
+
   void drop(int member, const std::string& why, Time now) {
+    if (!meeting_.has(member) && !meeting_.over()) say_stranger(guests_.at(member).address, why);
     guests_.erase(member);
     meeting_.on_lost(member, why, now);
+  }
+
+  void say_stranger(const std::string& address, const std::string& why) {
+    if (std::exchange(has_said_stranger_, true)) return;
+    const std::string text =
+        fmt::format("{}: dropped a connection from {}, which has not proven to be of this job ({}); said once\n",
+                    spec_.tool, address.empty() ? "somewhere" : address, why);
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   }
 
   void deliver(Time now) {
@@ -148,6 +174,8 @@ class Host {
   Listener listener_;
   std::unique_ptr<StoreServer> store_;
   Meeting meeting_;
+  const MeetingSpec spec_;
+  bool has_said_stranger_ = false;
   std::map<int, Guest> guests_;
   int next_ = 0;
   Time deaf_until_{};

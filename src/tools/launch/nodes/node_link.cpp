@@ -15,19 +15,45 @@ using nlohmann::json;
 NodeLink::NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now)
     : wire_(std::move(socket)),
       peer_address_(std::move(peer_address)),
-      local_ranks_(hello.local_ranks),
+      hello_(hello),
+      began_at_(now),
       heard_at_(now),
-      alive_at_(now) {
-  wire_.trust();
-  wire_.send({{"say", "hello"},
-              {"protocol", kNodeProtocol},
-              {"id", hello.id},
-              {"secret", hello.secret},
-              {"node_rank", hello.node_rank},
-              {"host", hello.host},
-              {"local_ranks", hello.local_ranks},
-              {"master_port", hello.master_port},
-              {"wants_stories", hello.wants_stories}});
+      alive_at_(now) {}
+
+// What the meeting says before it has proven who it is; the event, if there is one.
+std::optional<LinkEvent> NodeLink::on_stranger(const json& message) {
+  LinkEvent event;
+  const std::string say = text_in(message, "say");
+  if (say == "refused") return to_event(message);
+  if (say == "challenge" && own_nonce_.empty() && number_in(message, "protocol") == kNodeProtocol) {
+    meeting_nonce_ = text_in(message, "nonce");
+    own_nonce_ = make_nonce();
+    wire_.send({{"say", "hello"},
+                {"protocol", kNodeProtocol},
+                {"id", hello_.id},
+                {"nonce", own_nonce_},
+                {"proof", make_proof(hello_.secret, ProofRole::client, subject())},
+                {"node_rank", hello_.node_rank},
+                {"host", hello_.host},
+                {"local_ranks", hello_.local_ranks},
+                {"master_port", hello_.master_port},
+                {"wants_stories", hello_.wants_stories}});
+    return std::nullopt;
+  }
+  if (say == "welcome" && is_proof(text_in(message, "proof"), hello_.secret, ProofRole::server, subject())) {
+    wire_.trust();
+    trusts_ = true;
+    return std::nullopt;
+  }
+  if (say == "alive" && !own_nonce_.empty()) return std::nullopt;
+  event.why = say == "alive" || say == "challenge"
+                  ? "it is another version of colrun; install the same one on all nodes"
+                  : "it has not proven that it knows the COL_RDZV_TOKEN of this node, or that it is of this job";
+  return event;
+}
+
+ProofSubject NodeLink::subject() const {
+  return node_proof_subject(hello_.id, meeting_nonce_, own_nonce_);
 }
 
 std::vector<LinkEvent> NodeLink::receive(Time now) {
@@ -36,17 +62,25 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
   wire_.flush();
   for (const json& message : wire_.receive()) {
     heard_at_ = now;
-    if (text_in(message, "say") == "alive") continue;
-    events.push_back(to_event(message));
+    if (!trusts_) {
+      if (auto event = on_stranger(message)) events.push_back(*std::move(event));
+      if (events.empty()) continue;
+    } else if (text_in(message, "say") == "alive") {
+      continue;
+    } else {
+      events.push_back(to_event(message));
+    }
     // The last word: that the connection ends behind it is no news.
     const LinkEvent::Kind kind = events.back().kind;
     told_lost_ = kind == LinkEvent::Kind::done || kind == LinkEvent::Kind::refused || kind == LinkEvent::Kind::lost;
     if (told_lost_) return events;
   }
-  const bool silent = now - heard_at_ > kSilence;
+  const bool silent = now - (trusts_ ? heard_at_ : began_at_) > kSilence;
   if ((wire_.broken() || silent) && !std::exchange(told_lost_, true)) {
     LinkEvent event;
-    event.why = silent ? fmt::format("nothing was heard of it for {} s", kSilence.count()) : wire_.why_broken();
+    event.why = !silent   ? wire_.why_broken()
+                : trusts_ ? fmt::format("nothing was heard of it for {} s", kSilence.count())
+                          : fmt::format("it has not proven who it is within {} s", kSilence.count());
     events.push_back(std::move(event));
   }
   return events;
@@ -66,7 +100,7 @@ LinkEvent NodeLink::to_event(const json& message) const {
     job.restart = number_in(message, "restart");
     job.job_id = text_in(message, "job_id");
     job.store_url = fmt::format("tcp://{}:{}", url_host(peer_address_), number_in(message, "store_port"));
-    job.store_token = text_in(message, "store_token");
+    job.store_token = store_token_of(hello_.secret, hello_.id, job.restart, text_in(message, "store_salt"));
     job.master_address = text_in(message, "master_address");
     if (job.master_address.empty()) job.master_address = peer_address_;
     job.master_port = number_in(message, "master_port");
@@ -105,8 +139,8 @@ LinkEvent NodeLink::to_event(const json& message) const {
 }
 
 bool NodeLink::is_possible(const Assignment& job) const {
-  return job.local_ranks == local_ranks_ && local_ranks_ > 0 && job.first_rank >= 0 && job.restart >= 0 &&
-         job.world_size - local_ranks_ >= job.first_rank && job.node_rank >= 0 && job.node_rank < job.nodes;
+  return job.local_ranks == hello_.local_ranks && hello_.local_ranks > 0 && job.first_rank >= 0 && job.restart >= 0 &&
+         job.world_size - hello_.local_ranks >= job.first_rank && job.node_rank >= 0 && job.node_rank < job.nodes;
 }
 
 void NodeLink::tick(Time now) {
@@ -117,7 +151,7 @@ void NodeLink::tick(Time now) {
 
 std::optional<NodeLink::Time> NodeLink::deadline() const {
   if (told_lost_) return std::nullopt;
-  return std::min(alive_at_ + kAliveInterval, heard_at_ + kSilence);
+  return std::min(alive_at_ + kAliveInterval, (trusts_ ? heard_at_ : began_at_) + kSilence);
 }
 
 void NodeLink::tell_failure(int restart, int rank, bool collateral, const std::string& what) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <col/job.hpp>
+#include <col/proof.hpp>
 
 #include "common/unique_fd.hpp"
 #include "launch/assignment.hpp"
@@ -42,7 +43,7 @@ struct LinkEvent {
 // What a node says of itself when it comes.
 struct NodeHello {
   std::string id;      // of the rendezvous
-  std::string secret;  // that the meeting wants to see; may be empty
+  std::string secret;  // that both sides are to know, and that is not sent; may be empty
   int node_rank = -1;  // -1: any
   std::string host;
   int local_ranks = 0;  // 0: this node only looks on
@@ -54,7 +55,8 @@ class NodeLink {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Says hello. `peer_address` is that of the meeting as this node reaches it.
+  // Says hello once it is asked, and obeys once the meeting has proven that it knows the secret, too. `peer_address` is
+  // that of the meeting as this node reaches it.
   NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now);
 
   int fd() const noexcept { return wire_.fd(); }
@@ -74,12 +76,17 @@ class NodeLink {
   void tell_end(const JobStory& story, int restart);
 
  private:
+  std::optional<LinkEvent> on_stranger(const nlohmann::json& message);
+  ProofSubject subject() const;
   LinkEvent to_event(const nlohmann::json& message) const;
   bool is_possible(const Assignment& job) const;
 
   Wire wire_;
   std::string peer_address_;
-  int local_ranks_;  // that this node has brought
+  NodeHello hello_;
+  std::string meeting_nonce_, own_nonce_;  // the latter is empty until hello is said
+  bool trusts_ = false;                    // the meeting has proven who it is
+  Time began_at_;
   Time heard_at_;
   Time alive_at_;
   bool told_lost_ = false;

@@ -3,6 +3,8 @@
 #include <array>
 #include <limits>
 
+#include <col/store.hpp>
+
 #include "launch/report/story_json.hpp"
 
 namespace col::launch {
@@ -27,6 +29,16 @@ constexpr std::array kEndCauses = {EndCause::none,      EndCause::rank_failed,  
                                    EndCause::node_lost, EndCause::launcher_failed};
 
 }  // namespace
+
+ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce) {
+  return {.purpose = "col-nodes/2", .job = id, .server_nonce = meeting_nonce, .client_nonce = node_nonce};
+}
+
+std::string store_token_of(std::string_view secret, std::string_view id, int restart, std::string_view salt) {
+  const std::string job = store_job(id, restart);
+  return make_proof(secret, ProofRole::server,
+                    {.purpose = "col-nodes-store/2", .job = job, .server_nonce = salt, .client_nonce = {}});
+}
 
 std::string text_in(const json& message, const char* name) {
   const auto found = message.find(name);

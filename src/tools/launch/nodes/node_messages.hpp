@@ -10,12 +10,19 @@
 #include <nlohmann/json.hpp>
 
 #include <col/error.hpp>
+#include <col/proof.hpp>
 
 #include "launch/job_result.hpp"
 
 namespace col::launch {
 
-inline constexpr int kNodeProtocol = 1;
+inline constexpr int kNodeProtocol = 2;
+
+// What a node and the meeting prove to each other to know the secret of: that they are of rendezvous `id`.
+ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce);
+// The token of the ranks' store. The meeting sends its salt, so that who listens in does not have the token, unless it
+// has the secret.
+std::string store_token_of(std::string_view secret, std::string_view id, int restart, std::string_view salt);
 
 std::string text_in(const nlohmann::json& message, const char* name);
 int number_in(const nlohmann::json& message, const char* name, int fallback = 0);
