@@ -160,8 +160,8 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
   });
 }
 
-std::string Dispatcher::explain(const Request& request, const CallWishes& wishes) {
-  const auto decision = decide(request, wishes);
+std::string Dispatcher::explain(const Request& request, const CallWishes& wishes) const {
+  const auto decision = Dispatcher(shape_, nodes_, backend_, natives_, settings_).decide(request, wishes);
   return fmt::format("{}: {}", decision->algorithm, decision->reason);
 }
 

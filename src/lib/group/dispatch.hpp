@@ -54,8 +54,8 @@ class Dispatcher {
   // Why the backend's own collective of that name cannot serve a call that asks for it; nothing when it can.
   std::optional<std::string> objection(const Request& request, const CallWishes& wishes, std::string_view own) const;
 
-  // The decision in a sentence, for Group::explain().
-  std::string explain(const Request& request, const CallWishes& wishes);
+  // The decision in a sentence, for Group::explain(). Keeps nothing, so that other threads may decide meanwhile.
+  std::string explain(const Request& request, const CallWishes& wishes) const;
 
   // What CallWishes::algorithm may name: the built-in ones, then the backend's own.
   std::vector<std::string> names(Collective collective) const;

@@ -1,6 +1,7 @@
 // Memory that the ranks of a node share.
 #include <col/memory.hpp>
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ std::shared_ptr<void> private_memory(std::size_t bytes) {
 class Allocations {
  public:
   static Allocations& instance() {
-    static Allocations* const kAllocations = new Allocations;  // never destroyed: free() may come later than statics
+    static Allocations* const kAllocations = make();  // never destroyed: free() may come later than statics
     return *kAllocations;
   }
 
@@ -65,6 +66,13 @@ class Allocations {
     std::size_t bytes;
     std::weak_ptr<Group::State> group;
   };
+
+  // A forked child frees what its parent had: no other thread may hold the lock when it is made.
+  static Allocations* make() {
+    ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().mutex_.unlock(); });
+    return new Allocations;
+  }
 
   static std::uintptr_t address(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
@@ -99,6 +107,7 @@ void Group::State::require_unused(const void* memory, std::size_t bytes) {
 // `own`: the memory was allocated in this group.
 void Group::State::require_unused_here(const void* memory, std::size_t bytes, bool own) {
   if (is_forked_child()) return;
+  require_not_inside();
   // in_use_ is not taken: a call that begins meanwhile waits for the lock instead of being refused. Looked at also when
   // the group is destroyed: a call in another thread may not have come to its end.
   std::unique_lock lock(mutex_, std::defer_lock);
@@ -109,7 +118,7 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
                   "free: the group is in use by another thread, maybe with this memory; free it after that call",
                   name(), rank());
     }
-    if (lock.try_lock()) break;  // only the progress thread holds it without that flag, for moments
+    if (lock.try_lock()) break;  // only who moves the group on holds it without that flag, for moments
   }
   const ConstTensorView whole(memory, bytes, DType::uint8);
   for (const PendingPtr& pending : active_) {

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "core/job/background.hpp"
 #include "core/log.hpp"
+#include "group/in_flight.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
 
@@ -19,6 +23,13 @@ constexpr Duration kDrainTime = std::chrono::seconds(5);
 // A wait that polls gives way to others this many times before it sleeps between looks.
 constexpr int kYields = 200;
 constexpr Duration kPollPause = std::chrono::microseconds(50);
+
+// The group that this thread moves on without being in a call of it.
+thread_local const Group::State* moved_on = nullptr;
+
+void move_others_on() noexcept {
+  if (core::Background::any()) group::InFlight::instance().move_on();
+}
 
 }  // namespace
 
@@ -203,6 +214,7 @@ void Group::State::drain() noexcept {
     for (int turn = 0; !broken_ && !active_.empty(); ++turn) {
       progress_all();
       if (deadline.expired()) break;
+      move_others_on();
       pause(turn);
     }
   } catch (const std::exception& e) {
@@ -246,24 +258,63 @@ bool Group::State::test(group::Pending& pending) {
   if (outlived(pending)) return true;
   const Use use(*this);
   if (!pending.ended) progress_all();
+  if (!pending.ended) move_others_on();
   if (pending.error) throw *pending.error;
   return pending.ended;
 }
 
+bool Group::State::is_moving_one_on() noexcept {
+  return moved_on != nullptr;
+}
+
+// In a function of the user's that the group runs: any wait of the process may run it, with the group's lock held.
+bool Group::State::is_inside() const noexcept {
+  return moved_on == this;
+}
+
+void Group::State::require_not_inside() const {
+  if (!is_inside()) return;
+  throw Error(ErrorCode::invalid_argument,
+              "called from a function that this group runs, such as a reduction of yours; that must not use the group",
+              name(), rank());
+}
+
+// At the begin and the end of a call: what is in flight is moved on by its own waits, or else by those of all others.
+// Requires: mutex_ is held.
+void Group::State::leave_to_others(bool leaves) noexcept {
+  leaves = leaves && !active_.empty() && !destroyed_;
+  if (leaves == is_left_to_others_) return;
+  try {
+    if (leaves)
+      group::InFlight::instance().add(weak_from_this());
+    else
+      group::InFlight::instance().remove();
+    is_left_to_others_ = leaves;
+  } catch (const std::bad_alloc&) {  // it moves on in calls of its own alone
+  }
+}
+
 bool Group::State::progress_in_background() {
+  // Before the lock, which this thread may hold if the group is in use. acquire: as in Use.
+  if (is_inside() || in_use_.load(std::memory_order_acquire)) return true;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
   if (destroyed_ || is_forked_child()) return false;
   if (holds_back_messages()) return true;
+  const auto* const outer = std::exchange(moved_on, this);
   try {
     progress_all();
   } catch (const std::exception&) {  // kept for whoever waits
   }
+  moved_on = outer;
+  if (active_.empty()) leave_to_others(false);
   return !active_.empty();
 }
 
 int Group::State::source_of(const group::Pending& pending) {
-  const std::lock_guard lock(mutex_);  // the progress thread may be at it
+  if (is_forked_child()) return -1;  // the lock may be a thread's that is not here
+  require_not_inside();
+  const std::lock_guard lock(mutex_);  // other waits may be at it
   return pending.ended && !pending.error ? pending.source : -1;
 }
 

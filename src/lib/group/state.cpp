@@ -71,15 +71,16 @@ void Group::State::destroy() noexcept {
     close_channels();
     return;
   }
-  // A call in progress in another thread still uses the channel: it is ended, and the channel goes with the last
-  // handle.
-  if (in_use_.exchange(true, std::memory_order_acquire)) {
+  // A call in progress, maybe in another thread, still uses the channel: it is ended, and the channel goes with the
+  // last handle.
+  if (is_inside() || in_use_.exchange(true, std::memory_order_acquire)) {
     abort_channels(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
     return;
   }
   {
     const std::lock_guard lock(mutex_);
     drain();
+    leave_to_others(false);
     close_channels();
     group::clear_board(parts_.surroundings);
   }
@@ -118,6 +119,10 @@ void Group::State::check_name(std::string_view named) const {
                 fmt::format("the group broke before ({}: {}); destroy it and create it anew",
                             to_string(broken_->code()), broken_->message()),
                 name(), broken_->rank());
+  check_named(named);
+}
+
+void Group::State::check_named(std::string_view named) const {
   if (named == Options().group || named == name()) return;
   throw Error(
       ErrorCode::invalid_argument,
@@ -169,6 +174,8 @@ void Group::State::run_over(Lane* lane, Request request, const Options& options)
     if (const std::size_t elements = elements_of_piece(*lane, request, options); elements != 0)
       return run_in_pieces(*lane, request, options, elements);
   }
+  // Once it has returned, no call that came before it uses a buffer, though its Work was dropped.
+  if (request.collective == Collective::barrier) await_collectives();
   const PendingPtr pending = begin(lane, std::move(request), options, false);
   if (!pending) return;
   if (pending->decision->plan) return await(*pending);
@@ -211,9 +218,10 @@ Work Group::State::work_of(PendingPtr pending) {
   return Work(std::make_shared<Work::Handle>(Work::Handle{shared_from_this(), std::move(pending)}));
 }
 
-std::string Group::State::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {
-  const Use use(*this);
-  check_name(options.group);
+// No use of the group: another thread may be in a call of it.
+std::string Group::State::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) const {
+  require_usable();
+  check_named(options.group);
   if (!parts_.channel) return "self: a world of one moves no data";
   if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
   if (group::is_rooted(collective)) group::check_peer(options.root, "root", shape());
@@ -257,7 +265,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
     default:
       break;
   }
-  Lane& lane = lane_for(request, options, false);
+  const Lane& lane = lane_for(request, options, false);
   const std::size_t elements = elements_of_piece(lane, request, options);
   if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false));
   request.in.count = request.out.count = elements;
@@ -266,9 +274,14 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
 }
 
 // Decided by what all ranks know, and so alike, wherever their buffers are.
-Group::State::Lane& Group::State::lane_for(const Request& request, const Options& options, bool asynchronous) {
+const Group::State::Lane& Group::State::lane_for(const Request& request, const Options& options,
+                                                 bool asynchronous) const {
   if (!hosted_ || own_.dispatcher.can_run_natively(request, wishes_of(options, asynchronous))) return own_;
   return *hosted_;
+}
+
+Group::State::Lane& Group::State::lane_for(const Request& request, const Options& options, bool asynchronous) {
+  return const_cast<Lane&>(std::as_const(*this).lane_for(request, options, asynchronous));
 }
 
 // Checks the call, gives it its number, and launches it when it need not block. `over`: null for that which serves it.

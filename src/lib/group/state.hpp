@@ -81,7 +81,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // The same for a few words in host memory, which no rank has elsewhere: in a group of GPUs, without a GPU.
   void run_on_host(Request request, const Options& options);
   Work start(Request request, const Options& options);
-  std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
+  std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) const;
   std::vector<std::string> algorithm_names(Collective collective) const { return own_.dispatcher.names(collective); }
 
   // ---- Messages (messages.cpp)
@@ -103,8 +103,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   // False when `pending` has not ended after `budget`; a budget of zero is "its timeout", after which it fails.
   bool wait(group::Pending& pending, Duration budget);
   bool test(group::Pending& pending);
-  // For the progress thread: whether anything is still in flight.
+  // For threads that are not in a call of this group: whether anything is still in flight. Does not block.
   bool progress_in_background();
+  // Whether this thread is inside of that, of any group.
+  static bool is_moving_one_on() noexcept;
 
   // ---- Groups made from this one (subgroups.cpp)
   Group subgroup(std::span<const int> ranks, std::string name);
@@ -144,8 +146,12 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   };
 
   void require_usable() const;
+  bool is_inside() const noexcept;
+  void require_not_inside() const;
+  void leave_to_others(bool leaves) noexcept;
   bool is_forked_child() const;
   void check_name(std::string_view named) const;
+  void check_named(std::string_view named) const;
   Duration timeout_of(const Options& options) const;
   Work work_of(PendingPtr pending);
 
@@ -173,6 +179,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void run_piece(const PendingPtr& piece);
 
   // state.cpp
+  const Lane& lane_for(const Request& request, const Options& options, bool asynchronous) const;
   Lane& lane_for(const Request& request, const Options& options, bool asynchronous);
   void run_in_use(Request request, const Options& options);
   void run_over(Lane* lane, Request request, const Options& options);
@@ -255,6 +262,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::vector<PendingPtr> pool_;                                  // for reuse
   std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
   int in_parts_ = 0;                                              // messages in flight that are moved part by part
+  bool is_left_to_others_ = false;                                // in InFlight
   int idle_turns_ = 0;                                            // looks since a part of one was moved
   bool told_of_memory_ = false;
   bool told_of_staging_ = false;

@@ -12,6 +12,7 @@ class Group::State::Use {
  public:
   explicit Use(State& state) : state_(state) {
     state.require_usable();
+    state.require_not_inside();
     // acquire pairs with the release below: the next call, maybe in another thread, sees what this one wrote.
     if (state_.in_use_.exchange(true, std::memory_order_acquire))
       throw Error(ErrorCode::invalid_argument,
@@ -20,6 +21,7 @@ class Group::State::Use {
     lock_ = std::unique_lock(state_.mutex_);
     try {
       state.require_usable();  // again: another thread may have destroyed it in between
+      state_.leave_to_others(false);
     } catch (...) {
       lock_.unlock();
       state_.in_use_.store(false, std::memory_order_release);
@@ -27,6 +29,7 @@ class Group::State::Use {
     }
   }
   ~Use() {
+    state_.leave_to_others(true);
     lock_.unlock();
     state_.in_use_.store(false, std::memory_order_release);
   }

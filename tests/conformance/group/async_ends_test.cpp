@@ -1,6 +1,7 @@
 // How asynchronous operations end when nobody waits for them, when their group goes, and when they fail.
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,8 +22,8 @@ TEST_CASE("async ends: a dropped Work still completes on the peers", "[group][as
   threads_on_each_backend(3, [](Group& group, col::Context& context) {
     std::vector<int> in(50000, 1), out(in.size());
     if (group.rank() == 0) {
-      group.iallreduce(in, out, {.algorithm = "ring"});
-      group.isend(in, 1);
+      std::ignore = group.iallreduce(in, out, {.algorithm = "ring"});
+      std::ignore = group.isend(in, 1);
       group.barrier();  // a call that gives it time
     } else {
       Work work = group.iallreduce(in, out, {.algorithm = "ring"});
@@ -64,7 +65,7 @@ TEST_CASE("async ends: destroying a group with operations that cannot end takes 
       if (rank == 0) {
         std::vector<int> never(10);
         Work work = group.iallreduce(in, out);
-        group.irecv(never, 1);
+        std::ignore = group.irecv(never, 1);
         context.destroy_group("default");
         for (int again = 0; again < 2; ++again) expect(error_of([&] { work.wait(); }).code() == ErrorCode::aborted);
         expect(error_of([&] { work.test(); }).code() == ErrorCode::aborted);
@@ -126,7 +127,7 @@ TEST_CASE("async ends: an error surfaces in every wait, and every time", "[group
       Group group = context.init_group({.rank = rank, .world_size = 4, .backend_name = backend});
       std::vector<int> in(rank == 2 ? 2001u : 2000u, 1), out(in.size()), other(10), more(10);
       Work odd = group.iallreduce(in, out);
-      group.ibroadcast(other);  // dropped: it must not hide the others' error
+      std::ignore = group.ibroadcast(other);  // dropped: it must not hide the others' error
       Work last = group.irecv(more, (rank + 1) % 4);
       std::optional<col::Error> first;
       for (int again = 0; again < 2; ++again) {

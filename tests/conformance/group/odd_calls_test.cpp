@@ -4,6 +4,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -195,9 +196,9 @@ TEST_CASE("messages: wrong peers and overlapping buffers are refused, and the gr
       // -1 is what the backends call "any"; to a user it is no rank.
       for (const int wrong : {-1, -2, 2}) {
         refused([&] { group.send(low, wrong); });
-        refused([&] { group.isend(low, wrong); });
+        refused([&] { std::ignore = group.isend(low, wrong); });
         refused([&] { group.recv(low, wrong); });
-        refused([&] { group.irecv(low, wrong); });
+        refused([&] { std::ignore = group.irecv(low, wrong); });
         refused([&] { group.sendrecv(low, wrong, apart, peer); });
         refused([&] { group.sendrecv(low, peer, apart, wrong); });
         refused([&] { group.batch(std::vector{Message::send(low, wrong)}); });
@@ -205,7 +206,7 @@ TEST_CASE("messages: wrong peers and overlapping buffers are refused, and the gr
       }
       refused([&] { group.sendrecv(low, peer, high, peer); });
       refused([&] { group.batch(std::vector{Message::recv(low, peer), Message::recv(high, peer)}); });
-      refused([&] { group.ibatch(std::vector{Message::send(high, peer), Message::recv(low, peer)}); });
+      refused([&] { std::ignore = group.ibatch(std::vector{Message::send(high, peer), Message::recv(low, peer)}); });
       // Two that are sent may be the same, and what is empty is nowhere.
       const col::TensorView two = all.slice(0, 2), others = all.slice(6, 2);
       group.batch(std::vector{Message::send(two, peer), Message::send(two, peer), Message::recv(others, peer),

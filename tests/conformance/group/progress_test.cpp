@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -144,7 +145,7 @@ TEST_CASE("progress: the thread ends dropped operations, and an error there reac
     const auto outcomes = col::test::run_processes(2, [&](int rank, col::Context& context) {
       Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend});
       std::vector<int> in(100000, 1), out(in.size());
-      group.iallreduce(in, out);
+      std::ignore = group.iallreduce(in, out);
       group.barrier();
       if (rank == 1) raise(SIGKILL);
       // The thread may have found it before the call.

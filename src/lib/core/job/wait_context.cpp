@@ -6,6 +6,7 @@
 #include <col/job.hpp>
 
 #include "core/duration.hpp"
+#include "core/job/background.hpp"
 
 namespace col {
 
@@ -15,6 +16,9 @@ constexpr Duration kFirstSlow = std::chrono::milliseconds(100);
 constexpr Duration kLongestSlowInterval = std::chrono::seconds(1);
 // How late a wait may notice an abort or a lost peer when nothing wakes it.
 constexpr Duration kLongestSlice = std::chrono::milliseconds(50);
+// The same while other groups have operations in flight, which move on between two slices: a sleep is long against a
+// look at them, and short against a long message.
+constexpr Duration kBusySlice = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -52,6 +56,7 @@ void WaitContext::check() {
     if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank);
   }
   if (meanwhile_) meanwhile_();
+  if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();
   const auto now = Deadline::Clock::now();
   if (observer_ != nullptr && now >= next_slow_) {
     next_slow_ = now + slow_interval_;
@@ -75,7 +80,7 @@ void WaitContext::hurry() noexcept {
 
 Duration WaitContext::slice() noexcept {
   start();
-  Duration slice = std::min(kLongestSlice, deadline_.remaining());
+  Duration slice = std::min(core::Background::any() ? kBusySlice : kLongestSlice, deadline_.remaining());
   if (observer_ != nullptr) slice = std::min<Duration>(slice, next_slow_ - Deadline::Clock::now());
   return std::max(slice, Duration::zero());
 }

@@ -81,12 +81,15 @@ struct Options {
   bool compress = false;
 };
 
-// The handle of something started by an i-form. Copies mean the same operation. A Work that is dropped goes on, and is
-// ended at the latest when its group is destroyed.
+// The handle of something started by an i-form. Copies mean the same operation.
 //
-// Operations move on inside any call on their group, or on one of its Works; with COL_PROGRESS=thread, also while this
-// process does something else.
-class COL_EXPORT Work {
+// A Work that is dropped goes on, and uses its buffers: keep them until barrier() of the group returns (collectives) or
+// the group is destroyed (messages, too). An error shows in the next call of the group.
+//
+// Operations move on inside every call, wait and test of this process, on whatever group: those of a group that another
+// thread is in a call of, by that thread. With COL_PROGRESS=thread they also move on while the process does something
+// else. So a reduction of the user's may run in a wait for something else; it must not use the group that runs it.
+class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_EXPORT beside no other attribute
  public:
   Work() = default;  // of an operation that has ended
 
@@ -200,7 +203,8 @@ class COL_EXPORT Group {
                  std::span<const std::size_t> out_counts, const Options& options = {});
   Work ialltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
                   std::span<const std::size_t> out_counts, const Options& options = {});
-  // Returns after every rank has entered.
+  // Returns after every rank has entered. The collectives that this rank has in flight in the group end first, so that
+  // none of their buffers is in use afterwards. Messages stay in flight.
   void barrier(const Options& options = {});
   Work ibarrier(const Options& options = {});
 
@@ -332,11 +336,11 @@ class COL_EXPORT Group {
   [[nodiscard]] void* alloc(std::size_t bytes, const Options& options = {});
 
   // Why a call would run the algorithm that it would run: its name, the rule that fired, those passed over. `bytes` is
-  // the whole vector, or all blocks together. Not collective.
+  // the whole vector, or all blocks together. Not collective; any thread may ask, also while another is in a call.
   std::string explain(Collective collective, std::size_t bytes, DType dtype = DType::float32,
                       const Options& options = {}) const;
   // What Options::algorithm may name for a collective in this group: the built-in ones, whether or not they can serve a
-  // given call, then the backend's own. Not collective.
+  // given call, then the backend's own. Not collective; any thread may ask.
   std::vector<std::string> algorithms(Collective collective) const;
   // From here on, what this rank executes is recorded (or no longer). Costs time and memory: for tests and teaching.
   void record_trace(bool on);

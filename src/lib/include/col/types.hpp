@@ -124,8 +124,8 @@ class COL_EXPORT Op {
   enum class Kind : std::uint8_t { builtin, premul_sum, user };
 
   // result[i] = left[i] op right[i] for i in [0, count). `result` may be the same memory as `left` or `right`, and
-  // overlaps them in no other way. Must not throw; is called from a thread that is inside a call on the group
-  // or on one of its Works, and with COL_PROGRESS=thread also from the library's own.
+  // overlaps them in no other way. Must not throw, and must not use the group; is called from any thread of the process
+  // that is inside a call of col, and with COL_PROGRESS=thread also from the library's own.
   using UserFunction =
       std::function<void(const void* left, const void* right, void* result, std::size_t count, DType dtype)>;
 

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <thread>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -106,14 +107,14 @@ std::string not_refused(Group& group, Work& other) {
   const Data before = b;
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
       {"allreduce", [&] { group.allreduce(a, b); }},
-      {"iallreduce", [&] { group.iallreduce(a, b); }},
+      {"iallreduce", [&] { std::ignore = group.iallreduce(a, b); }},
       {"broadcast", [&] { group.broadcast(b); }},
       {"barrier", [&] { group.barrier(); }},
-      {"ibarrier", [&] { group.ibarrier(); }},
+      {"ibarrier", [&] { std::ignore = group.ibarrier(); }},
       {"send", [&] { group.send(a, 1); }},
-      {"isend", [&] { group.isend(a, 1); }},
+      {"isend", [&] { std::ignore = group.isend(a, 1); }},
       {"recv", [&] { group.recv(b, 1); }},
-      {"irecv_any", [&] { group.irecv_any(b); }},
+      {"irecv_any", [&] { std::ignore = group.irecv_any(b); }},
       {"sendrecv to oneself", [&] { group.sendrecv(a, 0, b, 0); }},
       {"batch",
        [&] {

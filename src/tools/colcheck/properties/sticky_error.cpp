@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <stdexcept>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -81,10 +82,10 @@ std::string all_sticky(Group& group, const Error& first, Work& open) {
   Data data(kCount, 1);
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
       {"allreduce", [&] { group.allreduce(data); }},
-      {"ibroadcast", [&] { group.ibroadcast(data); }},
+      {"ibroadcast", [&] { std::ignore = group.ibroadcast(data); }},
       {"barrier", [&] { group.barrier(); }},
       {"send", [&] { group.send(data, (group.rank() + 1) % group.size()); }},
-      {"irecv", [&] { group.irecv(data, (group.rank() + 1) % group.size()); }}};
+      {"irecv", [&] { std::ignore = group.irecv(data, (group.rank() + 1) % group.size()); }}};
   for (const auto& [name, later] : calls) {
     std::string problem = not_sticky(name, first, later);
     if (!problem.empty()) return problem;
