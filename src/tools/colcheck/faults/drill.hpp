@@ -20,7 +20,8 @@ struct Drill {
     stays_away,   // does not make the last call, but waits to be told to end
     never_joins,  // waits to be told to end instead of joining
     walks_out,    // is gone before the last call, without col::finalize()
-    leaves        // is gone before the last call, after col::finalize()
+    leaves,       // is gone before the last call, after col::finalize()
+    copies_late   // all make the last call as in held_copy.hpp, and this one is held up
   };
   Case c = {};  // what is called, each time with other inputs
   int calls = 1;

@@ -20,6 +20,7 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/faults/drill.hpp"
+#include "colcheck/faults/held_copy.hpp"
 #include "colcheck/faults/report.hpp"
 #include "common/gpu.hpp"
 
@@ -149,6 +150,12 @@ void FaultRank::last_call() {
     return;
   }
   if (drill_.more_groups > 0) return make_more_groups();
+  if (drill_.oddity == Oddity::copies_late) {
+    begin(fmt::format("call {}", drill_.calls));
+    const std::string problem = call_held(group_, drill_.c, is(Oddity::copies_late), ask);
+    if (!problem.empty()) end_with("wrong_data", problem, -1);
+    return;
+  }
   call(is(Oddity::calls_other) ? *drill_.other : drill_.c, drill_.calls);
 }
 

@@ -53,6 +53,7 @@ extern const Property kFaultExitsEarly;
 extern const Property kFaultSurvivors;
 extern const Property kFaultStopped;
 extern const Property kFaultLate;
+extern const Property kFaultLateCopy;
 extern const Property kFaultShmFull;
 extern const Property kFaultDescriptorLimit;
 extern const Property kFaultTakenPort;
