@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "core/blocked_signal.hpp"
-#include "core/hash.hpp"
 #include "store/file_error.hpp"
 #include "store/prepare_directory.hpp"
 
@@ -63,50 +62,22 @@ int write_all(int fd, std::string_view content) noexcept {
   return 0;
 }
 
-struct CloseDir {
-  void operator()(DIR* dir) const noexcept { ::closedir(dir); }
-};
-
-// Of hundreds of ranks that wait, a key that is set wakes those who wait for keys of its part.
-constexpr unsigned kParts = 16;
-
-std::string part(unsigned number) {
-  return fmt::format("keys/{:x}", number);
-}
-std::string part_of(std::string_view name) {
-  return part(static_cast<unsigned>(core::Hash().add(name).value() % kParts));
-}
-
-// Makes `temporary` the file `name`, atomically. Returns errno.
+// Makes `temporary` the file at `place`, atomically. Returns errno.
 //
 // A file that is there is exchanged and removed, not renamed over: that makes ext4 write the new one to disk at once
 // (auto_da_alloc), which takes a millisecond for a counter of one digit.
-int publish(int root, const std::string& temporary, const std::string& name) {
-  const std::string directory = part_of(name), place = directory + "/" + name;
+int publish(int root, const std::string& temporary, const std::string& place) noexcept {
   if (::renameat2(root, temporary.c_str(), root, place.c_str(), RENAME_EXCHANGE) == 0) {
     ::unlinkat(root, temporary.c_str(), 0);
     return 0;
   }
   // No such file yet, or a file system that cannot exchange.
-  if (::renameat(root, temporary.c_str(), root, place.c_str()) == 0) return 0;
-  if (errno != ENOENT || (::mkdirat(root, directory.c_str(), 0700) != 0 && errno != EEXIST)) return errno;
   return ::renameat(root, temporary.c_str(), root, place.c_str()) == 0 ? 0 : errno;
 }
 
-// Adds what is in `directory`, if it is there. Returns errno.
-int list(int root, const std::string& directory, std::vector<std::string>& names) {
-  core::UniqueFd fd(open_file(root, directory.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!fd) return errno == ENOENT ? 0 : errno;
-  const std::unique_ptr<DIR, CloseDir> listing(::fdopendir(fd.get()));
-  if (!listing) return errno;
-  fd.release();  // closed with the listing
-  while (true) {
-    errno = 0;
-    const dirent* entry = ::readdir(listing.get());
-    if (entry == nullptr) return errno;
-    names.emplace_back(entry->d_name);
-  }
-}
+struct CloseDir {
+  void operator()(DIR* dir) const noexcept { ::closedir(dir); }
+};
 
 }  // namespace
 
@@ -116,27 +87,15 @@ void Directory::fail(int error, std::string_view action) const {
   throw_file_error(error, action, path_);
 }
 
-std::string Directory::place_to_watch(const std::string& name) const {
-  const std::string directory = part_of(name);
-  ::mkdirat(root_.get(), directory.c_str(), 0700);
-  return path_ + "/" + directory;
-}
-
 std::optional<std::string> Directory::read(const std::string& name) const {
-  const std::string directory = part_of(name), place = directory + "/" + name;
   int error = ESTALE;
   for (int attempt = 0; attempt < kRetriesStale && error == ESTALE; ++attempt) {
-    core::UniqueFd file(open_file(root_.get(), place.c_str(), O_RDONLY));
+    core::UniqueFd file(open_file(root_.get(), ("keys/" + name).c_str(), O_RDONLY));
     if (!file && errno == ENOENT) {
-      // Is the key absent, or is the directory? Opening them also makes a network file system look again.
-      core::UniqueFd there(open_file(root_.get(), directory.c_str(), O_RDONLY | O_DIRECTORY));
-      if (!there && errno == ENOENT) {
-        const core::UniqueFd keys(open_file(root_.get(), "keys", O_RDONLY | O_DIRECTORY));
-        if (keys) there = core::UniqueFd(open_file(root_.get(), directory.c_str(), O_RDONLY | O_DIRECTORY));
-        if (keys && !there && errno == ENOENT) return std::nullopt;
-      }
-      if (!there) fail(errno, "look up a key");
-      file = core::UniqueFd(open_file(there.get(), name.c_str(), O_RDONLY));
+      // Is the key absent, or is the directory? Opening it also makes a network file system look again.
+      const core::UniqueFd keys(open_file(root_.get(), "keys", O_RDONLY | O_DIRECTORY));
+      if (!keys) fail(errno, "look up a key");
+      file = core::UniqueFd(open_file(keys.get(), name.c_str(), O_RDONLY));
       if (!file && errno == ENOENT) return std::nullopt;
     }
     if (!file) {
@@ -167,25 +126,33 @@ void Directory::write(const std::string& name, std::string_view content) const {
   int error = write_all(file.get(), content);
   // Network file systems report a full disk only here.
   if (::close(file.release()) != 0 && error == 0 && errno != EINTR) error = errno;
-  if (error == 0) error = publish(root_.get(), temporary, name);
+  if (error == 0) error = publish(root_.get(), temporary, "keys/" + name);
   if (error == 0) return;
   ::unlinkat(root_.get(), temporary.c_str(), 0);
   fail(error, "write a key");
 }
 
 bool Directory::remove(const std::string& name) const {
-  if (::unlinkat(root_.get(), (part_of(name) + "/" + name).c_str(), 0) == 0) return true;
+  if (::unlinkat(root_.get(), ("keys/" + name).c_str(), 0) == 0) return true;
   if (errno != ENOENT) fail(errno, "erase a key");
   if (::faccessat(root_.get(), "keys", F_OK, 0) != 0) fail(errno, "erase a key");
   return false;
 }
 
 std::vector<std::string> Directory::names() const {
+  core::UniqueFd keys(open_file(root_.get(), "keys", O_RDONLY | O_DIRECTORY));
+  if (!keys) fail(errno, "list the keys");
+  const std::unique_ptr<DIR, CloseDir> listing(::fdopendir(keys.get()));
+  if (!listing) fail(errno, "list the keys");
+  keys.release();  // closed with the listing
   std::vector<std::string> names;
-  if (::faccessat(root_.get(), "keys", F_OK, 0) != 0) fail(errno, "list the keys");
-  for (unsigned number = 0; number < kParts; ++number) {
-    if (const int error = list(root_.get(), part(number), names)) fail(error, "list the keys");
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (entry == nullptr) break;
+    names.emplace_back(entry->d_name);
   }
+  if (errno != 0) fail(errno, "list the keys");
   return names;
 }
 

@@ -1,8 +1,7 @@
 // The directory of a FileStore, as a place for whole files.
 //
-//   keys/0 … keys/f   one file per key, in the one that its name falls to: who waits for a key watches that one
-//   tmp/              files being written, renamed into keys/ when they are whole
-//   lock              what KeyLock locks
+//   keys/  one file per key          tmp/  files being written, renamed into keys/ when they are whole
+//   lock   what KeyLock locks
 //
 // A killed writer leaves at most a file in tmp/, which nobody reads. Thread safe; no call blocks but on the medium.
 // Errors are those of throw_file_error(): a directory that was removed is io, never an absent key.
@@ -24,12 +23,11 @@ class Directory {
   explicit Directory(const std::string& path);
 
   const std::string& path() const noexcept { return path_; }  // absolute
-  // Where files of that name appear. It is there then, unless it cannot be made.
-  std::string place_to_watch(const std::string& name) const;
+  std::string keys_path() const { return path_ + "/keys"; }
 
-  // The content of file <name>, nothing when there is no such file.
+  // The content of keys/<name>, nothing when there is no such file.
   std::optional<std::string> read(const std::string& name) const;
-  // Makes file <name> hold `content`; readers see the old file or the new one.
+  // Makes keys/<name> hold `content`; readers see the old file or the new one.
   void write(const std::string& name, std::string_view content) const;
   // Returns whether there was such a file.
   bool remove(const std::string& name) const;

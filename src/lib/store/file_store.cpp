@@ -45,7 +45,7 @@ class FileStore final : public Store {
     wait.describe(describe_key(key));
     const FileName file = file_name(key, options_.hash);
     if (auto value = load(file, key)) return *std::move(value);  // the common case needs no watch
-    Watch watch(watchers_, directory_.place_to_watch(file.name));
+    Watch watch(watchers_, directory_.keys_path());
     for (Duration pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
       // Looking after the watch has begun, and before sleeping: no key can slip in between unseen.
       if (auto value = load(file, key)) return *std::move(value);
