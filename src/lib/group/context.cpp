@@ -95,10 +95,12 @@ bool Context::Impl::is_forked_child() const {
 }
 
 Group Context::Impl::init_group(const GroupSpec& spec) {
-  return make_group(spec, "");
+  return make_group({.spec = spec});
 }
 
-Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopted_id) {
+Group Context::Impl::make_group(const Adoption& adoption) {
+  const GroupSpec& spec = adoption.spec;
+  const std::string& adopted_id = adoption.id;
   check_spec(spec);
   if (is_forked_child())
     throw Error(ErrorCode::not_initialized,
@@ -112,12 +114,16 @@ Group Context::Impl::make_group(const GroupSpec& spec, const std::string& adopte
                                            .job = group::job_name(spec_),
                                            .process_nonce = nonce_,
                                            .record = record(),
+                                           .members = adoption.members,
                                            .write_record = adopted_id.empty()});
     if (!adopted_id.empty()) parts.id = adopted_id;
     group::GroupHost host{.error_file = error_file_,
                           .settings = settings_,
                           .global_rank = spec_.rank,
-                          .make_group = [this](const GroupSpec& child) { return init_group(child); },
+                          .make_group =
+                              [this](const GroupSpec& child, std::vector<int> members) {
+                                return make_group({.spec = child, .members = std::move(members)});
+                              },
                           .has_group = [this](const std::string& child) { return find(child).has_value(); },
                           .all_groups = [this] { return all(); }};
     auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
@@ -166,7 +172,7 @@ std::optional<Context::Impl::Adoption> Context::Impl::adoptable(std::string_view
     spec.world_size = static_cast<int>(*world);
     spec.rank = static_cast<int>(*rank);
     if (const auto backend = env::get("COL_GROUP_BACKEND")) spec.backend = backend_from_string(*backend);
-    return Adoption{std::move(spec), ""};
+    return Adoption{.spec = std::move(spec)};
   }
   if (!job_scope_) return std::nullopt;
   const auto text = job_scope_->get(group::record_key(name));
@@ -178,12 +184,12 @@ std::optional<Context::Impl::Adoption> Context::Impl::adoptable(std::string_view
   spec.world_size = record.world_size;
   spec.rank = static_cast<int>(self - record.global_ranks.begin());
   if (record.backend != "auto") spec.backend_name = record.backend;
-  return Adoption{std::move(spec), record.id};
+  return Adoption{std::move(spec), record.id, record.global_ranks};
 }
 
 Group Context::Impl::group(std::string_view name) {
   if (auto found = find(name)) return *found;
-  if (const auto adoption = adoptable(name)) return make_group(adoption->spec, adoption->id);
+  if (const auto adoption = adoptable(name)) return make_group(*adoption);
   throw Error(ErrorCode::not_initialized,
               fmt::format("the collective group '{}' is not initialized in this process; call col::init() for "
                           "\"default\", or init_collective_group",

@@ -32,11 +32,12 @@ class Context::Impl {
  private:
   class Reservation;
 
-  Group make_group(const GroupSpec& spec, const std::string& adopted_id);
   struct Adoption {
     GroupSpec spec;
-    std::string id;  // of the record; empty when the environment said so
+    std::string id = {};            // of the record; empty when the environment said so
+    std::vector<int> members = {};  // the job's ranks, in order; empty where they are not known before they meet
   };
+  Group make_group(const Adoption& adoption);
   std::optional<Adoption> adoptable(std::string_view name) const;
   RankRecord* record() const;
   bool is_forked_child() const;

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "core/duration.hpp"
-#include "core/job/process.hpp"
 #include "group/describe.hpp"
 #include "group/failure.hpp"
+#include "group/holdup.hpp"
 #include "store/call_limit.hpp"
 
 namespace col::group {
@@ -23,6 +24,8 @@ using State = RankActivity::State;
 constexpr Duration kVotingTime = milliseconds(300);
 // A rank that has left is held responsible only after what differs between those who are still here has been posted.
 constexpr Duration kLeaverTime = milliseconds(500);
+// A wait that has lasted this long says whom it is for.
+constexpr Duration kHoldupTime = milliseconds(250);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
 // How long a store that has not answered is left alone.
@@ -49,15 +52,15 @@ std::string comparison_key(std::uint64_t sequence, int rank) {
   return fmt::format("compare/{}/{}", sequence, rank);
 }
 
-bool is_same_group(const std::string& recorded, const std::string& group) {
-  return recorded == group.substr(0, kRecordedName);
-}
-
 bool is_inside(State state) {
   return state == State::running || state == State::waiting;
 }
 
 }  // namespace
+
+bool is_same_group(const std::string& recorded, const std::string& group) {
+  return recorded == group.substr(0, kRecordedName);
+}
 
 int Surroundings::rank_of(int global_rank) const {
   for (const PeerInfo& peer : peers) {
@@ -129,6 +132,14 @@ void Diagnosis::on_slow(Duration waited) {
   look_for_lost_peer();
   look_for_mismatch(waited, false);
   if (!first_difference_ && waited >= kLeaverTime) look_for_leaver();
+  if (waited >= kHoldupTime) say_who_holds_up(false);
+}
+
+// For those who wait for this rank in other groups.
+void Diagnosis::say_who_holds_up(bool thorough) const {
+  if (surroundings_.record == nullptr) return;
+  const auto holdup = find_holdup(surroundings_, operations_, thorough);
+  surroundings_.record->held_up_by(holdup ? holdup->activity.rank : -1);
 }
 
 void Diagnosis::post() {
@@ -330,13 +341,6 @@ Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
   return activity->sequence >= operation.sequence ? Presence::arrived : Presence::absent;
 }
 
-std::string Diagnosis::last_seen(int rank) const {
-  const auto activity = surroundings_.activity_of(rank);
-  if (!activity || activity->group.empty()) return "";
-  return fmt::format(" (last seen {} {} of group '{}')", is_inside(activity->state) ? "in" : "after", activity->op,
-                     activity->group);
-}
-
 // Of those who are missing, the one that is furthest behind: the others may be waiting for it. The first where that
 // cannot be told.
 int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
@@ -349,17 +353,6 @@ int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
   return std::min_element(by_progress.begin(), by_progress.end())->second;
 }
 
-// One of those that are waited for, if it is on this host and has been stopped.
-std::optional<RankActivity> Diagnosis::stopped_peer() const {
-  for (const Operation& operation : operations_) {
-    for (const int rank : operation.counterparts) {
-      const auto activity = surroundings_.activity_of(rank);
-      if (activity && core::ProcessId(activity->pid, activity->pid_start).stopped()) return activity;
-    }
-  }
-  return std::nullopt;
-}
-
 void Diagnosis::on_timeout(Duration budget) {
   const store::CallLimit limit(kStoreTime);
   ask_again_.reset();
@@ -367,36 +360,41 @@ void Diagnosis::on_timeout(Duration budget) {
   look_for_failure();
   look_for_lost_peer();
   look_for_mismatch(budget, true);
-  std::vector<int> absent, unknown;
+  say_who_holds_up(true);
+  std::set<int> absent, unknown;
   for (const Operation& operation : operations_) {
     for (const int rank : operation.counterparts) {
       const Presence there = presence(operation, rank);
-      if (there == Presence::absent) absent.push_back(rank);
-      if (there == Presence::unknown) unknown.push_back(rank);
+      if (there == Presence::absent) absent.insert(rank);
+      if (there == Presence::unknown) unknown.insert(rank);
     }
   }
-  std::string who;
-  int culprit = -1;
-  if (const auto stopped = stopped_peer()) {
-    culprit = surroundings_.rank_of(stopped->rank);
-    who = fmt::format("rank {} (pid {}) stands still: a signal (SIGSTOP, ^Z) or a debugger has stopped it", culprit,
-                      stopped->pid);
-  } else if (!absent.empty()) {
-    culprit = furthest_behind(absent);
-    const std::string behind = absent.size() > 1 ? fmt::format("; rank {} is furthest behind", culprit) : "";
-    who = fmt::format("{} did not enter it{}{}", ranks_text(absent), behind, last_seen(culprit));
-  } else if (!unknown.empty()) {
-    who = fmt::format("{} may not have entered it{}", ranks_text(unknown),
-                      unknown.size() == 1 ? last_seen(unknown.front()) : "");
-  } else {
-    who = "all ranks have entered it, but the data did not arrive in time";
-  }
+  const auto [culprit, who] = accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()});
   const Operation& first = operations_.front();
-  if (culprit < 0 && unknown.size() == 1) culprit = unknown.front();
   throw Error(ErrorCode::timeout,
               fmt::format("{} (operation {}) timed out after {}: {}; look at what the missing do, or raise COL_TIMEOUT",
                           first.text, first.sequence, core::format_duration(budget), who),
               surroundings_.group, culprit);
+}
+
+// Who is responsible, -1 where it cannot be told, and in words.
+std::pair<int, std::string> Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
+  const auto holdup = find_holdup(surroundings_, operations_, true);
+  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text()};
+  const std::vector<int>& missing = absent.empty() ? unknown : absent;
+  if (missing.size() == 1 && (!holdup || holdup->member == missing.front())) {
+    const auto activity = surroundings_.activity_of(missing.front());
+    return {missing.front(),
+            fmt::format("{} {} it{}", ranks_text(missing), absent.empty() ? "may not have entered" : "did not enter",
+                        activity ? last_seen(*activity) : "")};
+  }
+  const std::string who = missing.empty()  ? "all ranks have entered it, but the data did not arrive in time"
+                          : absent.empty() ? fmt::format("{} may not have entered it", ranks_text(missing))
+                                           : fmt::format("{} did not enter it", ranks_text(missing));
+  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text())};
+  if (absent.empty()) return {-1, who};
+  const int behind = furthest_behind(absent);
+  return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
 }
 
 }  // namespace col::group

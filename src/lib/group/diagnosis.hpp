@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -33,6 +34,7 @@ struct Surroundings {
   std::vector<PeerInfo> peers;              // in rank order
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
   std::shared_ptr<ControlPage> control;     // null when there is none
+  RankRecord* record = nullptr;             // this rank's in it
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
   std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
 
@@ -41,6 +43,9 @@ struct Surroundings {
   // What a member of this node is doing; nothing when it is on another node, or there is no control page.
   std::optional<RankActivity> activity_of(int rank) const;
 };
+
+// Whether a record, which cuts long names, means that group.
+bool is_same_group(const std::string& recorded, const std::string& group);
 
 // Takes off the board what this rank has left there. Of what compare_first() has left, which slower ranks may still
 // have to read, the last rank to come here takes away everybody's.
@@ -76,6 +81,7 @@ class Diagnosis final : public WaitObserver {
   void look_for_failure();
   void look_for_lost_peer() const;
   void look_for_leaver() const;
+  void say_who_holds_up(bool thorough) const;
   void look_for_mismatch(Duration waited, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
@@ -83,9 +89,8 @@ class Diagnosis final : public WaitObserver {
   void post_loss(const Error& symptom);
   Error first_loss(const Error& symptom);
   Presence presence(const Operation& operation, int rank);
-  std::string last_seen(int rank) const;
   int furthest_behind(const std::vector<int>& ranks) const;
-  std::optional<RankActivity> stopped_peer() const;
+  std::pair<int, std::string> accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
   Error with_group(const Error& error) const;
   std::optional<Error> left_in_good_order(int rank) const;
 

@@ -17,56 +17,11 @@
 #include "group/gpus.hpp"
 #include "group/host.hpp"
 #include "group/job_notice.hpp"
+#include "group/join_observer.hpp"
 #include "group/rendezvous.hpp"
 
 namespace col::group {
 namespace {
-
-// Notices a rank that has died while others wait for it to join. Without a launcher, nobody else would.
-class JoinObserver final : public WaitObserver {
- public:
-  explicit JoinObserver(const JoinRequest& request) : request_(request) {}
-
-  void set_peers(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
-
-  void on_slow(Duration /*waited*/) override {
-    const auto& control = request_.context.control;
-    if (!control) return;
-    for (int i = 0; i < control->local_ranks(); ++i) {
-      if (!control->record(i).lost()) continue;
-      const RankActivity activity = control->record(i).read();
-      if (!belongs(activity.rank)) continue;
-      const int rank = peers_ != nullptr ? group_rank(activity.rank) : presumed_rank(activity.rank);
-      throw Error(ErrorCode::peer_lost,
-                  fmt::format("rank {} (pid {}) died before the group was made; its own output says why",
-                              rank >= 0 ? rank : activity.rank, activity.pid),
-                  request_.spec.name, rank);
-    }
-  }
-
-  void on_timeout(Duration /*budget*/) override {}  // the wait says what it waited for
-
-  int group_rank(int global_rank) const {
-    if (peers_ == nullptr) return -1;
-    for (const PeerInfo& peer : *peers_) {
-      if (peer.global_rank == global_rank) return peer.rank;
-    }
-    return -1;
-  }
-
- private:
-  // Before the ranks have met, only a group of the whole job is known to need everybody.
-  bool belongs(int global_rank) const {
-    if (peers_ == nullptr) return request_.spec.world_size == request_.context.world_size;
-    return group_rank(global_rank) >= 0;
-  }
-
-  // A group of the whole job whose ranks are, as far as this one can tell, numbered as the job's.
-  int presumed_rank(int global_rank) const { return request_.spec.rank == request_.context.rank ? global_rank : -1; }
-
-  const JoinRequest& request_;
-  const std::vector<PeerInfo>* peers_ = nullptr;
-};
 
 std::uint64_t random_nonce() {
   std::random_device device;
@@ -231,6 +186,8 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
   WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  // So that others see what this rank waits in.
+  if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
   const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
   const Roster roster = meet_others(request, wanted, *name_scope, wait);
 
@@ -245,6 +202,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
   parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
   parts.surroundings.control = request.context.control;
+  parts.surroundings.record = request.record;
   observer.set_peers(parts.surroundings.peers);
   const auto choose_on_host = [&]() -> BackendFactory& {
     return choose_host_backend(roster, parts.surroundings.peers, spec.name);
@@ -349,6 +307,10 @@ GroupParts join(const JoinRequest& request) {
           spec.name);
     return join_others(request, wanted, observer, timeout);
   } catch (const Error& error) {
+    if (request.record != nullptr) {
+      request.record->fail(error.code() == ErrorCode::timeout ? observer.held_up_by() : -1);
+      request.record->end(spec.name);
+    }
     if (error.group() == spec.name) throw;
     // From a wait, which knows neither the group nor its ranks: an abort cause names a rank of the job.
     throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()));

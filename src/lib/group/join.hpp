@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <col/group.hpp>
 #include <col/store.hpp>
@@ -19,7 +20,8 @@ struct JoinRequest {
   std::string job;                   // id and generation in one
   std::uint64_t process_nonce = 0;
   RankRecord* record = nullptr;
-  bool write_record = true;  // false when the group is adopted by a record that somebody else wrote
+  const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
+  bool write_record = true;         // false when the group is adopted by a record that somebody else wrote
 };
 
 // "job id#generation": what tells the keys of one run of a job from those of another.

@@ -160,12 +160,10 @@ void Group::State::exchange_multi_gpu(const group::MultiGpuMessage& asked, const
   pending->collective = false;
   const group::Operation operation = describe_multi_gpu(message, device);
   const std::uint64_t fingerprint = core::Hash().add(parts_.token).add(operation.text).value();
-  if (parts_.record != nullptr) {
-    parts_.record->begin(name(), sequence_, message.name, fingerprint);
-    parts_.record->waiting(-1, message.peer);
-  }
+  if (parts_.record != nullptr) parts_.record->begin(name(), sequence_, message.name, fingerprint);
   group::Diagnosis diagnosis(parts_.surroundings, {operation});
   WaitContext wait(timeout_of(options), parts_.surroundings.control.get(), parts_.record, &diagnosis);
+  wait.waiting(-1, message.peer);
   try {
     if (host_.settings->compare_first) compare_first(operation, wait);
     channel.run(request, wait);

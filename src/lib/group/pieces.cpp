@@ -86,7 +86,7 @@ void Group::State::run_in_pieces(Lane& lane, const Request& request, const Optio
   }
   while (!begun.empty()) run_first();
   while (!in_flight.empty()) await_first();
-  if (parts_.record != nullptr && active_.empty()) parts_.record->end();
+  if (parts_.record != nullptr && active_.empty()) parts_.record->end(name());
 }
 
 // The first one is refused as any call is. With others under way, on all ranks, the call cannot be taken back.

@@ -67,7 +67,7 @@ void Group::State::progress_all() {
       fail_with_current(diagnosis, *pending);
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (parts_.record != nullptr && active_.empty()) parts_.record->end();
+    if (parts_.record != nullptr && active_.empty()) parts_.record->end(name());
   }
 }
 
@@ -175,13 +175,13 @@ void Group::State::block(group::Pending& pending, WaitContext& wait, int turn) {
   }
   const bool runs = pending.phase == group::Pending::Phase::running;
   if (pending.collective && pending.decision->plan && plans == 1 && runs) {
-    if (parts_.record != nullptr) parts_.record->waiting(pending.executor.step(), pending.executor.peer());
+    wait.waiting(pending.executor.step(), pending.executor.peer());
     return pending.executor.wait(wait);
   }
   const auto leg =
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const group::Leg& l) { return l.posted && !l.done; });
   if (plans == 0 && leg != pending.legs.end()) {
-    if (parts_.record != nullptr) parts_.record->waiting(-1, leg->peer);
+    wait.waiting(-1, leg->peer);
     return complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
   }
   wait.check();
@@ -258,6 +258,8 @@ bool Group::State::test(group::Pending& pending) {
   if (outlived(pending)) return true;
   const Use use(*this);
   if (!pending.ended) progress_all();
+  // Who looks again and again is not stuck.
+  if (!pending.ended && parts_.record != nullptr) parts_.record->touch();
   if (!pending.ended) move_others_on();
   if (pending.error) throw *pending.error;
   return pending.ended;

@@ -252,7 +252,7 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
     const std::vector<int> absent = attempt.missing();
     attempt.withdraw();
     // A single one that has not come is whom the error is about.
-    if (error.code() != ErrorCode::timeout || absent.size() != 1) throw;
+    if (error.code() != ErrorCode::timeout || error.rank() >= 0 || absent.size() != 1) throw;
     throw Error(error.code(), error.message(), group, absent.front());
   } catch (...) {
     attempt.withdraw();

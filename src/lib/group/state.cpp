@@ -484,6 +484,11 @@ void Group::State::break_with(const Error& cause) noexcept {
     if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
   } catch (const std::exception&) {  // the cause itself is what counts
   }
+  if (parts_.record != nullptr) {
+    const int about = broken_->rank();
+    const bool is_member = about >= 0 && about < size();
+    parts_.record->fail(is_member ? parts_.surroundings.peers[static_cast<std::size_t>(about)].global_rank : -1);
+  }
   abort_channels(*broken_);
   group::write_error_file(host_.error_file, *broken_);
   for (const PendingPtr& pending : active_) {

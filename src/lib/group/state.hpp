@@ -53,7 +53,8 @@ struct GroupHost {
   std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context, and outlives it with them
   int global_rank = 0;
   // Not called after the group was destroyed.
-  std::function<Group(const GroupSpec&)> make_group = {};
+  // With the job's ranks of its members, in order.
+  std::function<Group(const GroupSpec&, std::vector<int>)> make_group = {};
   std::function<bool(const std::string&)> has_group = {};
   std::function<std::vector<Group>()> all_groups = {};
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,7 +39,10 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   // A group of GPUs is made on that which the thread has made current, whatever this rank's number in it.
   const bool elsewhere = device().type == Device::Type::cuda && group::current_gpu() != device().index;
   const auto current = elsewhere ? group::gpus().make_current(device().index) : nullptr;
-  return host_.make_group(spec);
+  std::vector<int> members;
+  for (const int member : ranks)
+    members.push_back(parts_.surroundings.peers[static_cast<std::size_t>(member)].global_rank);
+  return host_.make_group(spec, std::move(members));
 }
 
 Group Group::split(int color, int key) {

@@ -130,6 +130,7 @@ bool Attempt::watch(int local_rank, pid_t pid) {
   rank.started = Clock::now();
   rank.status.started = seconds(rank.started - parts_.job_began);
   rank.living = true;
+  page_->record(local_rank).started(global(local_rank), pid);
   ++living_;
   rank.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const int error = rank.pidfd ? 0 : errno;
@@ -181,6 +182,7 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
   if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
   rank.pidfd.reset();
   rank.living = false;
+  page_->record(local_rank).ended(status.wait_status);
   --living_;
   injector_.on_ended(global(local_rank));
   status.exited = true;
@@ -256,9 +258,11 @@ bool Attempt::others_may_notice() const {
 
 void Attempt::remember_calls() {
   if (std::exchange(remembered_, true)) return;
+  const std::vector<RankActivity> all = page_->activities();
   for (int rank = 0; rank < local_ranks(); ++rank) {
-    const RankActivity activity = page_->record(rank).read();
-    if (activity.state != RankActivity::State::absent) ranks_[static_cast<std::size_t>(rank)].last = activity;
+    const std::int64_t holder = page_->record(rank).read().pid;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.pid == holder; });
+    if (found != all.end()) ranks_[static_cast<std::size_t>(rank)].last = *found;
   }
 }
 

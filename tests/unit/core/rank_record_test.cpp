@@ -74,6 +74,94 @@ TEST_CASE("rank record: follows an operation from beginning to end", "[job]") {
   CHECK(page->record(0).read().state == State::absent);
 }
 
+TEST_CASE("rank record: a wait that is over is over, whatever is still in flight", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  record.begin("a", 1, "iallreduce", 1);
+  record.begin("b", 1, "iallreduce", 1);
+  {
+    col::WaitContext wait(col::Deadline::after(1min), page.get(), &record);
+    CHECK(record.read().state == State::running);
+    wait.waiting(-1, 3);
+    record.held_up_by(7);
+    CHECK(record.read().state == State::waiting);
+    CHECK(record.read().held_up_by == 7);
+  }
+  CHECK(record.read().state == State::running);  // the user's code computes
+  CHECK(record.read().held_up_by == -1);
+  record.end("a");  // `b` is in flight
+  CHECK(record.read().state == State::running);
+  record.end("b");
+  CHECK(record.read().state == State::joined);
+}
+
+TEST_CASE("rank record: who was waited for in vain stays known until the next call", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  record.begin("a", 1, "allreduce", 1);
+  {
+    col::WaitContext wait(col::Deadline::after(1min), page.get(), &record);
+    wait.waiting(-1, -1);
+    record.held_up_by(5);
+    record.fail(-1);
+  }
+  CHECK(record.read().state == State::running);
+  CHECK(record.read().held_up_by == 5);
+  record.begin("b", 1, "barrier", 1);
+  CHECK(record.read().held_up_by == -1);
+}
+
+TEST_CASE("rank record: the launcher's word about a process does not touch what the rank says", "[job]") {
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  CHECK_FALSE(record.process());
+  CHECK(record.started_as() == -1);
+  record.started(9, ::getpid());
+  REQUIRE(record.process());
+  CHECK(record.process()->rank == 9);
+  CHECK(record.process()->pid == ::getpid());
+  CHECK_FALSE(record.process()->stopped);
+  CHECK_FALSE(record.process()->wait_status);
+  CHECK(record.read().state == State::absent);
+  record.ended(7 << 8);
+  CHECK(record.has_ended());
+  CHECK(record.process()->wait_status == 7 << 8);
+  record.join(9);  // a program of which the launcher's own process has ended
+  CHECK(record.read().state == State::joined);
+}
+
+TEST_CASE("rank record: a chain of waits ends at the one that does not wait, or stands still", "[job]") {
+  std::vector<col::RankActivity> ranks(4);
+  for (int rank = 0; rank < 4; ++rank) ranks[static_cast<std::size_t>(rank)].rank = rank;
+  const auto waits = [&](std::size_t rank, int whom) {
+    ranks[rank].state = State::waiting;
+    ranks[rank].held_up_by = whom;
+  };
+  const auto last = [&](int first) {
+    const col::RankActivity* const end = col::last_in_chain(ranks, first);
+    return end != nullptr ? end->rank : -1;
+  };
+  ranks[3].state = State::running;
+  waits(0, 1);
+  waits(1, 2);
+  waits(2, 3);
+  CHECK(last(0) == 3);
+  CHECK(last(3) == 3);
+  ranks[1].stopped = true;  // in the middle of its wait
+  CHECK(last(0) == 1);
+  ranks[1].stopped = false;
+  ranks[1].state = State::running;  // its wait has failed, and for want of rank 2
+  CHECK(last(0) == 3);
+  waits(3, 0);
+  CHECK(last(0) == -1);
+  waits(3, -1);
+  CHECK(last(0) == -1);
+  waits(3, 17);
+  CHECK(last(0) == -1);
+}
+
 TEST_CASE("rank record: long names are cut", "[job]") {
   const auto page = ControlPage::in_memory(1);
   auto& record = page->record(0);

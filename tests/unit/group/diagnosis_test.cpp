@@ -281,6 +281,41 @@ TEST_CASE("diagnosis: a name that begins like another, and an earlier group of t
         std::string::npos);
 }
 
+TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by who waits for one that waits for it",
+          "[group]") {
+  std::latch others_done(2);
+  const auto outcomes = col::test::run_threads(
+      3,
+      [&](int rank, col::Context& context) {
+        col::test::register_stuck_backend();
+        const auto make = [&](const std::string& name, int member) {
+          return context.init_group({.name = name, .rank = member, .world_size = 2, .backend_name = "stuck"});
+        };
+        std::vector<float> data(8);
+        try {
+          if (rank == 0) {
+            make("a", 0).allreduce(data, {.timeout = 1200ms});
+          } else if (rank == 1) {
+            col::Group first = make("a", 1), second = make("b", 0);
+            second.iallreduce(data, data, {.timeout = 1500ms}).wait();
+          } else {
+            col::Work work = make("b", 1).iallreduce(data, data);
+            others_done.wait();
+          }
+        } catch (...) {
+          others_done.count_down();
+          throw;
+        }
+      },
+      {.timeout = 2s});
+  INFO(col::test::show(outcomes));
+  CHECK(outcomes[0].code == ErrorCode::timeout);
+  CHECK(outcomes[0].text.find("rank 2 of the job") != std::string::npos);
+  CHECK(outcomes[1].code == ErrorCode::timeout);
+  CHECK(outcomes[1].error_rank == 1);
+  CHECK(outcomes[1].text.find("is in none of col's waits") != std::string::npos);
+}
+
 TEST_CASE("diagnosis: a failure of an earlier run in the same store does not end a later one", "[group]") {
   const auto store = col::make_memory_store();
   const auto run = [&](std::size_t odd_count) {

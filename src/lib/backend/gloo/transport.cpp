@@ -62,7 +62,7 @@ void GuardedContext::check(std::string what, int peer) {
   if (extra_check_) extra_check_();
   if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
   wait_->describe(std::move(what));
-  if (RankRecord* const record = wait_->record(); record != nullptr) record->waiting(-1, peer);
+  wait_->waiting(-1, peer);
   wait_->check();
 }
 

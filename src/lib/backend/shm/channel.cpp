@@ -191,7 +191,7 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
     }
     if (!std::exchange(told, true)) {
       wait.describe([sending = operation.sending, peer = operation.peer] { return what_is_awaited(sending, peer); });
-      if (wait.record() != nullptr) wait.record()->waiting(-1, operation.peer);
+      wait.waiting(-1, operation.peer);
     }
     for (int i = 0; i < kYields; ++i) {
       wait.check();

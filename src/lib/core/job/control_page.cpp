@@ -9,6 +9,7 @@
 
 #include "core/job/page_file.hpp"
 #include "core/job/page_layout.hpp"
+#include "core/job/process.hpp"
 
 namespace col {
 
@@ -105,6 +106,31 @@ RankRecord& ControlPage::record(int local_rank) const {
                     local_rank, impl_->local_ranks - 1));
   }
   return impl_->records[static_cast<std::size_t>(local_rank)];
+}
+
+std::vector<RankActivity> ControlPage::activities(bool look_for_stopped) const {
+  std::vector<RankActivity> all;
+  for (int i = 0; i < impl_->local_ranks; ++i) {
+    RankActivity activity = impl_->records[static_cast<std::size_t>(i)].read();
+    if (activity.state == RankActivity::State::absent) continue;
+    if (look_for_stopped) activity.stopped = core::ProcessId(activity.pid, activity.pid_start).stopped();
+    all.push_back(std::move(activity));
+  }
+  return all;
+}
+
+const RankActivity* last_in_chain(const std::vector<RankActivity>& activities, int first) {
+  using State = RankActivity::State;
+  int rank = first;
+  for (std::size_t links = 0; links <= activities.size(); ++links) {
+    const auto found = std::find_if(activities.begin(), activities.end(),
+                                    [&](const RankActivity& activity) { return activity.rank == rank; });
+    if (found == activities.end()) return nullptr;
+    const bool goes_on = found->state == State::waiting || found->held_up_by >= 0;
+    if (found->stopped || !goes_on) return &*found;
+    rank = found->held_up_by;
+  }
+  return nullptr;
 }
 
 bool ControlPage::abort(const AbortCause& cause) noexcept {

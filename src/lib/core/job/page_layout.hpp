@@ -19,7 +19,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 2;
+inline constexpr std::uint32_t kPageVersion = 3;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -32,14 +32,17 @@ class AtomicText {
 
   // Keeps what fits in kBytes - reserved, cut between two UTF-8 characters.
   void store(std::string_view text, std::size_t reserved = 1) noexcept {
-    std::size_t size = text.size();
-    if (size > kBytes - reserved) {
-      size = kBytes - reserved;
-      while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-    }
-    std::array<std::uint64_t, kBytes / 8> words{};
-    if (size > 0) std::memcpy(words.data(), text.data(), size);
+    const Words words = words_of(text, reserved);
     for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
+  }
+
+  // Whether store(text) would change nothing. For the writer.
+  bool holds(std::string_view text) const noexcept {
+    const Words words = words_of(text, 1);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words_[i].load(std::memory_order_relaxed) != words[i]) return false;
+    }
+    return true;
   }
 
   std::string load() const {
@@ -52,6 +55,19 @@ class AtomicText {
   }
 
  private:
+  using Words = std::array<std::uint64_t, kBytes / 8>;
+
+  static Words words_of(std::string_view text, std::size_t reserved) noexcept {
+    std::size_t size = text.size();
+    if (size > kBytes - reserved) {
+      size = kBytes - reserved;
+      while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+    }
+    Words words{};
+    if (size > 0) std::memcpy(words.data(), text.data(), size);
+    return words;
+  }
+
   std::array<Word, kBytes / 8> words_;
 };
 
@@ -81,9 +97,13 @@ struct alignas(256) RecordLayout {
   Word fingerprint;
   Word step_and_peer;
   Word since_ns;
+  Word held_up_by;  // global rank + 1; 0: nobody
   AtomicText<48> group;
   AtomicText<16> op;
   Word seen_alive;  // when somebody saw the holder alive (CLOCK_MONOTONIC, ms), and in the lower 22 bits who (pid)
+  // Written by the launcher, each once.
+  Word started;  // the rank + 1 above 32 bits of pid; 0: nobody has said
+  Word ended;    // 1 above 32 bits of wait status; 0: not yet
 };
 
 }  // namespace col::core

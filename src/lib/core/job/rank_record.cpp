@@ -110,6 +110,7 @@ void RankRecord::join(int rank) {
   layout_->fingerprint.store(0, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
   layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store({});
   layout_->op.store({});
   layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(State::joined), static_cast<std::uint32_t>(rank)),
@@ -123,6 +124,7 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
   layout_->fingerprint.store(fingerprint, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
   layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store(group);
   layout_->op.store(op);
   set_state(State::running);
@@ -138,11 +140,42 @@ void RankRecord::waiting(std::int32_t step, std::int32_t peer) noexcept {
   // Said again at every look of a long wait: it still began at the first.
   if (state == State::waiting) return;
   layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->held_up_by.store(0, std::memory_order_release);
   set_state(State::waiting);
 }
 
-void RankRecord::end() noexcept {
+void RankRecord::held_up_by(int global_rank) noexcept {
   const WriteLock lock(layout_->version);
+  layout_->held_up_by.store(static_cast<std::uint64_t>(global_rank + 1), std::memory_order_release);
+}
+
+void RankRecord::resume() noexcept {
+  // relaxed: this process's own word.
+  if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
+  const WriteLock lock(layout_->version);
+  if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  layout_->held_up_by.store(0, std::memory_order_release);
+  set_state(State::running);
+}
+
+void RankRecord::fail(int global_rank) noexcept {
+  const WriteLock lock(layout_->version);
+  if (global_rank >= 0)
+    layout_->held_up_by.store(static_cast<std::uint64_t>(global_rank + 1), std::memory_order_release);
+  if (state_of(layout_->state_and_rank.load(std::memory_order_relaxed)) != State::waiting) return;
+  layout_->since_ns.store(now_ns(), std::memory_order_release);
+  set_state(State::running);
+}
+
+// One word, and no lock: it may come often, and readers make nothing of its order with the others.
+void RankRecord::touch() noexcept {
+  layout_->since_ns.store(now_ns(), std::memory_order_relaxed);
+}
+
+void RankRecord::end(std::string_view group) noexcept {
+  const WriteLock lock(layout_->version);
+  if (!group.empty() && !layout_->group.holds(group)) return;
   // A thread that is late must not undo finish().
   const State state = state_of(layout_->state_and_rank.load(std::memory_order_relaxed));
   if (state != State::running && state != State::waiting) return;
@@ -155,6 +188,37 @@ void RankRecord::finish() noexcept {
   const WriteLock lock(layout_->version);
   layout_->since_ns.store(now_ns(), std::memory_order_release);
   set_state(State::finished);
+}
+
+// ---- The launcher's words
+
+void RankRecord::started(int rank, std::int64_t pid) noexcept {
+  layout_->started.store(pack(static_cast<std::uint32_t>(rank + 1), static_cast<std::uint32_t>(pid)),
+                         std::memory_order_release);
+}
+
+void RankRecord::ended(int wait_status) noexcept {
+  layout_->ended.store(pack(1, static_cast<std::uint32_t>(wait_status)), std::memory_order_release);
+}
+
+int RankRecord::started_as() const noexcept {
+  return static_cast<int>(upper_half(layout_->started.load(std::memory_order_acquire))) - 1;
+}
+
+bool RankRecord::has_ended() const noexcept {
+  return layout_->ended.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<StartedProcess> RankRecord::process() const {
+  const std::uint64_t started = layout_->started.load(std::memory_order_acquire);
+  if (started == 0) return std::nullopt;
+  StartedProcess process{static_cast<int>(upper_half(started)) - 1, lower_half(started), false, std::nullopt};
+  const std::uint64_t ended = layout_->ended.load(std::memory_order_acquire);
+  if (ended != 0)
+    process.wait_status = static_cast<int>(lower_half(ended));
+  else
+    process.stopped = core::ProcessId(process.pid, 0).stopped();
+  return process;
 }
 
 void RankRecord::set_state(RankActivity::State state) noexcept {
@@ -184,6 +248,7 @@ RankActivity RankRecord::read() const {
       activity.step = static_cast<std::int32_t>(upper_half(step_and_peer));
       activity.peer = static_cast<std::int32_t>(lower_half(step_and_peer));
       activity.since_ns = layout_->since_ns.load(std::memory_order_acquire);
+      activity.held_up_by = static_cast<std::int32_t>(layout_->held_up_by.load(std::memory_order_acquire)) - 1;
       activity.group = layout_->group.load();
       activity.op = layout_->op.load();
       // relaxed: the acquires above keep it after them.

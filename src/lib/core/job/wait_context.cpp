@@ -13,7 +13,8 @@ namespace col {
 namespace {
 
 constexpr Duration kFirstSlow = std::chrono::milliseconds(100);
-constexpr Duration kLongestSlowInterval = std::chrono::seconds(1);
+// With what a look takes, a loss is known within a second.
+constexpr Duration kLongestSlowInterval = std::chrono::milliseconds(800);
 // How late a wait may notice an abort or a lost peer when nothing wakes it.
 constexpr Duration kLongestSlice = std::chrono::milliseconds(50);
 // The same while other groups have operations in flight, which move on between two slices: a sleep is long against a
@@ -58,10 +59,11 @@ void WaitContext::check() {
   if (meanwhile_) meanwhile_();
   if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();
   const auto now = Deadline::Clock::now();
-  if (observer_ != nullptr && now >= next_slow_) {
+  if (now >= next_slow_) {
     next_slow_ = now + slow_interval_;
     slow_interval_ = std::min(2 * slow_interval_, kLongestSlowInterval);
-    observer_->on_slow(now - started_);
+    if (!told_) waiting(-1, -1);
+    if (observer_ != nullptr) observer_->on_slow(now - started_);
   }
   if (now < deadline_.at()) return;
   if (observer_ != nullptr) observer_->on_timeout(deadline_.budget());

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <col/error.hpp>
 #include <col/export.hpp>
@@ -67,7 +68,21 @@ struct RankActivity {
   std::uint64_t fingerprint = 0;  // as Request::fingerprint: of the call, and of all calls of the group before
   std::int32_t step = -1;         // step of a plan, -1 when not in one
   std::int32_t peer = -1;         // rank waited for, -1 when not a single one
-  std::uint64_t since_ns = 0;     // when `state` was entered, CLOCK_MONOTONIC, to a tick of the kernel (at most 10 ms)
+  // When `state` was entered, or a call in flight was last looked after; CLOCK_MONOTONIC, to a tick of the kernel (at
+  // most 10 ms).
+  std::uint64_t since_ns = 0;
+  // The global rank that this one waits for, or that its last call, which failed, has waited for; -1 when it cannot be
+  // told, or nobody.
+  std::int32_t held_up_by = -1;
+  bool stopped = false;  // by a signal or a debugger; of ControlPage::activities() alone
+};
+
+// How the process that the launcher has started for a rank fares, whether or not it ever joins.
+struct StartedProcess {
+  int rank = -1;  // global rank
+  std::int64_t pid = 0;
+  bool stopped = false;            // by a signal or a debugger
+  std::optional<int> wait_status;  // once the launcher has seen it end: as of waitpid()
 };
 
 // The part of the control page that one rank writes (one process, any number of readers, lock free). Two threads of
@@ -82,8 +97,23 @@ class COL_EXPORT RankRecord {
   void join(int rank);
   void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint) noexcept;
   void waiting(std::int32_t step, std::int32_t peer) noexcept;
-  void end() noexcept;     // the operation is over: state running -> joined
+  void held_up_by(int global_rank) noexcept;  // whom the wait is for, as far as this rank can tell; -1: nobody
+  void resume() noexcept;                     // the wait is over, the operation may not be: state waiting -> running
+  void fail(int global_rank) noexcept;        // the same, but that it failed, for want of that rank; -1: as said before
+  void touch() noexcept;                      // a call in flight was looked after
+  // The operation is over: state running -> joined. With a group: all that was in flight in it is; the state stays when
+  // the record has gone on to a call of another.
+  void end(std::string_view group = {}) noexcept;
   void finish() noexcept;  // the rank left in good order: no operation unfinished
+
+  // By the launcher: which process it has started for which global rank, and how that has ended.
+  void started(int rank, std::int64_t pid) noexcept;
+  void ended(int wait_status) noexcept;
+  // Nothing when no launcher has said so. Reads a file of /proc.
+  std::optional<StartedProcess> process() const;
+  // Parts of it, without: the rank, -1 when no launcher has said so; whether wait_status is known.
+  int started_as() const noexcept;
+  bool has_ended() const noexcept;
 
   // A consistent snapshot. Retries while the writer writes, for at most 20 ms; after that (the writer was stopped or
   // killed in the middle) `state`, `rank` and the process are still right and the rest is empty.
@@ -122,6 +152,8 @@ class COL_EXPORT ControlPage {
   int local_ranks() const noexcept;
   // Requires: 0 <= local_rank < local_ranks(); throws invalid_argument otherwise.
   RankRecord& record(int local_rank) const;
+  // What all ranks that have joined are doing; `stopped` where that is asked for, at the cost of a file of /proc each.
+  std::vector<RankActivity> activities(bool look_for_stopped = true) const;
 
   // Records why the job ends. The first cause wins and is never changed; returns whether this one was it.
   bool abort(const AbortCause& cause) noexcept;
@@ -135,6 +167,10 @@ class COL_EXPORT ControlPage {
   explicit ControlPage(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// The rank at the end of the chain that begins with global rank `first`: who waits for whom, until one does not wait,
+// or stands still. Null where the chain is a circle, or leads to a rank that is not there.
+COL_EXPORT const RankActivity* last_in_chain(const std::vector<RankActivity>& activities, int first);
 
 // What a wait has to know besides its deadline. Implemented by the group layer, which can tell who is missing.
 class COL_EXPORT WaitObserver {
@@ -160,6 +196,10 @@ class COL_EXPORT WaitContext {
   explicit WaitContext(Duration budget, ControlPage* page = nullptr, RankRecord* record = nullptr,
                        WaitObserver* observer = nullptr) noexcept;
 
+  ~WaitContext() { resume(); }
+  WaitContext(const WaitContext&) = delete;
+  WaitContext& operator=(const WaitContext&) = delete;
+
   const Deadline& deadline() noexcept {
     start();
     return deadline_;
@@ -174,6 +214,19 @@ class COL_EXPORT WaitContext {
   }
   // The same, asked for only when the wait has failed: for waits that must not allocate.
   void describe(std::function<std::string()> what) { ask_what_ = std::move(what); }
+
+  // Says in the record that this rank waits, until this context ends: in which step of a plan, for which rank of the
+  // group (-1: none, several). check() says it of every wait that lasts.
+  void waiting(std::int32_t step, std::int32_t peer) noexcept {
+    if (record_ == nullptr) return;
+    told_ = true;
+    record_->waiting(step, peer);
+  }
+
+  // The wait is over, though not what it was part of.
+  void resume() noexcept {
+    if (std::exchange(told_, false)) record_->resume();
+  }
 
   // What this rank does for others while it waits: called by each check(), which throws what it throws.
   void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
@@ -192,6 +245,7 @@ class COL_EXPORT WaitContext {
   void start() noexcept;
 
   bool is_started_ = true;
+  bool told_ = false;  // the record, that this rank waits
   Deadline deadline_;
   ControlPage* page_;
   RankRecord* record_;

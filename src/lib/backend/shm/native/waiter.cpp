@@ -33,15 +33,15 @@ void Waiter::wait_on(Condition ready, int peer, WaitContext& wait) {
     const auto until = now + patience_.yields;
     for (auto next_look = now; now < until; now = Clock::now()) {
       ::sched_yield();
-      if (ready()) return;
+      if (ready()) return wait.resume();
       // A look at everything costs as much as some yields. By time, as a yield may take long where many compute.
       if (now < next_look) continue;
       next_look = now + kBetweenLooks;
-      if (look(ready, peer, wait)) return;
+      if (look(ready, peer, wait)) return wait.resume();
     }
-    if (!told && wait.record() != nullptr) wait.record()->waiting(-1, peer);
+    if (!told) wait.waiting(-1, peer);
     sleep(ready, peer, wait);
-    if (look(ready, peer, wait)) return;
+    if (look(ready, peer, wait)) return wait.resume();
   }
 }
 
