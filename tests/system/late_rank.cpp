@@ -1,8 +1,10 @@
 // A job of which one rank does not come to a call: shows whom colrun names when time is up.
 //
-//   late_rank RANK DIR   every rank makes two calls and creates DIR/<its rank>; then all but RANK make a third, for
-//   which
-//                        RANK, in no call, lets them wait
+//   late_rank RANK DIR        every rank makes two calls and creates DIR/<its rank>; then all but RANK make a third,
+//   for
+//                             which RANK, in no call, lets them wait
+//   late_rank RANK DIR MS     the same, but that all have started an asynchronous call before, wait for so many
+//                             milliseconds at most, and catch what comes of it
 #include <unistd.h>
 
 #include <chrono>
@@ -18,22 +20,26 @@
 
 namespace {
 
-void run(int late, const std::string& directory) {
+void run(int late, const std::string& directory, int patience_ms) {
   col::Group world = col::init();
   std::vector<float> values(100, 1);
   world.allreduce(values);
   world.barrier();
   std::ofstream(directory + "/" + std::to_string(world.rank())) << ::getpid();
+  col::Work work;
+  std::vector<float> sums(100);
+  if (patience_ms > 0) work = world.iallreduce(values, sums);
   if (world.rank() == late) std::this_thread::sleep_for(std::chrono::seconds(60));  // longer than the job is let live
-  world.allreduce(values, {.timeout = std::chrono::seconds(60)});
+  const col::Duration patience = std::chrono::milliseconds(patience_ms > 0 ? patience_ms : 60'000);
+  world.allreduce(values, {.timeout = patience});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   try {
-    run(std::atoi(argv[1]), argv[2]);
+    run(std::atoi(argv[1]), argv[2], argc == 4 ? std::atoi(argv[3]) : 0);
     return 0;
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());

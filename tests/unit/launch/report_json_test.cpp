@@ -193,7 +193,8 @@ TEST_CASE("report json: a rank's story that is none is refused, and the member n
     INFO(name);
     CHECK(refusals >= 5);
   }
-  for (const char* member : {"state", "group", "sequence", "op", "fingerprint", "step", "peer", "pid", "since_ns"}) {
+  for (const char* member : {"state", "group", "sequence", "op", "fingerprint", "step", "peer", "pid", "since_ns",
+                             "held_up_by", "stopped"}) {
     Json changed = good;
     changed["last_call"][member] = Json::array();
     CHECK(refused(changed, "last_call"));

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "launch/report/hung_rank.hpp"
 #include "launch/report/report_calls.hpp"
 #include "launch/report/report_usage.hpp"
 #include "support/catch.hpp"
@@ -74,6 +75,52 @@ TEST_CASE("report: names the culprit, what it said, and who was ended", "[launch
   CHECK(report_lines(story)[1] == "colrun: rank 2 said ValueError: torch has no code");
   story.ranks[2].said = RankError{"timeout", ""};
   CHECK(report_lines(story)[1] == "colrun: rank 2 said timeout");
+}
+
+TEST_CASE("report: the rank that hung is to blame, not the one that gave up first", "[launch]") {
+  JobStory story = story_of(4);
+  story.result.culprit = 0;
+  story.result.cause = EndCause::rank_failed;
+  status(story, 0).wait_status = kExited7;
+  end_by_launcher(story, {1, 2, 3});
+  story.ranks[0].said = RankError{"timeout", "rank 1 did not enter it"};
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    story.ranks[rank].last = activity(rank == 3 ? State::running : State::waiting, "allreduce", 7);
+    story.ranks[rank].last->rank = static_cast<int>(rank);
+    story.ranks[rank].last->held_up_by = rank == 3 ? -1 : static_cast<int>(rank) + 1;
+  }
+  SECTION("it is at the end of the chain") {
+    REQUIRE(hung_rank(story) == &story.ranks[3]);
+    CHECK(blamed_rank(story) == 3);
+    CHECK(report_lines(story)[0] ==
+          "colrun: rank 3 (pid 103, host n7) hung or was slow, in none of col's waits, while "
+          "others waited for it (last: allreduce of group 'default')");
+    CHECK(report_lines(story)[1] == "colrun: rank 0 (pid 100, host n7) exited with code 7 after 0.0 s");
+  }
+  SECTION("one that stands still in its wait is the end") {
+    story.ranks[1].last->stopped = true;
+    CHECK(blamed_rank(story) == 1);
+  }
+  SECTION("one that has not joined") {
+    story.ranks[3].last.reset();
+    CHECK(blamed_rank(story) == 3);
+    CHECK(report_lines(story)[0] ==
+          "colrun: rank 3 (pid 103, host n7) had not joined the job, while others waited for it");
+  }
+  SECTION("without a timeout the first failure is") {
+    story.ranks[0].said = RankError{"peer_lost", "rank 1 is gone"};
+    CHECK(blamed_rank(story) == 0);
+  }
+  SECTION("a circle has no end") {
+    story.ranks[3].last->state = State::waiting;
+    story.ranks[3].last->held_up_by = 0;
+    CHECK(blamed_rank(story) == 0);
+  }
+  SECTION("out of the job's time") {
+    story.result = {};
+    story.result.cause = EndCause::timed_out;
+    CHECK(blamed_rank(story) == 3);
+  }
 }
 
 TEST_CASE("report: a rank that the kernel killed for want of memory is told from one that somebody killed",

@@ -12,6 +12,7 @@
 
 #include "common/text.hpp"
 #include "launch/processes/signals.hpp"
+#include "launch/report/hung_rank.hpp"
 #include "launch/report/report_calls.hpp"
 #include "launch/report/stack_text.hpp"
 
@@ -48,6 +49,7 @@ class Report {
 
   std::vector<std::string> lines() {
     add_why();
+    add_hung();
     add_culprit();
     for (const std::string& line : story_.result.signal == 0 ? describe_calls(story_) : std::vector<std::string>())
       add(line);
@@ -65,6 +67,7 @@ class Report {
   void add(std::string_view text, tools::Tone tone = tools::Tone::plain);
   void add_indented(std::string_view text, std::size_t columns);
   void add_why();
+  void add_hung();
   void add_culprit();
   void add_last_words(const RankStory& culprit);
   void add_stacks();
@@ -170,6 +173,20 @@ void Report::add_why() {
     default:
       if (result.signal != 0) add(fmt::format("interrupted by {}", signal_name(result.signal)), tools::Tone::bad);
   }
+}
+
+// Whom the others waited for.
+void Report::add_hung() {
+  const RankStory* const rank = hung_rank(story_);
+  if (rank == nullptr) return;
+  std::string how = "had not joined the job, while others waited for it";
+  if (rank->last)
+    how = fmt::format("{} (last: {} of group '{}')",
+                      rank->last->stopped ? "stood still: a signal or a debugger had stopped it"
+                                          : "hung or was slow, in none of col's waits, while others waited for it",
+                      tools::one_line(rank->last->op), tools::one_line(rank->last->group));
+  add(fmt::format("rank {} (pid {}, host {}) {}", rank->rank, rank->status.pid, tools::one_line(rank->host), how),
+      tools::Tone::bad);
 }
 
 void Report::add_culprit() {

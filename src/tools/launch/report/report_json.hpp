@@ -8,7 +8,9 @@
 //   exit_code       of the tool
 //   cause           why the job ended early: none (it did not), rank_failed, interrupted, timed_out, exit_timed_out,
 //                   output_closed, node_lost, launcher_failed
-//   culprit         the rank that failed first by itself, or null
+//   culprit         the rank to blame: the one that hung while others waited for it, else the one that failed first by
+//                   itself, or null
+//   first_failure   the rank that failed first by itself, or null
 //   signal, signal_number   that interrupted the job, or null and 0
 //   error           why the launcher failed, or null
 //   processes_left  descendants of the job that could not be killed: 0

@@ -16,6 +16,7 @@
 
 #include "common/text.hpp"
 #include "launch/processes/signals.hpp"
+#include "launch/report/hung_rank.hpp"
 #include "launch/report/json_fields.hpp"
 
 namespace col::launch {
@@ -69,7 +70,9 @@ Json call_to_json(const std::optional<RankActivity>& last) {
           {"rank", last->rank},
           {"pid", last->pid},
           {"pid_start", last->pid_start},
-          {"since_ns", last->since_ns}};
+          {"since_ns", last->since_ns},
+          {"held_up_by", last->held_up_by},
+          {"stopped", last->stopped}};
 }
 
 std::optional<RankActivity> call_from_json(const JsonFields& story) {
@@ -91,6 +94,8 @@ std::optional<RankActivity> call_from_json(const JsonFields& story) {
   last.pid = fields.whole<std::int64_t>("pid");
   last.pid_start = fields.whole<std::uint64_t>("pid_start");
   last.since_ns = fields.whole<std::uint64_t>("since_ns");
+  last.held_up_by = fields.whole<std::int32_t>("held_up_by", -1);
+  last.stopped = fields.flag("stopped");
   return last;
 }
 
@@ -233,7 +238,9 @@ Json story_to_json(const JobStory& story) {
   job["restarts"] = story.restarts;
   job["exit_code"] = result.exit_code;
   job["cause"] = to_string(result.cause);
-  job["culprit"] = result.culprit >= 0 ? Json(result.culprit) : Json();
+  const int blamed = blamed_rank(story);
+  job["culprit"] = blamed >= 0 ? Json(blamed) : Json();
+  job["first_failure"] = result.culprit >= 0 ? Json(result.culprit) : Json();
   job["signal"] = result.signal != 0 ? Json(signal_name(result.signal)) : Json();
   job["signal_number"] = result.signal;
   job["error"] = result.error.empty() ? Json() : Json(valid(result.error));
@@ -259,7 +266,7 @@ JobStory story_from_json(const Json& value) {
   story.restarts = fields.whole<int>("restarts");
   story.result.exit_code = fields.whole<int>("exit_code", 0, 255);
   story.result.cause = static_cast<EndCause>(index_of(kCauses, fields, "cause"));
-  if (!fields.is_null("culprit")) story.result.culprit = fields.whole<int>("culprit", 0, kMostRanks);
+  if (!fields.is_null("first_failure")) story.result.culprit = fields.whole<int>("first_failure", 0, kMostRanks);
   story.result.signal = fields.whole<int>("signal_number", 0, 64);
   if (!fields.is_null("error")) story.result.error = fields.text("error", kMostLineBytes);
   story.processes_left = fields.whole<std::size_t>("processes_left");
