@@ -11,8 +11,8 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOddities = {"none",      "calls_other", "stays_away", "never_joins",
-                                                       "walks_out", "leaves",      "copies_late"};
+constexpr std::array<std::string_view, 8> kOddities = {"none",      "calls_other", "stays_away",  "never_joins",
+                                                       "walks_out", "leaves",      "copies_late", "hangs"};
 
 [[noreturn]] void refuse(std::string_view part) {
   throw std::invalid_argument(

@@ -21,7 +21,8 @@ struct Drill {
     never_joins,  // waits to be told to end instead of joining
     walks_out,    // is gone before the last call, without col::finalize()
     leaves,       // is gone before the last call, after col::finalize()
-    copies_late   // all make the last call as in held_copy.hpp, and this one is held up
+    copies_late,  // all make the last call as in held_copy.hpp, and this one is held up
+    hangs         // all ranks run a Tangle; this one stops in it, and waits to be told to end
   };
   Case c = {};  // what is called, each time with other inputs
   int calls = 1;

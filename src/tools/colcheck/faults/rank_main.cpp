@@ -22,6 +22,7 @@
 #include "colcheck/faults/drill.hpp"
 #include "colcheck/faults/held_copy.hpp"
 #include "colcheck/faults/report.hpp"
+#include "colcheck/faults/tangle.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {
@@ -72,6 +73,7 @@ class FaultRank {
   void last_call();
   void call(const Case& c, int number);
   void make_more_groups();
+  void tangle();
   void end_with(std::string_view code, std::string message, int error_rank);
   std::string code_of_next_call();
   void regroup(int lost);
@@ -166,6 +168,17 @@ void FaultRank::make_more_groups() {
   }
 }
 
+void FaultRank::tangle() {
+  begin("tangle");
+  constexpr Duration kTimeout = std::chrono::seconds(1);
+  Tangle program(group_, drill_.c.seed, kTimeout);
+  try {
+    program.run([] { ask("away"); });
+  } catch (const Error& error) {
+    end_with(to_string(error.code()), error.message(), program.world_rank_of(error));
+  }
+}
+
 // After an error in a call: what the group says to the next one.
 std::string FaultRank::code_of_next_call() {
   if (!group_ || report_.code == "wrong_data") return {};
@@ -199,7 +212,10 @@ Report FaultRank::run() {
   try {
     apply_limits();
     join();
-    if (group_) calls();
+    if (group_ && drill_.oddity == Oddity::hangs)
+      tangle();
+    else if (group_)
+      calls();
     if (report_.good()) end_with({}, {}, -1);
   } catch (const Error& error) {
     end_with(to_string(error.code()), error.message(), error.rank());
@@ -227,6 +243,10 @@ int fault_rank_main(std::string_view text) {
     FaultRank rank(drill, std::atoi(number));
     const Report report = rank.run();
     say(encode(report));
+    if (drill.oddity == Drill::Oddity::hangs) {
+      ask("done");
+      std::_Exit(1);  // what is in flight is not waited for
+    }
     rank.leave();
     return report.good() ? 0 : 1;
   } catch (const std::exception& error) {

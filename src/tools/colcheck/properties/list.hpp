@@ -52,6 +52,7 @@ extern const Property kFaultKilledJoining;
 extern const Property kFaultExitsEarly;
 extern const Property kFaultSurvivors;
 extern const Property kFaultStopped;
+extern const Property kFaultHung;
 extern const Property kFaultLate;
 extern const Property kFaultLateCopy;
 extern const Property kFaultShmFull;

@@ -1,0 +1,119 @@
+#include "colcheck/faults/tangle.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "colcheck/engine/mix.hpp"
+
+namespace col::colcheck {
+namespace {
+
+constexpr int kSteps = 24;
+constexpr std::size_t kMostElements = 200;
+
+std::uint64_t below(std::mt19937_64& random, std::uint64_t limit) {
+  return random() % limit;
+}
+
+// At least two of them, in any order.
+std::vector<int> some_of(std::mt19937_64& random, int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  std::shuffle(all.begin(), all.end(), random);
+  all.resize(2 + below(random, all.size() - 1));
+  return all;
+}
+
+}  // namespace
+
+struct Tangle::Step {
+  enum class Kind : std::uint8_t { start_collective, start_messages, blocking, barrier, wait_for_all };
+  std::size_t team = 0;
+  Kind kind = Kind::barrier;
+  std::size_t count = 0;
+};
+
+int Tangle::victim(std::uint64_t seed, int ranks) {
+  return static_cast<int>(mix(seed, 1) % static_cast<std::uint64_t>(ranks));
+}
+
+Tangle::Tangle(Group world, std::uint64_t seed, Duration timeout) : seed_(seed), timeout_(timeout) {
+  std::mt19937_64 random(mix(seed, 2));
+  std::vector<int> all(static_cast<std::size_t>(world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  teams_.push_back({all, world});
+  for (std::uint64_t more = 1 + below(random, 2); more > 0; --more) {
+    Team team{some_of(random, world.size()), {}};
+    team.group = world.subgroup(team.ranks, fmt::format("team {}", teams_.size()));
+    teams_.push_back(std::move(team));
+  }
+}
+
+// The same on all ranks; the last one needs them all.
+std::vector<Tangle::Step> Tangle::steps() const {
+  std::mt19937_64 random(mix(seed_, 3));
+  std::vector<Step> steps;
+  for (int i = 0; i < kSteps; ++i)
+    steps.push_back(
+        {below(random, teams_.size()), static_cast<Step::Kind>(below(random, 5)), 1 + below(random, kMostElements)});
+  steps.push_back({0, Step::Kind::wait_for_all, 0});
+  steps.push_back({0, Step::Kind::barrier, 0});
+  return steps;
+}
+
+void Tangle::run(const std::function<void()>& hang) {
+  const std::vector<Step> program = steps();
+  const Group& world = teams_.front().group;
+  const bool is_victim = world.rank() == victim(seed_, world.size());
+  const std::size_t end = is_victim ? mix(seed_, 4) % program.size() : program.size();
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < end; ++i) {
+    if (teams_[program[i].team].group) run(program[i], works);
+  }
+  if (is_victim) hang();
+}
+
+void Tangle::run(const Step& step, std::vector<Work>& works) {
+  using Kind = Step::Kind;
+  Group& group = teams_[step.team].group;
+  const auto buffer = [&] { return TensorView(buffers_.emplace_back(step.count, group.rank())); };
+  const Options options{.timeout = timeout_};
+  switch (step.kind) {
+    case Kind::start_collective: {
+      const TensorView in = buffer();
+      works.push_back(group.iallreduce(in, buffer(), options));
+      return;
+    }
+    case Kind::start_messages:
+      works.push_back(group.isend(buffer(), (group.rank() + 1) % group.size(), options));
+      works.push_back(group.irecv(buffer(), (group.rank() + group.size() - 1) % group.size(), options));
+      return;
+    case Kind::blocking:
+      return group.allreduce(buffer(), options);
+    case Kind::barrier:
+      return group.barrier(options);
+    case Kind::wait_for_all:  // of all groups: those who are not in this one go on
+      for (Work& work : works) work.wait();
+      works.clear();
+      return;
+  }
+}
+
+int Tangle::world_rank_of(const Error& error) const {
+  // One that is no member of the group is named in words.
+  for (const int rank : teams_.front().ranks) {
+    if (error.rank() < 0 && error.message().find(fmt::format("rank {} of the job", rank)) != std::string::npos)
+      return rank;
+  }
+  for (const Team& team : teams_) {
+    if (!team.group || team.group.name() != error.group() || error.rank() < 0) continue;
+    return team.ranks[static_cast<std::size_t>(error.rank())];
+  }
+  return -1;
+}
+
+}  // namespace col::colcheck

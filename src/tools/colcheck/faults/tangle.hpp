@@ -1,0 +1,45 @@
+// A random program over several groups: blocking calls, asynchronous ones and messages, many of them in flight at once.
+// One rank stops in the middle of its own code, and so all others wait in the end: for it, or for one that waits for
+// it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <col/error.hpp>
+#include <col/group.hpp>
+
+namespace col::colcheck {
+
+class Tangle {
+ public:
+  // Makes the groups: collective over `world`. Ranks that give the same seed have the same program.
+  // Its calls have this long.
+  Tangle(Group world, std::uint64_t seed, Duration timeout);
+
+  // Runs this rank's part. The rank that the seed chooses calls `hang` instead of one of its steps, drawn as well.
+  // Throws what the calls throw.
+  void run(const std::function<void()>& hang);
+
+  // The rank of the world that an error of run() is about, -1 for none.
+  int world_rank_of(const Error& error) const;
+
+  static int victim(std::uint64_t seed, int ranks);
+
+ private:
+  struct Team {
+    std::vector<int> ranks;  // of the world
+    Group group;             // false on ranks that are not in it
+  };
+  struct Step;
+  std::vector<Step> steps() const;
+  void run(const Step& step, std::vector<Work>& works);
+
+  std::vector<Team> teams_;  // the world is the first
+  std::uint64_t seed_;
+  Duration timeout_;
+  std::vector<std::vector<std::int32_t>> buffers_ = {};  // of all calls: none moves
+};
+
+}  // namespace col::colcheck
