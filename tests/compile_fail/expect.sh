@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compiles a source that must compile, or one that must not, and then only for the line that says so.
+# Compiles a source that must compile, or one that must not, and then only for the lines that say so. What stands behind
+# "expected-error:" on a line is what the compiler must tell the user about it.
 # usage: expect.sh passes|fails SOURCE COMPILER [OPTION]…
 set -u
 expected=$1
@@ -20,10 +21,27 @@ if [ $code -eq 0 ]; then
   exit 1
 fi
 # An error elsewhere (a missing header, a typing mistake) proves nothing.
-line=$(grep -n 'expected-error' "$source" | cut -d: -f1)
-errors=$(printf '%s\n' "$output" | grep -E '^[^ ]+:[0-9]+:[0-9]+: (fatal )?error: ')
-others=$(printf '%s\n' "$errors" | grep -v -F "$(basename "$source"):$line:")
-if [ -z "$errors" ] || [ -n "$others" ]; then
-  printf '%s\n' "$source fails to compile, but not at line $line alone:" "$output"
-  exit 1
-fi
+complaints=$(printf '%s\n' "$output" | awk -v source="$source" '
+  BEGIN {
+    while ((getline text < source) > 0) {
+      ++number
+      if (match(text, /expected-error/)) advice[number] = substr(text, RSTART + length("expected-error: "))
+    }
+  }
+  /^[^ ]+:[0-9]+:[0-9]+: (fatal )?error: / {
+    split($0, place, ":")
+    line = place[1] == source ? place[2] : 0
+    if (!(line in advice)) print "an error where none is expected: " $0
+    met[line] = 1
+  }
+  # The line itself is shown too, and says nothing by that.
+  !/expected-error/ && line in advice && index($0, advice[line]) { told[line] = 1 }
+  END {
+    for (line in advice) {
+      if (!(line in met)) print "no error at line " line
+      else if (!(line in told)) print "line " line ": the compiler does not say \"" advice[line] "\""
+    }
+  }')
+[ -z "$complaints" ] && exit 0
+printf '%s\n' "$source:" "$complaints" "$output"
+exit 1

@@ -5,10 +5,15 @@
 #include <charconv>
 #include <cstdlib>
 #include <system_error>
+#include <vector>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+
+#include "core/nearest_name.hpp"
 
 namespace col::core::env {
 
@@ -57,6 +62,9 @@ constexpr std::array kTable = {
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
+    Variable{"COL_BACKEND", "automatic | shm | gloo | nccl, or one that the program has registered", "automatic",
+             "The backend of every group for which the program names none; one that it names wins. Equal on all ranks.",
+             false},
     Variable{"COL_ALGORITHM", "collective:algorithm, comma-separated", "chosen by table",
              "Which algorithm runs a collective: `allreduce:ring,broadcast:knomial:radix=8`, or a plan of your own: "
              "`allreduce:file:my.json`.",
@@ -172,6 +180,8 @@ struct ForeignVariable {
 };
 
 // What colrun itself reads.
+constexpr std::array<std::string_view, 2> kOfColrunAlone = {"COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE"};
+
 constexpr std::array kLauncherTable = {
     ForeignVariable{"`COLRUN_*`",
                     "Options: `COLRUN_MAX_RESTARTS=2` is `--max-restarts 2`; `COLRUN_CONFIG` names a file "
@@ -237,6 +247,7 @@ std::string markdown() {
       "that\n"
       "is not valid is an error of code `invalid_argument` that names the variable, what it holds and what it may\n"
       "hold, with two exceptions. `COL_LOG` and `COL_LOG_FILE` only warn: a log must not end a job.\n"
+      "A variable that is none of these but has nearly the name of one (`COL_TIMEOT`) is warned about by rank 0.\n"
       "`COL_SOCKET_IFNAME` is looked at only when the ranks are on several hosts; one that names no interface that\n"
       "is up is `unavailable`.\n"
       "\n"
@@ -298,6 +309,25 @@ std::string markdown() {
 
 std::span<const LauncherVariable> launcher_table() noexcept {
   return kLauncherVariables;
+}
+
+std::vector<std::string> misspelt() {
+  constexpr std::string_view kPrefix = "COL_";
+  std::vector<std::string_view> known(kOfColrunAlone.begin(), kOfColrunAlone.end());
+  for (const Variable& variable : kTable) known.push_back(variable.name);
+  for (std::string_view& name : known) name.remove_prefix(kPrefix.size());  // which would make all names alike
+  std::vector<std::string> warnings;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string_view name(*entry);
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with(kPrefix)) continue;
+    name.remove_prefix(kPrefix.size());
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (const std::string_view meant = nearest_name(name, known); !meant.empty())
+      warnings.push_back(
+          fmt::format("{0}{1} is set, but nothing reads it; did you mean {0}{2}?", kPrefix, name, meant));
+  }
+  return warnings;
 }
 
 std::optional<std::string> get(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <col/types.hpp>
 
@@ -35,6 +36,9 @@ std::span<const LauncherVariable> launcher_table() noexcept;
 
 // The text of docs/environment.md. A test keeps the file equal to it.
 std::string markdown();
+
+// One sentence for each variable that is set and nearly, but not quite, has the name of one of col's.
+std::vector<std::string> misspelt();
 
 // The value; nothing when unset or empty. Requires: `name` is in a table (an Error of code internal otherwise).
 std::optional<std::string> get(std::string_view name);

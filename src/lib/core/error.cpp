@@ -38,13 +38,14 @@ std::string_view to_string(ErrorCode code) noexcept {
   return core::name_at(kCodeNames, static_cast<std::size_t>(code));
 }
 
-Error::Error(ErrorCode code, std::string_view message, std::string_view group, int rank)
-    : Error(code, rank, std::make_shared<const Text>(Text{one_line(group), one_line(message)})) {}
+Error::Error(ErrorCode code, std::string_view message, std::string_view group, int rank, int world_rank)
+    : Error(code, rank, world_rank, std::make_shared<const Text>(Text{one_line(group), one_line(message)})) {}
 
-Error::Error(ErrorCode code, int rank, std::shared_ptr<const Text> text)
+Error::Error(ErrorCode code, int rank, int world_rank, std::shared_ptr<const Text> text)
     : std::runtime_error(what_text(code, text->group, text->message)),
       code_(code),
       rank_(rank),
+      world_rank_(world_rank),
       text_(std::move(text)) {}
 
 Error::~Error() = default;

@@ -90,10 +90,13 @@ struct List {
 
 }  // namespace
 
-Group init() {
+Group init(const InitOptions& options) {
   Context& context = Context::current();
   if (context.is_initialized("default")) return context.group("default");
-  return context.init_group({.rank = context.spec().rank, .world_size = context.spec().world_size});
+  return context.init_group({.rank = context.spec().rank,
+                             .world_size = context.spec().world_size,
+                             .backend = options.backend,
+                             .timeout = options.timeout});
 }
 
 void finalize() {

@@ -3,6 +3,9 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/backend.hpp>
 
 #include "core/env.hpp"
 #include "core/instructions.hpp"
@@ -23,6 +26,17 @@ std::size_t one_of(std::string_view name, const std::string_view (&words)[N]) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} means nothing; use one of {}", name, *value, known));
 }
 
+// The name of a backend that this build has, or could have; empty for "automatic".
+std::string backend_setting() {
+  const std::string name = core::env::get("COL_BACKEND").value_or("automatic");
+  if (name == "automatic" || name == "auto") return "";
+  const bool is_public = name == "shm" || name == "gloo" || name == "nccl";
+  if (!is_public && find_backend(name) == nullptr)
+    throw Error(ErrorCode::invalid_argument, fmt::format("COL_BACKEND={} is no backend; use one of automatic, {}", name,
+                                                         fmt::join(backend_names(), ", ")));
+  return name;
+}
+
 }  // namespace
 
 CallSettings CallSettings::from_environment() {
@@ -33,6 +47,7 @@ CallSettings CallSettings::from_environment() {
   settings.compare_first = one_of("COL_CHECK", {"lazy", "strict"}) == 1;
   settings.progress_thread = one_of("COL_PROGRESS", {"calls", "thread"}) == 1;
   if (const auto text = core::env::get("COL_FAULT")) settings.fault = exec::Fault::parse(*text);
+  settings.backend = backend_setting();
   core::chosen_instructions();  // a wrong COL_ISA is told here, and not in the first reduction
   return settings;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <col/select.hpp>
@@ -19,6 +20,7 @@ struct CallSettings {
   bool compare_first = false;                     // COL_CHECK=strict
   bool progress_thread = false;                   // COL_PROGRESS=thread
   std::optional<exec::Fault> fault = {};          // COL_FAULT
+  std::string backend = {};                       // COL_BACKEND; empty: automatic
 
   // Throws invalid_argument naming the variable; io when a file cannot be read.
   static CallSettings from_environment();

@@ -13,7 +13,8 @@ namespace {
 
 template <class... Args>
 [[noreturn]] void refuse(const Shape& shape, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(ErrorCode::invalid_argument, fmt::format(format, std::forward<Args>(args)...), shape.group, shape.rank);
+  throw Error(ErrorCode::invalid_argument, fmt::format(format, std::forward<Args>(args)...), shape.group, shape.rank,
+              shape.world_rank);
 }
 
 // Bytes of this many elements of any type fit a size_t.

@@ -14,6 +14,7 @@ struct Shape {
   int rank = 0;
   int size = 1;
   Device::Type device = Device::Type::cpu;  // whose memory the group's backend moves
+  int world_rank = -1;                      // of this rank
 };
 
 // Checks everything about `request` against `shape`: root, dtypes, counts, overlap, devices, the operator.

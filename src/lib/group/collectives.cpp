@@ -1,6 +1,7 @@
 // The methods of Group: each says which buffers take part, the rest is shared (state.cpp, messages.cpp).
 #include <col/group.hpp>
 
+#include "group/checks.hpp"
 #include "group/state.hpp"
 
 namespace col {
@@ -75,6 +76,25 @@ std::string_view Group::backend() const {
 }
 Device Group::device() const {
   return state().device();
+}
+std::vector<int> Group::ranks() const {
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r) ranks.push_back(state().world_rank(r));
+  return ranks;
+}
+int Group::world_rank(int rank) const {
+  group::check_peer(rank, "world_rank: rank", state().shape());
+  return state().world_rank(rank);
+}
+int Group::rank_of(int world_rank) const {
+  return state().rank_of(world_rank);
+}
+Duration Group::timeout() const {
+  return state().timeout();
+}
+
+void Group::destroy() {
+  state().leave();
 }
 
 void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {

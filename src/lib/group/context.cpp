@@ -107,8 +107,10 @@ Group Context::Impl::make_group(const Adoption& adoption) {
                 "this process was forked from one that is in the job already; start it with an environment of its own",
                 spec.name);
   Reservation reservation(*this, spec.name);
+  GroupSpec wanted = spec;
+  if (wanted.backend == Backend::automatic && wanted.backend_name.empty()) wanted.backend_name = settings_->backend;
   try {
-    group::GroupParts parts = group::join({.spec = spec,
+    group::GroupParts parts = group::join({.spec = wanted,
                                            .context = spec_,
                                            .job_scope = job_scope_,
                                            .job = group::job_name(spec_),
@@ -125,7 +127,8 @@ Group Context::Impl::make_group(const Adoption& adoption) {
                                 return make_group({.spec = child, .members = std::move(members)});
                               },
                           .has_group = [this](const std::string& child) { return find(child).has_value(); },
-                          .all_groups = [this] { return all(); }};
+                          .all_groups = [this] { return all(); },
+                          .destroy_group = [this](const std::string& name) { destroy_group(name); }};
     auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
@@ -251,6 +254,8 @@ Context& Context::current() {
   static Context* const process = [] {
     ContextSpec spec = ContextSpec::from_environment();
     if (spec.world_size > 1) core::log::set_rank(spec.rank);
+    if (spec.rank == 0)
+      for (const std::string& warning : core::env::misspelt()) core::log::warn("{}", warning);
     auto context = std::make_unique<Context>(std::move(spec));
     context->impl_->set_error_file(core::env::get("COL_ERROR_FILE").value_or(""));
     return context.release();

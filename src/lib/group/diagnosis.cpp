@@ -179,7 +179,11 @@ std::optional<Error> Diagnosis::abort_cause() const {
   const auto& control = surroundings_.control;
   const auto cause = control ? control->abort_cause() : std::nullopt;
   if (!cause) return std::nullopt;
-  return Error(cause->code, cause->message, surroundings_.group, surroundings_.rank_of(cause->rank));
+  // Whoever ended the job has named ranks of the job.
+  const int rank = surroundings_.rank_of(cause->rank);
+  std::string message = cause->message;
+  if (rank >= 0 && rank != cause->rank) message += fmt::format(" (rank {} of this group)", rank);
+  return Error(cause->code, message, surroundings_.group, rank, cause->rank);
 }
 
 std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
@@ -236,7 +240,10 @@ void Diagnosis::look_for_leaver() const {
 }
 
 Error Diagnosis::with_group(const Error& error) const {
-  return Error(error.code(), error.message(), surroundings_.group, error.rank());
+  // From a wait, which does not know the group: it names the job's rank.
+  const bool of_job = error.group().empty() && error.world_rank() >= 0;
+  const int rank = of_job ? surroundings_.rank_of(error.world_rank()) : error.rank();
+  return Error(error.code(), error.message(), surroundings_.group, rank, error.world_rank());
 }
 
 void Diagnosis::post_loss(const Error& symptom) {

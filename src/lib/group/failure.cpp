@@ -30,6 +30,7 @@ constexpr std::array kCodes = {ErrorCode::invalid_argument,
 std::string encode_error(const Error& error) {
   const json value{{"code", to_string(error.code())},
                    {"rank", error.rank()},
+                   {"world_rank", error.world_rank()},
                    {"group", error.group()},
                    {"message", error.message()}};
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -43,7 +44,7 @@ std::optional<Error> decode_error(std::string_view text) {
     for (const ErrorCode code : kCodes) {
       if (to_string(code) == name)
         return Error(code, value.at("message").get<std::string>(), value.at("group").get<std::string>(),
-                     value.at("rank").get<int>());
+                     value.at("rank").get<int>(), value.value("world_rank", -1));
     }
   } catch (const json::exception&) {  // a field is missing: somebody else's text, so no failure of ours
   }

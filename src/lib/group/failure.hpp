@@ -22,7 +22,8 @@ Error publish_failure(Store& store, const Error& error) noexcept;
 // The failure that was published; nothing when there is none. Throws what the store throws.
 std::optional<Error> published_failure(Store& store);
 
-// {"code":…,"rank":…,"group":…,"message":…}: also the format of COL_ERROR_FILE, which the launcher reads.
+// {"code":…,"rank":…,"world_rank":…,"group":…,"message":…}: also the format of COL_ERROR_FILE, which the
+// launcher reads.
 std::string encode_error(const Error& error);
 std::optional<Error> decode_error(std::string_view text);
 

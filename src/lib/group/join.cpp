@@ -266,6 +266,7 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   GroupParts parts;
   parts.surroundings.group = spec.name;
   parts.surroundings.peers.resize(1);
+  parts.surroundings.peers.front().global_rank = request.context.rank;
   parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
   parts.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
@@ -313,7 +314,7 @@ GroupParts join(const JoinRequest& request) {
     }
     if (error.group() == spec.name) throw;
     // From a wait, which knows neither the group nor its ranks: an abort cause names a rank of the job.
-    throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()));
+    throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()), error.world_rank());
   }
 }
 

@@ -320,4 +320,9 @@ int Group::State::source_of(const group::Pending& pending) {
   return pending.ended && !pending.error ? pending.source : -1;
 }
 
+std::optional<Error> Group::State::error_of(const group::Pending& pending) {
+  const std::lock_guard lock(mutex_);  // as above
+  return pending.ended ? pending.error : std::nullopt;
+}
+
 }  // namespace col

@@ -14,6 +14,7 @@
 #include "group/most_common.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
+#include "group/world_ranks.hpp"
 
 namespace col {
 namespace group {
@@ -163,7 +164,7 @@ std::string Group::State::agree_to_shrink(std::span<const int> excluded, const s
     agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
   } catch (const Error& error) {
     const Error first = agreement.publish(error);
-    throw Error(first.code(), first.message(), name(), first.rank());
+    throw group::with_world_rank(Error(first.code(), first.message(), name(), first.rank()), parts_.surroundings.peers);
   }
   return child;
 }

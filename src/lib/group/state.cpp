@@ -18,6 +18,7 @@
 #include "group/host.hpp"
 #include "group/progress_thread.hpp"
 #include "group/use.hpp"
+#include "group/world_ranks.hpp"
 
 namespace col {
 namespace {
@@ -87,6 +88,10 @@ void Group::State::destroy() noexcept {
   in_use_.store(false, std::memory_order_release);
 }
 
+void Group::State::leave() {
+  if (!destroyed_ && host_.destroy_group) host_.destroy_group(name());
+}
+
 void Group::State::close_channels() noexcept {
   parts_.channel.reset();
   parts_.host_channel.reset();
@@ -118,7 +123,7 @@ void Group::State::check_name(std::string_view named) const {
     throw Error(ErrorCode::aborted,
                 fmt::format("the group broke before ({}: {}); destroy it and create it anew",
                             to_string(broken_->code()), broken_->message()),
-                name(), broken_->rank());
+                name(), broken_->rank(), broken_->world_rank());
   check_named(named);
 }
 
@@ -480,8 +485,10 @@ void Group::State::break_with(const Error& cause) noexcept {
   if (broken_) return;
   broken_ = cause;
   try {
-    if (parts_.surroundings.scope) broken_ = group::publish_failure(*parts_.surroundings.scope, cause);
-    if (broken_->group() != name()) broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank());
+    broken_ = group::with_world_rank(cause, parts_.surroundings.peers);
+    if (parts_.surroundings.scope) broken_ = group::publish_failure(*parts_.surroundings.scope, *broken_);
+    if (broken_->group() != name())
+      broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank());
   } catch (const std::exception&) {  // the cause itself is what counts
   }
   if (parts_.record != nullptr) {

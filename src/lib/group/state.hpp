@@ -57,6 +57,7 @@ struct GroupHost {
   std::function<Group(const GroupSpec&, std::vector<int>)> make_group = {};
   std::function<bool(const std::string&)> has_group = {};
   std::function<std::vector<Group>()> all_groups = {};
+  std::function<void(const std::string&)> destroy_group = {};
 };
 
 }  // namespace group
@@ -75,7 +76,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   const std::string& backend() const { return parts_.backend; }
   const std::string& id() const { return parts_.id; }
   Device device() const { return own_.device; }
-  group::Shape shape() const { return {name(), rank(), size(), own_.device.type}; }
+  group::Shape shape() const { return {name(), rank(), size(), own_.device.type, world_rank(rank())}; }
+  int world_rank(int rank) const { return parts_.surroundings.peers[static_cast<std::size_t>(rank)].global_rank; }
+  int rank_of(int world_rank) const { return parts_.surroundings.rank_of(world_rank); }
+  Duration timeout() const { return parts_.timeout; }
 
   // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
   void run(Request request, const Options& options);
@@ -122,9 +126,12 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   [[noreturn]] void give_up(const Error& cause);
   // Of a receive that has ended; -1 otherwise.
   int source_of(const group::Pending& pending);
+  std::optional<Error> error_of(const group::Pending& pending);
 
   // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
   void destroy() noexcept;
+  // The same, and takes it out of its context's registry. Idempotent.
+  void leave();
   // False as well while a call of another thread uses the group.
   bool is_broken();
 

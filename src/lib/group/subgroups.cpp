@@ -13,6 +13,7 @@
 #include "group/most_common.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
+#include "group/world_ranks.hpp"
 
 namespace col {
 std::string Group::State::child_name(std::string_view kind) {
@@ -40,9 +41,16 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   const bool elsewhere = device().type == Device::Type::cuda && group::current_gpu() != device().index;
   const auto current = elsewhere ? group::gpus().make_current(device().index) : nullptr;
   std::vector<int> members;
-  for (const int member : ranks)
-    members.push_back(parts_.surroundings.peers[static_cast<std::size_t>(member)].global_rank);
-  return host_.make_group(spec, std::move(members));
+  std::vector<PeerInfo> peers;
+  for (const int member : ranks) {
+    peers.push_back(parts_.surroundings.peers[static_cast<std::size_t>(member)]);
+    members.push_back(peers.back().global_rank);
+  }
+  try {
+    return host_.make_group(spec, std::move(members));
+  } catch (const Error& error) {
+    throw group::with_world_rank(error, peers);
+  }
 }
 
 Group Group::split(int color, int key) {
@@ -78,14 +86,14 @@ Group Group::subgroup(std::span<const int> ranks, std::string name) {
     throw Error(ErrorCode::mismatch,
                 fmt::format("subgroup: rank {} asks for '{}', most others for '{}'; all ranks must ask for the same", r,
                             lists[r], common),
-                this->name(), static_cast<int>(r));
+                this->name(), static_cast<int>(r), world_rank(static_cast<int>(r)));
   }
   const auto holder = std::find(taken.begin(), taken.end(), 1);
   if (holder != taken.end())
     throw Error(
         ErrorCode::already_initialized,
         fmt::format("subgroup: rank {} is in a group '{}' already; choose another name", holder - taken.begin(), name),
-        this->name(), static_cast<int>(holder - taken.begin()));
+        this->name(), static_cast<int>(holder - taken.begin()), world_rank(static_cast<int>(holder - taken.begin())));
   return state().subgroup(ranks, std::move(name));
 }
 

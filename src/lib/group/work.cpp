@@ -20,6 +20,10 @@ bool Work::test() {
   return !handle_ || handle_->state->test(*handle_->pending);
 }
 
+std::optional<Error> Work::error() const {
+  return handle_ ? handle_->state->error_of(*handle_->pending) : std::nullopt;
+}
+
 int Work::source() const {
   return handle_ ? handle_->state->source_of(*handle_->pending) : -1;
 }

@@ -129,6 +129,7 @@ TEST_CASE("async ends: an error surfaces in every wait, and every time", "[group
       Work odd = group.iallreduce(in, out);
       std::ignore = group.ibroadcast(other);  // dropped: it must not hide the others' error
       Work last = group.irecv(more, (rank + 1) % 4);
+      expect(!last.error() && !Work().error());
       std::optional<col::Error> first;
       for (int again = 0; again < 2; ++again) {
         for (Work* work : {&odd, &last}) {
@@ -139,6 +140,7 @@ TEST_CASE("async ends: an error surfaces in every wait, and every time", "[group
         expect(error_of([&] { odd.test(); }).code() == first->code());
         expect(error_of([&] { odd.wait_for(1s); }).code() == first->code());
       }
+      for (const Work* work : {&odd, &last}) expect(work->error() && work->error()->message() == first->message());
       const col::Error later = error_of([&] { group.barrier(); });
       expect(later.code() == ErrorCode::aborted, later.what());
       expect(later.message().find(first->message()) != std::string::npos, later.what());

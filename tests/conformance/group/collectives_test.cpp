@@ -322,3 +322,30 @@ TEST_CASE("collectives: a root means nothing to calls that have none", "[group]"
     CHECK(col::test::all_good(outcomes));
   }
 }
+
+TEST_CASE("collectives: a number is a tensor of one element", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+      col::Group world = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend});
+      double residual = rank + 0.5, largest = 0;
+      world.allreduce(residual, largest, {.op = col::ReduceOp::max});
+      expect(largest == 2.5 && residual == rank + 0.5);
+      world.allreduce(residual);
+      expect(residual == 4.5);
+      int number = rank == 2 ? 7 : 0;
+      world.broadcast(number, {.root = 2});
+      expect(number == 7);
+      world.reduce(number, {.root = 1});
+      expect(rank != 1 || number == 21);
+      std::vector<int> all(3);
+      world.allgather(rank, all);
+      expect(all == std::vector{0, 1, 2});
+      if (rank == 0) world.send(3, 1);
+      int got = 0;
+      if (rank == 1) world.recv(got, 0);
+      expect(rank != 1 || got == 3);
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}

@@ -1,5 +1,7 @@
-// What the environment decides about calls: COL_ALGORITHM, COL_SELECTION, and words that mean nothing. COL_NUMERICS is
+// What the environment decides about calls: COL_BACKEND, COL_ALGORITHM, COL_SELECTION, and words that mean nothing. COL_NUMERICS is
 // in rank_order_test.cpp, COL_CHECK in check_test.cpp, COL_PROGRESS in progress_test.cpp.
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -249,4 +251,41 @@ TEST_CASE("settings: explain() names the rule of the built-in table, and what ru
   threads_on_each_backend(1, [](Group& group, col::Context&) {
     expect(contains(group.explain(Collective::allreduce, 100), "world of one"));
   });
+}
+
+TEST_CASE("settings: COL_BACKEND is the backend of groups for which the program names none", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const Setting setting("COL_BACKEND", backend);
+    const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+      Group world = context.init_group({.rank = rank, .world_size = 2});
+      expect(world.backend() == backend, std::string(world.backend()));
+      expect(world.dup().backend() == backend);
+      for (const std::string& named : col::test::usable_backends()) {
+        Group other = context.init_group({.name = named, .rank = rank, .world_size = 2, .backend_name = named});
+        expect(other.backend() == named, "what the program names wins");
+      }
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+  const Setting setting("COL_BACKEND", "glo");
+  const auto outcome = start();
+  INFO(outcome.text);
+  CHECK(outcome.code == ErrorCode::invalid_argument);
+  CHECK(contains(outcome.text, "COL_BACKEND=glo is no backend"));
+}
+
+TEST_CASE("settings: col::init() takes the backend that it is told", "[group]") {
+  for (const col::Backend backend : {col::Backend::shm, col::Backend::gloo}) {
+    const std::string name(to_string(backend));
+    const auto usable = col::test::usable_backends();
+    if (std::find(usable.begin(), usable.end(), name) == usable.end()) continue;
+    const auto outcomes = col::test::run_threads(2, [&](int, col::Context& context) {
+      const col::Context::Scope scope(context);
+      Group world = col::init({.backend = backend, .timeout = std::chrono::seconds(9)});
+      expect(world.backend() == name && world.timeout() == std::chrono::seconds(9), std::string(world.backend()));
+    });
+    INFO(name << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
 }

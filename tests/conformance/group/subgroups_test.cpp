@@ -285,3 +285,68 @@ TEST_CASE("subgroups: one group used by two threads at once is refused, and the 
     expect(data[0] == 42);
   });
 }
+
+// ---- Ranks of the group, and of the job
+
+TEST_CASE("subgroups: a group says which ranks of the job it has, and which of its ranks one of them is", "[group]") {
+  on_each_backend(4, [](Group& group) {
+    expect(group.ranks() == std::vector{0, 1, 2, 3});
+    const int me = group.rank();
+    Group part = group.split(me % 2, -me);  // 2, 0 and 3, 1
+    const std::vector<int> want = me % 2 == 0 ? std::vector{2, 0} : std::vector{3, 1};
+    expect(part.ranks() == want);
+    expect(part.world_rank(part.rank()) == me && part.rank_of(me) == part.rank());
+    expect(part.rank_of(1 - me % 2) == -1 && part.rank_of(99) == -1);
+    const col::Error error = error_of([&] { (void)part.world_rank(2); });
+    expect(error.code() == ErrorCode::invalid_argument && error.world_rank() == me, error.what());
+    Group alone = part.split(part.rank());
+    expect(alone.ranks() == std::vector{me});
+    Group pair_of_pair = part.dup();
+    expect(pair_of_pair.ranks() == want);
+  });
+}
+
+TEST_CASE("subgroups: an error tells the culprit's rank in the group and in the job", "[group]") {
+  on_each_backend(5, [](Group& group) {
+    Group part = group.split(group.rank() < 2 ? -1 : 1, -group.rank());  // 4, 3, 2
+    if (!part) return;
+    std::vector<int> data(part.rank() == 2 ? 11 : 10);
+    const col::Error error = error_of([&] { part.allreduce(data); });
+    expect(error.code() == ErrorCode::mismatch && error.rank() == 2 && error.world_rank() == 2, error.what());
+    const col::Error later = error_of([&] { part.barrier(); });
+    expect(later.code() == ErrorCode::aborted && later.rank() == 2 && later.world_rank() == 2, later.what());
+    // Equal numbers are said once; ranks 0 and 1 here are 4 and 3 of the job.
+    expect(error.message().find("rank 2 (world") == std::string::npos, error.what());
+    expect(error.message().find("ranks 0, 1 (world ranks 4, 3)") != std::string::npos, error.what());
+    expect(error.message().rfind("(world ranks") == error.message().find("(world ranks"), error.what());
+  });
+}
+
+TEST_CASE("subgroups: who does not come in time is named with both ranks", "[group]") {
+  on_each_backend(3, [](Group& group) {
+    Group part = group.split(group.rank() == 0 ? -1 : 1, 0);  // 1, 2
+    if (part && part.rank() == 0) {
+      const col::Error error = error_of([&] { part.barrier({.timeout = 300ms}); });
+      expect(error.code() == ErrorCode::timeout && error.rank() == 1 && error.world_rank() == 2, error.what());
+      expect(error.message().find("rank 1 (world rank 2)") != std::string::npos, error.what());
+    }
+    group.barrier();
+  });
+}
+
+TEST_CASE("subgroups: a group is left by its handle, which says so from then on", "[group]") {
+  on_each_backend(2, [](Group& group) {
+    Group part = group.dup();
+    Group same = part;
+    part.destroy();
+    for (Group* handle : {&part, &same}) {
+      const col::Error error = error_of([&] { handle->barrier(); });
+      expect(error.code() == ErrorCode::not_initialized, error.what());
+      handle->destroy();  // once more: nothing to do
+    }
+    Group anew = group.subgroup(std::array{0, 1}, std::string(part.name()));  // its name is free again
+    same.destroy();
+    anew.barrier();
+    expect(anew.timeout() == group.timeout() && anew.timeout() > 0s);
+  });
+}

@@ -33,6 +33,15 @@ TEST_CASE("env: docs/environment.md is what the table says", "[env][docs]") {
   CHECK((core_test::read_file(COL_SOURCE_DIR "/docs/environment.md") == env::markdown()));
 }
 
+TEST_CASE("env: a variable with nearly the name of one is told of, with that name; others are not", "[env]") {
+  const ScopedVariable misspelt("COL_TIMEOT", "3"), swapped("COL_WORDL_SIZE", "4"), of_colrun("COL_RDZV_TOKEN", "x"),
+      of_others("COL_LUNCH", "soup"), right("COL_TIMEOUT", "30");
+  std::set<std::string> told;
+  for (const std::string& warning : env::misspelt()) told.insert(warning);
+  CHECK((told == std::set<std::string>{"COL_TIMEOT is set, but nothing reads it; did you mean COL_TIMEOUT?",
+                                       "COL_WORDL_SIZE is set, but nothing reads it; did you mean COL_WORLD_SIZE?"}));
+}
+
 TEST_CASE("env: the page names every variable", "[env]") {
   const std::string page = env::markdown();
   for (const auto& variable : env::table())

@@ -54,7 +54,7 @@ void WaitContext::check() {
   start();
   // The job's cause comes first: what the observer or the clock find then is a consequence of it.
   if (page_ != nullptr && page_->aborted()) {
-    if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank);
+    if (const auto cause = page_->abort_cause()) throw Error(cause->code, cause->message, {}, cause->rank, cause->rank);
   }
   if (meanwhile_) meanwhile_();
   if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();

@@ -36,14 +36,20 @@ COL_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 class COL_EXPORT Error : public std::runtime_error {
  public:
   // `rank` is the rank that the error is about (the culprit of a mismatch, peer_lost or timeout), -1 when no single
-  // rank is; `group` the group it happened in, empty when none. Line breaks in `message` become spaces.
-  explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1);
+  // rank is; `group` the group it happened in, empty when none; `world_rank` its rank in the job. Line breaks in
+  // `message` become spaces.
+  explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1,
+                 int world_rank = -1);
   ~Error() override;
   Error(const Error&) noexcept = default;
   Error& operator=(const Error&) noexcept = default;
 
   ErrorCode code() const noexcept { return code_; }
+  // In the group.
   int rank() const noexcept { return rank_; }
+  // The same one's rank in the job (col::init()'s group), which differs in a group of some of its ranks; -1 when rank()
+  // is, or when nobody has told. The message says both numbers where they differ: "rank 1 (world rank 5)".
+  int world_rank() const noexcept { return world_rank_; }
   const std::string& group() const noexcept { return text_->group; }
   // The text without the code and the group.
   const std::string& message() const noexcept { return text_->message; }
@@ -53,10 +59,11 @@ class COL_EXPORT Error : public std::runtime_error {
     std::string group;
     std::string message;
   };
-  Error(ErrorCode code, int rank, std::shared_ptr<const Text> text);
+  Error(ErrorCode code, int rank, int world_rank, std::shared_ptr<const Text> text);
 
   ErrorCode code_;
   int rank_;
+  int world_rank_;
   std::shared_ptr<const Text> text_;  // shared: a copy of an exception must not allocate, or it could throw
 };
 

@@ -37,6 +37,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,6 +100,9 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   bool wait_for(Duration budget);
   // Whether it has ended. Does not block. Throws its error.
   bool test();
+  // What it has failed with; nothing after success, and as long as it has not ended. Does not block, move it on, or
+  // throw it.
+  std::optional<Error> error() const;
   // After the end of a receive: the rank that the message came from; else -1.
   int source() const;
 
@@ -146,6 +150,18 @@ class COL_EXPORT Group {
   std::string_view backend() const;
   // Whose memory the group moves without copies, and alloc() gives: the host's, or, with backend nccl, a GPU's.
   Device device() const;
+  // The ranks in the job (those of col::init()'s group) of this group's ranks, in its order.
+  std::vector<int> ranks() const;
+  // ranks()[rank]. Requires: a rank of this group (else invalid_argument).
+  int world_rank(int rank) const;
+  // The rank here of that rank of the job; -1 when it is no member.
+  int rank_of(int world_rank) const;
+  // How long its calls wait where Options::timeout does not say.
+  Duration timeout() const;
+
+  // Leaves the group, as destroy_collective_group(name()) does: not collective; ends what is in flight here, for a few
+  // seconds at most; afterwards every handle to it throws not_initialized, but for this call, which does nothing then.
+  void destroy();
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
   void allreduce(ConstTensorView in, TensorView out, const Options& options = {});
@@ -348,6 +364,27 @@ class COL_EXPORT Group {
   // and within one, step by step as they were begun. A backend's own collectives leave no trace.
   std::vector<TraceEntry> trace();
 
+  // Mistakes, and what to write instead. docs/errors.md lists all that the compiler explains.
+  // clang-format off
+  template <detail::Pointer P, class... More> void allreduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <detail::Pointer P, class... More> void reduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <detail::Pointer P, class... More> void broadcast(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <detail::Pointer P, class... More> void send(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <detail::Pointer P, class... More> void recv(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <class T, detail::ReductionOperator O> void allreduce(T&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+  template <class T, detail::ReductionOperator O> void reduce(T&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+  template <class In, class Out, detail::ReductionOperator O> void allreduce(In&&, Out&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+  template <class In, class Out, detail::ReductionOperator O> void reduce(In&&, Out&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+  template <detail::TensorRange R, detail::Integer N> void allreduce(R&&, N&&) = delete;  // a range knows its count: leave it out, or cut it with std::span
+  template <detail::TensorRange R, detail::Integer N> void reduce(R&&, N&&) = delete;  // the root is an option: write {.root = 0}
+  template <class T, detail::Integer N> requires(!detail::Pointer<T>) void broadcast(T&&, N&&) = delete;  // the root is an option: write {.root = 0}
+  template <class In, class Out> requires detail::DifferentElements<In, Out> void allreduce(const In&, const Out&, const Options& = {}) = delete;  // in and out differ in their element type: convert one of them
+  template <class In, class Out> requires detail::DifferentElements<In, Out> void scan(const In&, const Out&, const Options& = {}) = delete;  // in and out differ in their element type: convert one of them
+  template <class In, class Out> requires detail::DifferentElements<In, Out> void reduce_scatter(const In&, const Out&, const Options& = {}) = delete;  // in and out differ in their element type: convert one of them
+  template <class In, class Out> requires detail::DifferentElements<In, Out> void allgather(const In&, const Out&, const Options& = {}) = delete;  // in and out differ in their element type: convert one of them
+  template <class In, class Out> requires detail::DifferentElements<In, Out> void alltoall(const In&, const Out&, const Options& = {}) = delete;  // in and out differ in their element type: convert one of them
+  // clang-format on
+
  private:
   friend class Context;
   friend class Work;
@@ -368,9 +405,9 @@ struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
-  // automatic: nccl when all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL serves them: each
-  // its own, or, from NCCL 2.30.3 on and with NCCL_MULTI_RANK_GPU_ENABLE=1 on all ranks, shared ones; else shm when
-  // they share a host, else gloo.
+  // automatic: what COL_BACKEND names; else nccl when all ranks have a GPU current in the calling thread
+  // (cudaSetDevice) and NCCL serves them: each its own, or, from NCCL 2.30.3 on and with NCCL_MULTI_RANK_GPU_ENABLE=1
+  // on all ranks, shared ones; else shm when they share a host, else gloo.
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
   Duration timeout = {};          // for making the group, and for its collectives; zero: the context's
@@ -459,7 +496,13 @@ class COL_EXPORT Context {
 
 // Joins group "default": with the ranks that the environment tells of (colrun, or another launcher; see
 // ContextSpec::from_environment), else as a world of one. Called again, it returns the same group.
-COL_EXPORT Group init();
+//
+// What the program itself wants: a backend named here wins over COL_BACKEND, and both over the choice by the machine.
+struct InitOptions {
+  Backend backend = Backend::automatic;
+  Duration timeout = {};  // for making the group, and for its collectives; zero: the context's
+};
+COL_EXPORT Group init(const InitOptions& options = {});
 // Context::finalize() of the current context. Call it when a rank is done: peers then know it did not crash.
 COL_EXPORT void finalize();
 // "0.1.0"
@@ -486,6 +529,12 @@ COL_EXPORT std::string nccl_unavailable_reason();
 COL_EXPORT void allreduce(TensorView inout, const Options& options = {});
 COL_EXPORT void reduce(TensorView inout, const Options& options = {});
 COL_EXPORT void broadcast(TensorView inout, const Options& options = {});
+// clang-format off
+template <class T, detail::ReductionOperator O> void allreduce(T&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+template <class T, detail::ReductionOperator O> void reduce(T&&, O&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+template <detail::Pointer P, class... More> void allreduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+template <detail::Pointer P, class... More> void broadcast(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
+// clang-format on
 // outputs[r] gets rank r's `in`. Requires: outputs.size() == group size, all of in's count and dtype, no two
 // overlapping.
 COL_EXPORT void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});

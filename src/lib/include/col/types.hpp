@@ -217,6 +217,50 @@ concept TensorRange = std::ranges::contiguous_range<R> && std::ranges::sized_ran
 template <class R>
 concept WritableTensorRange = TensorRange<R> && std::ranges::borrowed_range<R> && !std::is_const_v<element_of<R>>;
 
+// clang-format off
+// A number is a tensor of one element.
+template <class T>
+concept TensorNumber = TensorElement<T> && !std::ranges::range<T>;
+
+// What is none, by what to write instead; no type is of two kinds.
+template <class R>
+concept BitRange = std::ranges::range<R> && !std::ranges::contiguous_range<R> &&
+    std::same_as<std::ranges::range_value_t<R>, bool>;
+template <class R>
+concept ScatteredRange = std::ranges::range<R> && !std::ranges::contiguous_range<R> && !BitRange<R>;
+template <class R>
+concept NestedRange = std::ranges::contiguous_range<R> && std::ranges::range<element_of<R>>;
+template <class R>
+concept StructRange = std::ranges::contiguous_range<R> && !NestedRange<R> && !TensorElement<element_of<R>> &&
+    std::is_class_v<element_of<R>>;
+template <class R>
+concept ForeignRange = std::ranges::contiguous_range<R> && !NestedRange<R> && !TensorElement<element_of<R>> &&
+    !std::is_class_v<element_of<R>>;
+template <class T>
+concept ForeignNumber = std::is_arithmetic_v<T> && !TensorElement<T>;
+template <class T>
+concept Pointer = std::is_pointer_v<std::remove_cvref_t<T>>;
+template <class T>
+concept ReductionOperator = std::same_as<std::remove_cvref_t<T>, ReduceOp> || std::same_as<std::remove_cvref_t<T>, Op>;
+
+template <class T>
+concept Integer = std::is_integral_v<std::remove_cvref_t<T>>;
+
+// Of a range or a number that can be a tensor.
+template <class T>
+constexpr DType dtype_in() noexcept {
+  if constexpr (TensorRange<const T>)
+    return dtype_of<element_of<const T>>();
+  else
+    return dtype_of<T>();
+}
+template <class In, class Out>
+concept DifferentElements =
+    (TensorRange<const In> || TensorNumber<In>) && (TensorRange<const Out> || TensorNumber<Out>) &&
+    dtype_in<In>() != dtype_in<Out>();
+
+// clang-format on
+
 [[noreturn]] COL_EXPORT void throw_bad_dlpack(const char* what);
 COL_EXPORT DType dtype_from_dlpack(int code, int bits, int lanes);
 COL_EXPORT Device device_from_dlpack(int device_type, int device_id);
@@ -240,6 +284,28 @@ struct TensorView {
   requires detail::WritableTensorRange<R>
   constexpr TensorView(R&& range) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
       : data(std::ranges::data(range)), count(std::ranges::size(range)), dtype(dtype_of<detail::element_of<R>>()) {}
+
+  // clang-format off
+  // Implicit from a variable that holds a number: `double residual; world.allreduce(residual);`
+  template <detail::TensorNumber T>
+  requires(!std::is_const_v<T>)
+  constexpr TensorView(T& number) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
+      : data(&number), count(1), dtype(dtype_of<T>()) {}
+
+  // Mistakes, and what to write instead.
+  template <detail::BitRange R> TensorView(R&&) = delete;  // vector<bool> packs bits: use std::vector<std::uint8_t>
+  template <detail::ScatteredRange R> TensorView(R&&) = delete;  // not contiguous: copy it into a std::vector
+  template <detail::NestedRange R> TensorView(R&&) = delete;  // rows of their own: copy them into one std::vector
+  template <detail::StructRange R> TensorView(R&&) = delete;  // a struct is no element: send its members, or use allgather_object
+  template <detail::ForeignRange R> TensorView(R&&) = delete;  // no dtype for these elements: use std::int32_t, float … (text: broadcast_object)
+  template <detail::ForeignNumber R> TensorView(R&) = delete;  // no dtype for this number: use std::int32_t, float …
+  template <detail::Pointer R> TensorView(R&&) = delete;  // a pointer has no count: write std::span(pointer, count)
+  template <detail::TensorRange R> requires std::is_const_v<detail::element_of<R>> TensorView(R&&) = delete;  // it is const: what a call writes cannot be
+  template <detail::TensorRange R> requires(!std::is_const_v<detail::element_of<R>> && !std::ranges::borrowed_range<R>) TensorView(R&&) = delete;  // a temporary: its result would be lost; name a variable
+  template <detail::TensorNumber T> requires std::is_const_v<T> TensorView(T&) = delete;  // it is const: what a call writes cannot be
+  template <detail::TensorNumber T> TensorView(const T&&) = delete;  // a temporary: its result would be lost; name a variable
+  template <detail::ReductionOperator T> TensorView(T&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
+  // clang-format on
 
   // From a DLTensor (github.com/dmlc/dlpack), or any struct with its members, so that no header of it is needed.
   // Throws invalid_argument for a dtype without a DType, a device that is neither CPU nor CUDA, a tensor that is not
@@ -274,6 +340,21 @@ struct ConstTensorView {
       : data(std::ranges::data(range)),
         count(std::ranges::size(range)),
         dtype(dtype_of<detail::element_of<const R>>()) {}
+
+  template <detail::TensorNumber T>
+  constexpr ConstTensorView(const T& number) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
+      : data(&number), count(1), dtype(dtype_of<T>()) {}
+
+  // clang-format off
+  // Mistakes, and what to write instead.
+  template <detail::BitRange R> ConstTensorView(const R&) = delete;  // vector<bool> packs bits: use std::vector<std::uint8_t>
+  template <detail::ScatteredRange R> ConstTensorView(const R&) = delete;  // not contiguous: copy it into a std::vector
+  template <detail::NestedRange R> ConstTensorView(const R&) = delete;  // rows of their own: copy them into one std::vector
+  template <detail::StructRange R> ConstTensorView(const R&) = delete;  // a struct is no element: send its members, or use allgather_object
+  template <detail::ForeignRange R> ConstTensorView(const R&) = delete;  // no dtype for these elements: use std::int32_t, float … (text: broadcast_object)
+  template <detail::ForeignNumber R> ConstTensorView(const R&) = delete;  // no dtype for this number: use std::int32_t, float …
+  template <detail::Pointer R> ConstTensorView(const R&) = delete;  // a pointer has no count: write std::span(pointer, count)
+  // clang-format on
 
   constexpr bool empty() const noexcept { return count == 0; }
   std::size_t bytes() const noexcept { return count * size_of(dtype); }
