@@ -46,15 +46,15 @@ The simulator agrees with the formulas to 1 %, except where they say "about". Co
 held to 200 Mbit/s both ways, so that links and not cores decide; alpha and beta fitted to messages of the same run
 (2026-11-22, Linux 6.18, 2 cores; `tests/netns/run_in_netns.sh 8 200mbit colbench allreduce --size 8M --backend gloo
 --algo bde,bde_half,mst,ring,rabenseifner --max-time 22s --min-iters 20 --ci 0.5%`; medians of 9 to 32 verified
-operations):
+operations, of three launches, which have no interval):
 
 | algorithm | measured | model | model / measured |
 |---|---|---|---|
-| ring | 0.649 s ± 0.6 % | 0.620 s | 95 % |
-| rabenseifner | 0.768 s ± 5.5 % | 0.620 s | 81 % |
-| bde | 1.138 s ± 11 % | 1.070 s | 94 % |
-| bde_half | 2.215 s ± 3.4 % | 2.115 s | 95 % |
-| mst | 2.251 s ± 1.8 % | 2.111 s | 94 % |
+| ring | 0.649 s | 0.620 s | 95 % |
+| rabenseifner | 0.768 s | 0.620 s | 81 % |
+| bde | 1.138 s | 1.070 s | 94 % |
+| bde_half | 2.215 s | 2.115 s | 95 % |
+| mst | 2.251 s | 2.111 s | 94 % |
 
 The order is the same, as far as the model tells them apart: it has ring and rabenseifner, and bde_half and mst, within
 0.2 % of each other. Why rabenseifner falls behind its model has not been looked into.
