@@ -45,7 +45,7 @@ void InFlight::add(std::weak_ptr<Group::State> state) {
     const auto is_same = [&](const auto& known) { return !known.owner_before(state) && !state.owner_before(known); };
     if (std::none_of(states_.begin(), states_.end(), is_same)) states_.push_back(std::move(state));
   }
-  core::Background::groups.fetch_add(1, std::memory_order_relaxed);
+  core::Background::groups.fetch_add(1, std::memory_order_release);  // pairs with Background::any()
 }
 
 void InFlight::remove() noexcept {

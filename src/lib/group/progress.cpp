@@ -270,6 +270,14 @@ bool Group::State::is_moving_one_on() noexcept {
 }
 
 // In a function of the user's that the group runs: any wait of the process may run it, with the group's lock held.
+void Group::State::throw_in_use() const {
+  throw Error(
+      ErrorCode::invalid_argument,
+      "the group is in use by another thread; give each thread a group of its own, and let a reduction of yours "
+      "use none of the groups that run it",
+      name(), rank());
+}
+
 bool Group::State::is_inside() const noexcept {
   return moved_on == this;
 }
@@ -313,15 +321,22 @@ bool Group::State::progress_in_background() {
   return !active_.empty();
 }
 
+// For a look at an operation. Waits for others that move the group on, which takes moments, but not for a call.
+std::unique_lock<std::mutex> Group::State::lock_to_look() {
+  if (is_inside()) return {};                                   // this thread has it
+  if (in_use_.load(std::memory_order_acquire)) throw_in_use();  // pairs with Use
+  return std::unique_lock(mutex_);
+}
+
 int Group::State::source_of(const group::Pending& pending) {
   if (is_forked_child()) return -1;  // the lock may be a thread's that is not here
-  require_not_inside();
-  const std::lock_guard lock(mutex_);  // other waits may be at it
+  const auto lock = lock_to_look();
   return pending.ended && !pending.error ? pending.source : -1;
 }
 
 std::optional<Error> Group::State::error_of(const group::Pending& pending) {
-  const std::lock_guard lock(mutex_);  // as above
+  if (is_forked_child()) return std::nullopt;
+  const auto lock = lock_to_look();
   return pending.ended ? pending.error : std::nullopt;
 }
 

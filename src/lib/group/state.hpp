@@ -156,6 +156,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void require_usable() const;
   bool is_inside() const noexcept;
   void require_not_inside() const;
+  [[noreturn]] void throw_in_use() const;
+  std::unique_lock<std::mutex> lock_to_look();
   void leave_to_others(bool leaves) noexcept;
   bool is_forked_child() const;
   void check_name(std::string_view named) const;

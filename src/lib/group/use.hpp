@@ -14,10 +14,7 @@ class Group::State::Use {
     state.require_usable();
     state.require_not_inside();
     // acquire pairs with the release below: the next call, maybe in another thread, sees what this one wrote.
-    if (state_.in_use_.exchange(true, std::memory_order_acquire))
-      throw Error(ErrorCode::invalid_argument,
-                  "the group is in use by another thread; give each thread a group of its own", state_.name(),
-                  state_.rank());
+    if (state_.in_use_.exchange(true, std::memory_order_acquire)) state_.throw_in_use();
     lock_ = std::unique_lock(state_.mutex_);
     try {
       state.require_usable();  // again: another thread may have destroyed it in between

@@ -247,6 +247,30 @@ TEST_CASE("across groups: a reduction that uses the group which runs it is told 
   }
 }
 
+TEST_CASE("across groups: a reduction that looks at a Work of its group does not wait for itself", "[group][async]") {
+  for (const bool asks_for_error : {false, true}) {
+    const auto outcomes = col::test::run_threads(2, [&](int rank, col::Context& context) {
+      Group a = context.init_group({.name = "a", .rank = rank, .world_size = 2, .backend_name = "shm"});
+      const auto in = filled(1, 100000);
+      auto sum = filled(0, 100000);
+      Work earlier = a.ibarrier();
+      earlier.wait();
+      const col::Op op = col::Op::user(
+          [&](const void*, const void*, void*, std::size_t, col::DType) {
+            if (asks_for_error)
+              std::ignore = earlier.error();
+            else
+              std::ignore = earlier.source();
+          },
+          true);
+      const auto error = error_of([&] { a.allreduce(in, sum, {.op = op}); });
+      expect(std::string(error.what()).find("in use") != std::string::npos, error.what());
+    });
+    INFO(col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}
+
 TEST_CASE("across groups: a forked child neither hangs nor serves its parent's groups", "[group][async]") {
   const auto outcomes = col::test::run_processes(2, [](int rank, col::Context& context) {
     Group a = context.init_group({.name = "a", .rank = rank, .world_size = 2, .backend_name = "shm"});
@@ -257,7 +281,7 @@ TEST_CASE("across groups: a forked child neither hangs nor serves its parent's g
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(10);
-      const bool good = work.source() == -1;
+      const bool good = work.source() == -1 && !work.error();
       col::free(memory);
       ::_exit(good ? 0 : 1);
     }

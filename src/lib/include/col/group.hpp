@@ -101,7 +101,7 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   // Whether it has ended. Does not block. Throws its error.
   bool test();
   // What it has failed with; nothing after success, and as long as it has not ended. Does not block, move it on, or
-  // throw it.
+  // throw it. Throws invalid_argument while a call of the group is under way, as source() does.
   std::optional<Error> error() const;
   // After the end of a receive: the rank that the message came from; else -1.
   int source() const;
