@@ -210,7 +210,10 @@ bool Context::Impl::destroy_group(std::string_view name) {
     groups_.erase(it);
     left_[state->name()] = state->id();
   }
-  state->destroy();
+  if (const auto error = state->destroy()) {
+    group::write_error_file(error_file_, *error);
+    throw *error;
+  }
   return true;
 }
 
@@ -229,11 +232,18 @@ void Context::Impl::finalize() {
     }
   }
   const bool failed = std::any_of(states.begin(), states.end(), [](const auto& state) { return state->is_broken(); });
-  for (const auto& state : states) state->destroy();
+  std::optional<Error> first;
+  for (const auto& state : states) {
+    const auto error = state->destroy();
+    if (!first) first = error;
+  }
   // A forked child's end is not the rank's.
   if (is_forked_child()) return;
   if (RankRecord* own = record()) own->finish();
-  group::adopt::leave_job(spec_, failed);
+  group::adopt::leave_job(spec_, failed || first);
+  if (!first) return;
+  group::write_error_file(error_file_, *first);
+  throw *first;
 }
 
 // ---- Context

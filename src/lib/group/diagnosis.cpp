@@ -21,9 +21,7 @@ using std::chrono::milliseconds;
 using State = RankActivity::State;
 
 // How long those who see two different calls wait for a majority to tell which is the odd one.
-constexpr Duration kVotingTime = milliseconds(300);
-// A rank that has left is held responsible only after what differs between those who are still here has been posted.
-constexpr Duration kLeaverTime = milliseconds(500);
+constexpr Duration kVotingTime = milliseconds(500);
 // A wait that has lasted this long says whom it is for.
 constexpr Duration kHoldupTime = milliseconds(250);
 // How long a broken connection waits for the rank that knows the cause to publish it.
@@ -50,6 +48,11 @@ std::string loss_key(int rank) {
 
 std::string comparison_key(std::uint64_t sequence, int rank) {
   return fmt::format("compare/{}/{}", sequence, rank);
+}
+
+// A rank's last calls.
+std::string calls_key(int rank) {
+  return fmt::format("calls/{}", rank);
 }
 
 bool is_inside(State state) {
@@ -95,6 +98,39 @@ void clear_board(Surroundings& surroundings) noexcept {
   }
 }
 
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken) noexcept {
+  const store::CallLimit limit(kStoreTime);
+  Store* const scope = surroundings.scope.get();
+  const int rank = surroundings.rank, size = surroundings.size();
+  if (scope == nullptr || size == 1) return std::nullopt;
+  std::optional<Error> difference;
+  try {
+    auto own = surroundings.history.calls(rank, size);
+    own.has_left = true;
+    if (!broken) scope->set(calls_key(rank), own.encode());
+    if (scope->add("calls/left", 1) < size) return std::nullopt;
+    std::map<int, Calls> calls;
+    std::optional<std::uint64_t> where;
+    for (int r = 0; r < size; ++r) {
+      const auto text = r != rank && !broken ? scope->get(calls_key(r)) : std::nullopt;
+      scope->erase(calls_key(r));
+      if (!text) continue;
+      calls[r] = Calls::decode(*text);
+      const auto differs = first_difference(surroundings.history, own, rank, calls[r], r, size);
+      if (differs) where = std::min(where.value_or(*differs), *differs);
+    }
+    scope->erase("calls/left");
+    if (!where) return std::nullopt;
+    std::map<int, std::string> posted;
+    for (const auto& [r, theirs] : calls) {
+      if (auto text = theirs.at(*where)) posted.emplace(r, *std::move(text));
+    }
+    difference = judge(surroundings.history.operation(*where, rank, size), rank, posted, surroundings.group, true);
+  } catch (const std::exception&) {  // see look_at_store()
+  }
+  return difference;
+}
+
 Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
     : surroundings_(surroundings), describe_(std::move(describe)) {}
 
@@ -125,14 +161,19 @@ std::optional<std::string> Diagnosis::ask(const std::string& key) {
   return value;
 }
 
-void Diagnosis::on_slow(Duration waited) {
+bool Diagnosis::on_slow(Duration waited) {
+  const bool again = look();
+  if (waited >= kHoldupTime) say_who_holds_up(false);
+  return again;
+}
+
+bool Diagnosis::look() {
   const store::CallLimit limit(kStoreTime);
   post();
   look_for_failure();
   look_for_lost_peer();
-  look_for_mismatch(waited, false);
-  if (!first_difference_ && waited >= kLeaverTime) look_for_leaver();
-  if (waited >= kHoldupTime) say_who_holds_up(false);
+  look_for_mismatch(false);
+  return voting_ends_.has_value();
 }
 
 // For those who wait for this rank in other groups.
@@ -143,6 +184,13 @@ void Diagnosis::say_who_holds_up(bool thorough) const {
 }
 
 void Diagnosis::post() {
+  const History& history = surroundings_.history;
+  if (surroundings_.posted_calls != history.last()) {
+    look_at_store([&](Store& scope) {
+      scope.set(calls_key(surroundings_.rank), history.calls(surroundings_.rank, surroundings_.size()).encode());
+      surroundings_.posted_calls = history.last();
+    });
+  }
   if (posted_) return;
   posted_ = true;
   describe();
@@ -154,6 +202,7 @@ void Diagnosis::post() {
       keys.erase(keys.begin());
     }
     for (const Operation& operation : operations_) {
+      if (operation.collective) continue;
       std::string key = board_key(operation, surroundings_.rank);
       scope.set(key, operation.encode());
       keys.push_back(std::move(key));
@@ -227,18 +276,6 @@ std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
       surroundings_.group, rank);
 }
 
-// Over GPUs there is no connection that closes when a rank leaves.
-void Diagnosis::look_for_leaver() const {
-  for (const Operation& operation : operations_) {
-    for (const int rank : operation.counterparts) {
-      const auto activity = surroundings_.activity_of(rank);
-      if (!operation.collective || !activity || activity->state != State::finished) continue;
-      if (is_same_group(activity->group, surroundings_.group) && activity->sequence < operation.sequence)
-        throw *left_in_good_order(rank);
-    }
-  }
-}
-
 Error Diagnosis::with_group(const Error& error) const {
   // From a wait, which does not know the group: it names the job's rank.
   const bool of_job = error.group().empty() && error.world_rank() >= 0;
@@ -281,6 +318,13 @@ Error Diagnosis::explain(const Error& symptom) {
     std::optional<Error> failure;
     look_at_store([&](Store& scope) { failure = published_failure(scope); });
     if (failure) return *failure;
+    // A rank that has made fewer calls than others closes its connections when it leaves.
+    try {
+      post();
+      look_for_different_calls(until.expired());
+    } catch (const Error& difference) {
+      return difference;
+    }
     if (until.expired()) break;
     std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
@@ -291,9 +335,49 @@ Error Diagnosis::explain(const Error& symptom) {
 // ---- Mismatches
 // ------------------------------------------------------------------------------------------------------
 
-void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
+void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance) {
+  if (!voting_ends_) voting_ends_ = Deadline::after(kVotingTime);
+  const bool final = last_chance || voting_ends_->expired();
+  if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, final)) throw *error;
+}
+
+// What `rank` has called so far, unless it has said enough.
+void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text) {
+  Heard& heard = heard_[rank];
+  if (heard.calls && (heard.calls->has_left || heard.calls->end() >= own->end())) return;
+  auto text = ask(calls_key(rank));
+  if (!text || *text == heard.text) return;
+  heard.calls = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
+  heard.text = *std::move(text);
+}
+
+void Diagnosis::look_for_different_calls(bool last_chance) {
+  const History& history = surroundings_.history;
+  const int self = surroundings_.rank, size = surroundings_.size();
+  const auto own = std::make_shared<const Calls>(history.calls(self, size));
+  const std::string own_text = own->encode();
+  std::optional<std::uint64_t> where;
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == self) continue;
+    hear(rank, own, own_text);
+    const auto& calls = heard_[rank].calls;
+    const auto differs = calls ? first_difference(history, *own, self, *calls, rank, size) : std::nullopt;
+    if (differs) where = std::min(where.value_or(*differs), *differs);
+  }
+  if (!where) return;
+  std::map<int, std::string> posted;
+  for (const auto& [rank, heard] : heard_) {
+    auto text = heard.calls ? heard.calls->at(*where) : std::nullopt;
+    if (text) posted.emplace(rank, *std::move(text));
+  }
+  throw_judged(history.operation(*where, self, size), posted, last_chance);
+}
+
+void Diagnosis::look_for_mismatch(bool last_chance) {
+  look_for_different_calls(last_chance);
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     const Operation& operation = operations_[i];
+    if (operation.collective) continue;
     for (const int rank : operation.counterparts) {
       if (seen_[i].count(rank) != 0) continue;
       if (auto value = ask(board_key(operation, rank))) seen_[i].emplace(rank, std::move(*value));
@@ -301,10 +385,7 @@ void Diagnosis::look_for_mismatch(Duration waited, bool last_chance) {
     const bool differs = std::any_of(seen_[i].begin(), seen_[i].end(), [&](const auto& entry) {
       return !matches(operation, surroundings_.rank, entry.second, entry.first);
     });
-    if (!differs) continue;
-    if (!first_difference_) first_difference_ = waited;
-    const bool final = last_chance || waited - *first_difference_ >= kVotingTime;
-    if (const auto error = judge(operation, surroundings_.rank, seen_[i], surroundings_.group, final)) throw *error;
+    if (differs) throw_judged(operation, seen_[i], last_chance);
   }
 }
 
@@ -339,7 +420,13 @@ void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& me
 // ---------------------------------------------------------------------------------------------------------
 
 Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
-  if (ask(board_key(operation, rank))) return Presence::arrived;
+  if (operation.collective) {  // look_for_different_calls() has heard them
+    const auto heard = heard_.find(rank);
+    if (heard != heard_.end() && heard->second.calls && heard->second.calls->end() > operation.sequence)
+      return Presence::arrived;
+  } else if (ask(board_key(operation, rank))) {
+    return Presence::arrived;
+  }
   const auto activity = surroundings_.activity_of(rank);
   if (!activity) return Presence::unknown;
   if (activity->state == State::finished || activity->group.empty()) return Presence::absent;
@@ -366,7 +453,7 @@ void Diagnosis::on_timeout(Duration budget) {
   post();
   look_for_failure();
   look_for_lost_peer();
-  look_for_mismatch(budget, true);
+  look_for_mismatch(true);
   say_who_holds_up(true);
   std::set<int> absent, unknown;
   for (const Operation& operation : operations_) {

@@ -1,9 +1,14 @@
 // Why does a wait not end? Answers it for one call of one rank, while that rank waits.
 //
-// A rank that has waited for 100 ms puts what it called on the group's board (keys in the group's scope of the store)
-// and reads what the others have put there for the same operation. Different texts are a mismatch. A process that is
-// gone, and that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have
-// come this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
+// A rank that has waited for 100 ms puts what it has called on the group's board (keys in the group's scope of the
+// store): its last collectives, finished or not, and the messages that it waits for. It reads what the others have put
+// there. The first call in which ranks differ is the mismatch, which may lie long before the one that is waited for: its
+// data goes to slots that the others do not look at, as slots follow from all calls so far. A process that is gone, and
+// that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have come this
+// far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
+//
+// A rank that leaves the group says there that no more calls of it will follow. The last one to leave compares the
+// calls of all: some ranks may have found nothing to wait for.
 //
 // A rank that has lost a connection leaves the group, and so those who wait for it lose theirs to it. Each says on the
 // board whom it has lost: the one at the end of that chain, who says nothing, is the one that is gone.
@@ -23,6 +28,7 @@
 #include <col/job.hpp>
 #include <col/store.hpp>
 
+#include "group/history.hpp"
 #include "group/operation.hpp"
 
 namespace col::group {
@@ -37,6 +43,10 @@ struct Surroundings {
   RankRecord* record = nullptr;             // this rank's in it
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
   std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
+  History history = {};                     // of this rank's collective calls
+  std::uint64_t posted_calls = 0;           // how far it is on the board
+
+  int size() const { return static_cast<int>(peers.size()); }
 
   // The rank in the group of the job's rank `global_rank`; -1 when it is no member.
   int rank_of(int global_rank) const;
@@ -51,6 +61,11 @@ bool is_same_group(const std::string& recorded, const std::string& group);
 // have to read, the last rank to come here takes away everybody's.
 void clear_board(Surroundings& surroundings) noexcept;
 
+// For a rank that leaves: says so to the others, or, with `broken`, only that it looks at nothing any more. Returns the
+// mismatch where this rank is the last to leave, and the calls of all differ. Takes two calls of the store, and the last
+// rank two more for each rank; kStoreTime at most.
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken) noexcept;
+
 class Diagnosis final : public WaitObserver {
  public:
   using Describe = std::function<std::vector<Operation>()>;
@@ -59,8 +74,11 @@ class Diagnosis final : public WaitObserver {
   Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
 
-  void on_slow(Duration waited) override;
+  bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
+
+  // on_slow() for who does not wait itself: does not say whom it waits for.
+  bool look();
 
   // Turns what a backend threw ("connection closed") into the cause behind it, waiting a moment for the ranks that know
   // more to say so.
@@ -80,9 +98,11 @@ class Diagnosis final : public WaitObserver {
   void post();
   void look_for_failure();
   void look_for_lost_peer() const;
-  void look_for_leaver() const;
   void say_who_holds_up(bool thorough) const;
-  void look_for_mismatch(Duration waited, bool last_chance);
+  void look_for_mismatch(bool last_chance);
+  void look_for_different_calls(bool last_chance);
+  void hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text);
+  void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;
   bool is_needed(const RankActivity& gone) const;
@@ -98,7 +118,12 @@ class Diagnosis final : public WaitObserver {
   Describe describe_;
   std::vector<Operation> operations_;             // once described
   std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
-  std::optional<Duration> first_difference_;      // how long this rank had waited when it saw one
+  struct Heard {
+    std::string text;                    // as it was posted
+    std::shared_ptr<const Calls> calls;  // shared by the ranks whose calls are this one's
+  };
+  std::map<int, Heard> heard_;           // by rank: the calls of others
+  std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
   std::optional<Deadline> ask_again_;  // when the store has not answered
 };

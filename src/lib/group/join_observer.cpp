@@ -120,9 +120,9 @@ void JoinObserver::say_who_holds_up() {
   if (request_.record != nullptr) request_.record->held_up_by(held_up_by_);
 }
 
-void JoinObserver::on_slow(Duration /*waited*/) {
+bool JoinObserver::on_slow(Duration /*waited*/) {
   const auto& control = request_.context.control;
-  if (!control) return;
+  if (!control) return false;
   const int ranks = control->local_ranks();
   for (const bool in_job : {false, true}) {
     for (int i = 0; i < ranks; ++i) look_for_end(control->record(i), in_job);
@@ -138,6 +138,7 @@ void JoinObserver::on_slow(Duration /*waited*/) {
         request_.spec.name, name(one->global_rank), one->pid);
   }
   say_who_holds_up();
+  return false;
 }
 
 void JoinObserver::on_timeout(Duration budget) {

@@ -23,7 +23,7 @@ class JoinObserver final : public WaitObserver {
   // Who they are, once the ranks have met.
   void set_peers(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
 
-  void on_slow(Duration waited) override;
+  bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
 
   // The job's rank that this one has waited for, as far as it can tell; -1: nobody.

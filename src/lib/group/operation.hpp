@@ -15,7 +15,7 @@ namespace col::group {
 
 struct Operation {
   std::string text;   // "allreduce of 10 float32, sum": equal on all ranks that match
-  std::string board;  // "c/17" or "p/0/3/tag/5": the operation's place on the board
+  std::string board = {};  // of a message: its place on the board, "p/0/3/tag/5"
   std::uint64_t sequence = 0;
   bool collective = true;
   std::vector<int> counterparts;  // the group ranks that must do the same, or, for a send, the matching recv

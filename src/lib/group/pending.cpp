@@ -40,11 +40,16 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
           {leg.peer}};
 }
 
-Operation describe_collective(const Pending& pending, int rank, int size) {
-  const Request& request = pending.request;
-  Operation operation{.text = pending.words.empty() ? group::describe(request, pending.form) : pending.words,
-                      .board = fmt::format("c/{}", pending.sequence),
-                      .sequence = pending.sequence,
+bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
+}
+
+}  // namespace
+
+Operation describe_collective(const Request& request, const CallForm& form, const std::string& words,
+                              std::uint64_t sequence, int rank, int size) {
+  Operation operation{.text = words.empty() ? describe(request, form) : words,
+                      .sequence = sequence,
                       .counterparts = everybody_but(rank, size)};
   if (!has_private_counts(request.collective)) return operation;
   const auto n = static_cast<std::size_t>(size);
@@ -62,12 +67,6 @@ Operation describe_collective(const Pending& pending, int rank, int size) {
   }
   return operation;
 }
-
-bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
-  return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
-}
-
-}  // namespace
 
 bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) const {
   return other.collective == request.collective && is_same(other.in, request.in) && is_same(other.out, request.out) &&
@@ -90,6 +89,7 @@ void Pending::reset() {
   stream = {};
   phase = Phase::running;
   staging.reset();
+  watch.reset();
   copy_failure = nullptr;
   request = {};
   form = {};
@@ -99,7 +99,7 @@ void Pending::reset() {
 }
 
 std::vector<Operation> Pending::describe(int rank, int size) const {
-  if (collective) return {describe_collective(*this, rank, size)};
+  if (collective) return {describe_collective(request, form, words, sequence, rank, size)};
   std::vector<Operation> operations;
   for (const Leg& leg : legs) {
     if (!leg.done) operations.push_back(describe_leg(leg, rank, size));

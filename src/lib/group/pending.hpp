@@ -18,6 +18,7 @@
 #include "group/dispatch.hpp"
 #include "group/operation.hpp"
 #include "group/staging.hpp"
+#include "group/watch.hpp"
 
 namespace col::group {
 
@@ -76,6 +77,7 @@ class Pending {
   bool ended = true;
   std::optional<Error> error = {};
   int source = -1;  // of a receive that has ended
+  std::unique_ptr<Watch> watch = {};  // once it has been tested, or left to others, and had not ended
 
   void reset();
   // Whether a call would be this one again: the same buffers, and all else that a decision and the checks go by.
@@ -83,6 +85,10 @@ class Pending {
   // The operations as others compare them, in words.
   std::vector<Operation> describe(int rank, int size) const;
 };
+
+// A collective call as others compare it. `words`: what it is, where it is no request.
+Operation describe_collective(const Request& request, const CallForm& form, const std::string& words,
+                              std::uint64_t sequence, int rank, int size);
 
 // Messages between two ranks that match have equal slots, and no others.
 std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg);

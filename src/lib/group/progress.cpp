@@ -40,8 +40,27 @@ void Group::State::pause(int turn) {
     std::this_thread::sleep_for(kPollPause);
 }
 
+group::Diagnosis::Describe Group::State::describer_of(const group::Pending& pending) const {
+  return [this, &pending] { return pending.describe(rank(), size()); };
+}
+
 group::Diagnosis Group::State::diagnose(const group::Pending& pending) {
-  return {parts_.surroundings, [this, &pending] { return pending.describe(rank(), size()); }};
+  return {parts_.surroundings, describer_of(pending)};
+}
+
+group::Watch& Group::State::watch_of(group::Pending& pending) {
+  if (!pending.watch) pending.watch = std::make_unique<group::Watch>(parts_.surroundings, describer_of(pending));
+  return *pending.watch;
+}
+
+// Breaks the group when what is in flight cannot end, for a rank that does not wait for it.
+void Group::State::look_why(group::Pending& pending) {
+  group::Watch& watch = watch_of(pending);
+  try {
+    watch.look();
+  } catch (...) {
+    fail_with_current(watch.diagnosis(), pending);
+  }
 }
 
 // Whether the group is gone, and `pending` ended with it.
@@ -207,23 +226,28 @@ void Group::State::await_collectives() {
   }
 }
 
-// Ends what was started and dropped, for a while.
-void Group::State::drain() noexcept {
+// Ends what was started and dropped, for a while. Returns the mismatch that keeps it from ending.
+std::optional<Error> Group::State::drain() noexcept {
   try {
     const Deadline deadline = Deadline::after(std::min(parts_.timeout, kDrainTime));
     for (int turn = 0; !broken_ && !active_.empty(); ++turn) {
       progress_all();
-      if (deadline.expired()) break;
+      if (active_.empty() || deadline.expired()) break;
+      look_why(*active_.front());
       move_others_on();
       pause(turn);
     }
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::mismatch) return e;
+    core::log::warn("group '{}': destroyed with operations in flight: {}", name(), e.what());
   } catch (const std::exception& e) {
     core::log::warn("group '{}': destroyed with operations in flight: {}", name(), e.what());
   }
-  if (active_.empty()) return;
+  if (active_.empty()) return std::nullopt;
   core::log::warn("group '{}': destroyed with {} operations in flight, the first of them {}; wait for them before",
                   name(), active_.size(), active_.front()->name);
   break_with(Error(ErrorCode::aborted, "the group was destroyed with operations in flight", name(), rank()));
+  return std::nullopt;
 }
 
 bool Group::State::wait(group::Pending& pending, Duration budget) {
@@ -232,22 +256,23 @@ bool Group::State::wait(group::Pending& pending, Duration budget) {
   if (budget <= Duration::zero()) {
     if (!pending.ended) await(pending);
   } else if (!pending.ended) {
-    group::Diagnosis diagnosis = diagnose(pending);
+    group::Watch& watch = watch_of(pending);
     // Its deadline lies beyond the budget, so that the wait ends without breaking anything.
     budget = std::min(budget, Deadline::kMaxBudget);
     WaitContext wait(Deadline::after(budget + pending.timeout), parts_.surroundings.control.get(), parts_.record,
-                     &diagnosis);
+                     &watch.diagnosis());
     const Deadline until = Deadline::after(budget);
     try {
       for (int turn = 0;; ++turn) {
         progress_all();
         if (pending.ended) break;
         if (until.expired()) return false;
+        watch.look();
         wait.check();
         pause(turn);
       }
     } catch (...) {
-      fail_with_current(diagnosis, pending);
+      fail_with_current(watch.diagnosis(), pending);
     }
   }
   if (pending.error) throw *pending.error;
@@ -258,9 +283,11 @@ bool Group::State::test(group::Pending& pending) {
   if (outlived(pending)) return true;
   const Use use(*this);
   if (!pending.ended) progress_all();
-  // Who looks again and again is not stuck.
-  if (!pending.ended && parts_.record != nullptr) parts_.record->touch();
-  if (!pending.ended) move_others_on();
+  if (!pending.ended) {
+    if (parts_.record != nullptr) parts_.record->touch();  // who looks again and again is not stuck
+    look_why(pending);
+    move_others_on();
+  }
   if (pending.error) throw *pending.error;
   return pending.ended;
 }
@@ -314,6 +341,8 @@ bool Group::State::progress_in_background() {
   const auto* const outer = std::exchange(moved_on, this);
   try {
     progress_all();
+    const auto collective = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
+    if (collective != active_.end()) look_why(**collective);
   } catch (const std::exception&) {  // kept for whoever waits
   }
   moved_on = outer;

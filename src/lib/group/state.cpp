@@ -57,7 +57,7 @@ Group::State::State(group::GroupParts parts, group::GroupHost host)
 }
 
 Group::State::~State() {
-  destroy();
+  if (const auto error = destroy()) core::log::warn("{}", error->what());
   // Left there by a call that was still going on when the group was destroyed.
   if (!is_forked_child()) group::clear_board(parts_.surroundings);
 }
@@ -66,26 +66,31 @@ bool Group::State::is_forked_child() const {
   return fork_guard_.is_forked_child();
 }
 
-void Group::State::destroy() noexcept {
-  if (destroyed_.exchange(true)) return;
+std::optional<Error> Group::State::destroy() noexcept {
+  if (destroyed_.exchange(true)) return std::nullopt;
   if (is_forked_child()) {  // nobody else is here, whatever in_use_ says of the parent's threads
     close_channels();
-    return;
+    return std::nullopt;
   }
   // A call in progress, maybe in another thread, still uses the channel: it is ended, and the channel goes with the
   // last handle.
   if (is_inside() || in_use_.exchange(true, std::memory_order_acquire)) {
     abort_channels(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
-    return;
+    return std::nullopt;
   }
+  std::optional<Error> error;
   {
     const std::lock_guard lock(mutex_);
-    drain();
+    error = drain();
     leave_to_others(false);
+    // Before the connections close: whoever notices that finds it.
+    if (auto difference = group::leave_board(parts_.surroundings, broken_.has_value()); difference && !error)
+      error = group::with_world_rank(*difference, parts_.surroundings.peers);
     close_channels();
     group::clear_board(parts_.surroundings);
   }
   in_use_.store(false, std::memory_order_release);
+  return error;
 }
 
 void Group::State::leave() {
@@ -158,6 +163,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
       request.algorithm = known->decision->native;
       known->channel->check(request);
       known->ended = false;
+      known->watch.reset();
       known->timeout = timeout_of(options);
       announce(*known);
       return run_native(known);
@@ -336,6 +342,7 @@ void Group::State::announce(group::Pending& pending) {
   // the data of that one did not show it (a root that two ranks disagree about).
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
+  parts_.surroundings.history.add(pending);
   if (parts_.record != nullptr) parts_.record->begin(name(), pending.sequence, pending.name, pending.fingerprint);
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
   const Channel* const channel = pending.channel;  // null: a call over several GPUs, which blocks

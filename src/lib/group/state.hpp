@@ -129,7 +129,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::optional<Error> error_of(const group::Pending& pending);
 
   // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
-  void destroy() noexcept;
+  // Returns what nobody else will hear of: that the calls of the ranks differ.
+  std::optional<Error> destroy() noexcept;
   // The same, and takes it out of its context's registry. Idempotent.
   void leave();
   // False as well while a call of another thread uses the group.
@@ -222,8 +223,11 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   static void await_copies(group::Staging& staging, WaitContext& wait);
   void block(group::Pending& pending, WaitContext& wait, int turn);
   void await_collectives();
-  void drain() noexcept;
+  std::optional<Error> drain() noexcept;
   group::Diagnosis diagnose(const group::Pending& pending);
+  group::Diagnosis::Describe describer_of(const group::Pending& pending) const;
+  group::Watch& watch_of(group::Pending& pending);
+  void look_why(group::Pending& pending);
   bool outlived(group::Pending& pending);
 
   // multi_gpu.cpp

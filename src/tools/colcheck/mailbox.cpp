@@ -20,12 +20,13 @@ class Watch final : public WaitObserver {
  public:
   Watch(const ContextSpec& spec, int rank) : spec_(spec), rank_(rank) {}
 
-  void on_slow(Duration) override {
+  bool on_slow(Duration) override {
     // One host: a rank's number in the job is that among its local ranks.
-    if (!spec_.control || rank_ >= spec_.control->local_ranks()) return;
+    if (!spec_.control || rank_ >= spec_.control->local_ranks()) return false;
     const RankRecord& record = spec_.control->record(rank_);
     if (record.lost())
       throw Error(ErrorCode::peer_lost, fmt::format("rank {} (pid {}) has died", rank_, record.read().pid), {}, rank_);
+    return false;
   }
 
   void on_timeout(Duration budget) override {

@@ -147,7 +147,7 @@ namespace {
 class Looker : public WaitObserver {
  public:
   explicit Looker(Store& store) : store_(store) {}
-  void on_slow(Duration) override { throw Error(ErrorCode::mismatch, std::to_string(store_.add("looked", 1))); }
+  bool on_slow(Duration) override { throw Error(ErrorCode::mismatch, std::to_string(store_.add("looked", 1))); }
   void on_timeout(Duration) override { throw Error(ErrorCode::timeout, "never looked"); }
 
  private:

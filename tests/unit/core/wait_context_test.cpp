@@ -23,9 +23,10 @@ namespace {
 // Notes its calls; ends the wait where told to.
 class Observer : public col::WaitObserver {
  public:
-  void on_slow(Duration waited) override {
+  bool on_slow(Duration waited) override {
     slow_calls.push_back(waited);
     if (throw_at_slow) throw col::Error(ErrorCode::peer_lost, "rank 2 died", "g", 2);
+    return look_again;
   }
   void on_timeout(Duration budget) override {
     timeout_budget = budget;
@@ -34,6 +35,7 @@ class Observer : public col::WaitObserver {
   std::vector<Duration> slow_calls;
   Duration timeout_budget{};
   bool throw_at_slow = false;
+  bool look_again = false;
   bool throw_at_timeout = true;
 };
 

@@ -20,9 +20,10 @@ class Watch final : public WaitObserver {
  public:
   Watch(const std::function<void()>& look, WaitContext& outer) : look_(look), outer_(outer) {}
 
-  void on_slow(Duration /*waited*/) override {
+  bool on_slow(Duration /*waited*/) override {
     look_();
     outer_.check();
+    return false;
   }
   void on_timeout(Duration /*budget*/) override { outer_.check(); }
 

@@ -59,12 +59,7 @@ void WaitContext::check() {
   if (meanwhile_) meanwhile_();
   if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();
   const auto now = Deadline::Clock::now();
-  if (now >= next_slow_) {
-    next_slow_ = now + slow_interval_;
-    slow_interval_ = std::min(2 * slow_interval_, kLongestSlowInterval);
-    if (!told_) waiting(-1, -1);
-    if (observer_ != nullptr) observer_->on_slow(now - started_);
-  }
+  look(now);
   if (now < deadline_.at()) return;
   if (observer_ != nullptr) observer_->on_timeout(deadline_.budget());
   const std::string what = ask_what_ ? ask_what_() : what_;
@@ -73,6 +68,19 @@ void WaitContext::check() {
       fmt::format("timed out after {} waiting for {}; a rank may be missing, stuck or slow: look at what the others "
                   "print, or allow more time (COL_TIMEOUT)",
                   core::format_duration(deadline_.budget()), what.empty() ? "another rank" : what));
+}
+
+void WaitContext::look() {
+  start();
+  look(Deadline::Clock::now());
+}
+
+void WaitContext::look(Deadline::Clock::time_point now) {
+  if (now < next_slow_) return;
+  next_slow_ = now + slow_interval_;
+  slow_interval_ = std::min(2 * slow_interval_, kLongestSlowInterval);
+  if (!told_) waiting(-1, -1);
+  if (observer_ != nullptr && observer_->on_slow(now - started_)) next_slow_ = now + kFirstSlow;
 }
 
 void WaitContext::hurry() noexcept {

@@ -161,6 +161,8 @@ class COL_EXPORT Group {
 
   // Leaves the group, as destroy_collective_group(name()) does: not collective; ends what is in flight here, for a few
   // seconds at most; afterwards every handle to it throws not_initialized, but for this call, which does nothing then.
+  // Throws mismatch, after it has left, when the ranks have made different calls and that could not be told before: in
+  // the last call of a group, say. Of ranks that found nothing to wait for, the last one to leave is told.
   void destroy();
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
@@ -482,9 +484,10 @@ class COL_EXPORT Context {
   // store says how (blocking, as init_group); else not_initialized.
   Group group(std::string_view name);
   bool is_initialized(std::string_view name) const;
-  // Leaves the group; not collective. Returns false when there is none of that name. Handles to it become broken.
+  // Leaves the group, as Group::destroy() does. Returns false when there is none of that name.
   bool destroy_group(std::string_view name);
-  // Destroys all groups and says in the control page that this rank left in good order. Idempotent.
+  // Destroys all groups and says in the control page that this rank left in good order; then throws the mismatch that
+  // Group::destroy() would have thrown. Idempotent.
   void finalize();
 
  private:
@@ -510,7 +513,7 @@ COL_EXPORT std::string_view version() noexcept;
 
 COL_EXPORT Group init_collective_group(int world_size, int rank, Backend backend = Backend::automatic,
                                        std::string_view group_name = "default", Duration timeout = {});
-// Unknown names are logged as a warning, as in Ray.
+// Leaves the group, as Group::destroy() does. Unknown names are logged as a warning, as in Ray.
 COL_EXPORT void destroy_collective_group(std::string_view group_name = "default");
 COL_EXPORT bool is_group_initialized(std::string_view group_name = "default");
 // -1 when the group is not initialized in this process.

@@ -177,8 +177,8 @@ class COL_EXPORT WaitObserver {
  public:
   virtual ~WaitObserver();
   // Called from check() once a wait has lasted 100 ms, then at growing intervals up to 1 s. Throws to end the wait
-  // (mismatch, peer_lost, aborted) or returns to let it go on.
-  virtual void on_slow(Duration waited) = 0;
+  // (mismatch, peer_lost, aborted) or returns to let it go on; true when it wants to look again soon.
+  virtual bool on_slow(Duration waited) = 0;
   // Called from check() when the deadline has passed; throws the timeout with the names of those who are missing.
   virtual void on_timeout(Duration budget) = 0;
 };
@@ -235,6 +235,9 @@ class COL_EXPORT WaitContext {
   // Cheap when nothing is wrong (a load and a clock read).
   void check();
 
+  // The observer's part of check() alone, for who does not wait, but comes by again and again.
+  void look();
+
   // Whoever waits has reason to think that the wait is in vain: the observer is asked at the next check().
   void hurry() noexcept;
 
@@ -243,6 +246,7 @@ class COL_EXPORT WaitContext {
 
  private:
   void start() noexcept;
+  void look(Deadline::Clock::time_point now);
 
   bool is_started_ = true;
   bool told_ = false;  // the record, that this rank waits
