@@ -231,16 +231,18 @@ void Context::Impl::finalize() {
       }
     }
   }
-  const bool failed = std::any_of(states.begin(), states.end(), [](const auto& state) { return state->is_broken(); });
-  std::optional<Error> first;
+  std::optional<Error> broken, first;
   for (const auto& state : states) {
-    const auto error = state->destroy();
+    if (!broken) broken = state->broken_by();
+  }
+  for (const auto& state : states) {
+    const auto error = state->destroy(broken);
     if (!first) first = error;
   }
   // A forked child's end is not the rank's.
   if (is_forked_child()) return;
   if (RankRecord* own = record()) own->finish();
-  group::adopt::leave_job(spec_, failed || first);
+  group::adopt::leave_job(spec_, broken || first);
   if (!first) return;
   group::write_error_file(error_file_, *first);
   throw *first;

@@ -1,5 +1,7 @@
 #include "group/describe.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,6 +31,13 @@ std::span<const std::size_t> common_counts(const Request& request) {
   return {};
 }
 
+// A user's operator may have any name; a call in words is one line.
+std::string in_one_line(std::string_view name) {
+  std::string line(name);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 }  // namespace
 
 std::string describe(const Request& request, const CallForm& form) {
@@ -43,7 +52,7 @@ std::string describe(const Request& request, const CallForm& form) {
   else if (c != Collective::barrier)
     text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : view.count, to_string(view.dtype));
   if (form.piece.whole != 0) text += fmt::format(", from element {} on", form.piece.first);
-  if (is_reduction(c)) text += fmt::format(", {}", request.op.name());
+  if (is_reduction(c)) text += fmt::format(", {}", in_one_line(request.op.name()));
   if (is_rooted(c)) text += fmt::format(", root {}", request.root);
   if (form.compress) text += ", compress";
   if (!form.algorithm.empty()) text += fmt::format(", by {}", form.algorithm);

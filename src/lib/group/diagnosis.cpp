@@ -98,7 +98,14 @@ void clear_board(Surroundings& surroundings) noexcept {
   }
 }
 
-std::optional<Error> leave_board(Surroundings& surroundings, bool broken) noexcept {
+void post_calls(Surroundings& surroundings) {
+  const History& history = surroundings.history;
+  if (surroundings.posted_calls == history.last()) return;
+  surroundings.scope->set(calls_key(surroundings.rank), history.calls(surroundings.rank, surroundings.size()).encode());
+  surroundings.posted_calls = history.last();
+}
+
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {
   const store::CallLimit limit(kStoreTime);
   Store* const scope = surroundings.scope.get();
   const int rank = surroundings.rank, size = surroundings.size();
@@ -107,6 +114,7 @@ std::optional<Error> leave_board(Surroundings& surroundings, bool broken) noexce
   try {
     auto own = surroundings.history.calls(rank, size);
     own.has_left = true;
+    if (why) own.why = encode_error(*why);
     if (!broken) scope->set(calls_key(rank), own.encode());
     if (scope->add("calls/left", 1) < size) return std::nullopt;
     std::map<int, Calls> calls;
@@ -184,13 +192,10 @@ void Diagnosis::say_who_holds_up(bool thorough) const {
 }
 
 void Diagnosis::post() {
-  const History& history = surroundings_.history;
-  if (surroundings_.posted_calls != history.last()) {
-    look_at_store([&](Store& scope) {
-      scope.set(calls_key(surroundings_.rank), history.calls(surroundings_.rank, surroundings_.size()).encode());
-      surroundings_.posted_calls = history.last();
-    });
-  }
+  look_at_store([&](Store&) {
+    post_calls(surroundings_);
+    if (surroundings_.post_others) surroundings_.post_others();
+  });
   if (posted_) return;
   posted_ = true;
   describe();
@@ -351,6 +356,19 @@ void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const st
   heard.text = *std::move(text);
 }
 
+// Those who have left before that call, because of what went wrong elsewhere.
+void Diagnosis::throw_why_left(std::uint64_t sequence) const {
+  for (const auto& [rank, heard] : heard_) {
+    if (!heard.calls || !heard.calls->has_left || heard.calls->end() > sequence) continue;
+    const auto why = decode_error(heard.calls->why);
+    if (!why) continue;
+    throw Error(why->code(),
+                fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(),
+                            why->message()),
+                surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
+  }
+}
+
 void Diagnosis::look_for_different_calls(bool last_chance) {
   const History& history = surroundings_.history;
   const int self = surroundings_.rank, size = surroundings_.size();
@@ -365,6 +383,7 @@ void Diagnosis::look_for_different_calls(bool last_chance) {
     if (differs) where = std::min(where.value_or(*differs), *differs);
   }
   if (!where) return;
+  throw_why_left(*where);
   std::map<int, std::string> posted;
   for (const auto& [rank, heard] : heard_) {
     auto text = heard.calls ? heard.calls->at(*where) : std::nullopt;

@@ -45,6 +45,7 @@ struct Surroundings {
   std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
   History history = {};                     // of this rank's collective calls
   std::uint64_t posted_calls = 0;           // how far it is on the board
+  std::function<void()> post_others = {};   // posts the calls of this process's other groups
 
   int size() const { return static_cast<int>(peers.size()); }
 
@@ -61,10 +62,13 @@ bool is_same_group(const std::string& recorded, const std::string& group);
 // have to read, the last rank to come here takes away everybody's.
 void clear_board(Surroundings& surroundings) noexcept;
 
-// For a rank that leaves: says so to the others, or, with `broken`, only that it looks at nothing any more. Returns the
-// mismatch where this rank is the last to leave, and the calls of all differ. Takes two calls of the store, and the last
-// rank two more for each rank; kStoreTime at most.
-std::optional<Error> leave_board(Surroundings& surroundings, bool broken) noexcept;
+// This rank's calls, for all others to see. Throws what the store throws.
+void post_calls(Surroundings& surroundings);
+
+// For a rank that leaves: says so to the others, with the error of another group that made it do so, or, with `broken`,
+// only that it looks at nothing any more. Returns the mismatch where this rank is the last to leave, and the calls of
+// all differ. Takes two calls of the store, and the last rank two more for each rank; kStoreTime at most.
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
 
 class Diagnosis final : public WaitObserver {
  public:
@@ -102,6 +106,7 @@ class Diagnosis final : public WaitObserver {
   void look_for_mismatch(bool last_chance);
   void look_for_different_calls(bool last_chance);
   void hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text);
+  void throw_why_left(std::uint64_t sequence) const;
   void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
   std::optional<Error> abort_cause() const;
   std::optional<Error> lost_peer(bool needed_alone) const;

@@ -39,7 +39,7 @@ std::optional<std::string> Calls::at(std::uint64_t sequence) const {
 
 // A line for the whole, then for each run a line with numbers and the text, whose length is one of them.
 std::string Calls::encode() const {
-  std::string text = has_left ? "left\n" : "here\n";
+  std::string text = fmt::format("{}{}\n", has_left ? "left" : "here", why);
   for (const Run& run : runs)
     fmt::format_to(std::back_inserter(text), "{} {} {}\n{}", run.first, run.times, run.text.size(), run.text);
   return text;
@@ -59,7 +59,9 @@ Calls Calls::decode(std::string_view text) {
     return number;
   };
   Calls calls;
-  calls.has_left = take(5) == "left\n";
+  calls.has_left = take(4) == "left";
+  calls.why = take(std::min(text.find('\n'), text.size()));
+  take(1);
   while (!text.empty()) {
     const std::uint64_t first = take_number(' '), times = take_number(' '), size = take_number('\n');
     calls.runs.push_back({first, times, std::string(take(size))});

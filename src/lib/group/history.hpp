@@ -27,6 +27,7 @@ struct Calls {
   };
   std::vector<Run> runs = {};
   bool has_left = false;  // the group: no more will follow
+  std::string why = {};   // it has left: after which error, by encode_error(); empty: none
 
   // The number of the call that would be next; 0: nothing is known.
   std::uint64_t end() const { return runs.empty() ? 0 : runs.back().first + runs.back().times; }

@@ -52,6 +52,10 @@ Group::State::State(group::GroupParts parts, group::GroupHost host)
       own_(parts_, parts_.channel.get(), parts_.backend, *host_.settings),
       fault_(exec::FaultHook::meant(host_.settings->fault, host_.global_rank, name())),
       sequence_(exec::FaultHook::counted_before(fault_)) {
+  parts_.surroundings.post_others = [this] {
+    if (!host_.all_groups) return;
+    for (Group& other : host_.all_groups()) other.state().post_calls();
+  };
   if (own_.device.type != Device::Type::cpu)
     hosted_.emplace(parts_, parts_.host_channel.get(), parts_.host_backend, *host_.settings);
 }
@@ -66,7 +70,7 @@ bool Group::State::is_forked_child() const {
   return fork_guard_.is_forked_child();
 }
 
-std::optional<Error> Group::State::destroy() noexcept {
+std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noexcept {
   if (destroyed_.exchange(true)) return std::nullopt;
   if (is_forked_child()) {  // nobody else is here, whatever in_use_ says of the parent's threads
     close_channels();
@@ -84,7 +88,7 @@ std::optional<Error> Group::State::destroy() noexcept {
     error = drain();
     leave_to_others(false);
     // Before the connections close: whoever notices that finds it.
-    if (auto difference = group::leave_board(parts_.surroundings, broken_.has_value()); difference && !error)
+    if (auto difference = group::leave_board(parts_.surroundings, broken_.has_value(), why); difference && !error)
       error = group::with_world_rank(*difference, parts_.surroundings.peers);
     close_channels();
     group::clear_board(parts_.surroundings);
@@ -107,9 +111,16 @@ void Group::State::abort_channels(const Error& cause) noexcept {
   if (parts_.host_channel) parts_.host_channel->abort(cause);
 }
 
-bool Group::State::is_broken() {
+std::optional<Error> Group::State::broken_by() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock && broken_.has_value();
+  return lock ? broken_ : std::nullopt;
+}
+
+void Group::State::post_calls() {
+  // acquire pairs with Use. The lock may be this thread's.
+  if (is_inside() || in_use_.load(std::memory_order_acquire)) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && !destroyed_ && !broken_) group::post_calls(parts_.surroundings);
 }
 
 void Group::State::require_usable() const {

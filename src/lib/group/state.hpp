@@ -130,11 +130,14 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
   // Returns what nobody else will hear of: that the calls of the ranks differ.
-  std::optional<Error> destroy() noexcept;
+  // `why`: after which error of another group.
+  std::optional<Error> destroy(const std::optional<Error>& why = std::nullopt) noexcept;
   // The same, and takes it out of its context's registry. Idempotent.
   void leave();
-  // False as well while a call of another thread uses the group.
-  bool is_broken();
+  // By what it is broken. Nothing as well while a call of another thread uses the group.
+  std::optional<Error> broken_by();
+  // For others to compare with theirs, unless a thread uses the group.
+  void post_calls();
 
  private:
   struct ToSelf {  // a message to oneself, not yet received

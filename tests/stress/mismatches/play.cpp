@@ -1,0 +1,222 @@
+#include "play.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+namespace mismatches {
+namespace {
+
+using col::Collective;
+using Clock = std::chrono::steady_clock;
+
+template <std::size_t N>
+void copy(std::array<char, N>& to, std::string_view text) {
+  to.fill('\0');
+  text.copy(to.data(), N - 1);
+}
+
+// A step with its memory, which lives as long as the job.
+struct Part {
+  Step step;
+  std::vector<std::byte> in = {}, out = {};
+  std::vector<std::size_t> in_counts = {}, out_counts = {};
+  std::optional<col::Work> work = {};
+};
+
+std::size_t total(std::span<const std::size_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
+
+class Player {
+ public:
+  Player(const Job& job, int rank, col::Context& context, Told& told)
+      : rank_(rank),
+        ranks_(static_cast<std::size_t>(job.ranks)),
+        steps_(rank == job.culprit ? job.culprits : job.others),
+        context_(context),
+        told_(told) {
+    parts_.reserve(steps_.size());
+    for (const Step& step : steps_) parts_.push_back({.step = step});
+    for (const char* const name : {"default", "second"})
+      groups_.push_back(
+          context.init_group({.name = name, .rank = rank, .world_size = job.ranks, .backend_name = job.backend}));
+  }
+
+  void play() {
+    told_.has_begun = true;
+    try {
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        for (std::size_t k = 0; k < i; ++k) {
+          if (parts_[k].step.end == i) end(parts_[k]);
+        }
+        timed("call", [&] { begin(parts_[i]); });
+      }
+      // In an order of this rank's own.
+      for (std::size_t i = 0; i < parts_.size(); ++i)
+        end(parts_[(i + static_cast<std::size_t>(rank_)) % parts_.size()]);
+      timed("finalize", [&] { context_.finalize(); });
+    } catch (const col::Error& error) {
+      if (error.code() == col::ErrorCode::invalid_argument) told_.is_refused = true;
+      told_.has_error = true;
+      told_.code = error.code();
+      told_.rank = error.rank();
+      told_.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+      copy(told_.text, error.what());
+    }
+    told_.has_ended = true;
+  }
+
+ private:
+  void timed(std::string_view where, const std::function<void()>& work) {
+    copy(told_.where, where);
+    begun_ = Clock::now();
+    work();
+  }
+
+  void end(Part& part) {
+    if (!part.work) return;
+    timed("wait", [&] {
+      switch (part.step.way) {
+        case Way::wait:
+          return part.work->wait();
+        case Way::wait_for:
+          while (!part.work->wait_for(std::chrono::milliseconds(20))) continue;
+          return;
+        case Way::test:
+          while (!part.work->test()) continue;
+          return;
+      }
+    });
+    part.work.reset();
+  }
+
+  static std::string algorithm(col::Group& group, const Step& step) {
+    int number = 0;
+    for (const std::string& name : group.algorithms(step.collective)) {
+      try {
+        const col::Options options{.op = step.op, .root = step.root, .algorithm = name};
+        group.explain(step.collective, step.count * col::size_of(step.dtype), step.dtype, options);
+        if (number++ == step.algorithm) return name;
+      } catch (const col::Error&) {  // not for this call
+      }
+    }
+    throw col::Error(col::ErrorCode::invalid_argument, "there is no other algorithm");
+  }
+
+  void begin(Part& part) {
+    const Step& step = part.step;
+    col::Group& group = groups_[static_cast<std::size_t>(step.group)];
+    col::Options options{.op = step.op, .root = step.root};
+    std::string name;
+    if (step.algorithm >= 0) {
+      name = algorithm(group, step);
+      options.algorithm = name;
+    }
+    std::size_t in = step.count, out = step.count;
+    const bool is_root = step.root == rank_;
+    const auto self = static_cast<std::size_t>(rank_);
+    switch (step.collective) {
+      case Collective::allgather:
+      case Collective::gather:
+        out = in * ranks_;
+        break;
+      case Collective::reduce_scatter:
+      case Collective::scatter:
+        in = out * ranks_;
+        break;
+      case Collective::alltoall:
+        in = out = step.count * ranks_;
+        break;
+      case Collective::allgatherv:
+      case Collective::gatherv:
+        in = step.counts[self];
+        out = total(step.counts);
+        break;
+      case Collective::scatterv:
+        in = total(step.counts);
+        out = step.counts[self];
+        break;
+      case Collective::alltoallv:
+        for (std::size_t r = 0; r < ranks_; ++r) {
+          part.in_counts.push_back(step.counts[self * ranks_ + r]);
+          part.out_counts.push_back(step.counts[r * ranks_ + self]);
+        }
+        in = total(part.in_counts);
+        out = total(part.out_counts);
+        break;
+      default:
+        break;
+    }
+    part.in.resize(in * col::size_of(step.dtype));
+    part.out.resize(out * col::size_of(step.dtype));
+    const col::ConstTensorView from(part.in.data(), in, step.dtype);
+    const col::TensorView to(part.out.data(), out, step.dtype);
+    const std::span<const std::size_t> counts = is_root || step.collective == Collective::allgatherv
+                                                    ? std::span<const std::size_t>(step.counts)
+                                                    : std::span<const std::size_t>();
+    call(group, part, from, to, counts, options);
+  }
+
+  static void call(col::Group& group, Part& part, col::ConstTensorView in, col::TensorView out,
+                   std::span<const std::size_t> counts, const col::Options& options) {
+    const bool async = part.step.asynchronous;
+    std::optional<col::Work>& work = part.work;
+    switch (part.step.collective) {
+      case Collective::allreduce:
+        return async ? void(work = group.iallreduce(in, out, options)) : group.allreduce(in, out, options);
+      case Collective::broadcast:
+        return async ? void(work = group.ibroadcast(out, options)) : group.broadcast(out, options);
+      case Collective::reduce:
+        return async ? void(work = group.ireduce(in, out, options)) : group.reduce(in, out, options);
+      case Collective::allgather:
+        return async ? void(work = group.iallgather(in, out, options)) : group.allgather(in, out, options);
+      case Collective::gather:
+        return async ? void(work = group.igather(in, out, options)) : group.gather(in, out, options);
+      case Collective::scatter:
+        return async ? void(work = group.iscatter(in, out, options)) : group.scatter(in, out, options);
+      case Collective::reduce_scatter:
+        return async ? void(work = group.ireduce_scatter(in, out, options)) : group.reduce_scatter(in, out, options);
+      case Collective::alltoall:
+        return async ? void(work = group.ialltoall(in, out, options)) : group.alltoall(in, out, options);
+      case Collective::barrier:
+        return async ? void(work = group.ibarrier(options)) : group.barrier(options);
+      case Collective::allgatherv:
+        return async ? void(work = group.iallgatherv(in, out, counts, options))
+                     : group.allgatherv(in, out, counts, options);
+      case Collective::gatherv:
+        return async ? void(work = group.igatherv(in, out, counts, options)) : group.gatherv(in, out, counts, options);
+      case Collective::scatterv:
+        return async ? void(work = group.iscatterv(in, counts, out, options))
+                     : group.scatterv(in, counts, out, options);
+      case Collective::alltoallv:
+        return async ? void(work = group.ialltoallv(in, part.in_counts, out, part.out_counts, options))
+                     : group.alltoallv(in, part.in_counts, out, part.out_counts, options);
+      default:
+        throw std::logic_error("no such step");
+    }
+  }
+
+  const int rank_;
+  const std::size_t ranks_;
+  const std::vector<Step>& steps_;
+  col::Context& context_;
+  Told& told_;
+  std::vector<col::Group> groups_;
+  std::vector<Part> parts_;
+  Clock::time_point begun_ = Clock::now();
+};
+
+}  // namespace
+
+void play(const Job& job, int rank, col::Context& context, Told& told) {
+  Player(job, rank, context, told).play();
+}
+
+}  // namespace mismatches
