@@ -33,7 +33,7 @@ const Calls::Run* run_of(const Calls& calls, std::uint64_t sequence) {
 
 std::optional<std::string> Calls::at(std::uint64_t sequence) const {
   if (const Run* const run = run_of(*this, sequence)) return run->text;
-  if (has_left && sequence >= end()) return "nothing more, and left the group";
+  if (has_left && sequence >= end()) return std::string(kHasLeft);
   return std::nullopt;
 }
 

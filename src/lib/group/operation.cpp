@@ -97,7 +97,7 @@ std::optional<Error> judge(const Operation& own, int own_rank, const std::map<in
   int odd = -1;
   std::vector<std::string> calls;
   for (const auto& [text, ranks] : callers) {
-    if (majority && text != most->first && odd < 0) odd = ranks.front();
+    if (odd < 0 && (majority ? text != most->first : text == kHasLeft)) odd = ranks.front();
     calls.push_back(fmt::format("{} {} called {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), text));
   }
   return Error(ErrorCode::mismatch,

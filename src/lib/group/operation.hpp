@@ -13,6 +13,9 @@
 
 namespace col::group {
 
+// What a rank is said to have called that has left in good order.
+inline constexpr std::string_view kHasLeft = "nothing more, and left the group";
+
 struct Operation {
   std::string text;   // "allreduce of 10 float32, sum": equal on all ranks that match
   std::string board = {};  // of a message: its place on the board, "p/0/3/tag/5"
@@ -30,7 +33,8 @@ struct Operation {
 bool matches(const Operation& own, int own_rank, const std::string& posted, int rank);
 
 // The mismatch between what this rank does and what others have put on the board (by rank, this rank excepted). Nothing
-// while it is not clear yet who is the odd one and `final` is false. Requires: at least one does not match.
+// while it is not clear yet who is the odd one and `final` is false: the first that is not of the majority, or, without
+// one, that has left. Requires: at least one does not match.
 std::optional<Error> judge(const Operation& own, int own_rank, const std::map<int, std::string>& posted,
                            std::string_view group, bool final);
 

@@ -52,6 +52,8 @@ void parse_part(std::string_view part, Drill& drill) {
     read_number(part, value, drill.descriptors);
   } else if (key == "descriptors_late") {
     drill.descriptors_late = true;
+  } else if (key == "in_flight") {
+    drill.in_flight = true;
   } else if (key == "regroups") {
     drill.regroups = true;
   } else if (key == "file_bytes") {
@@ -77,6 +79,7 @@ std::string encode(const Drill& drill) {
   if (drill.oddity != Drill::Oddity::none)
     text += fmt::format(";oddity={}", kOddities[static_cast<std::size_t>(drill.oddity)]);
   if (drill.other) text += fmt::format(";other={}", token_of(*drill.other));
+  if (drill.in_flight) text += ";in_flight";
   if (drill.asks_to_join) text += ";asks_to_join";
   if (drill.asks_to_call) text += ";asks_to_call";
   if (drill.descriptors >= 0) text += fmt::format(";descriptors={}", drill.descriptors);

@@ -34,6 +34,7 @@ struct Drill {
   int descriptors = -1;           // the odd rank may have so many open beyond those it has at first; -1: no limit
   bool descriptors_late = false;  // … beyond those it has before the last call
   std::int64_t file_bytes = -1;   // no file of any rank may become longer; -1: no limit
+  bool in_flight = false;         // the last call is not waited for before another one has been made
   bool regroups = false;          // those who have lost a rank make a group without it, and make the call there
   int more_groups = 0;            // instead of the last call: duplicates of the group that are made and kept
 };

@@ -1,5 +1,6 @@
 // A rank that ends with exit code 0 while the others still need it: they name it within a second. It ends inside of a
-// call (Case::variant 0), between two calls without a word (1), or after col::finalize() (2).
+// call (Case::variant 0), between two calls without a word (1), or after col::finalize() (2), when it has not died, but
+// made fewer calls than the others.
 #include <fmt/format.h>
 
 #include "colcheck/engine/mix.hpp"
@@ -61,7 +62,7 @@ Finding run(Rank& /*rank*/, const Case& c) {
   return Finding::of(
       first_of({as_planned ? "" : "the fault did not strike: " + describe(end, leaver),
                 problem_with_errors(
-                    end, {.code = ErrorCode::peer_lost, .culprit = leaver, .exempt = {leaver}, .since = left.ended_at}),
+                    end, {.code = c.variant == kAfterFinalize ? ErrorCode::mismatch : ErrorCode::peer_lost, .culprit = leaver, .exempt = {leaver}, .since = left.ended_at}),
                 problem_with_traces(end)}));
 }
 

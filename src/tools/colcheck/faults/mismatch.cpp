@@ -63,6 +63,7 @@ Finding run_mismatch(const Mismatch& mismatch, const Case& c) {
   const int odd = odd_rank(c);
   Drill drill{.c = c, .calls = kCalls, .odd = odd, .oddity = Drill::Oddity::calls_other, .other = mismatch.other(c)};
   drill.asks_to_call = true;
+  drill.in_flight = mismatch.in_flight;
   Job job({.ranks = c.ranks,
            .arguments = {"--fault-rank", encode(drill)},
            .timeout = kTimeout,

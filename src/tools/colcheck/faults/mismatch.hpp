@@ -16,6 +16,7 @@ struct Mismatch {
   std::vector<Case> calls;
   // What the odd rank calls instead, in a case made of one of these. Decided by the case alone.
   Case (*other)(const Case& c);
+  bool in_flight = false;  // Drill::in_flight
 };
 
 // Short calls of these with elements of that type, for Mismatch::calls.

@@ -72,6 +72,7 @@ class FaultRank {
   void calls();
   void last_call();
   void call(const Case& c, int number);
+  void call_in_flight(Case c, int number);
   void make_more_groups();
   void tangle();
   void end_with(std::string_view code, std::string message, int error_rank);
@@ -158,7 +159,22 @@ void FaultRank::last_call() {
     if (!problem.empty()) end_with("wrong_data", problem, -1);
     return;
   }
-  call(is(Oddity::calls_other) ? *drill_.other : drill_.c, drill_.calls);
+  const Case& c = is(Oddity::calls_other) ? *drill_.other : drill_.c;
+  if (drill_.in_flight) return call_in_flight(c, drill_.calls);
+  call(c, drill_.calls);
+}
+
+// Waits in another call first, which all ranks make alike.
+void FaultRank::call_in_flight(Case c, int number) {
+  begin(fmt::format("call {} and one more", number));
+  c.asynchronous = true;
+  Call call(group_, numbered(c, number));
+  call.start();
+  std::vector<float> other(24);
+  group_.allreduce(other, {.algorithm = "ring"});
+  call.wait();
+  const std::string problem = call.problem();
+  if (!problem.empty()) end_with("wrong_data", problem, -1);
 }
 
 void FaultRank::make_more_groups() {

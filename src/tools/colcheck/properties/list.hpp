@@ -42,6 +42,7 @@ extern const Property kSimulator;
 
 // Drills.
 extern const Property kFaultMismatchOp;
+extern const Property kFaultMismatchInFlight;
 extern const Property kFaultMismatchCount;
 extern const Property kFaultMismatchDType;
 extern const Property kFaultMismatchRoot;
