@@ -42,8 +42,8 @@ std::string in_one_line(std::string_view name) {
 
 std::string describe(const Request& request, const CallForm& form) {
   const Collective c = request.collective;
-  std::string text(form.asynchronous ? "i" : "");
-  text += to_string(c);
+  std::string text = form.part_of.empty() ? "" : fmt::format("{}: ", form.part_of);
+  text += fmt::format("{}{}", form.asynchronous ? "i" : "", to_string(c));
   const ConstTensorView view = common_view(request);
   if (const auto counts = common_counts(request); !counts.empty())
     text += fmt::format(" of [{}] {}", fmt::join(counts, ","), to_string(view.dtype));
@@ -70,6 +70,7 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   if (is_reduction(c)) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
   if (is_rooted(c)) hash.add(request.root);
   hash.add(form.asynchronous).add(form.compress).add(form.algorithm).add(form.piece.first).add(form.piece.whole);
+  if (!form.part_of.empty()) hash.add(form.part_of);
   return hash.value();
 }
 

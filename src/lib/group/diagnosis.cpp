@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/duration.hpp"
 #include "group/describe.hpp"
@@ -99,10 +100,13 @@ void clear_board(Surroundings& surroundings) noexcept {
 }
 
 void post_calls(Surroundings& surroundings) {
-  const History& history = surroundings.history;
-  if (surroundings.posted_calls == history.last()) return;
-  surroundings.scope->set(calls_key(surroundings.rank), history.calls(surroundings.rank, surroundings.size()).encode());
-  surroundings.posted_calls = history.last();
+  std::uint64_t made = surroundings.history.last();
+  for (const auto& [to, count] : surroundings.sent) made += count;
+  if (surroundings.posted_calls == made) return;
+  Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
+  calls.sent = surroundings.sent;
+  surroundings.scope->set(calls_key(surroundings.rank), calls.encode());
+  surroundings.posted_calls = made;
 }
 
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {
@@ -114,6 +118,7 @@ std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const 
   try {
     auto own = surroundings.history.calls(rank, size);
     own.has_left = true;
+    own.sent = surroundings.sent;
     if (why) own.why = encode_error(*why);
     if (!broken) scope->set(calls_key(rank), own.encode());
     if (scope->add("calls/left", 1) < size) return std::nullopt;
@@ -275,9 +280,9 @@ std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
   if (!activity || activity->state != State::finished) return std::nullopt;
   return Error(
       ErrorCode::peer_lost,
-      fmt::format("rank {} has left the job (col::finalize) while others still call {} (operation {}); every rank "
-                  "must make the same calls",
-                  rank, operations_.front().text, operations_.front().sequence),
+      fmt::format("rank {} has left the group in good order while others still call {} (operation {}); every rank "
+                  "must make the same calls{}",
+                  rank, operations_.front().text, operations_.front().sequence, waiting_messages()),
       surroundings_.group, rank);
 }
 
@@ -469,6 +474,7 @@ int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
 void Diagnosis::on_timeout(Duration budget) {
   const store::CallLimit limit(kStoreTime);
   ask_again_.reset();
+  heard_.clear();
   post();
   look_for_failure();
   look_for_lost_peer();
@@ -482,18 +488,43 @@ void Diagnosis::on_timeout(Duration budget) {
       if (there == Presence::unknown) unknown.insert(rank);
     }
   }
-  const auto [culprit, who] = accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()});
+  const Accused culprit = accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()});
   const Operation& first = operations_.front();
   throw Error(ErrorCode::timeout,
-              fmt::format("{} (operation {}) timed out after {}: {}; look at what the missing do, or raise COL_TIMEOUT",
-                          first.text, first.sequence, core::format_duration(budget), who),
-              surroundings_.group, culprit);
+              fmt::format("{}{}{} (operation {}) timed out after {}: {}{}; look at what the missing do, or raise "
+                          "COL_TIMEOUT",
+                          first.called, first.called.empty() ? "" : ": ", first.text, first.sequence,
+                          core::format_duration(budget), culprit.who, waiting_messages()),
+              surroundings_.group, culprit.rank, culprit.world_rank);
 }
 
-// Who is responsible, -1 where it cannot be told, and in words.
-std::pair<int, std::string> Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
+// What lies here from those that a receive waits for, under other tags.
+std::string Diagnosis::waiting_messages() const {
+  std::string text;
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const auto heard = heard_.find(rank);
+      if (!operation.received_tag || heard == heard_.end() || !heard->second.calls) continue;
+      std::vector<int> tags;
+      for (const auto& [to, count] : heard->second.calls->sent) {
+        const auto taken = surroundings_.received.find({rank, to.second});
+        const std::uint64_t received = taken == surroundings_.received.end() ? 0 : taken->second;
+        if (to.first == surroundings_.rank && to.second != *operation.received_tag && count > received)
+          tags.push_back(to.second);
+      }
+      if (tags.empty()) continue;
+      text += fmt::format("; from rank {} messages of {} {} lie here, which nobody receives", rank,
+                          tags.size() == 1 ? "tag" : "tags", fmt::join(tags, ", "));
+    }
+  }
+  return text;
+}
+
+// Who is responsible.
+Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
   const auto holdup = find_holdup(surroundings_, operations_, true);
-  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text()};
+  const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
+  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider};
   const std::vector<int>& missing = absent.empty() ? unknown : absent;
   if (missing.size() == 1 && (!holdup || holdup->member == missing.front())) {
     const auto activity = surroundings_.activity_of(missing.front());
@@ -504,7 +535,7 @@ std::pair<int, std::string> Diagnosis::accuse(const std::vector<int>& absent, co
   const std::string who = missing.empty()  ? "all ranks have entered it, but the data did not arrive in time"
                           : absent.empty() ? fmt::format("{} may not have entered it", ranks_text(missing))
                                            : fmt::format("{} did not enter it", ranks_text(missing));
-  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text())};
+  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider};
   if (absent.empty()) return {-1, who};
   const int behind = furthest_behind(absent);
   return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};

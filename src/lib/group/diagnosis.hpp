@@ -44,7 +44,8 @@ struct Surroundings {
   std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
   std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
   History history = {};                     // of this rank's collective calls
-  std::uint64_t posted_calls = 0;           // how far it is on the board
+  MessageCounts sent = {}, received = {};
+  std::uint64_t posted_calls = 0;          // how many of both are on the board
   std::function<void()> post_others = {};   // posts the calls of this process's other groups
 
   int size() const { return static_cast<int>(peers.size()); }
@@ -115,7 +116,13 @@ class Diagnosis final : public WaitObserver {
   Error first_loss(const Error& symptom);
   Presence presence(const Operation& operation, int rank);
   int furthest_behind(const std::vector<int>& ranks) const;
-  std::pair<int, std::string> accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
+  struct Accused {
+    int rank = -1;  // of the group; -1: it cannot be told, or is no member
+    std::string who;
+    int world_rank = -1;  // of one that is no member
+  };
+  std::string waiting_messages() const;
+  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
   Error with_group(const Error& error) const;
   std::optional<Error> left_in_good_order(int rank) const;
 

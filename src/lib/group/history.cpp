@@ -37,9 +37,13 @@ std::optional<std::string> Calls::at(std::uint64_t sequence) const {
   return std::nullopt;
 }
 
-// A line for the whole, then for each run a line with numbers and the text, whose length is one of them.
+// A line for the whole, one with three numbers for each peer and tag, then for each run a line with numbers and the
+// text, whose length is one of them.
 std::string Calls::encode() const {
   std::string text = fmt::format("{}{}\n", has_left ? "left" : "here", why);
+  for (const auto& [to, count] : sent)
+    fmt::format_to(std::back_inserter(text), "{} {} {} ", to.first, to.second, count);
+  text += '\n';
   for (const Run& run : runs)
     fmt::format_to(std::back_inserter(text), "{} {} {}\n{}", run.first, run.times, run.text.size(), run.text);
   return text;
@@ -53,7 +57,7 @@ Calls Calls::decode(std::string_view text) {
   };
   const auto take_number = [&](char end) {
     const std::string_view digits = take(std::min(text.find(end), text.size()));
-    std::uint64_t number = 0;
+    std::int64_t number = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), number);
     take(1);
     return number;
@@ -62,8 +66,14 @@ Calls Calls::decode(std::string_view text) {
   calls.has_left = take(4) == "left";
   calls.why = take(std::min(text.find('\n'), text.size()));
   take(1);
+  while (!text.empty() && text.front() != '\n') {
+    const auto peer = static_cast<int>(take_number(' ')), tag = static_cast<int>(take_number(' '));
+    calls.sent[{peer, tag}] = static_cast<std::uint64_t>(take_number(' '));
+  }
+  take(1);
   while (!text.empty()) {
-    const std::uint64_t first = take_number(' '), times = take_number(' '), size = take_number('\n');
+    const auto first = static_cast<std::uint64_t>(take_number(' ')), times = static_cast<std::uint64_t>(take_number(' '));
+    const auto size = static_cast<std::size_t>(take_number('\n'));
     calls.runs.push_back({first, times, std::string(take(size))});
   }
   return calls;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -19,6 +21,9 @@ namespace col::group {
 
 class Pending;
 
+// Of messages between two ranks, by (peer, tag): how many there have been.
+using MessageCounts = std::map<std::pair<int, int>, std::uint64_t>;
+
 // The last collective calls of one rank in words, oldest first, and whether that is all.
 struct Calls {
   struct Run {  // the same call again and again
@@ -28,6 +33,8 @@ struct Calls {
   std::vector<Run> runs = {};
   bool has_left = false;  // the group: no more will follow
   std::string why = {};   // it has left: after which error, by encode_error(); empty: none
+
+  MessageCounts sent = {};
 
   // The number of the call that would be next; 0: nothing is known.
   std::uint64_t end() const { return runs.empty() ? 0 : runs.back().first + runs.back().times; }

@@ -18,6 +18,7 @@
 
 #include "core/log.hpp"
 #include "group/checks.hpp"
+#include "group/composite.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
 
@@ -114,9 +115,8 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
   for (;; std::this_thread::yield()) {
     if (in_use_.load(std::memory_order_acquire)) {
       if (!own) return;  // most likely with memory of its own
-      throw Error(ErrorCode::invalid_argument,
-                  "free: the group is in use by another thread, maybe with this memory; free it after that call",
-                  name(), rank());
+      throw own_error(ErrorCode::invalid_argument,
+                  "free: the group is in use by another thread, maybe with this memory; free it after that call");
     }
     if (lock.try_lock()) break;  // only who moves the group on holds it without that flag, for moments
   }
@@ -127,10 +127,9 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
                           : std::any_of(pending->legs.begin(), pending->legs.end(),
                                         [&](const group::Leg& leg) { return group::overlaps(whole, leg.view); });
     if (!uses) continue;
-    throw Error(ErrorCode::invalid_argument,
+    throw own_error(ErrorCode::invalid_argument,
                 fmt::format("free: {} number {} has not ended and uses this memory; wait for it before", pending->name,
-                            pending->sequence),
-                name(), rank());
+                            pending->sequence));
   }
 }
 
@@ -142,6 +141,7 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
     if (memory == nullptr) throw_no_room(bytes, *this);
     return memory;
   }
+  const group::Composite composite("alloc");
   const auto exchange = [&](const std::string& words) {
     constexpr std::size_t kBytes = Channel::kMostWords + 1;
     std::vector<char> mine(kBytes), all(kBytes * static_cast<std::size_t>(size()));
@@ -163,10 +163,9 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
   for (const std::string& wish : wishes) {
     if (wish == *common) continue;
     const auto odd = static_cast<int>(&wish - wishes.data());
-    throw Error(ErrorCode::mismatch,
-                fmt::format("alloc: rank {} asks for {} bytes, rank {} for {}; all ranks must ask for the same", odd,
-                            wish, common - wishes.begin(), *common),
-                name(), odd);
+    throw error_about(odd, ErrorCode::mismatch,
+                      fmt::format("alloc: rank {} asks for {} bytes, rank {} for {}; all ranks must ask for the same",
+                                  odd, wish, common - wishes.begin(), *common));
   }
   WaitContext wait(Deadline::after(timeout_of(options)), parts_.surroundings.control.get(), parts_.record);
   if (auto memory = parts_.channel->allocate(bytes, exchange, wait)) return memory;
@@ -179,9 +178,9 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
   const auto without = std::find(got.begin(), got.end(), "no");
   if (without == got.end()) return memory;
   const auto poor = static_cast<int>(without - got.begin());
-  throw Error(ErrorCode::resource,
-              fmt::format("alloc: no room for {} bytes on rank {}; ask for less, or free memory", bytes, poor), name(),
-              poor);
+  throw error_about(
+      poor, ErrorCode::resource,
+      fmt::format("alloc: no room for {} bytes on rank {}; ask for less, or free memory", bytes, poor));
 }
 
 void* Group::alloc(std::size_t bytes, const Options& options) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "group/checks.hpp"
+#include "group/composite.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
 
@@ -58,10 +59,9 @@ void Group::State::check_leg(const group::Leg& leg) const {
   if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape());
   group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape());
   if (hosted_ && leg.from_any && leg.tag == 0)
-    throw Error(ErrorCode::invalid_argument,
+    throw own_error(ErrorCode::invalid_argument,
                 "recv_any: between GPUs, messages without a tag go by NCCL, which names their source; give those that "
-                "may come from any rank a tag",
-                name(), rank());
+                "may come from any rank a tag");
 }
 
 // What is received into may be no part of another buffer of the same call.
@@ -78,9 +78,8 @@ void Group::State::check_apart(const std::vector<group::Leg>& legs) const {
   const std::byte* end_received = nullptr;  // of those so far that are received into
   for (const group::Leg* leg : by_address) {
     if (std::less<>{}(begin(leg), leg->sending ? end_received : end))
-      throw Error(ErrorCode::invalid_argument,
-                  "a buffer to receive into overlaps another buffer of the same call; use separate buffers", name(),
-                  rank());
+      throw own_error(ErrorCode::invalid_argument,
+                  "a buffer to receive into overlaps another buffer of the same call; use separate buffers");
     const std::byte* const own_end = begin(leg) + leg->view.bytes();
     end = std::max(end, own_end, std::less<>{});
     if (!leg->sending) end_received = std::max(end_received, own_end, std::less<>{});
@@ -102,11 +101,9 @@ void Group::State::require_sent_to_self(const std::vector<group::Leg>& legs) con
   for (const group::Leg& leg : legs) left[leg.tag] += leg.sending && leg.peer == rank() ? 1 : 0;
   for (const group::Leg& leg : legs) {
     if (!receives_own(leg) || --left[leg.tag] >= 0) continue;
-    throw Error(
-        ErrorCode::invalid_argument,
+    throw own_error(ErrorCode::invalid_argument,
         fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
-                    leg.tag),
-        name(), rank());
+                    leg.tag));
   }
 }
 
@@ -125,7 +122,7 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
       leg.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
   }
   PendingPtr pending = acquire();
-  pending->name = name;
+  pending->name = group::Composite::current().empty() ? name : group::Composite::current();
   pending->collective = false;
   // The record's number stays that of the last collective: whoever looks for a straggler compares collectives.
   pending->sequence = sequence_;
@@ -180,7 +177,7 @@ void Group::State::post(group::Leg& leg, group::Pending& pending) {
   if (leg.peer == kAnyPeer)
     ++open_any_[leg.tag];
   else
-    leg.number = ++(leg.sending ? sent_ : received_)[{leg.peer, leg.tag}];
+    leg.number = ++(leg.sending ? parts_.surroundings.sent : parts_.surroundings.received)[{leg.peer, leg.tag}];
   // The one from any rank may take a message of this peer first: which number this one gets, nobody knows.
   leg.numbered = leg.sending || open_any_[leg.tag] == 0;
   if (leg.in_parts)
@@ -240,7 +237,7 @@ void Group::State::complete(group::Leg& leg, group::Pending& pending, int peer) 
   if (leg.sending) return;
   pending.source = peer;
   if (leg.peer != kAnyPeer) return;
-  ++received_[{peer, leg.tag}];
+  ++parts_.surroundings.received[{peer, leg.tag}];
   --open_any_[leg.tag];
 }
 
@@ -252,9 +249,8 @@ void Group::State::send_to_self(group::Leg& leg) {
     to_self_[leg.tag].push_back(std::move(message));
     leg.done = true;
   } catch (const std::exception&) {  // bad_alloc or length_error
-    throw Error(ErrorCode::resource,
-                fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()),
-                name(), rank());
+    throw own_error(ErrorCode::resource,
+                fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()));
   }
 }
 
@@ -266,10 +262,9 @@ bool Group::State::take_from_self(const group::Leg& leg) {
   const bool same = message.dtype == leg.view.dtype && message.count == leg.view.count;
   if (!same && leg.peer == kAnyPeer) return false;
   if (!same)
-    fail(Error(ErrorCode::mismatch,
+    fail(own_error(ErrorCode::mismatch,
                fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", leg.view.count,
-                           to_string(leg.view.dtype), leg.tag, message.count, to_string(message.dtype)),
-               name(), rank()));
+                           to_string(leg.view.dtype), leg.tag, message.count, to_string(message.dtype))));
   if (!leg.view.empty()) std::memcpy(leg.destination, message.bytes.data(), leg.view.bytes());
   found->second.pop_front();
   return true;

@@ -100,12 +100,13 @@ std::optional<Error> judge(const Operation& own, int own_rank, const std::map<in
     if (odd < 0 && (majority ? text != most->first : text == kHasLeft)) odd = ranks.front();
     calls.push_back(fmt::format("{} {} called {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), text));
   }
+  const int about = own.collective ? odd : own.counterparts.front();
   return Error(ErrorCode::mismatch,
                fmt::format("{}{} (operation {}); {}", odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "",
                            fmt::join(calls, "; "), own.sequence,
                            own.collective ? "every rank must make the same calls in the same order"
                                           : "a send and its recv must have the same count and dtype"),
-               group, odd);
+               group, about);
 }
 
 }  // namespace col::group

@@ -21,6 +21,8 @@ struct Operation {
   std::string board = {};  // of a message: its place on the board, "p/0/3/tag/5"
   std::uint64_t sequence = 0;
   bool collective = true;
+  std::string called = {};                 // what the user has called, where the text does not say
+  std::optional<int> received_tag = {};  // of a message that is received
   std::vector<int> counterparts;  // the group ranks that must do the same, or, for a send, the matching recv
   // alltoallv alone: what this rank sends to, and expects from, each rank. Compared block by block.
   std::vector<std::size_t> in_counts = {}, out_counts = {};
@@ -34,7 +36,7 @@ bool matches(const Operation& own, int own_rank, const std::string& posted, int 
 
 // The mismatch between what this rank does and what others have put on the board (by rank, this rank excepted). Nothing
 // while it is not clear yet who is the odd one and `final` is false: the first that is not of the majority, or, without
-// one, that has left. Requires: at least one does not match.
+// one, that has left. Of a message, the error is about the peer. Requires: at least one does not match.
 std::optional<Error> judge(const Operation& own, int own_rank, const std::map<int, std::string>& posted,
                            std::string_view group, bool final);
 

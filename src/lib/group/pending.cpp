@@ -4,6 +4,7 @@
 
 #include "core/hash.hpp"
 #include "group/collective_kind.hpp"
+#include "group/composite.hpp"
 
 namespace col::group {
 namespace {
@@ -21,8 +22,11 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
   const std::string what = fmt::format("{} {}", leg.view.count, to_string(leg.view.dtype));
   if (leg.peer == kAnyPeer) {
     // Nobody posts a counterpart: all are asked whether they are still there, and none is compared.
-    return {fmt::format("message of {} from any rank to rank {}, tag {}", what, rank, leg.tag),
-            fmt::format("a/{}/{}", rank, leg.tag), leg.number, false, everybody_but(rank, size)};
+    return {.text = fmt::format("message of {} from any rank to rank {}, tag {}", what, rank, leg.tag),
+            .board = fmt::format("a/{}/{}", rank, leg.tag),
+            .sequence = leg.number,
+            .collective = false,
+            .counterparts = everybody_but(rank, size)};
   }
   const int source = leg.sending ? rank : leg.peer;
   const int destination = leg.sending ? leg.peer : rank;
@@ -30,14 +34,17 @@ Operation describe_leg(const Leg& leg, int rank, int size) {
     // Nothing to compare: nobody else takes part, or knows which message of the two ranks this is.
     std::vector<int> counterparts;
     if (leg.peer != rank) counterparts.push_back(leg.peer);
-    return {fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
-            fmt::format("a/{}/{}", rank, leg.tag), leg.number, false, std::move(counterparts)};
+    return {.text = fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+            .board = fmt::format("a/{}/{}", rank, leg.tag),
+            .sequence = leg.number,
+            .collective = false,
+            .counterparts = std::move(counterparts)};
   }
-  return {fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
-          fmt::format("p/{}/{}/{}/{}", source, destination, leg.tag, leg.number),
-          leg.number,
-          false,
-          {leg.peer}};
+  return {.text = fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+          .board = fmt::format("p/{}/{}/{}/{}", source, destination, leg.tag, leg.number),
+          .sequence = leg.number,
+          .collective = false,
+          .counterparts = {leg.peer}};
 }
 
 bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
@@ -73,7 +80,7 @@ bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) con
          other.root == request.root && other.op.kind() == Op::Kind::builtin && request.op.kind() == Op::Kind::builtin &&
          other.op.reduce_op() == request.op.reduce_op() && other.in_counts.empty() && other.out_counts.empty() &&
          in_counts.empty() && out_counts.empty() && other.stream.handle == request.stream.handle &&
-         wishes.asynchronous == form.asynchronous && wishes.compress == form.compress &&
+         form.part_of == Composite::current() && wishes.asynchronous == form.asynchronous && wishes.compress == form.compress &&
          wishes.deterministic == deterministic && wishes.algorithm == asked_algorithm;
 }
 
@@ -101,10 +108,15 @@ void Pending::reset() {
 std::vector<Operation> Pending::describe(int rank, int size) const {
   if (collective) return {describe_collective(request, form, words, sequence, rank, size)};
   std::vector<Operation> operations;
+  const auto add = [&](const Leg& leg) {
+    operations.push_back(describe_leg(leg, rank, size));
+    operations.back().called = name;
+    if (!leg.sending) operations.back().received_tag = leg.tag;
+  };
   for (const Leg& leg : legs) {
-    if (!leg.done) operations.push_back(describe_leg(leg, rank, size));
+    if (!leg.done) add(leg);
   }
-  if (operations.empty() && !legs.empty()) operations.push_back(describe_leg(legs.front(), rank, size));
+  if (operations.empty() && !legs.empty()) add(legs.front());
   return operations;
 }
 

@@ -96,9 +96,9 @@ Group::State::PendingPtr Group::State::begin_piece(Lane& lane, Request&& request
     return begin(&lane, std::move(request), options, false, piece);
   } catch (const Error& error) {
     if (piece.first == 0 || broken_) throw;
-    fail(Error(error.code(), error.message(), name(), rank()));
+    fail(own_error(error.code(), error.message()));
   } catch (const std::bad_alloc&) {
-    fail(Error(ErrorCode::resource, "out of memory in a part of a long call", name(), rank()));
+    fail(own_error(ErrorCode::resource, "out of memory in a part of a long call"));
   }
 }
 

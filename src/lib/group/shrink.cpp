@@ -130,14 +130,13 @@ std::vector<int> Group::State::staying(std::span<const int> excluded) const {
   std::sort(leaving.begin(), leaving.end());
   for (const int member : leaving) group::check_peer(member, "shrink: rank", shape());
   if (std::adjacent_find(leaving.begin(), leaving.end()) != leaving.end())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")), name(), rank());
+    throw own_error(ErrorCode::invalid_argument,
+                fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")));
   if (std::binary_search(leaving.begin(), leaving.end(), rank()))
-    throw Error(ErrorCode::invalid_argument,
+    throw own_error(ErrorCode::invalid_argument,
                 fmt::format("shrink: this is rank {}, which is to be left out; it does not call shrink(), but destroys "
                             "the group",
-                            rank()),
-                name(), rank());
+                            rank()));
   std::vector<int> ranks;
   for (int member = 0; member < size(); ++member) {
     if (!std::binary_search(leaving.begin(), leaving.end(), member)) ranks.push_back(member);
@@ -157,9 +156,8 @@ std::string Group::State::agree_to_shrink(std::span<const int> excluded, const s
   group::ShrinkAgreement agreement(parts_.surroundings, number, ranks);
   try {
     if (has_group(child))
-      throw Error(ErrorCode::already_initialized,
-                  fmt::format("shrink: rank {} is in a group '{}' already; choose another name", rank(), child), name(),
-                  rank());
+      throw own_error(ErrorCode::already_initialized,
+                  fmt::format("shrink: rank {} is in a group '{}' already; choose another name", rank(), child));
     WaitContext wait(Deadline::after(parts_.timeout), parts_.surroundings.control.get(), parts_.record);
     agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
   } catch (const Error& error) {

@@ -13,6 +13,7 @@
 #include "core/mixed.hpp"
 #include "group/checks.hpp"
 #include "group/collective_kind.hpp"
+#include "group/composite.hpp"
 #include "group/error_file.hpp"
 #include "group/failure.hpp"
 #include "group/host.hpp"
@@ -79,7 +80,7 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
   // A call in progress, maybe in another thread, still uses the channel: it is ended, and the channel goes with the
   // last handle.
   if (is_inside() || in_use_.exchange(true, std::memory_order_acquire)) {
-    abort_channels(Error(ErrorCode::aborted, "the group was destroyed", name(), rank()));
+    abort_channels(own_error(ErrorCode::aborted, "the group was destroyed"));
     return std::nullopt;
   }
   std::optional<Error> error;
@@ -123,14 +124,16 @@ void Group::State::post_calls() {
   if (lock && !destroyed_ && !broken_) group::post_calls(parts_.surroundings);
 }
 
+Error Group::State::error_about(int culprit, ErrorCode code, std::string_view message) const {
+  return group::with_world_rank(Error(code, message, name(), culprit), parts_.surroundings.peers);
+}
+
 void Group::State::require_usable() const {
   if (is_forked_child())
-    throw Error(ErrorCode::not_initialized,
-                "this process was forked after the group was made, and is no member of it; make groups after fork()",
-                name(), rank());
+    throw own_error(ErrorCode::not_initialized,
+                "this process was forked after the group was made, and is no member of it; make groups after fork()");
   if (destroyed_)
-    throw Error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew", name(),
-                rank());
+    throw own_error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew");
 }
 
 // A method is called on a group; a name in its options can only be a slip.
@@ -145,12 +148,10 @@ void Group::State::check_name(std::string_view named) const {
 
 void Group::State::check_named(std::string_view named) const {
   if (named == Options().group || named == name()) return;
-  throw Error(
-      ErrorCode::invalid_argument,
+  throw own_error(ErrorCode::invalid_argument,
       fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "
                   "function",
-                  named),
-      name(), rank());
+                  named));
 }
 
 Duration Group::State::timeout_of(const Options& options) const {
@@ -325,11 +326,12 @@ Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, cons
   pending->channel = lane.channel;
   pending->staging = std::move(staging);
   pending->stream = request.stream;
-  pending->name = to_string(request.collective);
+  const std::string_view part_of = group::Composite::current();
+  pending->name = part_of.empty() ? to_string(request.collective) : part_of;
   pending->collective = true;
   pending->timeout = timeout_of(options);
   pending->decision = std::move(decision);
-  pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece};
+  pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece, part_of};
   pending->asked_algorithm = options.algorithm;
   pending->deterministic = options.deterministic;
   pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());
@@ -475,21 +477,19 @@ void Group::State::fail_with_current(group::Diagnosis& diagnosis, const group::P
   } catch (const Error& error) {
     fail(diagnosis.explain(error));
   } catch (const std::bad_alloc&) {
-    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
+    fail(own_error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name)));
   } catch (const std::length_error&) {
-    fail(Error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name), name(), rank()));
+    fail(own_error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name)));
   } catch (const std::exception& error) {
-    fail(Error(ErrorCode::internal,
+    fail(own_error(ErrorCode::internal,
                fmt::format("{} threw '{}'; if that came from a reduction of yours, catch it there", pending.name,
-                           error.what()),
-               name(), rank()));
+                           error.what())));
   } catch (...) {
     fail(
-        Error(ErrorCode::internal,
+        own_error(ErrorCode::internal,
               fmt::format("{} threw something that is no std::exception; if that came from a reduction of yours, catch "
                           "it there",
-                          pending.name),
-              name(), rank()));
+                          pending.name)));
   }
 }
 

@@ -161,6 +161,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   bool is_inside() const noexcept;
   void require_not_inside() const;
   [[noreturn]] void throw_in_use() const;
+  Error own_error(ErrorCode code, std::string_view message) const { return error_about(rank(), code, message); }
+  Error error_about(int culprit, ErrorCode code, std::string_view message) const;
   std::unique_lock<std::mutex> lock_to_look();
   void leave_to_others(bool leaves) noexcept;
   bool is_forked_child() const;
@@ -270,7 +272,6 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::uint64_t calls_ = 0;                                       // hash of them
   std::uint64_t children_ = 0;                                    // groups made from this one
   std::uint64_t shrinks_ = 0;                                     // calls of shrink()
-  std::map<std::pair<int, int>, std::uint64_t> sent_, received_;  // by (peer, tag): messages so far
   std::map<std::pair<int, int>, std::uint64_t> between_gpus_;     // by (source, destination): messages so far
   std::map<int, int> open_any_;                                   // by tag: receives from any rank under way
   std::map<int, std::deque<ToSelf>> to_self_;                     // by tag

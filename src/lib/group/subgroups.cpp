@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "group/checks.hpp"
+#include "group/composite.hpp"
 #include "group/gpus.hpp"
 #include "group/most_common.hpp"
 #include "group/state.hpp"
@@ -26,9 +27,8 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   std::sort(sorted.begin(), sorted.end());
   for (const int member : sorted) group::check_peer(member, "subgroup: rank", shape());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")), name(),
-                rank());
+    throw own_error(ErrorCode::invalid_argument,
+                fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
   const auto self = std::find(ranks.begin(), ranks.end(), rank());
   if (self == ranks.end()) return {};
   GroupSpec spec{.name = std::move(child),
@@ -54,6 +54,7 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
 }
 
 Group Group::split(int color, int key) {
+  const group::Composite composite("split");
   State& parent = state();
   struct Wish {
     int color, key;
@@ -73,6 +74,7 @@ Group Group::split(int color, int key) {
 }
 
 Group Group::subgroup(std::span<const int> ranks, std::string name) {
+  const group::Composite composite("subgroup");
   // The ranks agree, or learn here that they do not, before those who join begin to wait for one another.
   // A rank that has the name already cannot join, and the others must not wait for it.
   const bool joins = std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
@@ -98,6 +100,7 @@ Group Group::subgroup(std::span<const int> ranks, std::string name) {
 }
 
 Group Group::dup() {
+  const group::Composite composite("dup");
   State& parent = state();
   barrier();
   std::vector<int> everybody;

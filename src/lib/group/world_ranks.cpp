@@ -27,6 +27,7 @@ bool is_letter(char c) {
 // does.
 std::size_t end_of_ranks(std::string_view text, std::size_t from, std::vector<int>& ranks) {
   if (from > 0 && is_letter(text[from - 1])) return std::string_view::npos;
+  if (text.substr(0, from).ends_with("world ")) return std::string_view::npos;
   std::size_t at = from + kRank.size();
   const bool several = text.substr(at).starts_with("s ");
   at += several ? 2 : 1;
@@ -43,6 +44,11 @@ std::size_t end_of_ranks(std::string_view text, std::size_t from, std::vector<in
   }
 }
 
+// What follows a number: that it is no rank of the group, or that the other number is there already.
+bool says_more(std::string_view rest) {
+  return rest.starts_with(" of the job") || rest.starts_with(" (world rank");
+}
+
 }  // namespace
 
 std::string name_world_ranks(std::string_view message, std::span<const PeerInfo> peers) {
@@ -52,7 +58,7 @@ std::string name_world_ranks(std::string_view message, std::span<const PeerInfo>
   for (std::size_t at = message.find(kRank); at != std::string_view::npos; at = message.find(kRank, at + 1)) {
     std::vector<int> ranks, world_ranks;
     const std::size_t end = end_of_ranks(message, at, ranks);
-    if (end == std::string_view::npos) continue;
+    if (end == std::string_view::npos || says_more(message.substr(end))) continue;
     for (const int rank : ranks) world_ranks.push_back(world_rank_of(rank, peers));
     const bool unknown = std::find(world_ranks.begin(), world_ranks.end(), -1) != world_ranks.end();
     if (unknown || ranks == world_ranks || !told.insert(ranks).second) continue;
@@ -64,9 +70,8 @@ std::string name_world_ranks(std::string_view message, std::span<const PeerInfo>
 }
 
 Error with_world_rank(const Error& error, std::span<const PeerInfo> peers) {
-  if (error.world_rank() >= 0) return error;
-  return Error(error.code(), name_world_ranks(error.message(), peers), error.group(), error.rank(),
-               world_rank_of(error.rank(), peers));
+  const int world_rank = error.world_rank() >= 0 ? error.world_rank() : world_rank_of(error.rank(), peers);
+  return Error(error.code(), name_world_ranks(error.message(), peers), error.group(), error.rank(), world_rank);
 }
 
 }  // namespace col::group

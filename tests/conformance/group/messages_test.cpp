@@ -214,8 +214,34 @@ TEST_CASE("messages: unequal counts or types are a mismatch on both sides, never
       CHECK(std::count(got.begin(), got.end(), 1) == 0);
       for (const auto& outcome : outcomes) {
         CHECK(outcome.code == ErrorCode::mismatch);
+        CHECK(outcome.error_rank >= 0);  // the peer of whoever saw it first
         CHECK(outcome.seconds < 5);
       }
+    }
+  }
+}
+
+TEST_CASE("messages: who waits for a wrong tag is told which tags lie there", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    for (const bool from_any : {false, true}) {
+      const auto outcomes = exchange(
+          backend,
+          [&](Group& group) {
+            int value = 1;
+            std::vector<col::Work> works;
+            for (const int tag : {7, 8, 7, 5}) works.push_back(group.isend(value, 1, {.tag = tag}));
+            for (col::Work& work : works) work.wait();
+          },
+          [&](Group& group) {
+            int value = 0;
+            group.recv(value, 0, {.tag = 8});
+            const col::Options options{.timeout = 500ms, .tag = 6};
+            from_any ? void(group.recv_any(value, options)) : group.recv(value, 0, options);
+          });
+      INFO(backend << "\n" << col::test::show(outcomes));
+      CHECK(outcomes[1].code == ErrorCode::timeout);
+      CHECK(outcomes[1].error_rank != 1);  // nobody, where rank 0 is seen to wait for rank 1 in turn
+      CHECK(outcomes[1].text.find("tags 5, 7 lie here, which nobody receives") != std::string::npos);
     }
   }
 }

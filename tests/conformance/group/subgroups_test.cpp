@@ -149,6 +149,55 @@ TEST_CASE("subgroups: lists that disagree are a mismatch that names the odd rank
   }
 }
 
+TEST_CASE("subgroups: calls that are made of others are reported by the name that the user called", "[group]") {
+  struct Case {
+    std::function<void(Group&, bool)> call;
+    std::string words;
+  };
+  const std::vector<Case> cases = {
+      {[](Group& group, bool odd) { odd ? group.barrier() : void(group.dup()); }, "called dup: barrier"},
+      {[](Group& group, bool odd) { odd ? group.barrier() : void(group.split(0)); }, "called split: allgather of"},
+      {[](Group& group, bool odd) { odd ? group.dup() : group.subgroup(std::array{0, 1, 2}, "x"); },
+       "called subgroup: allgather of"},
+      {[](Group& group, bool odd) {
+         std::string text = "text";
+         odd ? group.barrier() : group.broadcast_object(text);
+       },
+       "called broadcast_object: broadcast of 1 uint64"},
+      {[](Group& group, bool odd) { odd ? group.barrier() : col::free(group.alloc(1000)); }, "called alloc: allgather"},
+  };
+  for (const Case& c : cases) {
+    on_each_backend(3, [&](Group& group) {
+      const col::Error error = error_of([&] {
+        c.call(group, group.rank() == 1);
+        group.barrier();  // those whose part was complete are told here
+      });
+      expect(error.code() == ErrorCode::mismatch && error.rank() == 1, error.what());
+      expect(error.message().find(c.words) != std::string::npos, error.what());
+    });
+  }
+}
+
+TEST_CASE("subgroups: a refusal names its rank in the job", "[group]") {
+  on_each_backend(3, [](Group& group) {
+    Group part = group.split(group.rank() == 0 ? -1 : 1);  // 1, 2
+    if (!part) return;
+    const int me = group.rank();
+    const auto check = [&](const std::function<void()>& call) {
+      const col::Error error = error_of(call);
+      expect(error.rank() == part.rank() && error.world_rank() == me, error.what());
+    };
+    int value = 0;
+    check([&] { part.barrier({.group = "another"}); });
+    check([&] { part.recv(value, part.rank(), {.tag = 3}); });
+    check([&] { part.shrink(std::array{part.rank()}); });
+    check([&] { part.subgroup(std::array{7}, "x"); });
+    part.barrier();
+    part.destroy();
+    check([&] { part.barrier(); });
+  });
+}
+
 TEST_CASE("subgroups: a duplicate does not depend on its parent", "[group]") {
   col::test::threads_on_each_backend(3, [](Group& group, col::Context& context) {
     Group twin = group.dup();

@@ -81,7 +81,9 @@ TEST_CASE("history: what is posted is read again, whatever its text is", "[group
   calls.runs = {{7, 2, "a\nb 1 2 3\n"}, {9, 1, ""}, {10, 1'000'000'000'000, std::string("\0\xff", 2)}};
   calls.has_left = GENERATE(false, true);
   calls.why = GENERATE(std::string(), std::string(R"({"code":"mismatch"})"));
+  calls.sent = {{{3, -7}, 5}, {{4, 0}, 1'000'000'000'000}};
   const Calls read = Calls::decode(calls.encode());
+  CHECK(read.sent == calls.sent);
   REQUIRE(read.runs.size() == calls.runs.size());
   for (std::size_t i = 0; i < read.runs.size(); ++i) {
     CHECK(read.runs[i].first == calls.runs[i].first);

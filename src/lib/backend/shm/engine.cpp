@@ -32,7 +32,8 @@ void require_equal(int from, std::uint64_t slot, std::uint64_t bytes, const Oper
                                                   : fmt::format("{} bytes, and {} are in", bytes, receive.bytes);
   throw Error(ErrorCode::mismatch, fmt::format("rank {} sent {} the receive that is next for it; a send and its recv "
                                                "must have the same count and dtype",
-                                               from, what));
+                                               from, what),
+              {}, from);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ void FaultRank::tangle() {
   try {
     program.run([] { ask("away"); });
   } catch (const Error& error) {
-    end_with(to_string(error.code()), error.message(), program.world_rank_of(error));
+    end_with(to_string(error.code()), error.message(), error.world_rank());
   }
 }
 

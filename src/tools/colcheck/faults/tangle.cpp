@@ -103,17 +103,4 @@ void Tangle::run(const Step& step, std::vector<Work>& works) {
   }
 }
 
-int Tangle::world_rank_of(const Error& error) const {
-  // One that is no member of the group is named in words.
-  for (const int rank : teams_.front().ranks) {
-    if (error.rank() < 0 && error.message().find(fmt::format("rank {} of the job", rank)) != std::string::npos)
-      return rank;
-  }
-  for (const Team& team : teams_) {
-    if (!team.group || team.group.name() != error.group() || error.rank() < 0) continue;
-    return team.ranks[static_cast<std::size_t>(error.rank())];
-  }
-  return -1;
-}
-
 }  // namespace col::colcheck

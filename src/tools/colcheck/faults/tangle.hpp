@@ -22,9 +22,6 @@ class Tangle {
   // Throws what the calls throw.
   void run(const std::function<void()>& hang);
 
-  // The rank of the world that an error of run() is about, -1 for none.
-  int world_rank_of(const Error& error) const;
-
   static int victim(std::uint64_t seed, int ranks);
 
  private:
