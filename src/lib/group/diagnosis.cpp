@@ -21,8 +21,6 @@ namespace {
 using std::chrono::milliseconds;
 using State = RankActivity::State;
 
-// How long those who see two different calls wait for a majority to tell which is the odd one.
-constexpr Duration kVotingTime = milliseconds(500);
 // A wait that has lasted this long says whom it is for.
 constexpr Duration kHoldupTime = milliseconds(250);
 // How long a broken connection waits for the rank that knows the cause to publish it.
@@ -31,8 +29,6 @@ constexpr Duration kExplainTime = milliseconds(250);
 constexpr Duration kMutePause = std::chrono::seconds(5);
 // Between two looks whether it has.
 constexpr Duration kExplainPause = milliseconds(10);
-// Between two looks of COL_CHECK=strict at the board.
-constexpr Duration kComparePause = std::chrono::microseconds(200);
 // How many texts a rank leaves on the board: more than it usually has in flight.
 constexpr std::size_t kKeptTexts = 16;
 // Where the control page cuts a group's name.
@@ -45,15 +41,6 @@ std::string board_key(const Operation& operation, int rank) {
 // Whom that rank has lost: its error as text.
 std::string loss_key(int rank) {
   return fmt::format("lost/{}", rank);
-}
-
-std::string comparison_key(std::uint64_t sequence, int rank) {
-  return fmt::format("compare/{}/{}", sequence, rank);
-}
-
-// A rank's last calls.
-std::string calls_key(int rank) {
-  return fmt::format("calls/{}", rank);
 }
 
 bool is_inside(State state) {
@@ -82,66 +69,6 @@ std::optional<RankActivity> Surroundings::activity_of(int member) const {
     if (activity.state != State::absent && activity.rank == global) return activity;
   }
   return std::nullopt;
-}
-
-void clear_board(Surroundings& surroundings) noexcept {
-  const store::CallLimit limit(kStoreTime);
-  try {
-    Store* const scope = surroundings.scope.get();
-    for (const std::string& key : surroundings.own_board_keys) scope->erase(key);
-    surroundings.own_board_keys.clear();
-    const auto ranks = static_cast<std::int64_t>(surroundings.peers.size());
-    const std::uint64_t compared = std::exchange(surroundings.last_compared, 0);
-    if (compared == 0 || scope->add("compare/left", 1) < ranks) return;
-    for (const PeerInfo& peer : surroundings.peers) scope->erase(comparison_key(compared, peer.rank));
-    scope->erase("compare/left");
-  } catch (const std::exception&) {  // see look_at_store()
-  }
-}
-
-void post_calls(Surroundings& surroundings) {
-  std::uint64_t made = surroundings.history.last();
-  for (const auto& [to, count] : surroundings.sent) made += count;
-  if (surroundings.posted_calls == made) return;
-  Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
-  calls.sent = surroundings.sent;
-  surroundings.scope->set(calls_key(surroundings.rank), calls.encode());
-  surroundings.posted_calls = made;
-}
-
-std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {
-  const store::CallLimit limit(kStoreTime);
-  Store* const scope = surroundings.scope.get();
-  const int rank = surroundings.rank, size = surroundings.size();
-  if (scope == nullptr || size == 1) return std::nullopt;
-  std::optional<Error> difference;
-  try {
-    auto own = surroundings.history.calls(rank, size);
-    own.has_left = true;
-    own.sent = surroundings.sent;
-    if (why) own.why = encode_error(*why);
-    if (!broken) scope->set(calls_key(rank), own.encode());
-    if (scope->add("calls/left", 1) < size) return std::nullopt;
-    std::map<int, Calls> calls;
-    std::optional<std::uint64_t> where;
-    for (int r = 0; r < size; ++r) {
-      const auto text = r != rank && !broken ? scope->get(calls_key(r)) : std::nullopt;
-      scope->erase(calls_key(r));
-      if (!text) continue;
-      calls[r] = Calls::decode(*text);
-      const auto differs = first_difference(surroundings.history, own, rank, calls[r], r, size);
-      if (differs) where = std::min(where.value_or(*differs), *differs);
-    }
-    scope->erase("calls/left");
-    if (!where) return std::nullopt;
-    std::map<int, std::string> posted;
-    for (const auto& [r, theirs] : calls) {
-      if (auto text = theirs.at(*where)) posted.emplace(r, *std::move(text));
-    }
-    difference = judge(surroundings.history.operation(*where, rank, size), rank, posted, surroundings.group, true);
-  } catch (const std::exception&) {  // see look_at_store()
-  }
-  return difference;
 }
 
 Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
@@ -321,6 +248,8 @@ Error Diagnosis::explain(const Error& symptom) {
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return with_group(symptom);
   post_loss(symptom);
+  // A rank that has made fewer calls than others closes its connections when it leaves, and has said so before.
+  if (const auto difference = different_calls(false)) return *difference;
   const Deadline until = Deadline::after(kExplainTime);
   for (;;) {
     if (const auto cause = abort_cause()) return *cause;
@@ -328,74 +257,16 @@ Error Diagnosis::explain(const Error& symptom) {
     std::optional<Error> failure;
     look_at_store([&](Store& scope) { failure = published_failure(scope); });
     if (failure) return *failure;
-    // A rank that has made fewer calls than others closes its connections when it leaves.
-    try {
-      post();
-      look_for_different_calls(until.expired());
-    } catch (const Error& difference) {
-      return difference;
-    }
     if (until.expired()) break;
     std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
+  if (const auto difference = different_calls(true)) return *difference;
   const Error first = first_loss(symptom);
   return left_in_good_order(first.rank()).value_or(with_group(first));
 }
 
 // ---- Mismatches
 // ------------------------------------------------------------------------------------------------------
-
-void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance) {
-  if (!voting_ends_) voting_ends_ = Deadline::after(kVotingTime);
-  const bool final = last_chance || voting_ends_->expired();
-  if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, final)) throw *error;
-}
-
-// What `rank` has called so far, unless it has said enough.
-void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text) {
-  Heard& heard = heard_[rank];
-  if (heard.calls && (heard.calls->has_left || heard.calls->end() >= own->end())) return;
-  auto text = ask(calls_key(rank));
-  if (!text || *text == heard.text) return;
-  heard.calls = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
-  heard.text = *std::move(text);
-}
-
-// Those who have left before that call, because of what went wrong elsewhere.
-void Diagnosis::throw_why_left(std::uint64_t sequence) const {
-  for (const auto& [rank, heard] : heard_) {
-    if (!heard.calls || !heard.calls->has_left || heard.calls->end() > sequence) continue;
-    const auto why = decode_error(heard.calls->why);
-    if (!why) continue;
-    throw Error(why->code(),
-                fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(),
-                            why->message()),
-                surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
-  }
-}
-
-void Diagnosis::look_for_different_calls(bool last_chance) {
-  const History& history = surroundings_.history;
-  const int self = surroundings_.rank, size = surroundings_.size();
-  const auto own = std::make_shared<const Calls>(history.calls(self, size));
-  const std::string own_text = own->encode();
-  std::optional<std::uint64_t> where;
-  for (int rank = 0; rank < size; ++rank) {
-    if (rank == self) continue;
-    hear(rank, own, own_text);
-    const auto& calls = heard_[rank].calls;
-    const auto differs = calls ? first_difference(history, *own, self, *calls, rank, size) : std::nullopt;
-    if (differs) where = std::min(where.value_or(*differs), *differs);
-  }
-  if (!where) return;
-  throw_why_left(*where);
-  std::map<int, std::string> posted;
-  for (const auto& [rank, heard] : heard_) {
-    auto text = heard.calls ? heard.calls->at(*where) : std::nullopt;
-    if (text) posted.emplace(rank, *std::move(text));
-  }
-  throw_judged(history.operation(*where, self, size), posted, last_chance);
-}
 
 void Diagnosis::look_for_mismatch(bool last_chance) {
   look_for_different_calls(last_chance);
@@ -413,41 +284,13 @@ void Diagnosis::look_for_mismatch(bool last_chance) {
   }
 }
 
-void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& meanwhile) {
-  describe();
-  const store::CallLimit limit(wait.deadline().remaining());
-  Store& scope = *surroundings_.scope;
-  const Operation& own = operations_.front();
-  const std::uint64_t before = std::exchange(surroundings_.last_compared, own.sequence);
-  // Keys of their own: what a slower rank has not read yet must not be taken off by a later wait.
-  scope.set(comparison_key(own.sequence, surroundings_.rank), own.encode());
-  std::map<int, std::string> posted;
-  while (posted.size() < own.counterparts.size()) {
-    for (const int rank : own.counterparts) {
-      if (posted.count(rank) != 0) continue;
-      if (auto text = scope.get(comparison_key(own.sequence, rank))) posted.emplace(rank, std::move(*text));
-    }
-    if (posted.size() == own.counterparts.size()) break;
-    meanwhile();
-    wait.check();
-    std::this_thread::sleep_for(kComparePause);
-  }
-  for (const auto& [rank, text] : posted) {
-    if (matches(own, surroundings_.rank, text, rank)) continue;
-    if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, true)) throw *error;
-  }
-  // Every rank has posted this one, so has read all that came before.
-  if (before != 0) scope.erase(comparison_key(before, surroundings_.rank));
-}
-
 // ---- Absence
 // ---------------------------------------------------------------------------------------------------------
 
 Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
   if (operation.collective) {  // look_for_different_calls() has heard them
     const auto heard = heard_.find(rank);
-    if (heard != heard_.end() && heard->second.calls && heard->second.calls->end() > operation.sequence)
-      return Presence::arrived;
+    if (heard != heard_.end() && heard->second->end() > operation.sequence) return Presence::arrived;
   } else if (ask(board_key(operation, rank))) {
     return Presence::arrived;
   }
@@ -504,9 +347,9 @@ std::string Diagnosis::waiting_messages() const {
   for (const Operation& operation : operations_) {
     for (const int rank : operation.counterparts) {
       const auto heard = heard_.find(rank);
-      if (!operation.received_tag || heard == heard_.end() || !heard->second.calls) continue;
+      if (!operation.received_tag || heard == heard_.end()) continue;
       std::vector<int> tags;
-      for (const auto& [to, count] : heard->second.calls->sent) {
+      for (const auto& [to, count] : heard->second->sent) {
         const auto taken = surroundings_.received.find({rank, to.second});
         const std::uint64_t received = taken == surroundings_.received.end() ? 0 : taken->second;
         if (to.first == surroundings_.rank && to.second != *operation.received_tag && count > received)

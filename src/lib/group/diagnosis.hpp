@@ -106,6 +106,7 @@ class Diagnosis final : public WaitObserver {
   void say_who_holds_up(bool thorough) const;
   void look_for_mismatch(bool last_chance);
   void look_for_different_calls(bool last_chance);
+  std::optional<Error> different_calls(bool last_chance);
   void hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text);
   void throw_why_left(std::uint64_t sequence) const;
   void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
@@ -130,11 +131,8 @@ class Diagnosis final : public WaitObserver {
   Describe describe_;
   std::vector<Operation> operations_;             // once described
   std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
-  struct Heard {
-    std::string text;                    // as it was posted
-    std::shared_ptr<const Calls> calls;  // shared by the ranks whose calls are this one's
-  };
-  std::map<int, Heard> heard_;           // by rank: the calls of others
+  // By rank: the calls of others. Shared by those whose calls are this rank's.
+  std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
   std::optional<Deadline> ask_again_;  // when the store has not answered
