@@ -248,19 +248,20 @@ Error Diagnosis::explain(const Error& symptom) {
       symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
   if (!may_be_knock_on) return with_group(symptom);
   post_loss(symptom);
-  // A rank that has made fewer calls than others closes its connections when it leaves, and has said so before.
-  if (const auto difference = different_calls(false)) return *difference;
   const Deadline until = Deadline::after(kExplainTime);
-  for (;;) {
+  for (bool first = true;; first = false) {
     if (const auto cause = abort_cause()) return *cause;
     if (const auto lost = lost_peer(false)) return *lost;
     std::optional<Error> failure;
     look_at_store([&](Store& scope) { failure = published_failure(scope); });
     if (failure) return *failure;
-    if (until.expired()) break;
+    // A rank that has made fewer calls than others closes its connections when it leaves, and has said so before. Not
+    // looked at each time: it takes a read for each rank.
+    const bool last = until.expired();
+    if (const auto difference = first || last ? different_calls(last) : std::nullopt) return *difference;
+    if (last) break;
     std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
   }
-  if (const auto difference = different_calls(true)) return *difference;
   const Error first = first_loss(symptom);
   return left_in_good_order(first.rank()).value_or(with_group(first));
 }
