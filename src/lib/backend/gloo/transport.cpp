@@ -1,6 +1,7 @@
 #include "backend/gloo/transport.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,16 @@ namespace col::gloo_backend {
 namespace {
 
 constexpr int kMaxTries = 10;  // to make a pair before a stranger connects to it
+
+// How often in a row the event thread finds a connection in use before it pauses: some 50 us, and who posts a short
+// message is done by then. A pause is longer than it says by the kernel's slack, 50 us.
+constexpr int kBriefMisses = 100;
+constexpr auto kPause = std::chrono::microseconds(50);
+
+// Whether the memory of an operation is no longer there.
+bool is_gone(const ::gloo::WeakNonOwningPtr<tcp::UnboundBuffer>& buffer) {
+  return buffer && !::gloo::NonOwningPtr<tcp::UnboundBuffer>(buffer);
+}
 
 }  // namespace
 
@@ -195,17 +206,25 @@ void GuardedPair::fail(const std::string& why) {
 }
 
 bool GuardedPair::stuck() {
-  // Gloo leaves a message in the socket when there is no buffer to read it into, and is then woken for it without end.
-  if (state_ != CONNECTED || rx_.nread < sizeof(rx_.preamble)) return false;
+  // Gloo leaves a message in the socket when there is no buffer to read it into, and in its queue when there is none to
+  // write it from, and is then woken for it without end.
+  if (state_ != CONNECTED) return false;
+  if (!tx_.empty() && is_gone(tx_.front().ubuf)) return true;
+  if (rx_.nread < sizeof(rx_.preamble)) return false;
   if (rx_.getOpcode() == tcp::Op::SEND_BUFFER) return true;  // a kind of message that we never send
-  return rx_.getOpcode() == tcp::Op::SEND_UNBOUND_BUFFER && rx_.ubuf &&
-         !::gloo::NonOwningPtr<tcp::UnboundBuffer>(rx_.ubuf);
+  return rx_.getOpcode() == tcp::Op::SEND_UNBOUND_BUFFER && is_gone(rx_.ubuf);
 }
 
 void GuardedPair::handleEvents(int events) {
-  // Must not block: a thread that holds the mutex may be waiting for this loop to turn. The event comes again.
+  // Must not block: a thread that holds the mutex may be waiting for this loop to turn. The event comes again, and at
+  // once: a thread that holds it for long, in a large write or because it has lost its core, must not be spun for.
   const std::unique_lock lock(m_, std::try_to_lock);
-  if (!lock || ex_ != nullptr) return;
+  if (!lock) {
+    if (++misses_ > kBriefMisses) std::this_thread::sleep_for(kPause);
+    return;
+  }
+  misses_ = 0;
+  if (ex_ != nullptr) return;
   if (state_ == CONNECTED) return handleReadWrite(events);
   if (state_ == CLOSED) return;
   try {
@@ -213,10 +232,21 @@ void GuardedPair::handleEvents(int events) {
     handshake();
   } catch (const std::exception& error) {
     // The socket may be one that the loop does not watch, and then the base class would throw where it must not.
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    unwatch_and_close();
     fail(error.what());
   }
+}
+
+void GuardedPair::unwatch_and_close() noexcept {
+  if (fd_ < 0) return;
+  try {
+    // To close it is not enough where a process that was forked meanwhile has a copy of it: the loop would go on
+    // calling this pair, also when it is gone.
+    device_->unregisterDescriptor(fd_, this);
+  } catch (const std::exception&) {
+  }
+  ::close(fd_);
+  fd_ = -1;
 }
 
 void GuardedPair::handleReadWrite(int events) {

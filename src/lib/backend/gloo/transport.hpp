@@ -138,10 +138,12 @@ class GuardedPair final : public Handshaking<tcp::Pair> {
   // All private functions: the pair's mutex is held.
   void fail(const std::string& why);
   bool stuck();
+  void unwatch_and_close() noexcept;
   template <class Visit>
   void for_each_transfer(Visit visit);
 
   GuardedContext& guarded_;
+  int misses_ = 0;  // in a row, of the mutex; for the event thread only
 };
 
 class GuardedBuffer final : public tcp::UnboundBuffer {
