@@ -121,6 +121,19 @@ TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and
   check_lost(slow.hear({{"say", "alive"}}, kStart + kSilence + milliseconds(1)), "has not proven who it is within");
 }
 
+TEST_CASE("node link: what it has to tell before the meeting has proven who it is waits until then", "[launch]") {
+  Talk talk("10.0.0.1", true);
+  talk.link.tell_unreachable("host n9 is not there", 125);
+  talk.link.tell_signal(SIGTERM);
+  talk.link.tick(kStart + seconds(2));
+  CHECK(talk.told().empty());
+  CHECK(talk.shake_hands("sesame").empty());
+  const std::vector<json> told = talk.told();
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].at("say") == "unreachable");
+  CHECK(told[1].at("say") == "signal");
+}
+
 TEST_CASE("node link: a meeting of another version is told apart", "[launch]") {
   // The first version waits for a hello, and says that it lives meanwhile.
   for (const json& word : {json{{"say", "alive"}}, json{{"say", "challenge"}, {"protocol", 3}, {"nonce", "abc"}}}) {

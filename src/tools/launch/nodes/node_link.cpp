@@ -43,6 +43,7 @@ std::optional<LinkEvent> NodeLink::on_stranger(const json& message) {
   if (say == "welcome" && is_proof(text_in(message, "proof"), hello_.secret, ProofRole::server, subject())) {
     wire_.trust();
     trusts_ = true;
+    for (const json& held : std::exchange(held_back_, {})) wire_.send(held);
     return std::nullopt;
   }
   if (say == "alive" && !own_nonce_.empty()) return std::nullopt;
@@ -146,7 +147,7 @@ bool NodeLink::is_possible(const Assignment& job) const {
 void NodeLink::tick(Time now) {
   if (told_lost_ || now < alive_at_ + kAliveInterval) return;
   alive_at_ = now;
-  wire_.send({{"say", "alive"}});
+  if (!own_nonce_.empty()) wire_.send({{"say", "alive"}});
 }
 
 std::optional<NodeLink::Time> NodeLink::deadline() const {
@@ -154,24 +155,32 @@ std::optional<NodeLink::Time> NodeLink::deadline() const {
   return std::min(alive_at_ + kAliveInterval, (trusts_ ? heard_at_ : began_at_) + kSilence);
 }
 
+// A host may turn out to be unreachable before the meeting has answered.
+void NodeLink::tell(json message) {
+  if (trusts_)
+    wire_.send(message);
+  else
+    held_back_.push_back(std::move(message));
+}
+
 void NodeLink::tell_failure(int restart, int rank, bool collateral, const std::string& what) {
-  wire_.send({{"say", "failed"}, {"restart", restart}, {"rank", rank}, {"collateral", collateral}, {"what", what}});
+  tell({{"say", "failed"}, {"restart", restart}, {"rank", rank}, {"collateral", collateral}, {"what", what}});
 }
 
 void NodeLink::tell_signal(int signal) {
-  wire_.send({{"say", "signal"}, {"signal", signal}});
+  tell({{"say", "signal"}, {"signal", signal}});
 }
 
 void NodeLink::tell_limit(EndCause cause, int restart) {
-  wire_.send({{"say", "limit"}, {"restart", restart}, {"cause", to_string(cause)}});
+  tell({{"say", "limit"}, {"restart", restart}, {"cause", to_string(cause)}});
 }
 
 void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
-  wire_.send({{"say", "unreachable"}, {"what", what}, {"exit_code", exit_code}});
+  tell({{"say", "unreachable"}, {"what", what}, {"exit_code", exit_code}});
 }
 
 void NodeLink::tell_end(const JobStory& story, int restart) {
-  wire_.send({{"say", "ended"}, {"restart", restart}, {"story", story_to_json(story)}});
+  tell({{"say", "ended"}, {"restart", restart}, {"story", story_to_json(story)}});
 }
 
 }  // namespace col::launch

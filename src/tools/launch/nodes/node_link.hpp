@@ -80,12 +80,14 @@ class NodeLink {
   ProofSubject subject() const;
   LinkEvent to_event(const nlohmann::json& message) const;
   bool is_possible(const Assignment& job) const;
+  void tell(nlohmann::json message);
 
   Wire wire_;
   std::string peer_address_;
   NodeHello hello_;
   std::string meeting_nonce_, own_nonce_;  // the latter is empty until hello is said
   bool trusts_ = false;                    // the meeting has proven who it is
+  std::vector<nlohmann::json> held_back_;  // until then
   Time began_at_;
   Time heard_at_;
   Time alive_at_;
