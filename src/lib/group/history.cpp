@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -55,26 +56,30 @@ Calls Calls::decode(std::string_view text) {
     text.remove_prefix(taken.size());
     return taken;
   };
-  const auto take_number = [&](char end) {
+  const auto read = [&]<class Number>(Number& number, char end) {
     const std::string_view digits = take(std::min(text.find(end), text.size()));
-    std::int64_t number = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), number);
     take(1);
-    return number;
   };
   Calls calls;
   calls.has_left = take(4) == "left";
   calls.why = take(std::min(text.find('\n'), text.size()));
   take(1);
   while (!text.empty() && text.front() != '\n') {
-    const auto peer = static_cast<int>(take_number(' ')), tag = static_cast<int>(take_number(' '));
-    calls.sent[{peer, tag}] = static_cast<std::uint64_t>(take_number(' '));
+    int peer = 0, tag = 0;
+    read(peer, ' ');
+    read(tag, ' ');
+    read(calls.sent[{peer, tag}], ' ');
   }
   take(1);
   while (!text.empty()) {
-    const auto first = static_cast<std::uint64_t>(take_number(' ')), times = static_cast<std::uint64_t>(take_number(' '));
-    const auto size = static_cast<std::size_t>(take_number('\n'));
-    calls.runs.push_back({first, times, std::string(take(size))});
+    Run run;
+    std::size_t size = 0;
+    read(run.first, ' ');
+    read(run.times, ' ');
+    read(size, '\n');
+    run.text = take(size);
+    calls.runs.push_back(std::move(run));
   }
   return calls;
 }

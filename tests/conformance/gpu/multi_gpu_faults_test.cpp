@@ -3,6 +3,7 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -218,15 +219,17 @@ TEST_CASE("multi-gpu faults: a device that broke ends the call on every rank", "
 TEST_CASE("multi-gpu faults: a group that another thread destroys ends the call, wherever it waits", "[gpu]") {
   for (const bool before : {false, true}) {
     CAPTURE(before);
+    std::latch destroyed(1);
     const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
       if (before) sum(group, gpus);
-      if (group.rank() == 1) return;
+      if (group.rank() == 1) return destroyed.wait();
       col::Context& context = col::Context::current();
       const std::jthread other([&context] {
         await_call(context, 0, "allreduce_multi");
         context.destroy_group("g");
       });
       const std::string text = error_of([&] { sum(group, gpus, {.timeout = 15s}); });
+      destroyed.count_down();
       expect(has(text, "the group was destroyed"), text);
     });
     INFO(col::test::show(outcomes));

@@ -78,7 +78,7 @@ TEST_CASE("history: equal calls in a row are one run, and all are found by their
 
 TEST_CASE("history: what is posted is read again, whatever its text is", "[group]") {
   Calls calls;
-  calls.runs = {{7, 2, "a\nb 1 2 3\n"}, {9, 1, ""}, {10, 1'000'000'000'000, std::string("\0\xff", 2)}};
+  calls.runs = {{7, 2, "a\nb 1 2 3\n"}, {9, 1, ""}, {0x8000000000000000, 1'000'000'000'000, std::string("\0\xff", 2)}};
   calls.has_left = GENERATE(false, true);
   calls.why = GENERATE(std::string(), std::string(R"({"code":"mismatch"})"));
   calls.sent = {{{3, -7}, 5}, {{4, 0}, 1'000'000'000'000}};

@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view kName = "shared";
 // How long a rank that has found a mismatch waits for the calls of all others, and then for what they are in words, and
 // how often it asks.
-constexpr Duration kVotingTime = std::chrono::milliseconds(300);
-constexpr Duration kTimeForWords = std::chrono::milliseconds(50);
+constexpr Duration kVotingTime = std::chrono::milliseconds(500);
+constexpr Duration kTimeForWords = std::chrono::milliseconds(250);  // those who notice nothing say theirs after 100
 constexpr Duration kTimeToLetGo = std::chrono::milliseconds(200);
 constexpr Duration kVotingPause = std::chrono::milliseconds(5);
 
