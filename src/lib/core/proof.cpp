@@ -57,7 +57,8 @@ const Libcrypto& libcrypto() {
 
 // With its length in front, so that no two lists of fields have the same bytes.
 void append(std::string& text, std::string_view field) {
-  for (std::uint64_t size = field.size(), i = 0; i < sizeof size; ++i) text += static_cast<char>(size >> (8 * i) & 0xff);
+  for (std::uint64_t size = field.size(), i = 0; i < sizeof size; ++i)
+    text += static_cast<char>(size >> (8 * i) & 0xff);
   text += field;
 }
 

@@ -122,10 +122,10 @@ void Diagnosis::throw_why_left(std::uint64_t sequence) const {
   for (const auto& [rank, calls] : heard_) {
     const auto why = calls->has_left && calls->end() <= sequence ? decode_error(calls->why) : std::nullopt;
     if (!why) continue;
-    throw Error(why->code(),
-                fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(),
-                            why->message()),
-                surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
+    throw Error(
+        why->code(),
+        fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(), why->message()),
+        surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
   }
 }
 

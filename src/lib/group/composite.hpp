@@ -9,7 +9,8 @@ namespace col::group {
 class Composite {
  public:
   // From now on, for the calls of this thread. One around it that has not ended stands. `name` lives for ever.
-  explicit Composite(std::string_view name) noexcept : outer_(std::exchange(current_, current_.empty() ? name : current_)) {}
+  explicit Composite(std::string_view name) noexcept
+      : outer_(std::exchange(current_, current_.empty() ? name : current_)) {}
   ~Composite() { current_ = outer_; }
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;

@@ -28,7 +28,8 @@ struct CallForm {
   std::string_view part_of = {};  // the call of the user's that it is made for; empty: this one
 };
 
-// "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination": equal on ranks whose calls match, different on others.
+// "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination": equal on ranks whose calls match,
+// different on others.
 std::string describe(const Request& request, const CallForm& form = {});
 
 // The same as a number, which two calls of a group share only when they are the same but for their memory.

@@ -2,10 +2,10 @@
 //
 // A rank that has waited for 100 ms puts what it has called on the group's board (keys in the group's scope of the
 // store): its last collectives, finished or not, and the messages that it waits for. It reads what the others have put
-// there. The first call in which ranks differ is the mismatch, which may lie long before the one that is waited for: its
-// data goes to slots that the others do not look at, as slots follow from all calls so far. A process that is gone, and
-// that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have come this
-// far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
+// there. The first call in which ranks differ is the mismatch, which may lie long before the one that is waited for:
+// its data goes to slots that the others do not look at, as slots follow from all calls so far. A process that is gone,
+// and that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have come
+// this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
 //
 // A rank that leaves the group says there that no more calls of it will follow. The last one to leave compares the
 // calls of all: some ranks may have found nothing to wait for.
@@ -46,7 +46,7 @@ struct Surroundings {
   History history = {};                     // of this rank's collective calls
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;          // how many of both are on the board
-  std::function<void()> post_others = {};   // posts the calls of this process's other groups
+  std::function<void()> post_others = {};  // posts the calls of this process's other groups
 
   int size() const { return static_cast<int>(peers.size()); }
 

@@ -134,9 +134,8 @@ Calls History::calls(int rank, int size) const {
 }
 
 Operation History::operation(std::uint64_t sequence, int rank, int size) const {
-  const auto run = std::find_if(runs_.begin(), runs_.end(), [&](const Run& r) {
-    return sequence >= r.first && sequence < r.first + r.times;
-  });
+  const auto run = std::find_if(runs_.begin(), runs_.end(),
+                                [&](const Run& r) { return sequence >= r.first && sequence < r.first + r.times; });
   return describe(*run, sequence, rank, size);
 }
 

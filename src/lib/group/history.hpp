@@ -71,8 +71,8 @@ class History {
   Run& next();
   static Operation describe(const Run& run, std::uint64_t sequence, int rank, int size);
 
-  std::vector<Run> runs_;    // a ring once it is full
-  std::size_t oldest_ = 0;   // in it
+  std::vector<Run> runs_;   // a ring once it is full
+  std::size_t oldest_ = 0;  // in it
   std::uint64_t last_ = 0;
 };
 

@@ -116,7 +116,7 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
     if (in_use_.load(std::memory_order_acquire)) {
       if (!own) return;  // most likely with memory of its own
       throw own_error(ErrorCode::invalid_argument,
-                  "free: the group is in use by another thread, maybe with this memory; free it after that call");
+                      "free: the group is in use by another thread, maybe with this memory; free it after that call");
     }
     if (lock.try_lock()) break;  // only who moves the group on holds it without that flag, for moments
   }
@@ -128,8 +128,8 @@ void Group::State::require_unused_here(const void* memory, std::size_t bytes, bo
                                         [&](const group::Leg& leg) { return group::overlaps(whole, leg.view); });
     if (!uses) continue;
     throw own_error(ErrorCode::invalid_argument,
-                fmt::format("free: {} number {} has not ended and uses this memory; wait for it before", pending->name,
-                            pending->sequence));
+                    fmt::format("free: {} number {} has not ended and uses this memory; wait for it before",
+                                pending->name, pending->sequence));
   }
 }
 
@@ -178,9 +178,8 @@ std::shared_ptr<void> Group::State::allocate(std::size_t bytes, const Options& o
   const auto without = std::find(got.begin(), got.end(), "no");
   if (without == got.end()) return memory;
   const auto poor = static_cast<int>(without - got.begin());
-  throw error_about(
-      poor, ErrorCode::resource,
-      fmt::format("alloc: no room for {} bytes on rank {}; ask for less, or free memory", bytes, poor));
+  throw error_about(poor, ErrorCode::resource,
+                    fmt::format("alloc: no room for {} bytes on rank {}; ask for less, or free memory", bytes, poor));
 }
 
 void* Group::alloc(std::size_t bytes, const Options& options) {

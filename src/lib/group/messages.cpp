@@ -59,9 +59,10 @@ void Group::State::check_leg(const group::Leg& leg) const {
   if (!leg.from_any) group::check_peer(leg.peer, leg.sending ? "destination" : "source", shape());
   group::check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", shape());
   if (hosted_ && leg.from_any && leg.tag == 0)
-    throw own_error(ErrorCode::invalid_argument,
-                "recv_any: between GPUs, messages without a tag go by NCCL, which names their source; give those that "
-                "may come from any rank a tag");
+    throw own_error(
+        ErrorCode::invalid_argument,
+        "recv_any: between GPUs, messages without a tag go by NCCL, which names their source; give those that "
+        "may come from any rank a tag");
 }
 
 // What is received into may be no part of another buffer of the same call.
@@ -79,7 +80,7 @@ void Group::State::check_apart(const std::vector<group::Leg>& legs) const {
   for (const group::Leg* leg : by_address) {
     if (std::less<>{}(begin(leg), leg->sending ? end_received : end))
       throw own_error(ErrorCode::invalid_argument,
-                  "a buffer to receive into overlaps another buffer of the same call; use separate buffers");
+                      "a buffer to receive into overlaps another buffer of the same call; use separate buffers");
     const std::byte* const own_end = begin(leg) + leg->view.bytes();
     end = std::max(end, own_end, std::less<>{});
     if (!leg->sending) end_received = std::max(end_received, own_end, std::less<>{});
@@ -101,7 +102,8 @@ void Group::State::require_sent_to_self(const std::vector<group::Leg>& legs) con
   for (const group::Leg& leg : legs) left[leg.tag] += leg.sending && leg.peer == rank() ? 1 : 0;
   for (const group::Leg& leg : legs) {
     if (!receives_own(leg) || --left[leg.tag] >= 0) continue;
-    throw own_error(ErrorCode::invalid_argument,
+    throw own_error(
+        ErrorCode::invalid_argument,
         fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
                     leg.tag));
   }
@@ -249,8 +251,9 @@ void Group::State::send_to_self(group::Leg& leg) {
     to_self_[leg.tag].push_back(std::move(message));
     leg.done = true;
   } catch (const std::exception&) {  // bad_alloc or length_error
-    throw own_error(ErrorCode::resource,
-                fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()));
+    throw own_error(
+        ErrorCode::resource,
+        fmt::format("no memory to keep a message of {} bytes to oneself until it is received", data.bytes()));
   }
 }
 
@@ -263,8 +266,8 @@ bool Group::State::take_from_self(const group::Leg& leg) {
   if (!same && leg.peer == kAnyPeer) return false;
   if (!same)
     fail(own_error(ErrorCode::mismatch,
-               fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", leg.view.count,
-                           to_string(leg.view.dtype), leg.tag, message.count, to_string(message.dtype))));
+                   fmt::format("recv of {} {} from oneself (tag {}), but {} {} were sent", leg.view.count,
+                               to_string(leg.view.dtype), leg.tag, message.count, to_string(message.dtype))));
   if (!leg.view.empty()) std::memcpy(leg.destination, message.bytes.data(), leg.view.bytes());
   found->second.pop_front();
   return true;

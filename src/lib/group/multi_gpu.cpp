@@ -22,9 +22,10 @@ constexpr std::string_view kAlgorithm = "nccl";
 MultiChannel& Group::State::multi_channel(std::string_view call) const {
   MultiChannel* const found = parts_.channel ? parts_.channel->multi() : nullptr;
   if (found != nullptr) return *found;
-  throw own_error(ErrorCode::unavailable,
-              fmt::format("{}: the backend of this group is {}, which drives no GPUs; make the group with backend nccl",
-                          call, backend()));
+  throw own_error(
+      ErrorCode::unavailable,
+      fmt::format("{}: the backend of this group is {}, which drives no GPUs; make the group with backend nccl", call,
+                  backend()));
 }
 
 // What holds of collectives and messages alike.
@@ -32,14 +33,15 @@ void Group::State::check_multi_gpu(std::string_view call, const Options& options
   check_name(options.group);
   multi_channel(call);
   if (options.stream.handle != nullptr)
-    throw own_error(ErrorCode::invalid_argument,
-                fmt::format("{}: a call over several GPUs takes no stream: it comes after what the default stream of "
-                            "each GPU has been given; leave Options::stream alone",
-                            call));
+    throw own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: a call over several GPUs takes no stream: it comes after what the default stream of "
+                    "each GPU has been given; leave Options::stream alone",
+                    call));
   if (!options.algorithm.empty() && options.algorithm != kAlgorithm)
     throw own_error(ErrorCode::invalid_argument,
-                fmt::format("{}: there is one algorithm for calls over several GPUs, '{}', and not '{}'", call,
-                            kAlgorithm, options.algorithm));
+                    fmt::format("{}: there is one algorithm for calls over several GPUs, '{}', and not '{}'", call,
+                                kAlgorithm, options.algorithm));
 }
 
 // By the same rules as those that hold for NCCL's collectives over one GPU a rank.
@@ -50,7 +52,8 @@ void Group::State::check_numerics(const group::MultiGpuCall& call, const Options
   request.op = options.op;
   const auto objection = own_.dispatcher.objection(request, {.deterministic = options.deterministic}, kAlgorithm);
   if (!objection) return;
-  throw own_error(ErrorCode::unavailable,
+  throw own_error(
+      ErrorCode::unavailable,
       fmt::format("{}: {}, and calls over several GPUs have nothing else; ask for less, or copy the data to the "
                   "host and reduce it there",
                   call.name, *objection));
@@ -128,7 +131,8 @@ void Group::State::exchange_multi_gpu(const group::MultiGpuMessage& asked, const
   check_multi_gpu(asked.name, options);
   group::check(asked, shape());
   if (options.tag != 0)
-    throw own_error(ErrorCode::unavailable,
+    throw own_error(
+        ErrorCode::unavailable,
         fmt::format("{}: messages between GPUs have no tags, and pair by their order; leave the tag at 0", asked.name));
   group::MultiGpuMessage message = asked;
   if (message.elements > 0) message.view.count = static_cast<std::size_t>(message.elements);

@@ -17,13 +17,13 @@ namespace col::group {
 inline constexpr std::string_view kHasLeft = "nothing more, and left the group";
 
 struct Operation {
-  std::string text;   // "allreduce of 10 float32, sum": equal on all ranks that match
+  std::string text;        // "allreduce of 10 float32, sum": equal on all ranks that match
   std::string board = {};  // of a message: its place on the board, "p/0/3/tag/5"
   std::uint64_t sequence = 0;
   bool collective = true;
-  std::string called = {};                 // what the user has called, where the text does not say
+  std::string called = {};               // what the user has called, where the text does not say
   std::optional<int> received_tag = {};  // of a message that is received
-  std::vector<int> counterparts;  // the group ranks that must do the same, or, for a send, the matching recv
+  std::vector<int> counterparts;         // the group ranks that must do the same, or, for a send, the matching recv
   // alltoallv alone: what this rank sends to, and expects from, each rank. Compared block by block.
   std::vector<std::size_t> in_counts = {}, out_counts = {};
 

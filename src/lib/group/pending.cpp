@@ -80,8 +80,9 @@ bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) con
          other.root == request.root && other.op.kind() == Op::Kind::builtin && request.op.kind() == Op::Kind::builtin &&
          other.op.reduce_op() == request.op.reduce_op() && other.in_counts.empty() && other.out_counts.empty() &&
          in_counts.empty() && out_counts.empty() && other.stream.handle == request.stream.handle &&
-         form.part_of == Composite::current() && wishes.asynchronous == form.asynchronous && wishes.compress == form.compress &&
-         wishes.deterministic == deterministic && wishes.algorithm == asked_algorithm;
+         form.part_of == Composite::current() && wishes.asynchronous == form.asynchronous &&
+         wishes.compress == form.compress && wishes.deterministic == deterministic &&
+         wishes.algorithm == asked_algorithm;
 }
 
 void Pending::reset() {

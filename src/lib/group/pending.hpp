@@ -76,7 +76,7 @@ class Pending {
   std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
   bool ended = true;
   std::optional<Error> error = {};
-  int source = -1;  // of a receive that has ended
+  int source = -1;                    // of a receive that has ended
   std::unique_ptr<Watch> watch = {};  // once it has been tested, or left to others, and had not ended
 
   void reset();

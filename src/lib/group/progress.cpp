@@ -298,7 +298,8 @@ bool Group::State::is_moving_one_on() noexcept {
 
 // In a function of the user's that the group runs: any wait of the process may run it, with the group's lock held.
 void Group::State::throw_in_use() const {
-  throw own_error(ErrorCode::invalid_argument,
+  throw own_error(
+      ErrorCode::invalid_argument,
       "the group is in use by another thread; give each thread a group of its own, and let a reduction of yours "
       "use none of the groups that run it");
 }
@@ -309,8 +310,9 @@ bool Group::State::is_inside() const noexcept {
 
 void Group::State::require_not_inside() const {
   if (!is_inside()) return;
-  throw own_error(ErrorCode::invalid_argument,
-              "called from a function that this group runs, such as a reduction of yours; that must not use the group");
+  throw own_error(
+      ErrorCode::invalid_argument,
+      "called from a function that this group runs, such as a reduction of yours; that must not use the group");
 }
 
 // At the begin and the end of a call: what is in flight is moved on by its own waits, or else by those of all others.

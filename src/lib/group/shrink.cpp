@@ -131,12 +131,13 @@ std::vector<int> Group::State::staying(std::span<const int> excluded) const {
   for (const int member : leaving) group::check_peer(member, "shrink: rank", shape());
   if (std::adjacent_find(leaving.begin(), leaving.end()) != leaving.end())
     throw own_error(ErrorCode::invalid_argument,
-                fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")));
+                    fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")));
   if (std::binary_search(leaving.begin(), leaving.end(), rank()))
-    throw own_error(ErrorCode::invalid_argument,
-                fmt::format("shrink: this is rank {}, which is to be left out; it does not call shrink(), but destroys "
-                            "the group",
-                            rank()));
+    throw own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("shrink: this is rank {}, which is to be left out; it does not call shrink(), but destroys "
+                    "the group",
+                    rank()));
   std::vector<int> ranks;
   for (int member = 0; member < size(); ++member) {
     if (!std::binary_search(leaving.begin(), leaving.end(), member)) ranks.push_back(member);
@@ -157,7 +158,7 @@ std::string Group::State::agree_to_shrink(std::span<const int> excluded, const s
   try {
     if (has_group(child))
       throw own_error(ErrorCode::already_initialized,
-                  fmt::format("shrink: rank {} is in a group '{}' already; choose another name", rank(), child));
+                      fmt::format("shrink: rank {} is in a group '{}' already; choose another name", rank(), child));
     WaitContext wait(Deadline::after(parts_.timeout), parts_.surroundings.control.get(), parts_.record);
     agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
   } catch (const Error& error) {

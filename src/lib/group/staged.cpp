@@ -61,9 +61,10 @@ std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& leg
 std::unique_ptr<group::Staging> Group::State::keep_if_used(std::unique_ptr<group::Staging> staging, Stream stream) {
   if (staging->empty()) return nullptr;
   if (staging->is_captured(stream))
-    throw own_error(ErrorCode::unavailable,
-                "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
-                "it outside of the capture");
+    throw own_error(
+        ErrorCode::unavailable,
+        "the stream is being captured, and a call that copies through the host cannot be part of a graph; make "
+        "it outside of the capture");
   if (!parts_.why_staged.empty() && !std::exchange(told_of_staging_, true))
     core::log::info("group '{}': memory of GPUs is copied through the host: {}", name(), parts_.why_staged);
   return staging;

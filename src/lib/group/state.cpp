@@ -130,8 +130,9 @@ Error Group::State::error_about(int culprit, ErrorCode code, std::string_view me
 
 void Group::State::require_usable() const {
   if (is_forked_child())
-    throw own_error(ErrorCode::not_initialized,
-                "this process was forked after the group was made, and is no member of it; make groups after fork()");
+    throw own_error(
+        ErrorCode::not_initialized,
+        "this process was forked after the group was made, and is no member of it; make groups after fork()");
   if (destroyed_)
     throw own_error(ErrorCode::not_initialized, "the group was destroyed; init_collective_group makes it anew");
 }
@@ -148,7 +149,8 @@ void Group::State::check_name(std::string_view named) const {
 
 void Group::State::check_named(std::string_view named) const {
   if (named == Options().group || named == name()) return;
-  throw own_error(ErrorCode::invalid_argument,
+  throw own_error(
+      ErrorCode::invalid_argument,
       fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "
                   "function",
                   named));
@@ -482,14 +484,14 @@ void Group::State::fail_with_current(group::Diagnosis& diagnosis, const group::P
     fail(own_error(ErrorCode::resource, fmt::format("out of memory in {}", pending.name)));
   } catch (const std::exception& error) {
     fail(own_error(ErrorCode::internal,
-               fmt::format("{} threw '{}'; if that came from a reduction of yours, catch it there", pending.name,
-                           error.what())));
+                   fmt::format("{} threw '{}'; if that came from a reduction of yours, catch it there", pending.name,
+                               error.what())));
   } catch (...) {
-    fail(
-        own_error(ErrorCode::internal,
-              fmt::format("{} threw something that is no std::exception; if that came from a reduction of yours, catch "
-                          "it there",
-                          pending.name)));
+    fail(own_error(
+        ErrorCode::internal,
+        fmt::format("{} threw something that is no std::exception; if that came from a reduction of yours, catch "
+                    "it there",
+                    pending.name)));
   }
 }
 

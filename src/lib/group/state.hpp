@@ -268,20 +268,20 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   std::atomic<bool> destroyed_{false};
   std::mutex mutex_;  // guards all that follows, and the channel
   std::optional<Error> broken_;
-  std::uint64_t sequence_ = 0;                                    // collectives so far
-  std::uint64_t calls_ = 0;                                       // hash of them
-  std::uint64_t children_ = 0;                                    // groups made from this one
-  std::uint64_t shrinks_ = 0;                                     // calls of shrink()
-  std::map<std::pair<int, int>, std::uint64_t> between_gpus_;     // by (source, destination): messages so far
-  std::map<int, int> open_any_;                                   // by tag: receives from any rank under way
-  std::map<int, std::deque<ToSelf>> to_self_;                     // by tag
-  group::StagingPool staging_;                                    // used by the operations below, to their end
-  std::vector<PendingPtr> active_;                                // in flight, in the order of starting
-  std::vector<PendingPtr> pool_;                                  // for reuse
-  std::vector<PendingPtr> repeated_;                              // native calls that may come again, by slot_of()
-  int in_parts_ = 0;                                              // messages in flight that are moved part by part
-  bool is_left_to_others_ = false;                                // in InFlight
-  int idle_turns_ = 0;                                            // looks since a part of one was moved
+  std::uint64_t sequence_ = 0;                                 // collectives so far
+  std::uint64_t calls_ = 0;                                    // hash of them
+  std::uint64_t children_ = 0;                                 // groups made from this one
+  std::uint64_t shrinks_ = 0;                                  // calls of shrink()
+  std::map<std::pair<int, int>, std::uint64_t> between_gpus_;  // by (source, destination): messages so far
+  std::map<int, int> open_any_;                                // by tag: receives from any rank under way
+  std::map<int, std::deque<ToSelf>> to_self_;                  // by tag
+  group::StagingPool staging_;                                 // used by the operations below, to their end
+  std::vector<PendingPtr> active_;                             // in flight, in the order of starting
+  std::vector<PendingPtr> pool_;                               // for reuse
+  std::vector<PendingPtr> repeated_;                           // native calls that may come again, by slot_of()
+  int in_parts_ = 0;                                           // messages in flight that are moved part by part
+  bool is_left_to_others_ = false;                             // in InFlight
+  int idle_turns_ = 0;                                         // looks since a part of one was moved
   bool told_of_memory_ = false;
   bool told_of_staging_ = false;
   bool tracing_ = false;

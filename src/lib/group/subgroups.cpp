@@ -28,7 +28,7 @@ Group Group::State::subgroup(std::span<const int> ranks, std::string child) {
   for (const int member : sorted) group::check_peer(member, "subgroup: rank", shape());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
     throw own_error(ErrorCode::invalid_argument,
-                fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
+                    fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
   const auto self = std::find(ranks.begin(), ranks.end(), rank());
   if (self == ranks.end()) return {};
   GroupSpec spec{.name = std::move(child),

@@ -157,7 +157,9 @@ TEST_CASE("subgroups: calls that are made of others are reported by the name tha
   const std::vector<Case> cases = {
       {[](Group& group, bool odd) { odd ? group.barrier() : void(group.dup()); }, "called dup: barrier"},
       {[](Group& group, bool odd) { odd ? group.barrier() : void(group.split(0)); }, "called split: allgather of"},
-      {[](Group& group, bool odd) { odd ? group.dup() : group.subgroup(std::array{0, 1, 2}, "x"); },
+      {[](Group& group, bool odd) {
+         odd ? group.dup() : group.subgroup(std::array{0, 1, 2}, "x");
+       },
        "called subgroup: allgather of"},
       {[](Group& group, bool odd) {
          std::string text = "text";

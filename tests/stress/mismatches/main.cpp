@@ -4,9 +4,9 @@
 //              [--groups 1|2] [--timeout SECONDS] [--require PERCENT]
 //
 // Random jobs of 2 to 9 processes. Each is a correct program but for one call of one rank. A job counts as found when
-// every rank that was told anything was told `mismatch`, with the rank that is to blame, within a second of the begin of
-// the call or wait that it was told in, at least one rank was told, and all others came to their end. Of two ranks, and
-// where only two know of a difference, either may be named, or nobody.
+// every rank that was told anything was told `mismatch`, with the rank that is to blame, within a second of the begin
+// of the call or wait that it was told in, at least one rank was told, and all others came to their end. Of two ranks,
+// and where only two know of a difference, either may be named, or nobody.
 //
 // In two groups, a call that is skipped or made twice can make ranks wait for one another in different groups, which is
 // a timeout: no rank can know that another has no second thread that would make the call.
@@ -121,8 +121,8 @@ void show_table(const std::map<std::string, std::map<std::string, Tally>>& table
 int run(const Settings& settings) {
   std::printf("--seed %llu\n", static_cast<unsigned long long>(settings.seed));
   std::fflush(stdout);  // before the ranks are forked from here
-  void* const shared = ::mmap(nullptr, sizeof(std::array<Told, kMostRanks>), PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const shared =
+      ::mmap(nullptr, sizeof(std::array<Told, kMostRanks>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) throw std::bad_alloc();
   std::map<std::string, std::map<std::string, Tally>> table;
   std::map<std::string, int> wrongs;

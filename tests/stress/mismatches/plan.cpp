@@ -13,10 +13,10 @@ using col::Collective;
 using programs::Random;
 
 const std::vector<Collective> kCollectives = {
-    Collective::allreduce,  Collective::broadcast,      Collective::reduce,         Collective::allgather,
-    Collective::gather,     Collective::scatter,        Collective::reduce_scatter, Collective::alltoall,
-    Collective::barrier,    Collective::allgatherv,     Collective::gatherv,        Collective::scatterv,
-    Collective::alltoallv,  Collective::allreduce,      Collective::allreduce,      Collective::broadcast,
+    Collective::allreduce, Collective::broadcast,  Collective::reduce,         Collective::allgather,
+    Collective::gather,    Collective::scatter,    Collective::reduce_scatter, Collective::alltoall,
+    Collective::barrier,   Collective::allgatherv, Collective::gatherv,        Collective::scatterv,
+    Collective::alltoallv, Collective::allreduce,  Collective::allreduce,      Collective::broadcast,
 };
 const std::vector<col::DType> kTypes = {col::DType::float32, col::DType::float64, col::DType::int32, col::DType::int64,
                                         col::DType::uint8};
@@ -187,7 +187,8 @@ Job make_job(std::uint64_t seed, std::uint64_t number, const Wishes& wishes) {
   job.ranks = 2 + random.below(8);
   job.culprit = random.below(job.ranks);
   const std::size_t steps = 5 + random.below(std::size_t{11});
-  for (std::size_t i = 0; i < steps; ++i) job.others.push_back(draw_step(job.mode, wishes.groups, job.ranks, i, steps, random));
+  for (std::size_t i = 0; i < steps; ++i)
+    job.others.push_back(draw_step(job.mode, wishes.groups, job.ranks, i, steps, random));
   job.place = random.below(steps - (job.kind == Kind::order ? 1 : 0));
   fit(job.others[job.place], job, random);
   if (job.kind == Kind::order) {

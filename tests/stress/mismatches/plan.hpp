@@ -44,8 +44,8 @@ struct Job {
   int culprit = 0;
   Kind kind = Kind::op;
   Mode mode = Mode::blocking;
-  std::size_t place = 0;      // of the call that differs
-  std::vector<Step> others;   // what the others call
+  std::size_t place = 0;     // of the call that differs
+  std::vector<Step> others;  // what the others call
   std::vector<Step> culprits;
   // Only two ranks can know of the difference, and neither is the odd one.
   bool is_between_two = false;

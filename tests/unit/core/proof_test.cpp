@@ -31,8 +31,8 @@ TEST_CASE("proof: another secret, role, purpose, job or nonce makes another proo
     add("sesame", role, kSubject);
     add("sesamf", role, kSubject);
     add("", role, kSubject);
-    for (const auto field : {&ProofSubject::purpose, &ProofSubject::job, &ProofSubject::server_nonce,
-                             &ProofSubject::client_nonce}) {
+    for (const auto field :
+         {&ProofSubject::purpose, &ProofSubject::job, &ProofSubject::server_nonce, &ProofSubject::client_nonce}) {
       for (const char* text : {"", "x"}) {
         ProofSubject other = kSubject;
         other.*field = text;

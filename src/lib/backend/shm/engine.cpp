@@ -30,9 +30,10 @@ void require_equal(int from, std::uint64_t slot, std::uint64_t bytes, const Oper
   if (slot == receive.slot && bytes == receive.bytes) return;
   const std::string what = bytes == receive.bytes ? fmt::format("{} bytes of another count or dtype than", bytes)
                                                   : fmt::format("{} bytes, and {} are in", bytes, receive.bytes);
-  throw Error(ErrorCode::mismatch, fmt::format("rank {} sent {} the receive that is next for it; a send and its recv "
-                                               "must have the same count and dtype",
-                                               from, what),
+  throw Error(ErrorCode::mismatch,
+              fmt::format("rank {} sent {} the receive that is next for it; a send and its recv "
+                          "must have the same count and dtype",
+                          from, what),
               {}, from);
 }
 

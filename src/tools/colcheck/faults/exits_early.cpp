@@ -59,11 +59,13 @@ Finding run(Rank& /*rank*/, const Case& c) {
   const JobEnd end = job.finish();
   const RankEnd& left = end.ranks[static_cast<std::size_t>(leaver)];
   const bool as_planned = left.ending.exit_code == 0 && !left.report;
-  return Finding::of(
-      first_of({as_planned ? "" : "the fault did not strike: " + describe(end, leaver),
-                problem_with_errors(
-                    end, {.code = c.variant == kAfterFinalize ? ErrorCode::mismatch : ErrorCode::peer_lost, .culprit = leaver, .exempt = {leaver}, .since = left.ended_at}),
-                problem_with_traces(end)}));
+  return Finding::of(first_of(
+      {as_planned ? "" : "the fault did not strike: " + describe(end, leaver),
+       problem_with_errors(end, {.code = c.variant == kAfterFinalize ? ErrorCode::mismatch : ErrorCode::peer_lost,
+                                 .culprit = leaver,
+                                 .exempt = {leaver},
+                                 .since = left.ended_at}),
+       problem_with_traces(end)}));
 }
 
 }  // namespace

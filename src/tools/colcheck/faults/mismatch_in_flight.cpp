@@ -18,12 +18,12 @@ Case other(const Case& c) {
 }
 
 const Mismatch& mismatch() {
-  static const Mismatch kMismatch{.property = "mismatch_in_flight",
-                                  .calls = calls_of(DType::float32, {Primitive::allreduce, Primitive::broadcast,
-                                                                     Primitive::reduce, Primitive::allgather,
-                                                                     Primitive::scatter, Primitive::barrier}),
-                                  .other = &other,
-                                  .in_flight = true};
+  static const Mismatch kMismatch{
+      .property = "mismatch_in_flight",
+      .calls = calls_of(DType::float32, {Primitive::allreduce, Primitive::broadcast, Primitive::reduce,
+                                         Primitive::allgather, Primitive::scatter, Primitive::barrier}),
+      .other = &other,
+      .in_flight = true};
   return kMismatch;
 }
 
