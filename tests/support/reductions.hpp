@@ -54,12 +54,6 @@ inline std::vector<Reduction> in_place(std::vector<Reduction> calls) {
   return calls;
 }
 
-inline bool is_reduction(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce || collective == Collective::scan ||
-         collective == Collective::exscan || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce_scatterv;
-}
-
 inline const std::vector<Collective>& reductions() {
   static const std::vector<Collective> kAll = {Collective::allreduce,      Collective::reduce,
                                                Collective::scan,           Collective::exscan,
@@ -72,7 +66,7 @@ inline const std::vector<Collective>& reductions() {
 inline std::vector<Reduction> every_algorithm(int size) {
   std::vector<Reduction> calls;
   for (const Algorithm& algorithm : algorithms()) {
-    if (!is_reduction(algorithm.collective)) continue;
+    if (!row_of(algorithm.collective).reduces()) continue;
     PlanProblem::Spec spec{.collective = algorithm.collective, .size = size, .count = 1};
     if (algorithm.collective == Collective::reduce_scatterv) spec.counts.assign(static_cast<std::size_t>(size), 1);
     const PlanProblem problem(spec);

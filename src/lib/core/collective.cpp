@@ -1,17 +1,17 @@
-#include <array>
-#include <cstddef>
+#include <col/collective.hpp>
 
-#include <col/types.hpp>
+#include <algorithm>
 
 #include "core/names.hpp"
 
 namespace col {
 namespace {
 
-constexpr std::array<std::string_view, kCollectiveCount> kNames = {
-    "allreduce",       "reduce", "broadcast", "allgather", "allgatherv", "reduce_scatter",
-    "reduce_scatterv", "gather", "gatherv",   "scatter",   "scatterv",   "alltoall",
-    "alltoallv",       "scan",   "exscan",    "barrier",   "send",       "recv"};
+constexpr auto kNames = [] {
+  std::array<std::string_view, kCollectiveCount> names;
+  std::transform(kCollectives.begin(), kCollectives.end(), names.begin(), [](const auto& row) { return row.name; });
+  return names;
+}();
 
 }  // namespace
 

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "core/reduce.hpp"
-#include "group/collective_kind.hpp"
 
 namespace col::group {
 
@@ -13,7 +12,7 @@ void run_alone(const Request& request) {
   if (request.in.data != request.out.data && !request.in.empty())
     std::memcpy(request.out.data, request.in.data, request.in.bytes());
   // Every other operator leaves the only contribution as it is; the average of one is itself.
-  if (is_reduction(c) && request.op.kind() == Op::Kind::premul_sum)
+  if (row_of(c).reduces() && request.op.kind() == Op::Kind::premul_sum)
     core::premultiply(request.op.scale(), request.out.dtype, request.out.data, request.out.count);
 }
 

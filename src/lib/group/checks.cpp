@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "core/reduce.hpp"
-#include "group/collective_kind.hpp"
 
 namespace col::group {
 namespace {
@@ -71,25 +70,17 @@ struct InPlace {
 };
 
 InPlace in_place_rule(const Request& request, const Shape& shape) {
+  const CollectiveRow& row = row_of(request.collective);
   const auto rank = static_cast<std::size_t>(shape.rank);
   const ConstTensorView in = request.in;
   const ConstTensorView out = request.out;
-  switch (request.collective) {
-    case Collective::allgather:
-    case Collective::gather:
-      return {in, out.slice(rank * in.count, in.count)};
-    case Collective::allgatherv:
-    case Collective::gatherv:
-      return {in, out.slice(before(request.out_counts, rank), in.count)};
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return {out, in.slice(rank * out.count, out.count)};
-    case Collective::reduce_scatterv:
-    case Collective::scatterv:
-      return {out, in.slice(before(request.in_counts, rank), out.count)};
-    default:
-      return {in, out};
-  }
+  // Where this rank's block of a longer side begins.
+  const auto offset = [&](std::span<const std::size_t> counts, std::size_t count) {
+    return row.has_counts() ? before(counts, rank) : rank * count;
+  };
+  if (row.in == Extent::block) return {in, out.slice(offset(request.out_counts, in.count), in.count)};
+  if (row.out == Extent::block) return {out, in.slice(offset(request.in_counts, out.count), out.count)};
+  return {in, out};
 }
 
 void check_overlap(const Request& request, const Shape& shape) {
@@ -101,62 +92,51 @@ void check_overlap(const Request& request, const Shape& shape) {
          to_string(request.collective));
 }
 
+// How a side is called in a message. No string is made: most calls need none.
+std::string_view role_of(bool is_output, bool of_root) {
+  if (of_root) return is_output ? "the root's output" : "the root's input";
+  return is_output ? "the output" : "the input";
+}
+
+// Both sides are the same vector, or the same blocks.
+void check_equal_sides(const Request& request, const Shape& shape, bool of_root) {
+  if (row_of(request.collective).has_blocks() && request.in.count % static_cast<std::size_t>(shape.size) != 0)
+    refuse(shape, "{}: {} elements cannot be cut into {} equal blocks, one per rank; use alltoallv",
+           to_string(request.collective), request.in.count, shape.size);
+  require_count(request.out.count, request.in.count, role_of(true, of_root), "as many as the input", request, shape);
+}
+
+// One side has a block for each rank, the other this rank's block.
+void check_blocks(const Request& request, const Shape& shape, bool of_root) {
+  const CollectiveRow& row = row_of(request.collective);
+  const bool gathers = row.out == Extent::blocks;
+  const std::size_t all = gathers ? request.out.count : request.in.count;
+  const std::size_t own = gathers ? request.in.count : request.out.count;
+  if (!row.has_counts())
+    return require_count(all, times_size(own, shape), role_of(gathers, of_root),
+                         gathers ? "group size x input" : "group size x output", request, shape);
+  const auto counts = gathers ? request.out_counts : request.in_counts;
+  const std::size_t total = sum_of(counts, "counts", request, shape);
+  require_count(all, total, role_of(gathers, of_root), "the sum of counts", request, shape);
+  require_count(own, counts[static_cast<std::size_t>(shape.rank)], role_of(!gathers, of_root), "counts[own rank]",
+                request, shape);
+}
+
 void check_counts(const Request& request, const Shape& shape, bool is_root) {
-  const std::size_t in = request.in.count;
-  const std::size_t out = request.out.count;
-  switch (request.collective) {
-    case Collective::allreduce:
-    case Collective::scan:
-    case Collective::exscan:
-      return require_count(out, in, "the output", "as many as the input", request, shape);
-    case Collective::reduce:
-      if (is_root) require_count(out, in, "the root's output", "as many as the input", request, shape);
-      return;
-    case Collective::allgather:
-      return require_count(out, times_size(in, shape), "the output", "group size x input", request, shape);
-    case Collective::gather:
-      if (is_root) require_count(out, times_size(in, shape), "the root's output", "group size x input", request, shape);
-      return;
-    case Collective::scatter:
-      if (is_root) require_count(in, times_size(out, shape), "the root's input", "group size x output", request, shape);
-      return;
-    case Collective::allgatherv: {
-      const std::size_t total = sum_of(request.out_counts, "counts", request, shape);
-      require_count(in, request.out_counts[static_cast<std::size_t>(shape.rank)], "the input", "counts[own rank]",
-                    request, shape);
-      return require_count(out, total, "the output", "the sum of counts", request, shape);
-    }
-    case Collective::gatherv:
-      if (!is_root) return;
-      require_count(out, sum_of(request.out_counts, "counts", request, shape), "the root's output", "the sum of counts",
-                    request, shape);
-      return require_count(in, request.out_counts[static_cast<std::size_t>(shape.rank)], "the root's input",
-                           "counts[own rank]", request, shape);
-    case Collective::scatterv:
-      if (!is_root) return;
-      require_count(in, sum_of(request.in_counts, "counts", request, shape), "the root's input", "the sum of counts",
-                    request, shape);
-      return require_count(out, request.in_counts[static_cast<std::size_t>(shape.rank)], "the root's output",
-                           "counts[own rank]", request, shape);
-    case Collective::reduce_scatter:
-      return require_count(in, times_size(out, shape), "the input", "group size x output", request, shape);
-    case Collective::reduce_scatterv:
-      require_count(in, sum_of(request.in_counts, "counts", request, shape), "the input", "the sum of counts", request,
-                    shape);
-      return require_count(out, request.in_counts[static_cast<std::size_t>(shape.rank)], "the output",
-                           "counts[own rank]", request, shape);
-    case Collective::alltoall:
-      if (in % static_cast<std::size_t>(shape.size) != 0)
-        refuse(shape, "alltoall: {} elements cannot be cut into {} equal blocks, one per rank; use alltoallv", in,
-               shape.size);
-      return require_count(out, in, "the output", "as many as the input", request, shape);
-    case Collective::alltoallv:
-      require_count(in, sum_of(request.in_counts, "in_counts", request, shape), "the input", "the sum of in_counts",
-                    request, shape);
-      return require_count(out, sum_of(request.out_counts, "out_counts", request, shape), "the output",
-                           "the sum of out_counts", request, shape);
-    default:
-      return;
+  const CollectiveRow& row = row_of(request.collective);
+  if (!row.has_in_place()) return;  // one side, of any length
+  // The root alone knows what to compare with.
+  const bool on_root = row.in_on_root || row.out_on_root;
+  if (on_root && !is_root) return;
+  if (row.counts == BlockCounts::pairs) {
+    require_count(request.in.count, sum_of(request.in_counts, "in_counts", request, shape), "the input",
+                  "the sum of in_counts", request, shape);
+    require_count(request.out.count, sum_of(request.out_counts, "out_counts", request, shape), "the output",
+                  "the sum of out_counts", request, shape);
+  } else if (row.in == row.out) {
+    check_equal_sides(request, shape, on_root);
+  } else {
+    check_blocks(request, shape, on_root);
   }
 }
 
@@ -187,23 +167,23 @@ void check_peer(int peer, std::string_view role, const Shape& shape) {
 }
 
 Sides sides_of(const Request& request, const Shape& shape) {
-  const bool is_root = is_rooted(request.collective) && request.root == shape.rank;
-  return {.in = request.collective != Collective::broadcast && (!scatters_from_root(request.collective) || is_root),
-          .out = !gathers_to_root(request.collective) || is_root};
+  const CollectiveRow& row = row_of(request.collective);
+  const bool is_root = row.rooted && request.root == shape.rank;
+  return {.in = row.has_input(is_root), .out = row.has_output(is_root)};
 }
 
 void check(const Request& request, const Shape& shape) {
-  const bool rooted = is_rooted(request.collective);
+  const bool rooted = row_of(request.collective).rooted;
   if (rooted) check_peer(request.root, "root", shape);
   const bool is_root = rooted && request.root == shape.rank;
   const auto [uses_in, uses_out] = sides_of(request, shape);
   if (uses_in) check_tensor(request.in, "the input", shape);
   if (uses_out) check_tensor(request.out, "the output", shape);
-  if (uses_in && uses_out && request.collective != Collective::barrier && request.in.dtype != request.out.dtype)
+  if (uses_in && uses_out && request.in.dtype != request.out.dtype)
     refuse(shape, "{}: the input is {}, the output {}; a collective does not convert", to_string(request.collective),
            to_string(request.in.dtype), to_string(request.out.dtype));
   check_counts(request, shape, is_root);
-  if (is_reduction(request.collective)) check_operator(request, shape);
+  if (row_of(request.collective).reduces()) check_operator(request, shape);
   if (uses_in && uses_out) check_overlap(request, shape);
 }
 

@@ -1,6 +1,8 @@
 // The methods of Group: each says which buffers take part, the rest is shared (state.cpp, messages.cpp).
 #include <col/group.hpp>
 
+#include <fmt/format.h>
+
 #include "group/checks.hpp"
 #include "group/state.hpp"
 
@@ -9,18 +11,19 @@ namespace {
 
 using Counts = std::span<const std::size_t>;
 
-Request make(Collective collective, ConstTensorView in, TensorView out, const Options& options, Counts in_counts = {},
-             Counts out_counts = {}) {
-  Request request;
-  request.collective = collective;
-  request.in = in;
-  request.out = out;
-  request.in_counts = in_counts;
-  request.out_counts = out_counts;
-  request.op = options.op;
-  request.root = options.root;
-  request.stream = options.stream;
-  return request;
+Request request_of(const Call& call, const Options& options) {
+  if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} is no collective; for messages there are send() and recv()", to_string(call.collective)));
+  return {.collective = call.collective,
+          .in = call.in,
+          .out = call.out,
+          .in_counts = call.in_counts,
+          .out_counts = call.out_counts,
+          .op = options.op,
+          .root = options.root,
+          .stream = options.stream};
 }
 
 group::Leg leg_of(const Message& message) {
@@ -97,117 +100,124 @@ void Group::destroy() {
   state().leave();
 }
 
+void Group::run(const Call& call, const Options& options) {
+  state().run(request_of(call, options), options);
+}
+Work Group::start(const Call& call, const Options& options) {
+  return state().start(request_of(call, options), options);
+}
+
 void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::allreduce, in, out, options), options);
+  run({Collective::allreduce, in, out}, options);
 }
 Work Group::iallreduce(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::allreduce, in, out, options), options);
+  return start({Collective::allreduce, in, out}, options);
 }
 
 void Group::reduce(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::reduce, in, out, options), options);
+  run({Collective::reduce, in, out}, options);
 }
 Work Group::ireduce(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::reduce, in, out, options), options);
+  return start({Collective::reduce, in, out}, options);
 }
 
 void Group::scan(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::scan, in, out, options), options);
+  run({Collective::scan, in, out}, options);
 }
 Work Group::iscan(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::scan, in, out, options), options);
+  return start({Collective::scan, in, out}, options);
 }
 
 void Group::exscan(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::exscan, in, out, options), options);
+  run({Collective::exscan, in, out}, options);
 }
 Work Group::iexscan(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::exscan, in, out, options), options);
+  return start({Collective::exscan, in, out}, options);
 }
 
 void Group::reduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::reduce_scatter, in, out, options), options);
+  run({Collective::reduce_scatter, in, out}, options);
 }
 Work Group::ireduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::reduce_scatter, in, out, options), options);
+  return start({Collective::reduce_scatter, in, out}, options);
 }
 
 void Group::allgather(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::allgather, in, out, options), options);
+  run({Collective::allgather, in, out}, options);
 }
 Work Group::iallgather(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::allgather, in, out, options), options);
+  return start({Collective::allgather, in, out}, options);
 }
 
 void Group::gather(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::gather, in, out, options), options);
+  run({Collective::gather, in, out}, options);
 }
 Work Group::igather(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::gather, in, out, options), options);
+  return start({Collective::gather, in, out}, options);
 }
 
 void Group::scatter(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::scatter, in, out, options), options);
+  run({Collective::scatter, in, out}, options);
 }
 Work Group::iscatter(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::scatter, in, out, options), options);
+  return start({Collective::scatter, in, out}, options);
 }
 
 void Group::alltoall(ConstTensorView in, TensorView out, const Options& options) {
-  state().run(make(Collective::alltoall, in, out, options), options);
+  run({Collective::alltoall, in, out}, options);
 }
 Work Group::ialltoall(ConstTensorView in, TensorView out, const Options& options) {
-  return state().start(make(Collective::alltoall, in, out, options), options);
+  return start({Collective::alltoall, in, out}, options);
 }
 
 void Group::broadcast(TensorView inout, const Options& options) {
-  state().run(make(Collective::broadcast, {}, inout, options), options);
+  run({Collective::broadcast, {}, inout}, options);
 }
 Work Group::ibroadcast(TensorView inout, const Options& options) {
-  return state().start(make(Collective::broadcast, {}, inout, options), options);
+  return start({Collective::broadcast, {}, inout}, options);
 }
 
 void Group::reduce_scatterv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  state().run(make(Collective::reduce_scatterv, in, out, options, counts), options);
+  run({Collective::reduce_scatterv, in, out, counts}, options);
 }
 Work Group::ireduce_scatterv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return state().start(make(Collective::reduce_scatterv, in, out, options, counts), options);
+  return start({Collective::reduce_scatterv, in, out, counts}, options);
 }
 
 void Group::allgatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  state().run(make(Collective::allgatherv, in, out, options, {}, counts), options);
+  run({Collective::allgatherv, in, out, {}, counts}, options);
 }
 Work Group::iallgatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return state().start(make(Collective::allgatherv, in, out, options, {}, counts), options);
+  return start({Collective::allgatherv, in, out, {}, counts}, options);
 }
 
 void Group::gatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  state().run(make(Collective::gatherv, in, out, options, {}, counts), options);
+  run({Collective::gatherv, in, out, {}, counts}, options);
 }
 Work Group::igatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return state().start(make(Collective::gatherv, in, out, options, {}, counts), options);
+  return start({Collective::gatherv, in, out, {}, counts}, options);
 }
 
 void Group::scatterv(ConstTensorView in, Counts counts, TensorView out, const Options& options) {
-  state().run(make(Collective::scatterv, in, out, options, counts), options);
+  run({Collective::scatterv, in, out, counts}, options);
 }
 Work Group::iscatterv(ConstTensorView in, Counts counts, TensorView out, const Options& options) {
-  return state().start(make(Collective::scatterv, in, out, options, counts), options);
+  return start({Collective::scatterv, in, out, counts}, options);
 }
 
 void Group::alltoallv(ConstTensorView in, Counts in_counts, TensorView out, Counts out_counts, const Options& options) {
-  state().run(make(Collective::alltoallv, in, out, options, in_counts, out_counts), options);
+  run({Collective::alltoallv, in, out, in_counts, out_counts}, options);
 }
 Work Group::ialltoallv(ConstTensorView in, Counts in_counts, TensorView out, Counts out_counts,
                        const Options& options) {
-  return state().start(make(Collective::alltoallv, in, out, options, in_counts, out_counts), options);
+  return start({Collective::alltoallv, in, out, in_counts, out_counts}, options);
 }
 
 void Group::barrier(const Options& options) {
-  state().run(make(Collective::barrier, {}, {}, options), options);
+  run({Collective::barrier, {}, {}}, options);
 }
 Work Group::ibarrier(const Options& options) {
-  return state().start(make(Collective::barrier, {}, {}, options), options);
+  return start({Collective::barrier, {}, {}}, options);
 }
 
 void Group::allreduce(TensorView inout, const Options& options) {

@@ -6,29 +6,22 @@
 #include <fmt/ranges.h>
 
 #include "core/hash.hpp"
-#include "group/collective_kind.hpp"
 
 namespace col::group {
 
 ConstTensorView common_view(const Request& request) {
-  switch (request.collective) {
-    case Collective::broadcast:
-    case Collective::scatter:
-    case Collective::scatterv:
-    case Collective::reduce_scatter:
-      return request.out;
-    default:
-      return request.in;
-  }
+  // A root alone has the longer side; where all have both, the input.
+  const CollectiveRow& row = row_of(request.collective);
+  return row.in == Extent::nothing || row.out == Extent::block ? ConstTensorView(request.out) : request.in;
 }
 
 namespace {
 
 // The counts that all ranks know.
 std::span<const std::size_t> common_counts(const Request& request) {
-  if (request.collective == Collective::allgatherv) return request.out_counts;
-  if (request.collective == Collective::reduce_scatterv) return request.in_counts;
-  return {};
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.counts != BlockCounts::everyone) return {};
+  return row.out == Extent::blocks ? request.out_counts : request.in_counts;
 }
 
 // A user's operator may have any name; a call in words is one line.
@@ -47,13 +40,13 @@ std::string describe(const Request& request, const CallForm& form) {
   const ConstTensorView view = common_view(request);
   if (const auto counts = common_counts(request); !counts.empty())
     text += fmt::format(" of [{}] {}", fmt::join(counts, ","), to_string(view.dtype));
-  else if (has_private_counts(c))
+  else if (row_of(c).has_private_counts())
     text += fmt::format(" of {}", to_string(view.dtype));
   else if (c != Collective::barrier)
     text += fmt::format(" of {} {}", form.piece.whole != 0 ? form.piece.whole : view.count, to_string(view.dtype));
   if (form.piece.whole != 0) text += fmt::format(", from element {} on", form.piece.first);
-  if (is_reduction(c)) text += fmt::format(", {}", in_one_line(request.op.name()));
-  if (is_rooted(c)) text += fmt::format(", root {}", request.root);
+  if (row_of(c).reduces()) text += fmt::format(", {}", in_one_line(request.op.name()));
+  if (row_of(c).rooted) text += fmt::format(", root {}", request.root);
   if (form.compress) text += ", compress";
   if (!form.algorithm.empty()) text += fmt::format(", by {}", form.algorithm);
   return text;
@@ -66,9 +59,9 @@ std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, con
   hash.add(group_token).add(static_cast<int>(c)).add(static_cast<int>(view.dtype));
   const auto counts = common_counts(request);
   for (const std::size_t count : counts) hash.add(count);
-  if (counts.empty() && !has_private_counts(c)) hash.add(view.count);
-  if (is_reduction(c)) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
-  if (is_rooted(c)) hash.add(request.root);
+  if (counts.empty() && !row_of(c).has_private_counts()) hash.add(view.count);
+  if (row_of(c).reduces()) hash.add(request.op.name()).add(static_cast<int>(request.op.kind()));
+  if (row_of(c).rooted) hash.add(request.root);
   hash.add(form.asynchronous).add(form.compress).add(form.algorithm).add(form.piece.first).add(form.piece.whole);
   if (!form.part_of.empty()) hash.add(form.part_of);
   return hash.value();

@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "core/reduce.hpp"
-#include "group/collective_kind.hpp"
 
 namespace col::group {
 namespace {
@@ -40,58 +39,31 @@ void copy_counts(std::span<const std::size_t> counts, std::vector<std::size_t>& 
 
 // The count of a PlanRequest: the vector, or one block.
 std::size_t plan_count(const Request& request, const Shape& shape) {
-  switch (request.collective) {
-    case Collective::broadcast:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::scatter:
-    case Collective::scatterv:
-      return request.out.count;
-    case Collective::alltoall:
-      return request.in.count / static_cast<std::size_t>(shape.size);
-    case Collective::alltoallv:
-    case Collective::barrier:
-      return 0;
-    default:
-      return request.in.count;
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.counts == BlockCounts::pairs) return 0;
+  if (row.in == Extent::nothing || row.out == Extent::block) return request.out.count;
+  return row.in == Extent::blocks ? request.in.count / static_cast<std::size_t>(shape.size) : request.in.count;
 }
 
 // What selection goes by: nothing where the ranks do not all know it.
 std::size_t selection_bytes(const Request& request, const Shape& shape) {
+  const CollectiveRow& row = row_of(request.collective);
   const auto size = static_cast<std::size_t>(shape.size);
-  switch (request.collective) {
-    case Collective::allgather:
-    case Collective::gather:
-      return request.in.bytes() * size;
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return request.out.bytes() * size;
-    case Collective::allgatherv:
-      return request.out.bytes();
-    case Collective::broadcast:
-      return request.out.bytes();
-    case Collective::gatherv:
-    case Collective::scatterv:
-    case Collective::alltoallv:
-    case Collective::barrier:
-      return 0;
-    default:
-      return request.in.bytes();
-  }
+  if (row.has_private_counts()) return 0;
+  if (row.counts == BlockCounts::everyone && row.out == Extent::blocks) return request.out.bytes();
+  if (row.in == Extent::block) return request.in.bytes() * size;
+  if (row.out == Extent::block && !row.has_counts()) return request.out.bytes() * size;
+  return row.in == Extent::nothing ? request.out.bytes() : request.in.bytes();
 }
 
 DType dtype_of(const Request& request, const Shape& shape) {
-  const bool is_root = request.root == shape.rank;
-  const bool uses_in = request.collective != Collective::broadcast && request.collective != Collective::barrier &&
-                       (!scatters_from_root(request.collective) || is_root);
-  return uses_in ? request.in.dtype : request.out.dtype;
+  return row_of(request.collective).has_input(request.root == shape.rank) ? request.in.dtype : request.out.dtype;
 }
 
 bool both_sides(const Request& request, const Shape& shape) {
+  const CollectiveRow& row = row_of(request.collective);
   const bool is_root = request.root == shape.rank;
-  if (request.collective == Collective::broadcast || request.collective == Collective::barrier) return false;
-  return (!gathers_to_root(request.collective) && !scatters_from_root(request.collective)) || is_root;
+  return row.has_input(is_root) && row.has_output(is_root);
 }
 
 }  // namespace
@@ -108,7 +80,7 @@ Dispatcher::Dispatcher(Shape shape, std::vector<int> nodes, std::string backend,
     : shape_(shape), nodes_(std::move(nodes)), backend_(std::move(backend)), natives_(natives), settings_(settings) {}
 
 Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wishes) const {
-  const bool reduction = is_reduction(request.collective);
+  const bool reduction = row_of(request.collective).reduces();
   const DType dtype = dtype_of(request, shape_);
   const bool widens = reduction && !wishes.compress && request.op.kind() != Op::Kind::user && !is_minmax(request.op) &&
                       core::accumulation_type(dtype) != dtype;
@@ -116,7 +88,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
   return {
       .collective = request.collective,
       .count = plan_count(request, shape_),
-      .root = is_rooted(request.collective) ? request.root : 0,
+      .root = row_of(request.collective).rooted ? request.root : 0,
       .dtype = dtype,
       .widens = widens,
       .wide_input = widens && scaled,
@@ -133,7 +105,7 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
 
 std::shared_ptr<const Decision> Dispatcher::decide(const Request& request, const CallWishes& wishes) {
   const Key key = key_of(request, wishes);
-  if (is_v_form(request.collective)) return make(request, key);  // their counts are no part of the key
+  if (row_of(request.collective).has_counts()) return make(request, key);  // their counts are no part of the key
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->key == key; });
   if (known != entries_.end()) {
     const auto decision = (*known)->decision;
@@ -170,8 +142,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   copy_counts(request.in_counts, owned->in_counts, owned->in_displacements);
   copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
   // On ranks that are not the root, MPI's counts mean nothing.
-  const bool ignored = (request.collective == Collective::gatherv || request.collective == Collective::scatterv) &&
-                       request.root != shape_.rank;
+  const bool ignored = row_of(request.collective).counts == BlockCounts::root && request.root != shape_.rank;
   Case c{request, key, {}, selection_bytes(request, shape_)};
   c.plan = {.collective = request.collective,
             .rank = shape_.rank,
@@ -287,7 +258,7 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
-      entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && is_reduction(c.key.collective);
+      entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && row_of(c.key.collective).reduces();
   const bool drops = entry.drops_nan && c.key.minmax;
   const bool strict = settings_.numerics != CallSettings::Numerics::fast;
   // A backend on a GPU is worth its weaknesses, which explain() names; on a CPU our own plans are as fast.
@@ -308,7 +279,7 @@ std::optional<std::string> Dispatcher::objection(const Request& request, const C
 
 std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, const Case& c) const {
   try {
-    if (is_v_form(c.key.collective))
+    if (row_of(c.key.collective).has_counts())
       return std::string("plans from files do not serve collectives with counts per rank");
     const PlanFile& source = file(spec.file);
     if (auto refusal = source.refuse(c.plan)) return refusal;

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "group/collective_kind.hpp"
 #include "group/pending.hpp"
 
 namespace col::group {
@@ -88,7 +87,7 @@ void History::add(const Pending& pending) noexcept {
   last_ = pending.sequence;
   if (!runs_.empty()) {
     Run& newest = runs_[(oldest_ + runs_.size() - 1) % runs_.size()];
-    if (newest.call == pending.call && !has_private_counts(pending.request.collective)) {
+    if (newest.call == pending.call && !row_of(pending.request.collective).has_private_counts()) {
       ++newest.times;
       return;
     }

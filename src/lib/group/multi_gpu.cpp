@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
-#include "group/collective_kind.hpp"
 #include "group/state.hpp"
 #include "group/use.hpp"
 

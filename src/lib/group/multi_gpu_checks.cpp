@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "group/collective_kind.hpp"
 #include "group/multi_gpu.hpp"
 
 namespace col::group {
@@ -146,7 +145,7 @@ void check(const MultiGpuCall& call, const Options& options, const Shape& shape)
   const Check check{call.name, shape};
   const auto tensors = call.tensors();
   check.tensors(tensors);
-  if (is_rooted(call.collective)) {
+  if (row_of(call.collective).rooted) {
     check_peer(options.root, fmt::format("{}: root", call.name), shape);
     if (call.root_tensor < 0 || static_cast<std::size_t>(call.root_tensor) >= tensors.size())
       check.refuse("root tensor {} is not in the list: there are tensors 0 to {}", call.root_tensor,
@@ -157,7 +156,7 @@ void check(const MultiGpuCall& call, const Options& options, const Shape& shape)
     check_overlap(check, call, tensors);
   }
   // What a reduction asks of its operator is what it asks of any.
-  if (is_reduction(call.collective))
+  if (row_of(call.collective).reduces())
     group::check(
         {.collective = Collective::allreduce, .in = call.out.front(), .out = call.out.front(), .op = options.op},
         shape);
@@ -179,8 +178,8 @@ std::string describe(const MultiGpuCall& call, const Options& options, std::uint
   const auto tensors = call.tensors();
   std::string text = fmt::format("{}{} of {} {} on each of {} GPUs a rank", call.name, call.lists ? " with lists" : "",
                                  tensors.front().count, to_string(tensors.front().dtype), tensors.size());
-  if (is_reduction(call.collective)) text += fmt::format(", {}", options.op.name());
-  if (is_rooted(call.collective)) text += fmt::format(", root {} tensor {}", options.root, call.root_tensor);
+  if (row_of(call.collective).reduces()) text += fmt::format(", {}", options.op.name());
+  if (row_of(call.collective).rooted) text += fmt::format(", root {} tensor {}", options.root, call.root_tensor);
   return text + fmt::format(", over connections {}", connections);
 }
 

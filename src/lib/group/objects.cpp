@@ -44,8 +44,8 @@ struct Blocks {
 };
 
 // Objects are in host memory on every rank.
-void run(Group::State& state, Collective collective, ConstTensorView in, TensorView out, const Options& options,
-         const Blocks& counts = {}) {
+void run_on_host(Group::State& state, Collective collective, ConstTensorView in, TensorView out, const Options& options,
+                 const Blocks& counts = {}) {
   Request request;
   request.collective = collective;
   request.in = in;
@@ -69,10 +69,10 @@ void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) 
 Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& options) {
   const group::Composite composite("broadcast_object");
   std::uint64_t size = bytes.size();
-  run(state(), Collective::broadcast, {}, TensorView(&size, 1, DType::uint64), options);
+  run_on_host(state(), Collective::broadcast, {}, TensorView(&size, 1, DType::uint64), options);
   Bytes result = allocate(rank() == options.root ? 0 : size, state());
   if (rank() == options.root) result.assign(bytes.begin(), bytes.end());
-  run(state(), Collective::broadcast, {}, result, options);
+  run_on_host(state(), Collective::broadcast, {}, result, options);
   return result;
 }
 
@@ -80,10 +80,10 @@ std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, cons
   const group::Composite composite("allgather_object");
   const std::uint64_t own = bytes.size();
   std::vector<std::size_t> counts(static_cast<std::size_t>(size()));
-  run(state(), Collective::allgather, ConstTensorView(&own, 1, DType::uint64),
-      TensorView(counts.data(), counts.size(), DType::uint64), options);
+  run_on_host(state(), Collective::allgather, ConstTensorView(&own, 1, DType::uint64),
+              TensorView(counts.data(), counts.size(), DType::uint64), options);
   Bytes all = allocate(total(counts), state());
-  run(state(), Collective::allgatherv, bytes, all, options, {.out = counts});
+  run_on_host(state(), Collective::allgatherv, bytes, all, options, {.out = counts});
   return cut(all, counts);
 }
 
@@ -92,10 +92,10 @@ std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const O
   const std::uint64_t own = bytes.size();
   const bool is_root = rank() == options.root;
   std::vector<std::size_t> counts(is_root ? static_cast<std::size_t>(size()) : 0);
-  run(state(), Collective::gather, ConstTensorView(&own, 1, DType::uint64),
-      TensorView(counts.data(), counts.size(), DType::uint64), options);
+  run_on_host(state(), Collective::gather, ConstTensorView(&own, 1, DType::uint64),
+              TensorView(counts.data(), counts.size(), DType::uint64), options);
   Bytes all = allocate(total(counts), state());
-  run(state(), Collective::gatherv, bytes, all, options, {.out = counts});
+  run_on_host(state(), Collective::gatherv, bytes, all, options, {.out = counts});
   return is_root ? cut(all, counts) : std::vector<Bytes>();
 }
 
@@ -113,10 +113,10 @@ Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks
     all.insert(all.end(), block.begin(), block.end());
   }
   std::uint64_t own = 0;
-  run(state(), Collective::scatter, ConstTensorView(counts.data(), counts.size(), DType::uint64),
-      TensorView(&own, 1, DType::uint64), options);
+  run_on_host(state(), Collective::scatter, ConstTensorView(counts.data(), counts.size(), DType::uint64),
+              TensorView(&own, 1, DType::uint64), options);
   Bytes result = allocate(own, state());
-  run(state(), Collective::scatterv, all, result, options, {.in = counts});
+  run_on_host(state(), Collective::scatterv, all, result, options, {.in = counts});
   return result;
 }
 

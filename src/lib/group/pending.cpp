@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
-#include "group/collective_kind.hpp"
 #include "group/composite.hpp"
 
 namespace col::group {
@@ -58,7 +57,7 @@ Operation describe_collective(const Request& request, const CallForm& form, cons
   Operation operation{.text = words.empty() ? describe(request, form) : words,
                       .sequence = sequence,
                       .counterparts = everybody_but(rank, size)};
-  if (!has_private_counts(request.collective)) return operation;
+  if (!row_of(request.collective).has_private_counts()) return operation;
   const auto n = static_cast<std::size_t>(size);
   operation.in_counts.assign(n, 0);
   operation.out_counts.assign(n, 0);

@@ -16,16 +16,8 @@ constexpr std::size_t kInFlight = 3;
 
 // Whether each element of the result comes from the elements at its own place.
 bool is_by_element(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::broadcast:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
+  const CollectiveRow& row = row_of(collective);
+  return row.out == Extent::vector && !row.is_message;
 }
 
 // What a rank does not use stays out: nobody has looked at it.

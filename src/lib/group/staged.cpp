@@ -6,7 +6,6 @@
 #include "core/log.hpp"
 #include "group/alone.hpp"
 #include "group/checks.hpp"
-#include "group/collective_kind.hpp"
 #include "group/state.hpp"
 
 namespace col {

@@ -12,7 +12,6 @@
 #include "core/log.hpp"
 #include "core/mixed.hpp"
 #include "group/checks.hpp"
-#include "group/collective_kind.hpp"
 #include "group/composite.hpp"
 #include "group/error_file.hpp"
 #include "group/failure.hpp"
@@ -248,11 +247,11 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
   require_usable();
   check_named(options.group);
   if (!parts_.channel) return "self: a world of one moves no data";
-  if (collective == Collective::send || collective == Collective::recv) return "a message has no algorithm";
-  if (group::is_rooted(collective)) group::check_peer(options.root, "root", shape());
+  if (row_of(collective).is_message) return "a message has no algorithm";
+  if (row_of(collective).rooted) group::check_peer(options.root, "root", shape());
   const auto n = static_cast<std::size_t>(size());
   const std::size_t count = size_of(dtype) == 0 ? 0 : bytes / size_of(dtype);
-  const std::vector<std::size_t> counts(group::is_v_form(collective) ? n : 0, count / n);
+  const std::vector<std::size_t> counts(row_of(collective).has_counts() ? n : 0, count / n);
   // The longer side of a call that cuts a vector into blocks, and the shorter; no memory, as nothing runs.
   const ConstTensorView whole(nullptr, count / n * n, dtype), block(nullptr, count / n, dtype);
   Request request;
@@ -261,34 +260,12 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
   request.root = options.root;
   request.in = {nullptr, count, dtype};
   request.out = {nullptr, count, dtype};
-  switch (collective) {
-    case Collective::allgatherv:
-    case Collective::gatherv:
-      request.out_counts = counts;
-      [[fallthrough]];
-    case Collective::allgather:
-    case Collective::gather:
-      request.in = block;
-      request.out.count = whole.count;
-      break;
-    case Collective::reduce_scatterv:
-    case Collective::scatterv:
-      request.in_counts = counts;
-      [[fallthrough]];
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      request.in = whole;
-      request.out.count = block.count;
-      break;
-    case Collective::alltoallv:
-      request.in_counts = request.out_counts = counts;
-      [[fallthrough]];
-    case Collective::alltoall:
-      request.in = whole;
-      request.out.count = whole.count;
-      break;
-    default:
-      break;
+  const CollectiveRow& row = row_of(collective);
+  if (row.in == Extent::blocks) request.in_counts = counts;
+  if (row.out == Extent::blocks) request.out_counts = counts;
+  if (row.has_blocks()) {
+    request.in = row.in == Extent::blocks ? whole : block;
+    request.out.count = row.out == Extent::blocks ? whole.count : block.count;
   }
   const Lane& lane = lane_for(request, options, false);
   const std::size_t elements = elements_of_piece(lane, request, options);
@@ -396,7 +373,7 @@ void Group::State::execute(group::Pending& pending) {
                           .ranks = size(),
                           .widens = decision.widens,
                           .wide_input = decision.wide_input};
-  if (request.op.kind() == Op::Kind::premul_sum && group::is_reduction(request.collective)) {
+  if (request.op.kind() == Op::Kind::premul_sum && row_of(request.collective).reduces()) {
     const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
     if (bytes > pending.scaled_bytes) {
       pending.scaled.reset(new std::byte[bytes]);

@@ -55,7 +55,7 @@ bool counts(const Step& step) {
 void put_counts(Text& out, const PlanProblem::Spec& spec) {
   if (spec.collective == Collective::barrier) return;
   const std::span<const std::size_t> counts = spec.counts;
-  if (!plan::is_v_form(spec.collective)) {
+  if (!row_of(spec.collective).has_counts()) {
     put(out, "  \"count\": {},\n", spec.count);
   } else if (spec.collective != Collective::alltoallv) {
     put(out, "  \"counts\": [{}],\n", fmt::join(counts, ", "));
@@ -107,7 +107,7 @@ std::string plan_to_json(const PlanProblem& problem, const PlanOfRank& plans, st
   Text out;
   put(out, "{{\n  \"version\": {},\n  \"name\": {},\n", plan::kPlanVersion, json_text(name));
   put(out, "  \"collective\": \"{}\",\n  \"ranks\": {},\n", to_string(spec.collective), spec.size);
-  if (plan::has_root(spec.collective)) put(out, "  \"root\": {},\n", spec.root);
+  if (row_of(spec.collective).rooted) put(out, "  \"root\": {},\n", spec.root);
   put(out, "  \"unit\": \"elements\",\n");
   put_counts(out, spec);
   put(out, "  \"in_place\": {},\n  \"widens\": {},\n  \"wide_input\": {},\n", spec.in_place, spec.widens,

@@ -128,7 +128,7 @@ std::optional<std::string> PlanFile::refuse(const PlanRequest& request) const {
     return fmt::format("the plan is for {}, the call is {}", to_string(collective()), to_string(request.collective));
   if (ranks() != request.size) return fmt::format("the plan is for {} ranks, the group has {}", ranks(), request.size);
   const int root = content_->problem.spec().root;
-  if (plan::has_root(collective()) && root != request.root)
+  if (row_of(collective()).rooted && root != request.root)
     return fmt::format("the plan is for root {}, the call has root {}", root, request.root);
   return content_->in_chunks ? refuse_chunks(*content_, request) : refuse_elements(content_->problem, request);
 }

@@ -30,7 +30,7 @@ Collective read_collective(const JsonPlace& place) {
   std::vector<std::string_view> names;
   for (int i = 0; i < kCollectiveCount; ++i) {
     const auto collective = static_cast<Collective>(i);
-    if (collective == Collective::send || collective == Collective::recv) continue;
+    if (row_of(collective).is_message) continue;
     names.push_back(to_string(collective));
     if (names.back() == place.text()) return collective;
   }
@@ -59,7 +59,7 @@ void check_total(const JsonPlace& place, const std::vector<std::size_t>& counts)
 void read_blocks(const JsonPlace& root, PlanProblem::Spec& spec) {
   const auto ranks = static_cast<std::size_t>(spec.size);
   if (spec.collective == Collective::barrier) return;
-  if (!is_v_form(spec.collective)) {
+  if (!row_of(spec.collective).has_counts()) {
     spec.count = root["count"].number(0, kMostElements / ranks);
     return;
   }
@@ -86,9 +86,9 @@ void check_members(const JsonPlace& root, Collective collective, bool in_chunks)
                             in_chunks ? "chunks" : "elements"));
     if (wanted && !optional) (void)root[name];
   };
-  check("root", has_root(collective));
-  check("count", has_count && !is_v_form(collective));
-  check("counts", has_count && is_v_form(collective));
+  check("root", row_of(collective).rooted);
+  check("count", has_count && !row_of(collective).has_counts());
+  check("counts", has_count && row_of(collective).has_counts());
   check("chunks", in_chunks && collective != Collective::barrier, true);
   for (const std::string_view name : {"in_place", "widens", "wide_input"}) check(name, !in_chunks, true);
 }
@@ -99,7 +99,7 @@ bool read_unit(const JsonPlace& place, Collective collective) {
   if (unit == kUnits.end())
     place.fail(fmt::format("unknown unit {}; use 'elements' or 'chunks'", core::in_quotes(place.text())));
   const bool in_chunks = unit == kUnits.begin() + 1;
-  if (in_chunks && is_v_form(collective))
+  if (in_chunks && row_of(collective).has_counts())
     place.fail(fmt::format("a plan of {} cannot be in chunks, for its blocks differ in length; use 'elements'",
                            to_string(collective)));
   return in_chunks;
@@ -124,7 +124,7 @@ PlanContent read_header(const JsonPlace& root) {
   if (const std::size_t lists = root["plans"].size("plans, one per rank"); lists != ranks)
     root["plans"].fail(fmt::format("has {} lists for {} ranks; there should be one per rank", lists, ranks));
   spec.size = static_cast<int>(ranks);
-  if (has_root(collective)) spec.root = static_cast<int>(root["root"].number(0, ranks - 1));
+  if (row_of(collective).rooted) spec.root = static_cast<int>(root["root"].number(0, ranks - 1));
   if (in_chunks) {
     spec.count = root.has("chunks") ? root["chunks"].number(1, kMostChunks / std::min(ranks, kMostChunks)) : 1;
   } else {

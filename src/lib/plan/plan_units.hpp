@@ -18,17 +18,6 @@ inline constexpr std::size_t kMostElements = std::size_t{1} << 53;
 // The largest number of chunks in one buffer.
 inline constexpr std::size_t kMostChunks = std::size_t{1} << 20;
 
-// Collectives whose blocks have counts of their own.
-constexpr bool is_v_form(Collective collective) noexcept {
-  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv ||
-         collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;
-}
-
-constexpr bool has_root(Collective collective) noexcept {
-  return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::gatherv || collective == Collective::scatter || collective == Collective::scatterv;
-}
-
 // `count` elements cut into `chunks`, over and over: chunk k of any buffer is as long as chunk k mod `chunks` of the
 // first block. So a message keeps its length whichever buffer it lands in, as long as the chunk stays the same one.
 class Cut {

@@ -7,37 +7,10 @@
 namespace col::colbench {
 namespace {
 
-// What nccl-tests multiplies the algorithm bandwidth by, so that the result can be compared with the speed of a link
-// whatever the number of ranks: the bytes that the busiest link of one rank must carry, over `bytes`. It has no scan:
-// there each rank's vector must leave it once, as in reduce.
+// Messages go in one direction at a time, or their time is of one. store is an allreduce by another way.
 double bus_factor(Operation operation, int ranks) {
-  const auto p = static_cast<double>(std::max(ranks, 1));
-  switch (operation) {
-    case Operation::allreduce:
-    case Operation::store:
-      return 2 * (p - 1) / p;
-    case Operation::allgather:
-    case Operation::allgatherv:
-    case Operation::reduce_scatter:
-    case Operation::reduce_scatterv:
-    case Operation::gather:
-    case Operation::gatherv:
-    case Operation::scatter:
-    case Operation::scatterv:
-    case Operation::alltoall:
-    case Operation::alltoallv:
-      return (p - 1) / p;
-    case Operation::reduce:
-    case Operation::broadcast:
-    case Operation::scan:
-    case Operation::exscan:
-    case Operation::barrier:  // of no bytes
-    case Operation::pingpong:
-    case Operation::oneway:
-    case Operation::bidirectional:  // of one direction
-      return 1;
-  }
-  return 1;
+  const auto collective = operation == Operation::store ? Collective::allreduce : collective_of(operation);
+  return collective ? row_of(*collective).bus_factor(std::max(ranks, 1)) : 1;
 }
 
 }  // namespace

@@ -10,25 +10,23 @@
 namespace col::colbench {
 namespace {
 
-constexpr std::array<std::string_view, kOperationCount> kNames = {
-    "allreduce", "reduce",  "broadcast", "allgather", "allgatherv",    "reduce_scatter", "reduce_scatterv",
-    "gather",    "gatherv", "scatter",   "scatterv",  "alltoall",      "alltoallv",      "scan",
-    "exscan",    "barrier", "pingpong",  "oneway",    "bidirectional", "store"};
+// What is no collective.
+constexpr std::array<std::string_view, 4> kOthers = {"pingpong", "oneway", "bidirectional", "store"};
+constexpr auto kCollectiveOperations = static_cast<std::size_t>(Operation::pingpong);
+static_assert(static_cast<std::size_t>(Operation::barrier) == static_cast<std::size_t>(Collective::barrier));
+static_assert(kCollectiveOperations + kOthers.size() == kOperationCount);
+
+// Of a collective; store is an allreduce by another way. Nothing for messages.
+const CollectiveRow* find_row(Operation operation) {
+  if (operation == Operation::store) return &row_of(Collective::allreduce);
+  const auto collective = collective_of(operation);
+  return collective ? &row_of(*collective) : nullptr;
+}
 
 // Whether the larger of a rank's two buffers is one block per rank.
 bool has_blocks(Operation operation) {
-  switch (operation) {
-    case Operation::allreduce:
-    case Operation::reduce:
-    case Operation::broadcast:
-    case Operation::scan:
-    case Operation::exscan:
-    case Operation::barrier:
-    case Operation::store:
-      return false;
-    default:
-      return !is_message(operation);
-  }
+  const CollectiveRow* const row = find_row(operation);
+  return row != nullptr && row->has_blocks();
 }
 
 constexpr std::string_view kUnits = "KMGT";
@@ -36,48 +34,30 @@ constexpr std::string_view kUnits = "KMGT";
 }  // namespace
 
 std::string_view to_string(Operation operation) {
-  return kNames.at(static_cast<std::size_t>(operation));
+  if (const auto collective = collective_of(operation)) return to_string(*collective);
+  return kOthers.at(static_cast<std::size_t>(operation) - kCollectiveOperations);
 }
 
 std::optional<Operation> operation_from_string(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Operation>(found - kNames.begin());
+  for (int i = 0; i < kOperationCount; ++i) {
+    if (to_string(static_cast<Operation>(i)) == name) return static_cast<Operation>(i);
+  }
+  return std::nullopt;
 }
 
 std::optional<Collective> collective_of(Operation operation) {
-  if (operation > Operation::barrier) return std::nullopt;
-  static_assert(static_cast<int>(Operation::barrier) == static_cast<int>(Collective::barrier));
+  if (static_cast<std::size_t>(operation) >= kCollectiveOperations) return std::nullopt;
   return static_cast<Collective>(operation);
 }
 
 bool is_reduction(Operation operation) {
-  switch (operation) {
-    case Operation::allreduce:
-    case Operation::reduce:
-    case Operation::reduce_scatter:
-    case Operation::reduce_scatterv:
-    case Operation::scan:
-    case Operation::exscan:
-    case Operation::store:
-      return true;
-    default:
-      return false;
-  }
+  const CollectiveRow* const row = find_row(operation);
+  return row != nullptr && row->reduces();
 }
 
 bool is_rooted(Operation operation) {
-  switch (operation) {
-    case Operation::reduce:
-    case Operation::broadcast:
-    case Operation::gather:
-    case Operation::gatherv:
-    case Operation::scatter:
-    case Operation::scatterv:
-      return true;
-    default:
-      return false;
-  }
+  const CollectiveRow* const row = find_row(operation);
+  return row != nullptr && row->rooted;
 }
 
 bool is_message(Operation operation) {
@@ -85,7 +65,8 @@ bool is_message(Operation operation) {
 }
 
 bool has_in_place(Operation operation) {
-  return collective_of(operation).has_value() && operation != Operation::barrier && operation != Operation::broadcast;
+  const auto collective = collective_of(operation);
+  return collective && row_of(*collective).has_in_place();
 }
 
 std::string_view to_string(Devices devices) {

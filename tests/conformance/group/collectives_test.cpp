@@ -349,3 +349,36 @@ TEST_CASE("collectives: a number is a tensor of one element", "[group]") {
     CHECK(col::test::all_good(outcomes));
   }
 }
+
+TEST_CASE("collectives: a call as data is the method of its name, and a message is none", "[group]") {
+  for (const std::string& backend : col::test::usable_backends()) {
+    const auto outcomes = col::test::run_threads(3, [&](int rank, col::Context& context) {
+      col::Group world = context.init_group({.rank = rank, .world_size = 3, .backend_name = backend});
+      const std::vector<std::size_t> counts = {1, 0, 2};
+      const std::vector<int> own(counts[static_cast<std::size_t>(rank)], rank), all = {7, 8, 9};
+      std::vector<int> sums(3), gathered(3), part(own.size());
+      const col::Call sum{col::Collective::allreduce, all, sums};
+      world.run(sum, {.op = col::ReduceOp::max});
+      expect(sums == all);
+      world.start(sum).wait();
+      expect(sums == std::vector{21, 24, 27});
+      world.run({.collective = col::Collective::allgatherv, .in = own, .out = gathered, .out_counts = counts});
+      expect(gathered == std::vector{0, 2, 2});
+      world.run({.collective = col::Collective::scatterv, .in = all, .out = part, .in_counts = counts}, {.root = 1});
+      expect(part == (rank == 0 ? std::vector{7} : rank == 1 ? std::vector<int>() : std::vector{8, 9}));
+      world.start({.collective = col::Collective::broadcast, .out = sums}, {.root = 2}).wait();
+      world.run({.collective = col::Collective::barrier});
+      for (const col::Collective message : {col::Collective::send, col::Collective::recv, col::Collective{99}}) {
+        try {
+          world.run({.collective = message, .in = all, .out = sums});
+          expect(false, "it ran");
+        } catch (const col::Error& error) {
+          expect(error.code() == col::ErrorCode::invalid_argument, error.what());
+        }
+      }
+      world.barrier();
+    });
+    INFO(backend << "\n" << col::test::show(outcomes));
+    CHECK(col::test::all_good(outcomes));
+  }
+}

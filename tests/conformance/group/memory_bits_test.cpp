@@ -227,7 +227,7 @@ TEST_CASE("memory: a call that has failed writes no more, whoever comes late", "
       auto* const out = static_cast<std::int32_t*>(group.alloc(kCount * sizeof(std::int32_t)));
       const bool late = group.rank() == 2;
       const auto call = [&] {
-        const Call what{collective, DType::int32, kCount, 0, is_rooted(collective) ? 2 : 0};
+        const Call what{collective, DType::int32, kCount, 0, row_of(collective).rooted ? 2 : 0};
         const Extent extent = extent_of(what, group.rank(), 3);
         static_cast<void>(make(group, what, {in, extent.in, DType::int32}, {out, extent.out, DType::int32}, extent,
                                {.root = what.root, .timeout = 200ms}));

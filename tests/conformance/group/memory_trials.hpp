@@ -102,17 +102,6 @@ inline const std::vector<Collective>& tested_collectives() {
   return kAll;
 }
 
-inline bool is_reduction(Collective collective) {
-  using enum Collective;
-  return collective == allreduce || collective == reduce || collective == reduce_scatter ||
-         collective == reduce_scatterv || collective == scan || collective == exscan;
-}
-
-inline bool is_rooted(Collective collective) {
-  using enum Collective;
-  return collective == reduce || collective == broadcast || collective == gather || collective == scatter;
-}
-
 template <class Number>
 inline void add(const void* left, const void* right, void* result, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -256,7 +245,7 @@ class Trial {
     std::byte* in = first + kGuard + (one_ && extent_.in < extent_.out ? extent_.inner * unit() : 0);
     std::byte* out = one_ ? first + output_at() : second + (output_at() - first_bytes_);
     col::Options options;
-    if (is_reduction(call_.collective)) options.op = op_of(call_.op, rank_);
+    if (row_of(call_.collective).reduces()) options.op = op_of(call_.op, rank_);
     options.root = call_.root;
     options.algorithm = call_.algorithm;
     options.deterministic = call_.deterministic;
@@ -412,7 +401,7 @@ inline void compare_all(Group& group, bool in_place, bool thorough) {
   Homes homes(group, kSlabBytes);
   unsigned salt = in_place ? 1000 : 0, turn = 0;
   for (const Collective collective : tested_collectives()) {
-    const int ops = is_reduction(collective) ? kOps : 1, roots = is_rooted(collective) ? group.size() : 1;
+    const int ops = row_of(collective).reduces() ? kOps : 1, roots = row_of(collective).rooted ? group.size() : 1;
     for (const DType dtype : kTypes) {
       for (const std::size_t count : counts_of(dtype)) {
         const int combinations = ops * roots, chosen = static_cast<int>(++turn * 7) % combinations;

@@ -49,7 +49,7 @@ std::vector<NativeEntry> native_reductions(const std::string& backend) {
                                                                wait);
       if (rank != 0) return;
       for (const NativeEntry& entry : channel->native_entries()) {
-        if (is_reduction(entry.collective)) found.push_back(entry);
+        if (row_of(entry.collective).reduces()) found.push_back(entry);
       }
     } catch (const std::exception& error) {
       problems[static_cast<std::size_t>(rank)] = error.what();

@@ -22,18 +22,6 @@ const std::vector<col::DType> kTypes = {col::DType::float32, col::DType::float64
                                         col::DType::uint8};
 const std::vector<col::ReduceOp> kOps = {col::ReduceOp::sum, col::ReduceOp::max, col::ReduceOp::min};
 
-bool has_counts(Collective c) {
-  return c == Collective::allgatherv || c == Collective::gatherv || c == Collective::scatterv ||
-         c == Collective::alltoallv;
-}
-bool is_rooted(Collective c) {
-  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter ||
-         c == Collective::gatherv || c == Collective::scatterv;
-}
-bool reduces(Collective c) {
-  return c == Collective::allreduce || c == Collective::reduce || c == Collective::reduce_scatter;
-}
-
 std::size_t draw_count(Random& random) {
   const int size = random.below(100);
   return 1 + random.below(std::size_t{size < 75 ? 64U : size < 95 ? 4'096U : 60'000U});
@@ -47,7 +35,7 @@ void draw_call(Step& step, int ranks, Random& random) {
   step.op = random.pick(kOps);
   step.root = random.below(ranks);
   step.counts.clear();
-  if (has_counts(step.collective)) {
+  if (col::row_of(step.collective).has_counts()) {
     step.counts.resize(step.collective == Collective::alltoallv ? n * n : n);
     for (std::size_t& count : step.counts) count = 1 + random.below(std::size_t{200});
   }
@@ -75,15 +63,15 @@ bool can_differ(const Step& step, Kind kind) {
   const Collective c = step.collective;
   switch (kind) {
     case Kind::count:
-      return c != Collective::barrier && !has_counts(c);
+      return c != Collective::barrier && !col::row_of(c).has_counts();
     case Kind::dtype:
       return c != Collective::barrier;
     case Kind::root:
-      return is_rooted(c);
+      return col::row_of(c).rooted;
     case Kind::reduce_op:
-      return reduces(c);
+      return col::row_of(c).reduces();
     case Kind::counts:
-      return has_counts(c);
+      return col::row_of(c).has_counts();
     default:
       return true;
   }

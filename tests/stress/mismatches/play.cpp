@@ -158,49 +158,14 @@ class Player {
     part.out.resize(out * col::size_of(step.dtype));
     const col::ConstTensorView from(part.in.data(), in, step.dtype);
     const col::TensorView to(part.out.data(), out, step.dtype);
-    const std::span<const std::size_t> counts = is_root || step.collective == Collective::allgatherv
-                                                    ? std::span<const std::size_t>(step.counts)
-                                                    : std::span<const std::size_t>();
-    call(group, part, from, to, counts, options);
-  }
-
-  static void call(col::Group& group, Part& part, col::ConstTensorView in, col::TensorView out,
-                   std::span<const std::size_t> counts, const col::Options& options) {
-    const bool async = part.step.asynchronous;
-    std::optional<col::Work>& work = part.work;
-    switch (part.step.collective) {
-      case Collective::allreduce:
-        return async ? void(work = group.iallreduce(in, out, options)) : group.allreduce(in, out, options);
-      case Collective::broadcast:
-        return async ? void(work = group.ibroadcast(out, options)) : group.broadcast(out, options);
-      case Collective::reduce:
-        return async ? void(work = group.ireduce(in, out, options)) : group.reduce(in, out, options);
-      case Collective::allgather:
-        return async ? void(work = group.iallgather(in, out, options)) : group.allgather(in, out, options);
-      case Collective::gather:
-        return async ? void(work = group.igather(in, out, options)) : group.gather(in, out, options);
-      case Collective::scatter:
-        return async ? void(work = group.iscatter(in, out, options)) : group.scatter(in, out, options);
-      case Collective::reduce_scatter:
-        return async ? void(work = group.ireduce_scatter(in, out, options)) : group.reduce_scatter(in, out, options);
-      case Collective::alltoall:
-        return async ? void(work = group.ialltoall(in, out, options)) : group.alltoall(in, out, options);
-      case Collective::barrier:
-        return async ? void(work = group.ibarrier(options)) : group.barrier(options);
-      case Collective::allgatherv:
-        return async ? void(work = group.iallgatherv(in, out, counts, options))
-                     : group.allgatherv(in, out, counts, options);
-      case Collective::gatherv:
-        return async ? void(work = group.igatherv(in, out, counts, options)) : group.gatherv(in, out, counts, options);
-      case Collective::scatterv:
-        return async ? void(work = group.iscatterv(in, counts, out, options))
-                     : group.scatterv(in, counts, out, options);
-      case Collective::alltoallv:
-        return async ? void(work = group.ialltoallv(in, part.in_counts, out, part.out_counts, options))
-                     : group.alltoallv(in, part.in_counts, out, part.out_counts, options);
-      default:
-        throw std::logic_error("no such step");
-    }
+    if (col::row_of(step.collective).counts != col::BlockCounts::pairs &&
+        (is_root || step.collective == Collective::allgatherv))
+      (col::row_of(step.collective).in == col::Extent::blocks ? part.in_counts : part.out_counts) = step.counts;
+    const col::Call call{step.collective, from, to, part.in_counts, part.out_counts};
+    if (step.asynchronous)
+      part.work = group.start(call, options);
+    else
+      group.run(call, options);
   }
 
   const int rank_;

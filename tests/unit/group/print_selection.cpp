@@ -228,25 +228,11 @@ void add_rules(Collective collective, std::string_view backend, const RuleList& 
   }
 }
 
-bool reduces(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // The lists of one kind of link for all orders, the weakest first.
 std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
   std::vector<RuleList> lists;
   for (const FoldOrder order : {FoldOrder::any, FoldOrder::contiguous, FoldOrder::rank_order}) {
-    if (order != FoldOrder::any && !reduces(collective)) continue;
+    if (order != FoldOrder::any && !row_of(collective).reduces()) continue;
     const std::vector<RuleList> of_order = lists_of(collective, order, model);
     lists.insert(lists.end(), of_order.begin(), of_order.end());
   }

@@ -116,7 +116,7 @@ std::string limits(const Algorithm& algorithm) {
   for (int size = 2; size <= 9; ++size) {
     for (const int root : {0, size - 1}) {
       PlanProblem::Spec spec = everyday_spec(algorithm.collective, size, 4);
-      if (is_rooted(algorithm.collective)) spec.root = root;
+      if (row_of(algorithm.collective).rooted) spec.root = root;
       const PlanProblem problem(spec);
       if (const auto why = algorithm.refuse(problem.request(root))) return fmt::format("{} ranks: \"{}\"", size, *why);
     }
@@ -125,7 +125,7 @@ std::string limits(const Algorithm& algorithm) {
 }
 
 std::string order_of(const Algorithm& algorithm) {
-  if (!is_reduction(algorithm.collective)) return "";
+  if (!row_of(algorithm.collective).reduces()) return "";
   std::string order(to_string(algorithm.order));
   std::replace(order.begin(), order.end(), '_', ' ');
   return order;

@@ -85,7 +85,7 @@ class Trial {
                            .wide_input = mode.wide_input,
                            .in_place = mode.in_place,
                            .parameters = parameters};
-    if (test::is_v_form(spec.collective))
+    if (row_of(spec.collective).has_counts())
       spec.counts = test::blocks_for(spec.collective, size, static_cast<int>(what), spec.in_place, random_);
     else
       spec.count = what;
@@ -109,14 +109,14 @@ class Trial {
 
 std::vector<std::size_t> counts_or_shapes(Collective collective, int size) {
   if (collective == Collective::barrier) return {0};
-  if (!test::is_v_form(collective)) return test::counts_for(size);
+  if (!row_of(collective).has_counts()) return test::counts_for(size);
   std::vector<std::size_t> shapes;
   for (std::size_t shape = 0; shape < test::kBlockShapes; ++shape) shapes.push_back(shape);
   return shapes;
 }
 
 std::vector<int> roots_for(Collective collective, int size) {
-  if (!test::is_rooted(collective)) return {0};
+  if (!row_of(collective).rooted) return {0};
   std::set<int> roots = {0, size > 1 ? 1 : 0, size / 2, size - 1};
   if (size <= 16) {
     for (int root = 0; root < size; ++root) roots.insert(root);
@@ -197,7 +197,7 @@ TEST_CASE("every algorithm is right in large groups", "[plan][large]") {
 
 TEST_CASE("long vectors take no longer to verify than short ones", "[plan]") {
   for (const Algorithm& algorithm : algorithms()) {
-    if (test::is_v_form(algorithm.collective) || !algorithm.parameters.empty()) continue;
+    if (row_of(algorithm.collective).has_counts() || !algorithm.parameters.empty()) continue;
     const PlanProblem problem({.collective = algorithm.collective, .size = 6, .count = 3'000'000'019});
     if (algorithm.refuse(problem.request(0))) continue;
     INFO(algorithm.name);
@@ -222,7 +222,7 @@ TEST_CASE("the first algorithm of a collective serves every request", "[plan]") 
                                    .widens = mode.widens,
                                    .wide_input = mode.wide_input,
                                    .in_place = mode.in_place};
-            if (test::is_v_form(spec.collective))
+            if (row_of(spec.collective).has_counts())
               spec.counts = test::blocks_for(spec.collective, size, static_cast<int>(what), spec.in_place, random);
             const PlanProblem problem(spec);
             const auto refusal = algorithm.refuse(problem.request(0));

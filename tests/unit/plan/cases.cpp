@@ -7,26 +7,10 @@
 
 namespace col::test {
 
-bool is_v_form(Collective collective) {
-  return collective == Collective::allgatherv || collective == Collective::reduce_scatterv ||
-         collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;
-}
-
-bool is_rooted(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
-         collective == Collective::gatherv || collective == Collective::scatter || collective == Collective::scatterv;
-}
-
-bool is_reduction(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter || collective == Collective::reduce_scatterv ||
-         collective == Collective::scan || collective == Collective::exscan;
-}
-
 std::vector<Mode> modes_of(Collective collective) {
   if (collective == Collective::barrier) return {Mode{}};
   std::vector<Mode> modes = {{.in_place = false}, {.in_place = true}};
-  if (is_reduction(collective)) {
+  if (row_of(collective).reduces()) {
     modes.push_back({.in_place = false, .widens = true});
     modes.push_back({.in_place = true, .widens = true});
     modes.push_back({.in_place = false, .widens = true, .wide_input = true});
@@ -83,8 +67,8 @@ std::vector<PlanParameters> parameters_of(const Algorithm& algorithm) {
 
 std::string describe(const Algorithm& algorithm, const PlanProblem::Spec& spec) {
   std::string text = fmt::format("{} {}, {} ranks", to_string(algorithm.collective), algorithm.name, spec.size);
-  if (is_rooted(spec.collective)) text += fmt::format(", root {}", spec.root);
-  if (is_v_form(spec.collective))
+  if (row_of(spec.collective).rooted) text += fmt::format(", root {}", spec.root);
+  if (row_of(spec.collective).has_counts())
     text += fmt::format(
         ", counts {}",
         fmt::join(spec.counts.begin(),

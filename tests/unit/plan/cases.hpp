@@ -11,10 +11,6 @@
 
 namespace col::test {
 
-bool is_v_form(Collective collective);
-bool is_rooted(Collective collective);
-bool is_reduction(Collective collective);
-
 // In place or not, and which types partial results and inputs have.
 struct Mode {
   bool in_place = false, widens = false, wide_input = false;

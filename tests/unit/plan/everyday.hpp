@@ -30,7 +30,7 @@ inline PlanProblem::Spec everyday_spec(Collective collective, int size, std::siz
                                        const PlanParameters& parameters = {}) {
   PlanProblem::Spec spec{.collective = collective, .size = size, .parameters = parameters};
   const auto p = static_cast<std::size_t>(size);
-  if (is_v_form(collective)) {
+  if (row_of(collective).has_counts()) {
     const std::size_t rows = collective == Collective::alltoallv ? p : 1;
     for (std::size_t i = 0; i < rows * p; ++i) spec.counts.push_back(block + i % p);
   } else if (collective != Collective::barrier) {

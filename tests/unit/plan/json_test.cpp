@@ -55,11 +55,11 @@ std::vector<PlanProblem::Spec> problems_of(const Algorithm& algorithm, std::mt19
   for (const int size : {1, 2, 3, 4, 7, 8}) {
     for (const test::Mode mode : test::modes_of(algorithm.collective)) {
       PlanProblem::Spec spec{.collective = algorithm.collective, .size = size};
-      spec.root = test::is_rooted(algorithm.collective) ? size / 2 : 0;
+      spec.root = row_of(algorithm.collective).rooted ? size / 2 : 0;
       spec.in_place = mode.in_place;
       spec.widens = mode.widens;
       spec.wide_input = mode.wide_input;
-      if (!test::is_v_form(algorithm.collective)) {
+      if (!row_of(algorithm.collective).has_counts()) {
         for (const std::size_t count : {0, 5, 64}) {
           spec.count = count;
           specs.push_back(spec);

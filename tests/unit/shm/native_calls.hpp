@@ -275,10 +275,6 @@ void make_call(ShmChannel& channel, const NativeCall& call, int rank, int size, 
   part.check();
 }
 
-inline bool is_rooted(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter || collective == Collective::gatherv || collective == Collective::scatterv;
-}
 inline bool is_v(Collective collective) {
   return collective == Collective::allgatherv || collective == Collective::reduce_scatterv ||
          collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;

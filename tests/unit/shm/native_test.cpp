@@ -37,7 +37,7 @@ std::vector<NativeCall> calls_of(std::size_t count, int size, bool in_place) {
     std::vector<std::size_t> counts;
     for (int rank = 0; is_v(entry.collective) && rank < size; ++rank)
       counts.push_back(rank % 2 == 0 ? count : count / 3);
-    for (int root = 0; root < (is_rooted(entry.collective) ? size : 1); ++root) {
+    for (int root = 0; root < (row_of(entry.collective).rooted ? size : 1); ++root) {
       calls.push_back({.collective = entry.collective, .count = count, .root = root, .in_place = in_place});
       calls.back().counts = counts;
     }

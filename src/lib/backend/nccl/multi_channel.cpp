@@ -14,11 +14,6 @@
 namespace col::nccl_backend {
 namespace {
 
-bool is_reduction(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter;
-}
-
 bool is_message(Collective collective) {
   return collective == Collective::send || collective == Collective::recv;
 }
@@ -100,7 +95,7 @@ void NcclMultiChannel::refuse(const MultiRequest& request, const std::string& wh
 }
 
 void NcclMultiChannel::check(const MultiRequest& request) const {
-  if (is_reduction(request.collective)) {
+  if (row_of(request.collective).reduces()) {
     try {
       Operator::require(request.op);
     } catch (const Error& error) {
@@ -227,7 +222,7 @@ void NcclMultiChannel::run_collective(const MultiRequest& request, WaitContext& 
   const std::size_t blocks = gpus * static_cast<std::size_t>(place_.size);
   const std::size_t first = gpus * static_cast<std::size_t>(place_.rank);
   std::deque<Operator> operators;
-  for (std::size_t i = 0; i < gpus && is_reduction(request.collective); ++i)
+  for (std::size_t i = 0; i < gpus && row_of(request.collective).reduces(); ++i)
     operators.emplace_back(set.communicator(i), request.op, request.dtype);
   set.run(
       fmt::format("cannot start the {}", to_string(request.collective)),

@@ -136,6 +136,16 @@ struct TraceEntry {
 };
 
 // A named, ordered set of ranks. A cheap handle: copies mean the same group.
+// One collective call as data. What each side holds, and who passes counts, says its row in <col/collective.hpp>: a
+// list for all ranks in the one that belongs to the side with blocks, alltoallv's in both. A broadcast has its vector
+// in `out`.
+struct Call {
+  Collective collective = Collective::barrier;
+  ConstTensorView in = {};
+  TensorView out = {};
+  std::span<const std::size_t> in_counts = {}, out_counts = {};
+};
+
 class COL_EXPORT Group {
  public:
   class State;  // internal
@@ -164,6 +174,12 @@ class COL_EXPORT Group {
   // Throws mismatch, after it has left, when the ranks have made different calls and that could not be told before: in
   // the last call of a group, say. Of ranks that found nothing to wait for, the last one to leave is told.
   void destroy();
+
+  // The collective of that name: run() blocks, start() is its i-form. What the methods below are made of, for who has a
+  // call as data. Requires: a collective (for send and recv invalid_argument), and what the method of that name
+  // requires.
+  void run(const Call& call, const Options& options = {});
+  Work start(const Call& call, const Options& options = {});
 
   // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
   void allreduce(ConstTensorView in, TensorView out, const Options& options = {});

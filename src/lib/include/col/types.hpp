@@ -17,6 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <col/collective.hpp>  // IWYU pragma: export
 #include <col/error.hpp>
 #include <col/export.hpp>
 
@@ -153,34 +154,6 @@ class COL_EXPORT Op {
   double scale_ = 1.0;
   std::shared_ptr<const User> user_;  // shared: an Op is a value, copied into requests that outlive the caller's
 };
-
-// ---- Collectives ----------------------------------------------------------------------------------------------------
-
-enum class Collective : std::uint8_t {
-  allreduce,
-  reduce,
-  broadcast,
-  allgather,
-  allgatherv,
-  reduce_scatter,
-  reduce_scatterv,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  alltoall,
-  alltoallv,
-  scan,
-  exscan,
-  barrier,
-  send,
-  recv
-};
-inline constexpr int kCollectiveCount = 18;
-
-COL_EXPORT std::string_view to_string(Collective collective) noexcept;
-// The Collective of that name; throws invalid_argument listing the valid names.
-COL_EXPORT Collective collective_from_string(std::string_view name);
 
 // ---- Where, and on which backend ------------------------------------------------------------------------------------
 

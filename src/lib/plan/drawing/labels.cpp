@@ -44,25 +44,14 @@ std::string ranks(std::uint64_t mask, int size) {
   return text;
 }
 
-// Whether an element's place does not say yet whose it is.
-bool names_inputs(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
+bool is_alltoall(const PlanProblem& problem) {
+  const CollectiveRow& row = row_of(problem.spec().collective);
+  return row.in == Extent::blocks && row.out == Extent::blocks;
 }
 
-bool is_alltoall(const PlanProblem& problem) {
-  return problem.spec().collective == Collective::alltoall || problem.spec().collective == Collective::alltoallv;
+// Whether an element's place does not say yet whose it is.
+bool names_inputs(const PlanProblem& problem) {
+  return row_of(problem.spec().collective).reduces() || is_alltoall(problem);
 }
 
 bool goes_around(std::uint64_t mask, int size) {
@@ -81,7 +70,7 @@ std::vector<Group> groups(const PlanProblem& problem, const Message& message) {
   std::map<std::pair<bool, std::uint64_t>, std::vector<Range>> places;
   for (const Part& part : message.parts) {
     const bool is_result = part.payload == Payload::finished;
-    const bool is_named = names_inputs(problem.spec().collective) && !is_result;
+    const bool is_named = names_inputs(problem) && !is_result;
     places[{is_result, is_named ? part.ranks : 0}].emplace_back(part.place, part.place + part.count - 1);
   }
   std::vector<Group> groups;
@@ -106,7 +95,7 @@ std::string label(const PlanProblem& problem, const Message& message) {
     if (!text.empty()) text += ' ';
     if (group.ranks != 0)
       text += 'x' + ranks(group.ranks, problem.size());
-    else if (names_inputs(problem.spec().collective))
+    else if (names_inputs(problem))
       text += 'y';
     text += '[' + group.elements + ']';
   }
@@ -114,7 +103,7 @@ std::string label(const PlanProblem& problem, const Message& message) {
 }
 
 std::string explanation(const PlanProblem& problem, const Trace& trace) {
-  if (!names_inputs(problem.spec().collective)) return "";
+  if (!names_inputs(problem)) return "";
   bool combines = false, has_result = false, wraps = false;
   for (const Message& message : trace.messages) {
     for (const Group& group : groups(problem, message)) {

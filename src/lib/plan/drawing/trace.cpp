@@ -56,34 +56,22 @@ class Tracer {
   Trace trace_;
 };
 
+// Where this rank's block of a longer buffer begins; `displacements`: where blocks have counts of their own.
+std::size_t place_of_block(const PlanProblem& problem, int r, std::span<const std::size_t> displacements) {
+  const auto rank = static_cast<std::size_t>(r);
+  return row_of(problem.spec().collective).has_counts() ? displacements[rank] : rank * problem.spec().count;
+}
+
 // The input's place in the whole vector, where a rank's input is a block of it.
 std::size_t place_of_input(const PlanProblem& problem, int r) {
-  const auto rank = static_cast<std::size_t>(r);
-  switch (problem.spec().collective) {
-    case Collective::allgather:
-    case Collective::gather:
-      return rank * problem.spec().count;
-    case Collective::allgatherv:
-    case Collective::gatherv:
-      return problem.request(problem.spec().root).out_displacements[rank];
-    default:
-      return 0;
-  }
+  if (row_of(problem.spec().collective).in != Extent::block) return 0;
+  return place_of_block(problem, r, problem.request(problem.spec().root).out_displacements);
 }
 
 // The block of a longer input that a rank's output lies in, in place.
 std::size_t place_of_output(const PlanProblem& problem, int r) {
-  const auto rank = static_cast<std::size_t>(r);
-  switch (problem.spec().collective) {
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return rank * problem.spec().count;
-    case Collective::reduce_scatterv:
-    case Collective::scatterv:
-      return problem.request(problem.spec().root).in_displacements[rank];
-    default:
-      return 0;
-  }
+  if (row_of(problem.spec().collective).out != Extent::block) return 0;
+  return place_of_block(problem, r, problem.request(problem.spec().root).in_displacements);
 }
 
 Tracer::Tracer(const PlanProblem& problem, const PlanOfRank& plans) {

@@ -109,52 +109,24 @@ FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, cons
   Check check(problem, symbols, machine);
   const int size = problem.size();
   const int root = problem.spec().root;
+  const CollectiveRow& row = row_of(problem.spec().collective);
   for (int rank = 0; rank < size; ++rank) {
     const PlanRequest request = problem.request(rank);
     const auto own = static_cast<std::size_t>(rank);
-    switch (request.collective) {
-      case Collective::allreduce:
-      case Collective::reduce:  // no output but on the root
-        check.reduced(rank, 0, size, 0);
-        break;
-      case Collective::reduce_scatter:
-      case Collective::reduce_scatterv:
-        check.reduced(rank, 0, size, Blocks::of_input(request).offset(own));
-        break;
-      case Collective::scan:
-        check.reduced(rank, 0, rank + 1, 0);
-        break;
-      case Collective::exscan:
-        if (rank > 0) check.reduced(rank, 0, rank, 0);
-        break;
-      case Collective::broadcast:
-        check.moved(rank, check.output_of(rank), root, 0);
-        break;
-      case Collective::scatter:
-      case Collective::scatterv:
-        check.moved(rank, check.output_of(rank), root, Blocks::of_input(problem.request(root)).offset(own));
-        break;
-      case Collective::gather:
-      case Collective::gatherv:
-        if (rank != root) break;
-        [[fallthrough]];
-      case Collective::allgather:
-      case Collective::allgatherv:
-        for (int source = 0; source < size; ++source)
-          check.moved(rank, Blocks::of_output(request).slice(Buffer::output, static_cast<std::size_t>(source)), source,
-                      0);
-        break;
-      case Collective::alltoall:
-      case Collective::alltoallv:
-        for (int source = 0; source < size; ++source)
-          check.moved(rank, Blocks::of_output(request).slice(Buffer::output, static_cast<std::size_t>(source)), source,
-                      Blocks::of_input(problem.request(source)).offset(own));
-        break;
-      case Collective::barrier:
-        check.all_entered(rank);
-        break;
-      default:
-        break;
+    const auto place = [&](int of) {  // of this rank's block in the input of that one
+      return row.in == col::Extent::blocks ? Blocks::of_input(problem.request(of)).offset(own) : 0;
+    };
+    if (row.reduces()) {
+      const int end = row.folds == Folds::all ? size : row.folds == Folds::up_to_rank ? rank + 1 : rank;
+      if (end > 0) check.reduced(rank, 0, end, place(rank));  // on the root alone, there may be no output
+    } else if (row.out == col::Extent::blocks) {
+      for (int source = 0; source < size && row.has_output(rank == root); ++source)
+        check.moved(rank, Blocks::of_output(request).slice(Buffer::output, static_cast<std::size_t>(source)), source,
+                    place(source));
+    } else if (row.rooted) {
+      check.moved(rank, check.output_of(rank), root, place(root));
+    } else {
+      check.all_entered(rank);
     }
   }
   if (problem.spec().collective == Collective::allreduce) check.equal_on_all_ranks();

@@ -8,20 +8,6 @@
 namespace col::plan::symbolic {
 namespace {
 
-bool reduces(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // "copies input[0..3) to output[0..3)"
 std::string describe(const Step& step) {
   using symbolic::describe;
@@ -69,7 +55,7 @@ void Machine::check_local(int rank, const Step& step) const {
   const bool has_right = step.kind == Step::Kind::reduce;
   if (step.to.count != step.left.count || (has_right && step.to.count != step.right.count))
     fail(rank, fmt::format("{}: the slices differ in length", describe(step)));
-  if (step.kind != Step::Kind::copy && !reduces(problem_.spec().collective))
+  if (step.kind != Step::Kind::copy && !row_of(problem_.spec().collective).reduces())
     fail(rank, fmt::format("{}, but {} reduces nothing", describe(step), to_string(problem_.spec().collective)));
   for (const Slice* slice : {&step.to, &step.left, &step.right}) {
     if (slice != &step.right || has_right) check_slice(rank, step, *slice);

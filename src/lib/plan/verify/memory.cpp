@@ -88,36 +88,14 @@ void RankMemory::share(const PlanRequest& request) {
   const bool is_root = request.rank == request.root;
   Place& input = places_[static_cast<std::size_t>(Buffer::input)];
   Place& output = places_[static_cast<std::size_t>(Buffer::output)];
-  switch (request.collective) {
-    case Collective::gather:
-    case Collective::gatherv:
-      if (!is_root) return;
-      [[fallthrough]];
-    case Collective::allgather:
-    case Collective::allgatherv:
-      input = {Buffer::output, Blocks::of_output(request).offset(own)};
-      return;
-    case Collective::scatter:
-    case Collective::scatterv:
-      if (!is_root) return;
-      [[fallthrough]];
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      output = {Buffer::input, Blocks::of_input(request).offset(own)};
-      return;
-    case Collective::reduce:
-      if (!is_root) return;
-      [[fallthrough]];
-    case Collective::allreduce:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      input = {Buffer::output, 0};
-      return;
-    default:
-      return;  // no input
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  if (!row.has_in_place() || !row.has_input(is_root) || !row.has_output(is_root)) return;
+  if (row.in == col::Extent::block)
+    input = {Buffer::output, Blocks::of_output(request).offset(own)};
+  else if (row.out == col::Extent::block)
+    output = {Buffer::input, Blocks::of_input(request).offset(own)};
+  else
+    input = {Buffer::output, 0};
 }
 
 RankMemory::Extent RankMemory::extent(const Slice& slice) const noexcept {

@@ -87,15 +87,9 @@ std::string backend_of(const std::string& asked) {
 
 SelectionQuery query_of(const CellSpec& cell, const std::string& backend) {
   SelectionQuery query{.collective = collective_of(cell.operation).value(), .ranks = cell.ranks, .backend = backend};
-  switch (cell.operation) {
-    case Operation::gatherv:  // the ranks do not all know the size
-    case Operation::scatterv:
-    case Operation::alltoallv:
-    case Operation::barrier:
-      break;
-    default:
-      query.bytes = whole_bytes(cell, cell.ranks);
-  }
+  // Where the ranks do not all know the size, none is asked about.
+  const CollectiveRow& row = row_of(query.collective);
+  if (!row.has_private_counts() && row.out != Extent::nothing) query.bytes = whole_bytes(cell, cell.ranks);
   return query;
 }
 

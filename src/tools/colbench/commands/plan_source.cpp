@@ -13,19 +13,6 @@ namespace {
 
 constexpr std::string_view kAll = "all";
 
-bool is_v_form(Collective collective) {
-  switch (collective) {
-    case Collective::allgatherv:
-    case Collective::reduce_scatterv:
-    case Collective::gatherv:
-    case Collective::scatterv:
-    case Collective::alltoallv:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Minimum and maximum of 16-bit floats are exact in 16 bits.
 bool widens(const CellSpec& cell) {
   const bool is_half = cell.dtype == DType::float16 || cell.dtype == DType::bfloat16;
@@ -77,7 +64,7 @@ PlanProblem::Spec problem_of(const CellSpec& cell, const AlgorithmSpec& algorith
     spec.parameters.segment = std::max<std::size_t>(1, algorithm.segment_bytes / size_of(cell.dtype));
   const std::size_t count = block_count(cell, cell.ranks);
   const auto ranks = static_cast<std::size_t>(cell.ranks);
-  if (is_v_form(collective))
+  if (row_of(collective).has_counts())
     spec.counts.assign(collective == Collective::alltoallv ? ranks * ranks : ranks, count);
   else
     spec.count = count;

@@ -63,20 +63,11 @@ Collective with_equal_blocks(Collective collective) {
 
 // Whether each rank must hear of all others: then the last one to begin makes somebody wait, whatever clocks they have.
 bool hears_of_all(Operation operation) {
-  switch (operation) {
-    case Operation::allreduce:
-    case Operation::allgather:
-    case Operation::allgatherv:
-    case Operation::reduce_scatter:
-    case Operation::reduce_scatterv:
-    case Operation::alltoall:
-    case Operation::alltoallv:
-    case Operation::barrier:
-    case Operation::pingpong:
-      return true;
-    default:
-      return false;
-  }
+  if (operation == Operation::pingpong) return true;
+  const auto collective = collective_of(operation);
+  if (!collective) return false;
+  const CollectiveRow& row = row_of(*collective);
+  return !row.rooted && (!row.reduces() || row.folds == Folds::all);
 }
 
 // Of several lengths that were measured, all that are not the shortest tell a rate.

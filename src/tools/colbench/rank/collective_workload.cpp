@@ -37,31 +37,11 @@ struct Shape {
 };
 
 Shape shape_of(Operation operation, int size, bool is_root) {
-  switch (operation) {
-    case Operation::broadcast:
-      return {0, 1};
-    case Operation::reduce:
-      return {1, is_root ? 1 : 0};
-    case Operation::allgather:
-    case Operation::allgatherv:
-      return {1, size};
-    case Operation::reduce_scatter:
-    case Operation::reduce_scatterv:
-      return {size, 1};
-    case Operation::gather:
-    case Operation::gatherv:
-      return {1, is_root ? size : 0};
-    case Operation::scatter:
-    case Operation::scatterv:
-      return {is_root ? size : 0, 1};
-    case Operation::alltoall:
-    case Operation::alltoallv:
-      return {size, size};
-    case Operation::barrier:
-      return {0, 0};
-    default:
-      return {1, 1};
-  }
+  const CollectiveRow& row = row_of(collective_of(operation).value_or(Collective::barrier));
+  const auto blocks = [&](Extent extent) {
+    return extent == Extent::nothing ? 0 : extent == Extent::blocks ? size : 1;
+  };
+  return {row.has_input(is_root) ? blocks(row.in) : 0, row.has_output(is_root) ? blocks(row.out) : 0};
 }
 
 class CollectiveWorkload : public Workload {
@@ -303,29 +283,13 @@ class CollectiveWorkload : public Workload {
 
   // What block `block` of this rank's output must hold.
   double expected(int block, std::size_t index) const {
-    const auto one = [](std::int64_t v) { return static_cast<double>(v); };
-    switch (spec_.operation) {
-      case Operation::broadcast:
-        return one(value(root_, 0, index));
-      case Operation::allgather:
-      case Operation::allgatherv:
-      case Operation::gather:
-      case Operation::gatherv:
-        return one(value(block, 0, index));
-      case Operation::scatter:
-      case Operation::scatterv:
-        return one(value(root_, rank_, index));
-      case Operation::alltoall:
-      case Operation::alltoallv:
-        return one(value(block, rank_, index));
-      default:
-        break;
+    const CollectiveRow& row = row_of(*collective_of(spec_.operation));
+    if (!row.reduces()) {
+      const int source = row.out == Extent::blocks ? block : root_;
+      return static_cast<double>(value(source, row.in == Extent::blocks ? rank_ : 0, index));
     }
-    const bool scattered =
-        spec_.operation == Operation::reduce_scatter || spec_.operation == Operation::reduce_scatterv;
-    const int end = spec_.operation == Operation::scan     ? rank_ + 1
-                    : spec_.operation == Operation::exscan ? rank_
-                                                           : size_;
+    const bool scattered = row.out == Extent::block;
+    const int end = row.folds == Folds::all ? size_ : row.folds == Folds::up_to_rank ? rank_ + 1 : rank_;
     Fold fold(spec_.op, spec_.dtype);
     for (int rank = 0; rank < end; ++rank) fold.add(value(rank, scattered ? rank_ : 0, index));
     return fold.result(size_);
@@ -376,49 +340,22 @@ class CollectiveWorkload : public Workload {
 
 // Blocking; with a timer only begun, so that its second event is right behind the work and not behind the host's look
 // at its end.
-#define COL_CALL(collective, ...) \
-  (timer_ ? works_.push_back(group_.i##collective(__VA_ARGS__)) : group_.collective(__VA_ARGS__))
-
 void CollectiveWorkload::call() {
-  const ConstTensorView in = in_view(in_blocks());
-  const TensorView out = out_view(shape_of(spec_.operation, size_, rank_ == root_).out);
-  switch (spec_.operation) {
-    case Operation::allreduce:
-      return COL_CALL(allreduce, in, out, options_);
-    case Operation::reduce:
-      return COL_CALL(reduce, in, out, options_);
-    case Operation::broadcast:
-      return COL_CALL(broadcast, out, options_);
-    case Operation::allgather:
-      return COL_CALL(allgather, in, out, options_);
-    case Operation::allgatherv:
-      return COL_CALL(allgatherv, in, out, counts_, options_);
-    case Operation::reduce_scatter:
-      return COL_CALL(reduce_scatter, in, out, options_);
-    case Operation::reduce_scatterv:
-      return COL_CALL(reduce_scatterv, in, out, counts_, options_);
-    case Operation::gather:
-      return COL_CALL(gather, in, out, options_);
-    case Operation::gatherv:
-      return COL_CALL(gatherv, in, out, counts_, options_);
-    case Operation::scatter:
-      return COL_CALL(scatter, in, out, options_);
-    case Operation::scatterv:
-      return COL_CALL(scatterv, in, counts_, out, options_);
-    case Operation::alltoall:
-      return COL_CALL(alltoall, in, out, options_);
-    case Operation::alltoallv:
-      return COL_CALL(alltoallv, in, counts_, out, counts_, options_);
-    case Operation::scan:
-      return COL_CALL(scan, in, out, options_);
-    case Operation::exscan:
-      return COL_CALL(exscan, in, out, options_);
-    default:
-      return COL_CALL(barrier, options_);
-  }
+  const CollectiveRow& row = row_of(*collective_of(spec_.operation));
+  const auto counts_of = [&](Extent extent) {
+    return row.has_counts() && extent == Extent::blocks ? std::span<const std::size_t>(counts_)
+                                                        : std::span<const std::size_t>();
+  };
+  const Call call{.collective = *collective_of(spec_.operation),
+                  .in = in_view(in_blocks()),
+                  .out = out_view(shape_of(spec_.operation, size_, rank_ == root_).out),
+                  .in_counts = counts_of(row.in),
+                  .out_counts = counts_of(row.out)};
+  if (timer_)
+    works_.push_back(group_.start(call, options_));
+  else
+    group_.run(call, options_);
 }
-
-#undef COL_CALL
 
 }  // namespace
 
@@ -428,9 +365,7 @@ std::string algorithm_of(Group& group, const CellSpec& spec) {
   Options options{.op = spec.op, .root = std::max(0, spec.root)};
   if (spec.algorithm != "auto") options.algorithm = spec.algorithm;
   const std::size_t blocks = block_count(spec, group.size()) * size_of(spec.dtype);
-  const bool whole = *collective == Collective::allreduce || *collective == Collective::reduce ||
-                     *collective == Collective::broadcast || *collective == Collective::scan ||
-                     *collective == Collective::exscan;
+  const bool whole = row_of(*collective).out == Extent::vector;
   const std::string why =
       group.explain(*collective, whole ? blocks : blocks * static_cast<std::size_t>(group.size()), spec.dtype, options);
   return why.substr(0, why.find(": "));

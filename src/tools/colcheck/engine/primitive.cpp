@@ -37,30 +37,23 @@ std::optional<Collective> collective_of(Primitive primitive) {
 }
 
 bool is_reduction(Primitive primitive) {
-  return primitive <= Primitive::reduce_scatterv;
+  const auto collective = collective_of(primitive);
+  return collective && row_of(*collective).reduces();
 }
 
 bool is_rooted(Primitive primitive) {
-  switch (primitive) {
-    case Primitive::reduce:
-    case Primitive::broadcast:
-    case Primitive::gather:
-    case Primitive::gatherv:
-    case Primitive::scatter:
-    case Primitive::scatterv:
-    case Primitive::recv_any:
-      return true;
-    default:
-      return false;
-  }
+  const auto collective = collective_of(primitive);
+  return collective ? row_of(*collective).rooted : primitive == Primitive::recv_any;
 }
 
 bool is_v_form(Primitive primitive) {
-  return primitive <= Primitive::barrier && to_string(primitive).ends_with('v');
+  const auto collective = collective_of(primitive);
+  return collective && row_of(*collective).has_counts();
 }
 
 bool has_in_place(Primitive primitive) {
-  return primitive < Primitive::barrier && primitive != Primitive::broadcast;
+  const auto collective = collective_of(primitive);
+  return collective && row_of(*collective).has_in_place();
 }
 
 bool has_i_form(Primitive primitive) {

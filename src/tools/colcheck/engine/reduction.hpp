@@ -94,42 +94,21 @@ inline std::vector<std::size_t> uneven_counts(int size, std::size_t total) {
 inline Covered covered(const Reduction& reduction, int rank, int size, std::size_t total) {
   const std::size_t block = total / static_cast<std::size_t>(size);
   const auto r = static_cast<std::size_t>(rank);
-  switch (reduction.collective) {
-    case Collective::reduce:
-      return rank == reduction.root ? Covered{0, total, size} : Covered{};
-    case Collective::scan:
-      return {0, total, rank + 1};
-    case Collective::exscan:
-      return rank > 0 ? Covered{0, total, rank} : Covered{};
-    case Collective::reduce_scatter:
-      return {r * block, block, size};
-    case Collective::reduce_scatterv:
-      return {r == 0 ? 0 : (r - 1) * block, uneven_counts(size, total)[r], size};
-    default:
-      return {0, total, size};
-  }
+  const CollectiveRow& row = row_of(reduction.collective);
+  const int ranks = row.folds == Folds::all ? size : row.folds == Folds::up_to_rank ? rank + 1 : rank;
+  if (ranks == 0 || !row.has_output(rank == reduction.root)) return {};
+  if (row.out != Extent::block) return {0, total, ranks};
+  if (!row.has_counts()) return {r * block, block, ranks};
+  return {r == 0 ? 0 : (r - 1) * block, uneven_counts(size, total)[r], ranks};
 }
 
 // Makes the call and waits for its end. Throws col::Error.
 inline void make_call(Group& group, const Reduction& reduction, ConstTensorView in, TensorView out) {
   const Options options = reduction.options(group.rank());
-  const bool async = reduction.asynchronous;
   const auto counts = uneven_counts(group.size(), in.count);
-  switch (reduction.collective) {
-    case Collective::reduce:
-      return async ? group.ireduce(in, out, options).wait() : group.reduce(in, out, options);
-    case Collective::scan:
-      return async ? group.iscan(in, out, options).wait() : group.scan(in, out, options);
-    case Collective::exscan:
-      return async ? group.iexscan(in, out, options).wait() : group.exscan(in, out, options);
-    case Collective::reduce_scatter:
-      return async ? group.ireduce_scatter(in, out, options).wait() : group.reduce_scatter(in, out, options);
-    case Collective::reduce_scatterv:
-      return async ? group.ireduce_scatterv(in, out, counts, options).wait()
-                   : group.reduce_scatterv(in, out, counts, options);
-    default:
-      return async ? group.iallreduce(in, out, options).wait() : group.allreduce(in, out, options);
-  }
+  Call call{.collective = reduction.collective, .in = in, .out = out};
+  if (row_of(reduction.collective).has_counts()) call.in_counts = counts;
+  return reduction.asynchronous ? group.start(call, options).wait() : group.run(call, options);
 }
 
 // This rank's output; empty where it has none. Both buffers begin `offset` elements after what was allocated for them.

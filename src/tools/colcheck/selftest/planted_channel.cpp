@@ -84,7 +84,7 @@ void PlantedChannel::native(const Request& given, WaitContext& wait) {
   const bool other_root = request.collective == Collective::broadcast || request.collective == Collective::reduce;
   if (has(Bug::wrong_root) && other_root && size_ > 2) request.root = (request.root + 1) % size_;
 
-  const bool reduces = is_reduction(request.collective);
+  const bool reduces = row_of(request.collective).reduces();
   const Arithmetic arithmetic(bug_, request.op, dtype_of(request), size_);
   const Traffic traffic = traffic_of(request, rank_, size_);
   if (has(Bug::output_cleared_first)) clear_output(request, traffic);
@@ -113,7 +113,7 @@ void PlantedChannel::stage(const Request& request, const Traffic& traffic, const
     const auto& block = traffic.to[index(r)];
     if (!block || block->count == 0) continue;
     const ConstTensorView view = source.slice(block->offset, block->count);
-    outgoing_[index(r)] = is_reduction(request.collective) ? arithmetic.contribution(view) : bytes_of(view);
+    outgoing_[index(r)] = row_of(request.collective).reduces() ? arithmetic.contribution(view) : bytes_of(view);
   }
   if (has(Bug::unsynchronised_reuse)) stage_in_one_buffer();
   const bool reads = std::any_of(outgoing_.begin(), outgoing_.end(), [](const Bytes& block) { return !block.empty(); });
@@ -135,7 +135,7 @@ void PlantedChannel::stage_in_one_buffer() {
 // Fills incoming_ and order_.
 void PlantedChannel::exchange(const Request& request, const Traffic& traffic, DType dtype, WaitContext& wait) {
   const std::size_t element_bytes = size_of(dtype);
-  const bool from_any = has(Bug::arrival_order) && is_reduction(request.collective);
+  const bool from_any = has(Bug::arrival_order) && row_of(request.collective).reduces();
   std::vector<Ticket> sends;
   std::vector<std::pair<int, Ticket>> receives;  // with the rank whose place in incoming_ is filled
   incoming_.assign(index(size_), {});
@@ -212,7 +212,7 @@ void PlantedChannel::harm_buffers(const Request& request, int root) const {
   const bool is_elsewhere = gathers(request.collective) && rank_ != root;
   if (has(Bug::non_root_output_touched) && is_elsewhere && is_there(request.in) && is_there(request.out))
     std::memmove(request.out.data, request.in.data, std::min(request.in.bytes(), request.out.bytes()));
-  const bool writes_own = is_reduction(request.collective) && !is_elsewhere;
+  const bool writes_own = row_of(request.collective).reduces() && !is_elsewhere;
   if (has(Bug::input_overwritten) && writes_own && is_there(request.in) && is_there(request.out))
     std::memmove(const_cast<void*>(request.in.data), request.out.data,
                  std::min(request.in.bytes(), request.out.bytes()));

@@ -96,28 +96,8 @@ ConstTensorView source_of(const Request& request) {
 }
 
 DType dtype_of(const Request& request) {
-  switch (request.collective) {
-    case Collective::broadcast:
-    case Collective::scatter:
-    case Collective::scatterv:
-      return request.out.dtype;
-    default:
-      return request.in.dtype;
-  }
-}
-
-bool is_reduction(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      return true;
-    default:
-      return false;
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  return row.in == Extent::nothing || row.in_on_root ? request.out.dtype : request.in.dtype;
 }
 
 }  // namespace col::colcheck

@@ -28,6 +28,5 @@ Traffic traffic_of(const Request& request, int rank, int size);
 ConstTensorView source_of(const Request& request);
 // The type of the request's elements, also on a rank where one of the two buffers means nothing.
 DType dtype_of(const Request& request);
-bool is_reduction(Collective collective);
 
 }  // namespace col::colcheck
