@@ -42,6 +42,7 @@ for i in range(5):
     ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
     print(ended)
     assert ended in (f"signal {int(signal.SIGHUP)}", "exit 141"), ended
-    assert json.load(open(path))["ended_early"] == "interrupted"
+    early = json.load(open(path))["ended_early"]
+    assert early == "interrupted", early
 P
 nothing_left

@@ -37,7 +37,9 @@ struct Shape {
 };
 
 Shape shape_of(Operation operation, int size, bool is_root) {
-  const CollectiveRow& row = row_of(collective_of(operation).value_or(Collective::barrier));
+  const auto collective = collective_of(operation);
+  if (!collective) return {1, 1};  // messages
+  const CollectiveRow& row = row_of(*collective);
   const auto blocks = [&](Extent extent) {
     return extent == Extent::nothing ? 0 : extent == Extent::blocks ? size : 1;
   };
