@@ -43,6 +43,6 @@ for i in range(5):
     print(ended)
     assert ended in (f"signal {int(signal.SIGHUP)}", "exit 141"), ended
     early = json.load(open(path))["ended_early"]
-    assert early == "interrupted", early
+    assert early in ("interrupted", "a rank died"), early  # SIGHUP is for the ranks, too
 P
 nothing_left
