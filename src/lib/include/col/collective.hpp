@@ -56,14 +56,14 @@ enum class BlockCounts : std::uint8_t {
 
 // Over whose contributions an element of the result is reduced.
 enum class Folds : std::uint8_t {
-  nothing,       // the call moves data
-  all,           // of all ranks
-  up_to_rank,    // of the ranks up to this one, itself included
-  below_rank     // of the ranks before this one: rank 0 gets nothing
+  nothing,     // the call moves data
+  all,         // of all ranks
+  up_to_rank,  // of the ranks up to this one, itself included
+  below_rank   // of the ranks before this one: rank 0 gets nothing
 };
 
-// What nccl-tests multiplies the algorithm's bandwidth by, for n ranks: the share of the data that the busiest link of a
-// rank carries.
+// What nccl-tests multiplies the algorithm's bandwidth by, for n ranks: the share of the data that the busiest link of
+// a rank carries.
 enum class BusFactor : std::uint8_t {
   one,    // 1
   share,  // (n - 1) / n
@@ -84,7 +84,9 @@ struct CollectiveRow {
   constexpr bool reduces() const noexcept { return folds != Folds::nothing; }
   constexpr bool has_counts() const noexcept { return counts != BlockCounts::equal; }
   // The lengths of some blocks are known to two ranks only.
-  constexpr bool has_private_counts() const noexcept { return counts == BlockCounts::root || counts == BlockCounts::pairs; }
+  constexpr bool has_private_counts() const noexcept {
+    return counts == BlockCounts::root || counts == BlockCounts::pairs;
+  }
   constexpr bool has_input(bool is_root) const noexcept { return in != Extent::nothing && (is_root || !in_on_root); }
   constexpr bool has_output(bool is_root) const noexcept { return out != Extent::nothing && (is_root || !out_on_root); }
   // Input and output may be the same memory, or the shorter one this rank's block of the longer one.
