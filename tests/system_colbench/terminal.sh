@@ -24,6 +24,7 @@ for i in range(5):
     path = f"{work}/{i}.json"
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
         os.execv(colbench, [colbench, "allreduce", "--sizes", "1K,2K,4K", "--max-time", "60s", "--ci", "0.0001%",
                             "--bound", "off", "--json", path])
     seen = b""
@@ -43,6 +44,6 @@ for i in range(5):
     print(ended)
     assert ended in (f"signal {int(signal.SIGHUP)}", "exit 141"), ended
     early = json.load(open(path))["ended_early"]
-    assert early in ("interrupted", "a rank died"), early  # SIGHUP is for the ranks, too
+    assert early == "interrupted", early
 P
 nothing_left
