@@ -57,16 +57,17 @@ Operation describe_collective(const Request& request, const CallForm& form, cons
   Operation operation{.text = words.empty() ? describe(request, form) : words,
                       .sequence = sequence,
                       .counterparts = everybody_but(rank, size)};
-  if (!row_of(request.collective).has_private_counts()) return operation;
+  const CollectiveRow& row = row_of(request.collective);
+  if (!row.has_private_counts()) return operation;
   const auto n = static_cast<std::size_t>(size);
   operation.in_counts.assign(n, 0);
   operation.out_counts.assign(n, 0);
   const bool is_root = rank == request.root;
   const auto root = static_cast<std::size_t>(request.root);
-  if (request.collective == Collective::alltoallv || is_root) {
+  if (row.counts == BlockCounts::pairs || is_root) {
     if (!request.in_counts.empty()) operation.in_counts.assign(request.in_counts.begin(), request.in_counts.end());
     if (!request.out_counts.empty()) operation.out_counts.assign(request.out_counts.begin(), request.out_counts.end());
-  } else if (request.collective == Collective::gatherv) {
+  } else if (row.in == Extent::block) {
     operation.in_counts[root] = request.in.count;
   } else {
     operation.out_counts[root] = request.out.count;

@@ -30,9 +30,9 @@ std::unique_ptr<group::Staging> Group::State::stage(Request& request, Device wan
   else if (moves_in)
     request.in = {nullptr, 0, request.in.dtype};
   if (uses_out) {
-    const bool broadcasts = request.collective == Collective::broadcast;
-    const bool is_source = broadcasts && request.root == rank();
-    const bool is_left_alone = is_source || (request.collective == Collective::exscan && rank() == 0);
+    const CollectiveRow& row = row_of(request.collective);
+    const bool is_source = row.in == Extent::nothing && row.rooted && request.root == rank();
+    const bool is_left_alone = is_source || (row.folds == Folds::below_rank && rank() == 0);
     request.out = staging->replace(request.out, wanted, is_source, !is_left_alone);
   } else if (moves_out) {
     request.out = {nullptr, 0, request.out.dtype};

@@ -19,30 +19,10 @@ struct Least {
 Least least_of(Collective collective, int p) {
   const int l = plan::ceil_log2(p);
   const double f = plan::CostTerms::fraction(p);
-  switch (collective) {
-    case Collective::allreduce:
-      return {l, 2 * f, f};
-    case Collective::reduce:
-    case Collective::scan:
-      return {l, 1, f};
-    case Collective::exscan:
-      return {l, 1, static_cast<double>(p - 2) / p};
-    case Collective::broadcast:
-      return {l, 1, 0};
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      return {l, f, f};
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-      return {l, f, 0};
-    case Collective::barrier:
-      return {l, 0, 0};
-    default:
-      return {};  // in the other v-forms, all of it may be at home already
-  }
+  const CollectiveRow& row = row_of(collective);
+  if (row.is_message || row.has_private_counts()) return {};  // all of it may be at home already
+  const double added = row.folds == Folds::below_rank ? static_cast<double>(p - 2) / p : f;
+  return {l, row.out == Extent::nothing ? 0 : row.bus_factor(p), row.reduces() ? added : 0};
 }
 
 }  // namespace

@@ -10,11 +10,7 @@
 namespace col::colbench {
 namespace {
 
-// What is no collective.
-constexpr std::array<std::string_view, 4> kOthers = {"pingpong", "oneway", "bidirectional", "store"};
-constexpr auto kCollectiveOperations = static_cast<std::size_t>(Operation::pingpong);
-static_assert(static_cast<std::size_t>(Operation::barrier) == static_cast<std::size_t>(Collective::barrier));
-static_assert(kCollectiveOperations + kOthers.size() == kOperationCount);
+constexpr std::array<std::string_view, kExtraCount> kExtras = {"pingpong", "oneway", "bidirectional", "store"};
 
 // Of a collective; store is an allreduce by another way. Nothing for messages.
 const CollectiveRow* find_row(Operation operation) {
@@ -35,7 +31,7 @@ constexpr std::string_view kUnits = "KMGT";
 
 std::string_view to_string(Operation operation) {
   if (const auto collective = collective_of(operation)) return to_string(*collective);
-  return kOthers.at(static_cast<std::size_t>(operation) - kCollectiveOperations);
+  return kExtras.at(static_cast<std::size_t>(static_cast<int>(operation) - Operation::collectives()));
 }
 
 std::optional<Operation> operation_from_string(std::string_view name) {
@@ -46,8 +42,9 @@ std::optional<Operation> operation_from_string(std::string_view name) {
 }
 
 std::optional<Collective> collective_of(Operation operation) {
-  if (static_cast<std::size_t>(operation) >= kCollectiveOperations) return std::nullopt;
-  return static_cast<Collective>(operation);
+  const auto number = static_cast<int>(operation);
+  if (number >= Operation::collectives()) return std::nullopt;
+  return static_cast<Collective>(number);
 }
 
 bool is_reduction(Operation operation) {

@@ -1,41 +1,55 @@
 // What one row of colbench measures.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <col/types.hpp>
 
 namespace col::colbench {
 
-// The collectives, numbered as in col::Collective, then what else can be timed.
-enum class Operation : std::uint8_t {
-  allreduce,
-  reduce,
-  broadcast,
-  allgather,
-  allgatherv,
-  reduce_scatter,
-  reduce_scatterv,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  alltoall,
-  alltoallv,
-  scan,
-  exscan,
-  barrier,
+// What else than collectives can be timed.
+enum class Extra : std::uint8_t {
   pingpong,       // two ranks in turn; the time is half of the round trip
   oneway,         // one rank sends a window of messages, the other acknowledges the last: time per message
   bidirectional,  // as oneway, both directions at once
-  store,          // suite ps: an allreduce through an object store and RPC (emulated)
+  store           // suite ps: an allreduce through an object store and RPC (emulated)
 };
-inline constexpr int kOperationCount = 20;
+inline constexpr int kExtraCount = 4;
+
+// A collective, or one of Extra. They are numbered from 0: the collectives as in col::Collective.
+class Operation {
+ public:
+  using enum Collective;
+  using enum Extra;
+
+  constexpr Operation(Collective collective) : number_(static_cast<std::uint8_t>(collective)) {}
+  constexpr Operation(Extra extra)
+      : number_(static_cast<std::uint8_t>(collectives() + static_cast<std::uint8_t>(extra))) {}
+  template <class Number>
+  requires std::is_integral_v<Number>
+  constexpr explicit Operation(Number number) : number_(static_cast<std::uint8_t>(number)) {}
+
+  constexpr explicit operator int() const { return number_; }
+  constexpr auto operator<=>(const Operation&) const = default;
+
+  // The collectives stand before the messages in their table.
+  static constexpr int collectives() {
+    return static_cast<int>(
+        std::ranges::count_if(kCollectives, [](const CollectiveRow& row) { return !row.is_message; }));
+  }
+
+ private:
+  std::uint8_t number_;
+};
+inline constexpr int kOperationCount = Operation::collectives() + kExtraCount;
 
 std::string_view to_string(Operation operation);
 std::optional<Operation> operation_from_string(std::string_view name);

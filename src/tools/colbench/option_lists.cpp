@@ -15,7 +15,7 @@ namespace col::colbench {
 namespace {
 
 // What `colbench sendrecv` means, and what `all` leaves out.
-constexpr std::array kSendRecv = {Operation::pingpong, Operation::oneway, Operation::bidirectional};
+constexpr std::array<Operation, 3> kSendRecv = {Operation::pingpong, Operation::oneway, Operation::bidirectional};
 
 std::size_t size_or_throw(std::string_view text) {
   const auto size = parse_size(text);
@@ -113,14 +113,14 @@ std::vector<Operation> parse_operations(const std::string& text) {
   for (const std::string& name : *names) {
     const auto operation = operation_from_string(name);
     if (name == "all") {
-      for (int i = 0; i <= static_cast<int>(Operation::pingpong); ++i) add(static_cast<Operation>(i));
+      for (int i = 0; i <= static_cast<int>(Operation(Operation::pingpong)); ++i) add(static_cast<Operation>(i));
     } else if (name == "sendrecv") {
       for (const Operation one : kSendRecv) add(one);
     } else if (operation && *operation != Operation::store) {
       add(*operation);
     } else {
       std::vector<std::string_view> known = {"all", "sendrecv"};
-      for (int i = 0; i < static_cast<int>(Operation::store); ++i)
+      for (int i = 0; i < static_cast<int>(Operation(Operation::store)); ++i)
         known.push_back(to_string(static_cast<Operation>(i)));
       const std::string_view nearest = nearest_name(name, known);
       throw UsageError(fmt::format("unknown collective '{}'{}", name,

@@ -108,8 +108,9 @@ TEST_CASE("bandwidth: the factors are those of nccl-tests", "[colbench]") {
     CHECK(bus(operation, 4) == Approx(3000));
     CHECK(bus(operation, 1) == 0);  // nothing needs to move
   }
-  for (const Operation operation : {Operation::broadcast, Operation::reduce, Operation::scan, Operation::exscan,
-                                    Operation::pingpong, Operation::oneway, Operation::bidirectional}) {
+  for (const Operation operation :
+       std::vector<Operation>{Operation::broadcast, Operation::reduce, Operation::scan, Operation::exscan,
+                                        Operation::pingpong, Operation::oneway, Operation::bidirectional}) {
     INFO(to_string(operation));
     CHECK(bus(operation, 4) == 4000);
   }

@@ -92,8 +92,9 @@ std::uint64_t factor_bits(double scale, DType dtype) {
 }
 
 Results results_of(Collective collective) {
-  if (collective == Collective::scan) return Results::inclusive;
-  return collective == Collective::exscan ? Results::exclusive : Results::whole;
+  const Folds folds = row_of(collective).folds;
+  if (folds == Folds::up_to_rank) return Results::inclusive;
+  return folds == Folds::below_rank ? Results::exclusive : Results::whole;
 }
 
 }  // namespace
@@ -111,18 +112,10 @@ struct Native::Piece {
 
 bool Native::folds(const Request& r) const noexcept {
   if (!r.algorithm.empty()) return r.algorithm == kFold;
-  switch (r.collective) {
-    case Collective::reduce_scatterv:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-      return r.op.kind() == Op::Kind::builtin && !to_nccl(r.op);
-    default:
-      return false;
-  }
+  const CollectiveRow& row = row_of(r.collective);
+  if (!row.reduces()) return false;
+  const bool nccl_has_it = row.folds == Folds::all && !row.has_counts();
+  return !nccl_has_it || (r.op.kind() == Op::Kind::builtin && !to_nccl(r.op));
 }
 
 void Native::check(const Request& request) const {

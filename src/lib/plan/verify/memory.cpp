@@ -65,9 +65,10 @@ std::string describe(const Slice& slice) {
 
 RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, const Symbols& symbols) {
   const PlanRequest request = problem.request(rank);
+  const CollectiveRow& row = row_of(request.collective);
   counts_ = {problem.input_count(rank), problem.output_count(rank), plan.scratch, plan.wide};
   is_wide_ = {request.widens && request.wide_input, false, false, request.widens};
-  const bool leaves_output = request.collective == Collective::exscan && rank == 0;
+  const bool leaves_output = row.folds == Folds::below_rank && rank == 0;
   is_writable_ = {false, !leaves_output, true, true};
   for (std::size_t buffer = 0; buffer < counts_.size(); ++buffer) {
     places_[buffer] = {static_cast<Buffer>(buffer), 0};
@@ -78,7 +79,7 @@ RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, c
   const Slice input{Buffer::input, 0, count(Buffer::input)};
   if (!input.empty()) write(input, {{input.count, symbols.leaf(rank), 0}});
   const Slice output{Buffer::output, 0, count(Buffer::output)};
-  if (request.collective == Collective::broadcast && rank == request.root && !output.empty())
+  if (!row.has_input(true) && rank == request.root && !output.empty())
     write(output, {{output.count, symbols.leaf(rank), 0}});
 }
 

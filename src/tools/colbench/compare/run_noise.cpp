@@ -31,7 +31,7 @@ constexpr Duration kTime = std::chrono::milliseconds(100);
 Request& request_of(CommandLine& line) {
   Request& request = line.request();
   request.operations =
-      line.words().empty() ? std::vector{Operation::allreduce} : parse_operations(line.words().front());
+      line.words().empty() ? std::vector<Operation>{Operation::allreduce} : parse_operations(line.words().front());
   if (request.sizes.empty()) request.sizes = {std::size_t{1} << 10, std::size_t{1} << 20};
   Method& method = request.method;
   method.launches = 2 * (line.given("--launches") ? method.launches : kLaunches);

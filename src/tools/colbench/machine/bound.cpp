@@ -23,62 +23,27 @@ struct Blocks {
   std::size_t read = 0, written = 0;
 };
 
-Blocks blocks_of(Operation operation, std::size_t p) {
-  switch (operation) {
-    case Operation::allreduce:
-    case Operation::scan:
-    case Operation::store:
-      return {p, p};
-    case Operation::exscan:
-      return {p - 1, p - 1};
-    case Operation::reduce:
-      return {p, 1};
-    case Operation::broadcast:
-      return {1, p - 1};
-    case Operation::allgather:
-    case Operation::allgatherv:
-      return {p, p * p};
-    case Operation::reduce_scatter:
-    case Operation::reduce_scatterv:
-      return {p * p, p};
-    case Operation::gather:
-    case Operation::gatherv:
-    case Operation::scatter:
-    case Operation::scatterv:
-      return {p, p};
-    case Operation::alltoall:
-    case Operation::alltoallv:
-      return {p * p, p * p};
-    case Operation::barrier:
-      return {0, 0};
-    case Operation::pingpong:  // half a round trip
-    case Operation::oneway:
-      return {1, 1};
-    case Operation::bidirectional:
-      return {2, 2};
-  }
-  return {};
+// Of messages, and of the store's suite.
+Blocks blocks_of_messages(Operation operation, std::size_t p) {
+  if (operation == Operation::store) return {p, p};
+  return operation == Operation::bidirectional ? Blocks{2, 2} : Blocks{1, 1};  // pingpong: half a round trip
 }
 
-// In place, what stays where it is need not move.
-Blocks blocks_in_place(Operation operation, std::size_t p, Blocks blocks) {
-  switch (operation) {
-    case Operation::allgather:
-    case Operation::allgatherv:
-      return {p, p * p - p};
-    case Operation::gather:
-    case Operation::gatherv:
-    case Operation::scatter:
-    case Operation::scatterv:
-      return {p - 1, p - 1};
-    case Operation::alltoall:
-    case Operation::alltoallv:
-      return {p * p - p, p * p - p};
-    case Operation::scan:
-      return {p, p - 1};
-    default:
-      return blocks;
-  }
+Blocks blocks_of(const CollectiveRow& row, std::size_t p, bool in_place) {
+  const auto all = [p](Extent extent, bool on_root) {
+    if (extent == Extent::nothing) return std::size_t{0};
+    return (on_root ? 1 : p) * (extent == Extent::blocks ? p : 1);
+  };
+  Blocks blocks{all(row.in, row.in_on_root), all(row.out, row.out_on_root)};
+  if (row.in == Extent::nothing && row.rooted) return {1, p - 1};  // the root's own vector is the input
+  if (row.folds == Folds::below_rank) return {p - 1, p - 1};
+  if (!in_place) return blocks;
+  // What stays where it is need not move.
+  if (row.folds == Folds::up_to_rank) blocks.written -= 1;
+  if (row.reduces() || !row.has_blocks()) return blocks;
+  const std::size_t own = row.rooted ? 1 : p;
+  const bool others_read_it = row.in == Extent::block && !row.rooted;
+  return {blocks.read - (others_read_it ? 0 : own), blocks.written - own};
 }
 
 const Machine::Level* level_at(const Machine& machine, std::size_t bytes) {
@@ -99,10 +64,11 @@ std::size_t pairs_of(const CellSpec& spec) {
 
 std::size_t bytes_of_group(const CellSpec& spec, int size) {
   const auto p = static_cast<std::size_t>(size);
+  const auto collective = collective_of(spec.operation);
   // Alone, what is in place is there already.
-  if (p == 1 && (spec.in_place || spec.operation == Operation::broadcast)) return 0;
-  Blocks blocks = blocks_of(spec.operation, p);
-  if (spec.in_place) blocks = blocks_in_place(spec.operation, p, blocks);
+  if (p == 1 && (spec.in_place || (collective && row_of(*collective).in == Extent::nothing))) return 0;
+  const Blocks blocks =
+      collective ? blocks_of(row_of(*collective), p, spec.in_place) : blocks_of_messages(spec.operation, p);
   return (blocks.read + blocks.written) * block_count(spec, size) * size_of(spec.dtype);
 }
 

@@ -47,18 +47,14 @@ bool crosses_nodes(const CellSpec& spec, const Machine& machine) {
   return false;
 }
 
-// colbench's blocks are equal also in the v-forms.
+// colbench's blocks are equal also in the v-forms: the collective that does the same with blocks of one length.
 Collective with_equal_blocks(Collective collective) {
-  switch (collective) {
-    case Collective::gatherv:
-      return Collective::gather;
-    case Collective::scatterv:
-      return Collective::scatter;
-    case Collective::alltoallv:
-      return Collective::alltoall;
-    default:
-      return collective;
-  }
+  const CollectiveRow& wanted = row_of(collective);
+  const auto same = [&](const CollectiveRow& row) {
+    return row.in == wanted.in && row.out == wanted.out && row.in_on_root == wanted.in_on_root &&
+           row.out_on_root == wanted.out_on_root && row.folds == wanted.folds && row.is_message == wanted.is_message;
+  };
+  return static_cast<Collective>(std::ranges::find_if(kCollectives, same) - kCollectives.begin());
 }
 
 // Whether each rank must hear of all others: then the last one to begin makes somebody wait, whatever clocks they have.
@@ -87,10 +83,11 @@ Bound bound_of_bytes(const Machine::Fit& fit, std::size_t bytes) {
 
 Bound bound_of_group(const CellSpec& spec, const Spread& spread, const Machine::Fit& fit) {
   const Collective collective = with_equal_blocks(collective_of(spec.operation).value());
+  const CollectiveRow& row = row_of(collective);
   // A node stands for its ranks, as these may share what has come.
   const auto ranks = static_cast<std::size_t>(spread.ranks_each);
   const std::size_t whole = whole_bytes(spec, spread.nodes * spread.ranks_each);
-  const std::size_t bytes = collective == Collective::alltoall ? ranks * whole : whole;
+  const std::size_t bytes = row.in == Extent::blocks && row.out == Extent::blocks ? ranks * whole : whole;
   const auto least = [&](CostModel::Link link, double gamma) {
     return lower_bound_seconds(collective, spread.nodes, bytes, {.intra = link, .gamma = gamma});
   };

@@ -65,14 +65,9 @@ class MessageWorkload : public Workload {
 
   void run() override {
     if (!partner_) return;
-    switch (spec_.operation) {
-      case Operation::pingpong:
-        return partner_->begins ? (send(), receive()) : (receive(), send());
-      case Operation::oneway:
-        return one_way();
-      default:
-        return both_ways();
-    }
+    if (spec_.operation == Operation::oneway) return one_way();
+    if (spec_.operation == Operation::bidirectional) return both_ways();
+    return partner_->begins ? (send(), receive()) : (receive(), send());
   }
 
   Check check(std::uint64_t iteration, bool) override {

@@ -15,6 +15,18 @@ constexpr std::byte kPattern{0xa5};
 
 }  // namespace
 
+col::Call call_of(const Case& c, ConstTensorView in, TensorView out, std::span<const std::size_t> in_counts,
+                  std::span<const std::size_t> out_counts) {
+  const Collective collective = collective_of(c.primitive).value();
+  const CollectiveRow& row = row_of(collective);
+  col::Call call{.collective = collective};
+  if (row.in != Extent::nothing) call.in = in;
+  if (row.out != Extent::nothing) call.out = out;
+  if (row.has_counts() && row.in == Extent::blocks) call.in_counts = in_counts;
+  if (row.has_counts() && row.out == Extent::blocks) call.out_counts = out_counts;
+  return call;
+}
+
 void Call::assign(Memory& memory, const Bytes& content, Side side) {
   memory.assign(content, case_.placement, size_of(case_.dtype), device_of(case_, group_.rank(), side));
 }
@@ -82,65 +94,17 @@ std::string Call::problem() const {
 void Call::start() {
   const Options options{
       .op = op_of(case_, group_.rank()), .root = case_.root, .algorithm = case_.algorithm, .tag = case_.tag};
-  if (is_reduction(case_.primitive))
-    start_reduction(options);
-  else if (collective_of(case_.primitive))
-    start_movement(options);
-  else
-    start_messages(options);
+  collective_of(case_.primitive) ? start_collective(options) : start_messages(options);
 }
 
-void Call::start_reduction(const Options& options) {
+void Call::start_collective(const Options& options) {
   const bool async = case_.asynchronous;
-  const bool short_form = case_.in_place && maybe(3);
-  switch (case_.primitive) {
-    case Primitive::allreduce:
-      if (short_form && !async) return group_.allreduce(out_, options);
-      return async ? keep(group_.iallreduce(in_, out_, options)) : group_.allreduce(in_, out_, options);
-    case Primitive::reduce:
-      if (short_form && !async) return group_.reduce(out_, options);
-      return async ? keep(group_.ireduce(in_, out_, options)) : group_.reduce(in_, out_, options);
-    case Primitive::scan:
-      return async ? keep(group_.iscan(in_, out_, options)) : group_.scan(in_, out_, options);
-    case Primitive::exscan:
-      return async ? keep(group_.iexscan(in_, out_, options)) : group_.exscan(in_, out_, options);
-    case Primitive::reduce_scatter:
-      return async ? keep(group_.ireduce_scatter(in_, out_, options)) : group_.reduce_scatter(in_, out_, options);
-    default:
-      return async ? keep(group_.ireduce_scatterv(in_, out_, part_.in_counts, options))
-                   : group_.reduce_scatterv(in_, out_, part_.in_counts, options);
+  if (case_.in_place && !async && maybe(3)) {  // the forms of one view
+    if (case_.primitive == Primitive::allreduce) return group_.allreduce(out_, options);
+    if (case_.primitive == Primitive::reduce) return group_.reduce(out_, options);
   }
-}
-
-void Call::start_movement(const Options& options) {
-  const bool async = case_.asynchronous;
-  const auto &in_counts = part_.in_counts, &out_counts = part_.out_counts;
-  switch (case_.primitive) {
-    case Primitive::broadcast:
-      return async ? keep(group_.ibroadcast(out_, options)) : group_.broadcast(out_, options);
-    case Primitive::allgather:
-      return async ? keep(group_.iallgather(in_, out_, options)) : group_.allgather(in_, out_, options);
-    case Primitive::allgatherv:
-      return async ? keep(group_.iallgatherv(in_, out_, out_counts, options))
-                   : group_.allgatherv(in_, out_, out_counts, options);
-    case Primitive::gather:
-      return async ? keep(group_.igather(in_, out_, options)) : group_.gather(in_, out_, options);
-    case Primitive::gatherv:
-      return async ? keep(group_.igatherv(in_, out_, out_counts, options))
-                   : group_.gatherv(in_, out_, out_counts, options);
-    case Primitive::scatter:
-      return async ? keep(group_.iscatter(in_, out_, options)) : group_.scatter(in_, out_, options);
-    case Primitive::scatterv:
-      return async ? keep(group_.iscatterv(in_, in_counts, out_, options))
-                   : group_.scatterv(in_, in_counts, out_, options);
-    case Primitive::alltoall:
-      return async ? keep(group_.ialltoall(in_, out_, options)) : group_.alltoall(in_, out_, options);
-    case Primitive::alltoallv:
-      return async ? keep(group_.ialltoallv(in_, in_counts, out_, out_counts, options))
-                   : group_.alltoallv(in_, in_counts, out_, out_counts, options);
-    default:
-      return async ? keep(group_.ibarrier(options)) : group_.barrier(options);
-  }
+  const col::Call call = call_of(case_, in_, out_, part_.in_counts, part_.out_counts);
+  async ? keep(group_.start(call, options)) : group_.run(call, options);
 }
 
 void Call::start_messages(const Options& options) {

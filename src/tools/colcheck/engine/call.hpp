@@ -15,6 +15,10 @@
 
 namespace col::colcheck {
 
+// A case's collective on these views; of the counts it takes those that the collective has. Requires: no messages.
+col::Call call_of(const Case& c, ConstTensorView in, TensorView out, std::span<const std::size_t> in_counts,
+                  std::span<const std::size_t> out_counts);
+
 class Call {
  public:
   Call(Group group, Case c);
@@ -43,8 +47,7 @@ class Call {
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
 
-  void start_reduction(const Options& options);
-  void start_movement(const Options& options);
+  void start_collective(const Options& options);
   void start_messages(const Options& options);
   void rotate(const Options& options);
   void collect(const Options& options);

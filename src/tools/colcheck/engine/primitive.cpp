@@ -6,10 +6,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::array<std::string_view, kPrimitiveCount> kPrimitives = {
-    "allreduce",  "reduce",   "scan",     "exscan",  "reduce_scatter", "reduce_scatterv", "broadcast", "allgather",
-    "allgatherv", "gather",   "gatherv",  "scatter", "scatterv",       "alltoall",        "alltoallv", "barrier",
-    "send_recv",  "sendrecv", "recv_any", "batch"};
+constexpr std::array<std::string_view, kMessagesCount> kMessages = {"send_recv", "sendrecv", "recv_any", "batch"};
 
 constexpr std::array<std::string_view, kOperatorCount> kOperators = {
     "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "user", "ordered"};
@@ -23,17 +20,29 @@ std::optional<Enumeration> find(const std::array<std::string_view, kCount>& name
 
 }  // namespace
 
+std::optional<Collective> Primitive::collective() const {
+  const Numbers all = numbers();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!kCollectives[i].is_message && all[i] == number_) return static_cast<Collective>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Messages> Primitive::messages() const {
+  if (number_ < collectives()) return std::nullopt;
+  return static_cast<Messages>(number_ - collectives());
+}
+
 std::string_view to_string(Primitive primitive) {
-  return kPrimitives[static_cast<std::size_t>(primitive)];
+  if (const auto collective = primitive.collective()) return to_string(*collective);
+  return kMessages.at(static_cast<std::size_t>(*primitive.messages()));
 }
 
 std::optional<Primitive> primitive_from_string(std::string_view name) {
-  return find<Primitive>(kPrimitives, name);
-}
-
-std::optional<Collective> collective_of(Primitive primitive) {
-  if (primitive > Primitive::barrier) return std::nullopt;
-  return collective_from_string(to_string(primitive));
+  for (int i = 0; i < kPrimitiveCount; ++i) {
+    if (to_string(Primitive(i)) == name) return Primitive(i);
+  }
+  return std::nullopt;
 }
 
 bool is_reduction(Primitive primitive) {

@@ -1,43 +1,79 @@
 // What can be asked of a group: the primitives, and the operators that reductions take.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include <col/types.hpp>
 
 namespace col::colcheck {
 
-enum class Primitive : std::uint8_t {
-  allreduce,
-  reduce,
-  scan,
-  exscan,
-  reduce_scatter,
-  reduce_scatterv,
-  broadcast,
-  allgather,
-  allgatherv,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  alltoall,
-  alltoallv,
-  barrier,
+// What is done with messages.
+enum class Messages : std::uint8_t {
   send_recv,  // every rank sends to one and receives from another
   sendrecv,   // the same in one call
   recv_any,   // the root receives from every rank, itself included
   batch       // every rank sends to every rank
 };
-inline constexpr int kPrimitiveCount = 20;
+inline constexpr int kMessagesCount = 4;
+
+// A collective, or one of Messages. They are numbered from 0, in the order of reports: reductions of vectors, then of
+// blocks, then the other collectives, then messages.
+class Primitive {
+ public:
+  using enum Collective;
+  using enum Messages;
+
+  constexpr Primitive(Collective collective) : number_(numbers()[static_cast<std::size_t>(collective)]) {}
+  constexpr Primitive(Messages messages)
+      : number_(static_cast<std::uint8_t>(collectives() + static_cast<std::uint8_t>(messages))) {}
+  template <class Number>
+  requires std::is_integral_v<Number>
+  constexpr explicit Primitive(Number number) : number_(static_cast<std::uint8_t>(number)) {}
+
+  constexpr explicit operator std::size_t() const { return number_; }
+  constexpr auto operator<=>(const Primitive&) const = default;
+  // Nothing for messages.
+  std::optional<Collective> collective() const;
+  // Nothing for collectives.
+  std::optional<Messages> messages() const;
+
+  static constexpr std::uint8_t collectives() {
+    return static_cast<std::uint8_t>(
+        std::ranges::count_if(kCollectives, [](const CollectiveRow& row) { return !row.is_message; }));
+  }
+
+ private:
+  using Numbers = std::array<std::uint8_t, kCollectiveCount>;
+  static constexpr Numbers numbers() {
+    Numbers numbers{};
+    std::uint8_t next = 0;
+    for (const int place : {0, 1, 2}) {
+      for (std::size_t i = 0; i < kCollectives.size(); ++i) {
+        const CollectiveRow& row = kCollectives[i];
+        const int its = !row.reduces() ? 2 : row.out == Extent::vector ? 0 : 1;
+        if (!row.is_message && its == place) numbers[i] = next++;
+      }
+    }
+    return numbers;
+  }
+
+  std::uint8_t number_;
+};
+inline constexpr int kPrimitiveCount = Primitive::collectives() + kMessagesCount;
 
 std::string_view to_string(Primitive primitive);
 // Nothing when there is none of that name.
 std::optional<Primitive> primitive_from_string(std::string_view name);
-// Nothing for messages.
-std::optional<Collective> collective_of(Primitive primitive);
+inline std::optional<Collective> collective_of(Primitive primitive) {
+  return primitive.collective();
+}
 bool is_reduction(Primitive primitive);
 bool is_rooted(Primitive primitive);
 bool is_v_form(Primitive primitive);

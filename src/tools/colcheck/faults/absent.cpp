@@ -18,9 +18,10 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   const std::vector<int> sizes = drill_ranks(selection);
   const bool full = selection.effort == Effort::full;
   const std::vector<Primitive> calls =
-      full ? std::vector{Primitive::allreduce, Primitive::broadcast, Primitive::reduce,    Primitive::gatherv,
-                         Primitive::scatter,   Primitive::alltoall,  Primitive::allgather, Primitive::exscan}
-           : std::vector{Primitive::allreduce};
+      full
+          ? std::vector<Primitive>{Primitive::allreduce, Primitive::broadcast, Primitive::reduce,    Primitive::gatherv,
+                                   Primitive::scatter,   Primitive::alltoall,  Primitive::allgather, Primitive::exscan}
+          : std::vector<Primitive>{Primitive::allreduce};
   std::uint64_t number = 0;
   for (const std::string& backend : selection.backends) {
     for (std::size_t i = 0; i <= calls.size() && !sizes.empty(); ++i) {

@@ -1,4 +1,7 @@
 // One rank calls another primitive than the others, or the same by its i-form.
+#include <algorithm>
+#include <array>
+
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/mismatch.hpp"
 #include "colcheck/properties/list.hpp"
@@ -6,36 +9,24 @@
 namespace col::colcheck {
 namespace {
 
+struct Odd {
+  Primitive call, instead;
+};
+constexpr std::array<Odd, 7> kOdd = {{{Primitive::allreduce, Primitive::reduce},
+                                      {Primitive::broadcast, Primitive::scatter},
+                                      {Primitive::allgather, Primitive::alltoall},
+                                      {Primitive::gather, Primitive::allgather},
+                                      {Primitive::alltoall, Primitive::reduce_scatter},
+                                      {Primitive::exscan, Primitive::scan},
+                                      {Primitive::reduce, Primitive::reduce}}};
+
 Case other(const Case& c) {
   Case odd = c;
-  switch (c.primitive) {
-    case Primitive::allreduce:
-      odd.primitive = Primitive::reduce;
-      break;
-    case Primitive::broadcast:
-      odd.primitive = Primitive::scatter;
-      break;
-    case Primitive::allgather:
-      odd.primitive = Primitive::alltoall;
-      break;
-    case Primitive::gather:
-      odd.primitive = Primitive::allgather;
-      odd.root = 0;
-      break;
-    case Primitive::alltoall:
-      odd.primitive = Primitive::reduce_scatter;
-      break;
-    case Primitive::exscan:
-      odd.primitive = Primitive::scan;
-      break;
-    case Primitive::reduce:
-      odd.asynchronous = true;
-      break;
-    default:
-      odd.primitive = Primitive::allreduce;
-      odd.count = 1;
-      break;
-  }
+  const auto* const found = std::ranges::find(kOdd, c.primitive, &Odd::call);
+  odd.primitive = found == kOdd.end() ? Primitive::allreduce : found->instead;
+  if (found == kOdd.end()) odd.count = 1;
+  if (odd.primitive == c.primitive) odd.asynchronous = true;
+  if (c.primitive == Primitive::gather) odd.root = 0;
   return odd;
 }
 

@@ -196,21 +196,12 @@ class Check {
   int wanted_at(std::size_t index) const {
     const std::size_t own = static_cast<std::size_t>(rank_) * c_.count;
     const auto block = static_cast<int>(index / c_.count);
-    switch (c_.primitive) {
-      case Primitive::broadcast:
-        return value_of(c_.root, index);
-      case Primitive::allreduce:
-        return sum_at(index);
-      case Primitive::send_recv:
-        return value_of(source_of(c_, rank_, size_), index);
-      case Primitive::allgather:
-      case Primitive::gather:
-        return value_of(block, index % c_.count);
-      case Primitive::reduce_scatter:
-        return sum_at(own + index);
-      default:  // scatter
-        return value_of(c_.root, own + index);
-    }
+    if (c_.primitive == Primitive::allreduce) return sum_at(index);
+    if (c_.primitive == Primitive::reduce_scatter) return sum_at(own + index);
+    if (c_.primitive == Primitive::broadcast) return value_of(c_.root, index);
+    if (c_.primitive == Primitive::scatter) return value_of(c_.root, own + index);
+    if (c_.primitive == Primitive::send_recv) return value_of(source_of(c_, rank_, size_), index);
+    return value_of(block, index % c_.count);  // allgather and gather
   }
 
   void put(std::byte* data, std::size_t index, int value) const {

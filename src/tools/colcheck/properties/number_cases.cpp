@@ -145,7 +145,8 @@ class Dealer {
     if (c.count < wanted_.shortest) c.count += wanted_.shortest;
     if (wanted_.longest > 0 && draw_.quick()) c.count = std::min(c.count, wanted_.longest);
     if (has_short_segments(c)) c.count = std::min(c.count, kMostSegmented);
-    const bool whole = form.primitive <= Primitive::exscan;  // input and output can be the same memory
+    // Input and output can be the same memory.
+    const bool whole = is_reduction(form.primitive) && row_of(*collective_of(form.primitive)).out == Extent::vector;
     c.in_place = whole && mix(c.seed, 11) % 3 == 0;
     c.asynchronous = !form.is_native() && mix(c.seed, 12) % 3 == 0;
     return c;

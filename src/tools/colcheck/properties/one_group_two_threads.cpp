@@ -45,7 +45,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
         c.backend = backend;
         c.ranks = in_turn(ranks, number);
         c.variant = inside;
-        c.primitive = inside == kCollective ? Primitive::allreduce : Primitive::send_recv;
+        c.primitive = inside == kCollective ? Primitive(Primitive::allreduce) : Primitive::send_recv;
         c.seed = mix(selection.seed, 55, ++number);
         all.push_back(std::move(c));
       }

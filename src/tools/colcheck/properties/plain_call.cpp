@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "colcheck/engine/call.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {
@@ -71,16 +72,10 @@ void exchange(Group& group, const Case& c, const Views& views, const Options& op
 
 void call_messages(Group& group, const Case& c, const Views& views, const Options& options) {
   const int n = group.size(), me = group.rank();
-  switch (c.primitive) {
-    case Primitive::send_recv:
-      return rotate(group, c, views, options);
-    case Primitive::sendrecv:
-      return group.sendrecv(views.in, destination_of(c, me, n), views.out, source_of(c, me, n), options);
-    case Primitive::recv_any:
-      return collect(group, c, views, options);
-    default:
-      return exchange(group, c, views, options);
-  }
+  if (c.primitive == Primitive::send_recv) return rotate(group, c, views, options);
+  if (c.primitive == Primitive::recv_any) return collect(group, c, views, options);
+  if (c.primitive == Primitive::batch) return exchange(group, c, views, options);
+  group.sendrecv(views.in, destination_of(c, me, n), views.out, source_of(c, me, n), options);
 }
 
 }  // namespace
@@ -90,43 +85,8 @@ Options options_of(const Case& c, int rank) {
 }
 
 void call_plainly(Group& group, const Case& c, const Views& views, const Options& options) {
-  const auto& [in, out, in_counts, out_counts] = views;
-  switch (c.primitive) {
-    case Primitive::allreduce:
-      return group.allreduce(in, out, options);
-    case Primitive::reduce:
-      return group.reduce(in, out, options);
-    case Primitive::scan:
-      return group.scan(in, out, options);
-    case Primitive::exscan:
-      return group.exscan(in, out, options);
-    case Primitive::reduce_scatter:
-      return group.reduce_scatter(in, out, options);
-    case Primitive::reduce_scatterv:
-      return group.reduce_scatterv(in, out, in_counts, options);
-    case Primitive::broadcast:
-      return group.broadcast(out, options);
-    case Primitive::allgather:
-      return group.allgather(in, out, options);
-    case Primitive::allgatherv:
-      return group.allgatherv(in, out, out_counts, options);
-    case Primitive::gather:
-      return group.gather(in, out, options);
-    case Primitive::gatherv:
-      return group.gatherv(in, out, out_counts, options);
-    case Primitive::scatter:
-      return group.scatter(in, out, options);
-    case Primitive::scatterv:
-      return group.scatterv(in, in_counts, out, options);
-    case Primitive::alltoall:
-      return group.alltoall(in, out, options);
-    case Primitive::alltoallv:
-      return group.alltoallv(in, in_counts, out, out_counts, options);
-    case Primitive::barrier:
-      return group.barrier(options);
-    default:
-      return call_messages(group, c, views, options);
-  }
+  if (!collective_of(c.primitive)) return call_messages(group, c, views, options);
+  group.run(call_of(c, views.in, views.out, views.in_counts, views.out_counts), options);
 }
 
 std::string difference(std::string_view what, std::span<const std::byte> got, std::span<const std::byte> want) {

@@ -28,25 +28,11 @@ std::string problem_or_next(std::string problem, Group& group, const Case& c) {
 
 Sides sides_of(const Case& c, int size) {
   const std::size_t whole = c.count * static_cast<std::size_t>(size);
-  switch (c.primitive) {
-    case Primitive::reduce_scatter:
-    case Primitive::reduce_scatterv:
-    case Primitive::scatter:
-    case Primitive::scatterv:
-      return {whole, c.count};
-    case Primitive::allgather:
-    case Primitive::allgatherv:
-    case Primitive::gather:
-    case Primitive::gatherv:
-    case Primitive::recv_any:
-      return {c.count, whole};
-    case Primitive::alltoall:
-    case Primitive::alltoallv:
-    case Primitive::batch:
-      return {whole, whole};
-    default:
-      return {c.count, c.count};
-  }
+  const auto collective = collective_of(c.primitive);
+  const auto extent = [&](Extent side) { return side == Extent::blocks ? whole : c.count; };
+  if (collective) return {extent(row_of(*collective).in), extent(row_of(*collective).out)};
+  return {c.primitive == Primitive::batch ? whole : c.count,
+          c.primitive == Primitive::batch || c.primitive == Primitive::recv_any ? whole : c.count};
 }
 
 }  // namespace col::colcheck

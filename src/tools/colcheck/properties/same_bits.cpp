@@ -63,14 +63,14 @@ std::vector<T> moved(Group& group, const Case& c, const PerRank<T>& inputs, std:
   std::vector<std::size_t> counts;
   std::size_t total = 0;
   for (int r = 0; r < c.ranks; ++r) total += counts.emplace_back(block_count(c, r, r));
-  const bool gathers = c.primitive != Primitive::broadcast;
+  const bool gathers = c.primitive != Collective::broadcast;
   std::vector<T> in = inputs[me], out(offset + (gathers ? total : in.size()));
   in.resize(counts[me]);
   const TensorView all(out.data() + offset, out.size() - offset, c.dtype);
   const bool async = c.asynchronous;
-  if (c.primitive == Primitive::allgather) {
+  if (c.primitive == Collective::allgather) {
     async ? group.iallgather(in, all, options).wait() : group.allgather(in, all, options);
-  } else if (c.primitive == Primitive::allgatherv) {
+  } else if (c.primitive == Collective::allgatherv) {
     async ? group.iallgatherv(in, all, counts, options).wait() : group.allgatherv(in, all, counts, options);
   } else {
     if (group.rank() == c.root) std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(offset));

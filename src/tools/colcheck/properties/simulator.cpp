@@ -26,19 +26,6 @@ void cases(const Selection& selection, std::vector<Case>& all) {
     add_plan_cases(selection, "simulator", kFullRanges, all);
 }
 
-bool has_whole_vectors(Primitive primitive) {
-  switch (primitive) {
-    case Primitive::allreduce:
-    case Primitive::reduce:
-    case Primitive::broadcast:
-    case Primitive::scan:
-    case Primitive::exscan:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // A machine: from fast to slow, one thing or another being what counts.
 CostModel draw_model(std::mt19937_64& random) {
   const auto between = [&](double least, double most) {
@@ -75,7 +62,7 @@ Finding run(Rank& /*rank*/, const Case& c) {
     if (is_v_form(c.primitive))
       spec.counts = even_blocks(spec.collective, size, block);
     else if (moves)
-      spec.count = has_whole_vectors(c.primitive) ? block * n : block;
+      spec.count = row_of(spec.collective).out == Extent::vector ? block * n : block;
     const PlanProblem problem(spec);
     if (subject.algorithm->refuse(problem.request(0))) continue;
     const std::size_t bytes = moves ? block * n * kElementBytes : 0;

@@ -43,7 +43,8 @@ void cases(const Selection& selection, std::vector<Case>& all) {
       continue;
     }
     for (int p = 0; p < kPrimitiveCount; ++p) add(backend, static_cast<Primitive>(p), false, kSoon);
-    for (const Primitive p : {Primitive::allreduce, Primitive::alltoallv, Primitive::batch}) {
+    for (const Primitive p :
+         std::initializer_list<Primitive>{Primitive::allreduce, Primitive::alltoallv, Primitive::batch}) {
       add(backend, p, true, kSoon);
       add(backend, p, true, kLate);
     }

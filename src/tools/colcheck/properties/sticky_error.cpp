@@ -9,15 +9,17 @@
 
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
+#include "colcheck/properties/plain_call.hpp"
 #include "colcheck/properties/program.hpp"
+#include "colcheck/properties/refusal.hpp"
 
 namespace col::colcheck {
 namespace {
 
 constexpr std::size_t kCount = 1000;
 // What a mismatch is made of: calls that no rank can end without hearing of all others.
-constexpr std::array kBreakers = {Primitive::allreduce, Primitive::allgather, Primitive::alltoall,
-                                  Primitive::reduce_scatter};
+constexpr std::array<Primitive, 4> kBreakers = {Primitive::allreduce, Primitive::allgather, Primitive::alltoall,
+                                                Primitive::reduce_scatter};
 
 using Data = std::vector<std::int32_t>;
 
@@ -46,21 +48,11 @@ void cases(const Selection& selection, std::vector<Case>& all) {
 
 // One call of the primitive, of `count` elements per rank or block.
 void call(Group& group, Primitive primitive, const Data& in, Data& out, std::size_t count) {
-  const auto n = static_cast<std::size_t>(group.size());
-  const ConstTensorView input(in.data(), count, DType::int32), whole_input(in.data(), n * count, DType::int32);
-  const TensorView output(out.data(), count, DType::int32), whole_output(out.data(), n * count, DType::int32);
-  switch (primitive) {
-    case Primitive::allreduce:
-      return group.allreduce(input, output);
-    case Primitive::reduce_scatter:
-      return group.reduce_scatter(whole_input, output);
-    case Primitive::allgather:
-      return group.allgather(input, whole_output);
-    case Primitive::alltoall:
-      return group.alltoall(whole_input, whole_output);
-    default:
-      throw std::invalid_argument(fmt::format("no mismatch is made of {} here", to_string(primitive)));
-  }
+  Case c;
+  c.primitive = primitive;
+  c.count = count;
+  const Sides sides = sides_of(c, group.size());
+  call_plainly(group, c, {{in.data(), sides.in, DType::int32}, {out.data(), sides.out, DType::int32}}, {});
 }
 
 // What a later call does wrong; empty when it throws what it should.

@@ -45,7 +45,7 @@ std::string work(Context& context, Group group, const GroupSpec& spec, const Cas
   const bool own = !group;
   if (own) group = context.init_group(spec);
   // The first thread has the primitive of the case, the others have what comes after it.
-  const auto about = static_cast<Primitive>((static_cast<std::uint64_t>(c.primitive) + 5 * thread) % kPrimitiveCount);
+  const auto about = static_cast<Primitive>((static_cast<std::size_t>(c.primitive) + 5 * thread) % kPrimitiveCount);
   std::string problem = run_program(group, {.about = about}, mix(c.seed, 1, thread), kLength);
   if (own) context.destroy_group(spec.name);
   return problem;

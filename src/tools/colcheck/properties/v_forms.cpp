@@ -95,37 +95,32 @@ Part part_for(const Case& c, int me) {
   const Counts counts = per_rank(c);
   const auto own = static_cast<std::size_t>(me);
   const auto offset = std::accumulate(counts.begin(), counts.begin() + me, std::size_t{0}) * size_of(c.dtype);
-  switch (c.primitive) {
-    case Primitive::allgatherv:
-    case Primitive::gatherv:
-      append_block(part.input, c, me, 0, counts[own]);
-      for (int r = 0; r < c.ranks; ++r) append_block(part.output, c, r, 0, counts[static_cast<std::size_t>(r)]);
-      part.writes = c.primitive == Primitive::allgatherv || me == c.root;
-      if (part.writes) part.out_counts = counts;
-      part.own_offset = offset;
-      break;
-    case Primitive::scatterv:
-    case Primitive::reduce_scatterv: {
-      const bool scatters = c.primitive == Primitive::scatterv;
-      for (int r = 0; r < c.ranks; ++r)
-        append_block(part.input, c, scatters ? c.root : me, r, counts[static_cast<std::size_t>(r)]);
-      if (scatters)
-        append_block(part.output, c, c.root, me, counts[own]);
-      else
-        part.output = summed_block(c, me, counts[own]);
-      part.reads = !scatters || me == c.root;
-      if (part.reads) part.in_counts = counts;
-      part.own_offset = offset;
-      break;
+  if (!is_v_form(c.primitive) || c.primitive == Primitive::alltoallv) {  // that, or batch
+    for (int r = 0; r < c.ranks; ++r) {
+      part.in_counts.push_back(count_from_to(c, me, r));
+      part.out_counts.push_back(count_from_to(c, r, me));
+      append_block(part.input, c, me, r, part.in_counts.back());
+      append_block(part.output, c, r, me, part.out_counts.back());
     }
-    default:  // alltoallv and batch
-      for (int r = 0; r < c.ranks; ++r) {
-        part.in_counts.push_back(count_from_to(c, me, r));
-        part.out_counts.push_back(count_from_to(c, r, me));
-        append_block(part.input, c, me, r, part.in_counts.back());
-        append_block(part.output, c, r, me, part.out_counts.back());
-      }
+    return part;
   }
+  part.own_offset = offset;
+  if (row_of(*collective_of(c.primitive)).out == Extent::blocks) {
+    append_block(part.input, c, me, 0, counts[own]);
+    for (int r = 0; r < c.ranks; ++r) append_block(part.output, c, r, 0, counts[static_cast<std::size_t>(r)]);
+    part.writes = !is_rooted(c.primitive) || me == c.root;
+    if (part.writes) part.out_counts = counts;
+    return part;
+  }
+  const bool scatters = is_rooted(c.primitive);
+  for (int r = 0; r < c.ranks; ++r)
+    append_block(part.input, c, scatters ? c.root : me, r, counts[static_cast<std::size_t>(r)]);
+  if (scatters)
+    append_block(part.output, c, c.root, me, counts[own]);
+  else
+    part.output = summed_block(c, me, counts[own]);
+  part.reads = !scatters || me == c.root;
+  if (part.reads) part.in_counts = counts;
   return part;
 }
 

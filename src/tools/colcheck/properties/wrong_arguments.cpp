@@ -180,16 +180,13 @@ class WrongCall {
     Group& group = rank_.group();
     const bool sending = mix(c_.seed, 2) % 2 == 0;
     const int me = rank_.rank();
-    switch (c_.primitive) {
-      case Primitive::sendrecv:
-        return group.sendrecv(views_.in, sending ? peer : me, views_.out, sending ? me : peer, options_);
-      case Primitive::batch: {
-        const Message message = sending ? Message::send(views_.in, peer) : Message::recv(views_.out, peer);
-        return group.batch(std::span(&message, 1), options_);
-      }
-      default:
-        return sending ? group.send(views_.in, peer, options_) : group.recv(views_.out, peer, options_);
+    if (c_.primitive == Primitive::sendrecv)
+      return group.sendrecv(views_.in, sending ? peer : me, views_.out, sending ? me : peer, options_);
+    if (c_.primitive == Primitive::batch) {
+      const Message message = sending ? Message::send(views_.in, peer) : Message::recv(views_.out, peer);
+      return group.batch(std::span(&message, 1), options_);
     }
+    sending ? group.send(views_.in, peer, options_) : group.recv(views_.out, peer, options_);
   }
 
   // The free functions, with one tensor too few or too many.
@@ -203,18 +200,11 @@ class WrongCall {
     const std::vector<ConstTensorView> inputs(length, ConstTensorView(in_memory_.data(), 0, c_.dtype));
     const TensorView out(out_memory_.data(), 0, c_.dtype);
     const ConstTensorView in(in_memory_.data(), 0, c_.dtype);
-    switch (c_.primitive) {
-      case Primitive::allgather:
-        return col::allgather(outputs, in, options_);
-      case Primitive::gather:
-        return col::gather(outputs, in, options_);
-      case Primitive::scatter:
-        return col::scatter(out, inputs, options_);
-      case Primitive::reduce_scatter:
-        return col::reducescatter(out, inputs, options_);
-      default:
-        return col::alltoall(outputs, inputs, options_);
-    }
+    if (c_.primitive == Primitive::allgather) return col::allgather(outputs, in, options_);
+    if (c_.primitive == Primitive::gather) return col::gather(outputs, in, options_);
+    if (c_.primitive == Primitive::scatter) return col::scatter(out, inputs, options_);
+    if (c_.primitive == Primitive::reduce_scatter) return col::reducescatter(out, inputs, options_);
+    col::alltoall(outputs, inputs, options_);
   }
 
   Rank& rank_;

@@ -14,41 +14,11 @@ class Builder {
       : request_(request), rank_(rank), size_(size), is_root_(rank == request.root) {}
 
   Traffic build() const {
-    const std::size_t in = request_.in.count, out = request_.out.count, n = count_of(size_);
-    switch (request_.collective) {
-      case Collective::allreduce:
-        return {ranks(0, size_, {0, in}), ranks(0, size_, {0, in})};
-      case Collective::reduce:
-        return {only_root({0, in}), is_root_ ? ranks(0, size_, {0, in}) : none()};
-      case Collective::scan:
-        return {ranks(rank_, size_, {0, in}), ranks(0, rank_ + 1, {0, in})};
-      case Collective::exscan:
-        return {ranks(rank_ + 1, size_, {0, in}), ranks(0, rank_, {0, in})};
-      case Collective::reduce_scatter:
-        return {equal(out), ranks(0, size_, {0, out})};
-      case Collective::reduce_scatterv:
-        return {uneven(request_.in_counts), ranks(0, size_, {0, out})};
-      case Collective::broadcast:
-        return is_root_ ? Traffic{others({0, out}), none()} : Traffic{none(), only_root({0, out})};
-      case Collective::allgather:
-        return {ranks(0, size_, {0, in}), equal(in)};
-      case Collective::allgatherv:
-        return {ranks(0, size_, {0, in}), uneven(request_.out_counts)};
-      case Collective::gather:
-        return {only_root({0, in}), is_root_ ? equal(in) : none()};
-      case Collective::gatherv:
-        return {only_root({0, in}), is_root_ ? uneven(request_.out_counts) : none()};
-      case Collective::scatter:
-        return {is_root_ ? equal(out) : none(), only_root({0, out})};
-      case Collective::scatterv:
-        return {is_root_ ? uneven(request_.in_counts) : none(), only_root({0, out})};
-      case Collective::alltoall:
-        return {equal(in / n), equal(in / n)};
-      case Collective::alltoallv:
-        return {uneven(request_.in_counts), uneven(request_.out_counts)};
-      default:
-        return {others({0, 0}), others({0, 0})};
-    }
+    const CollectiveRow& row = row_of(request_.collective);
+    if (row.out == Extent::nothing) return {others({0, 0}), others({0, 0})};
+    if (row.in == Extent::nothing)
+      return is_root_ ? Traffic{others(own_out()), none()} : Traffic{none(), only_root(own_out())};
+    return {row.has_input(is_root_) ? to(row) : none(), row.has_output(is_root_) ? from(row) : none()};
   }
 
  private:
@@ -66,10 +36,29 @@ class Builder {
     blocks[count_of(rank_)].reset();
     return blocks;
   }
+  Block own_in() const { return {0, request_.in.count}; }
+  Block own_out() const { return {0, request_.out.count}; }
+
+  Blocks to(const CollectiveRow& row) const {
+    if (row.in == Extent::blocks) return each(request_.in, request_.in_counts);
+    if (row.out_on_root) return only_root(own_in());
+    const int first = row.folds == Folds::up_to_rank ? rank_ : row.folds == Folds::below_rank ? rank_ + 1 : 0;
+    return ranks(first, size_, own_in());
+  }
+  Blocks from(const CollectiveRow& row) const {
+    if (row.out == Extent::blocks) return each(request_.out, request_.out_counts);
+    if (row.in_on_root) return only_root(own_out());
+    const int end = row.folds == Folds::up_to_rank ? rank_ + 1 : row.folds == Folds::below_rank ? rank_ : size_;
+    return ranks(0, end, own_out());
+  }
+
   Blocks only_root(Block block) const { return ranks(request_.root, request_.root + 1, block); }
 
   // One after the other.
-  Blocks equal(std::size_t count) const { return uneven(std::vector<std::size_t>(count_of(size_), count)); }
+  Blocks each(ConstTensorView all, std::span<const std::size_t> counts) const {
+    if (!counts.empty()) return uneven(counts);
+    return uneven(std::vector<std::size_t>(count_of(size_), all.count / count_of(size_)));
+  }
   Blocks uneven(std::span<const std::size_t> counts) const {
     Blocks blocks;
     std::size_t offset = 0;

@@ -245,38 +245,21 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   // 16-bit floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
   const bool is_wide = request.op.kind() == Op::Kind::premul_sum && size_of(request.in.dtype) < sizeof(float);
-  switch (request.collective) {
-    case Collective::allreduce:
-      if (is_small) return {Form::fold_all, slot, stores};
-      return {Form::fold_slices, slot, stores};
-    case Collective::reduce:
-      if (is_small || is_wide || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
-      return {Form::fold_slices_at, slot, stores};
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      return {Form::fold_own, slot, stores};
-    case Collective::scan:
-    case Collective::exscan:
-      return {Form::fold_lower, slot, stores};
-    case Collective::broadcast:
-      return {Form::from_root, rooted, core::Stores::cached};
-    case Collective::scatter:
-    case Collective::scatterv:
-      return {Form::from_root, slot, core::Stores::cached};
-    case Collective::gather:
-    case Collective::gatherv:
-      return {Form::to_root, rooted, core::Stores::cached};
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-    case Collective::barrier:
-      return {Form::between_all, slot, core::Stores::cached};
-    default:
-      throw Error(ErrorCode::internal, fmt::format("shm: {} was called, but is no collective of this backend's own; "
-                                                   "please report this as a bug in col",
-                                                   to_string(request.collective)));
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.is_message)
+    throw Error(ErrorCode::internal, fmt::format("shm: {} was called, but is no collective of this backend's own; "
+                                                 "please report this as a bug in col",
+                                                 row.name));
+  if (row.reduces()) {
+    if (row.out == Extent::block) return {Form::fold_own, slot, stores};
+    if (row.folds != Folds::all) return {Form::fold_lower, slot, stores};
+    if (!row.rooted) return {is_small ? Form::fold_all : Form::fold_slices, slot, stores};
+    if (is_small || is_wide || size_ <= kFewRanks) return {Form::fold_at, rooted, stores};
+    return {Form::fold_slices_at, slot, stores};
   }
+  if (!row.rooted) return {Form::between_all, slot, core::Stores::cached};
+  if (row.out_on_root) return {Form::to_root, rooted, core::Stores::cached};
+  return {Form::from_root, row.in_on_root ? slot : rooted, core::Stores::cached};
 }
 
 template <class Moves>
@@ -301,12 +284,12 @@ void Collectives::run(const Request& request, WaitContext& wait) {
 }
 
 void Collectives::run_through_slots(const Request& request, WaitContext& wait) {
-  const bool asks = Movement::counts_differ(request.collective);
+  const bool asks = row_of(request.collective).has_private_counts();
   const std::size_t length = asks ? agree_on_length(request, wait) : Movement::length_of(request, size_);
   const Choice choice = choose(request, length * size_of(Movement::dtype_of(request, rank_)));
   const Movement movement(request, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores,
                           sources_);
-  if (request.collective == Collective::alltoallv && request.in.data == request.out.data &&
+  if (row_of(request.collective).counts == BlockCounts::pairs && request.in.data == request.out.data &&
       !std::equal(request.in_counts.begin(), request.in_counts.end(), request.out_counts.begin())) {
     // In place, and what comes does not lie where what goes has left: it would be overwritten before it is sent.
     const auto* const input = static_cast<const std::byte*>(request.in.data);
@@ -336,20 +319,16 @@ std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wa
   const auto set = [](std::vector<std::uint64_t>& row, std::span<const std::size_t> counts) {
     std::copy(counts.begin(), counts.end(), row.begin());
   };
-  switch (request.collective) {
-    case Collective::gatherv:
-      sent_[root] = request.in.count;
-      if (rank_ == request.root) set(expected_, request.out_counts);
-      break;
-    case Collective::scatterv:
-      expected_[root] = request.out.count;
-      if (rank_ == request.root) set(sent_, request.in_counts);
-      break;
-    default:
-      set(sent_, request.in_counts);
-      set(expected_, request.out_counts);
-      break;
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  const bool is_root = rank_ == request.root;
+  if (row.in == Extent::block)
+    sent_[root] = request.in.count;
+  else if (row.has_input(is_root))
+    set(sent_, request.in_counts);
+  if (row.out == Extent::block)
+    expected_[root] = request.out.count;
+  else if (row.has_output(is_root))
+    set(expected_, request.out_counts);
   std::uint64_t longest = *std::max_element(sent_.begin(), sent_.end());
   go(request, Counting(area_, rank_, sent_, expected_, longest), pattern_of(Form::between_all, rank_, size_, 0), 1,
      wait);

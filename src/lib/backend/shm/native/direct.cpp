@@ -29,33 +29,20 @@ Whereabouts::Place place_of(const void* memory, std::size_t bytes, const Regions
 }  // namespace
 
 bool Direct::suits(const Request& request, int size) noexcept {
-  switch (request.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      // Nobody may change another's input, and multiplied ones have to lie somewhere.
-      if (request.op.kind() == Op::Kind::premul_sum) return false;
-      break;
-    case Collective::broadcast:
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::alltoall:
-    case Collective::gather:
-    case Collective::scatter:
-      break;
-    default:
-      return false;
-  }
-  // The type is the same on all ranks, but where it means nothing.
-  const DType dtype = request.collective == Collective::scatter ? request.out.dtype : Movement::dtype_of(request, 0);
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.out == Extent::nothing || row.has_private_counts()) return false;
+  // Nobody may change another's input, and multiplied ones have to lie somewhere.
+  if (row.reduces() && (row.folds != Folds::all || request.op.kind() == Op::Kind::premul_sum)) return false;
+  // The type of the side that every rank has: it is the same on all of them.
+  const DType dtype = row.has_input(false) ? request.in.dtype : request.out.dtype;
   return Movement::length_of(request, size) * col::size_of(dtype) >= kSmallest;
 }
 
 Whereabouts Direct::whereabouts(const Request& request, const Regions& regions) {
   Whereabouts own;
-  const bool both = request.in.data == request.out.data;
-  if (request.collective == Collective::alltoall && both) return own;
+  const CollectiveRow& row = row_of(request.collective);
+  const bool exchanges = row.in == Extent::blocks && row.out == Extent::blocks;
+  if (exchanges && request.in.data == request.out.data) return own;
   own.in = place_of(request.in.data, request.in.bytes(), regions);
   own.out = place_of(request.out.data, request.out.bytes(), regions);
   return own;
@@ -81,24 +68,15 @@ bool Direct::is_reachable(std::span<const Presence> all) const {
   const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
   // Of rooted calls alone is the root known to be a rank.
   const auto root = [&]() -> const Whereabouts& { return all[static_cast<std::size_t>(request_.root)].whereabouts; };
-  const bool all_in =
-      std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.in); });
-  const bool all_out =
-      std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.out); });
-  switch (request_.collective) {
-    case Collective::allreduce:
-      return all_in && all_out;
-    case Collective::reduce:
-      return all_in && shares(root().out);
-    case Collective::broadcast:
-      return all_out;
-    case Collective::gather:
-      return shares(root().out);
-    case Collective::scatter:
-      return shares(root().in);
-    default:
-      return all_in;
-  }
+  const CollectiveRow& row = row_of(request_.collective);
+  if (row.in_on_root) return shares(root().in);
+  if (row.out_on_root && !row.reduces()) return shares(root().out);
+  const auto all_share = [&](Whereabouts::Place Whereabouts::*side) {
+    return std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.*side); });
+  };
+  if (row.in != Extent::nothing && !all_share(&Whereabouts::in)) return false;
+  if (row.out != Extent::vector) return true;
+  return row.out_on_root ? shares(root().out) : all_share(&Whereabouts::out);
 }
 
 void Direct::find_memory(std::span<const Presence> all, const Regions& regions) {
@@ -133,28 +111,21 @@ Direct::Range Direct::block(int rank, std::span<const std::size_t> counts, std::
 void Direct::run(const Rest& rest) {
   const auto own = static_cast<std::size_t>(rank_), root = static_cast<std::size_t>(request_.root);
   const std::size_t in_bytes = request_.in.bytes(), out_bytes = request_.out.bytes();
-  switch (request_.collective) {
-    case Collective::allreduce:
-      return fold_into(outputs_, slice(request_.in.count), 0, rest);
-    case Collective::reduce:
-      return fold_into({&outputs_[root], 1}, slice(request_.in.count), 0, rest);
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv: {
-      const Range mine = block(rank_, request_.in_counts, request_.out.count);
-      return fold_into({&outputs_[own], 1}, mine, mine.begin, rest);
+  const CollectiveRow& row = row_of(request_.collective);
+  if (row.reduces()) {
+    if (row.out == Extent::vector) {
+      const std::span<std::byte* const> all = outputs_;
+      return fold_into(row.out_on_root ? all.subspan(root, 1) : all, slice(request_.in.count), 0, rest);
     }
-    case Collective::broadcast:
-      return copy_slice(rest);
-    case Collective::gather:
-      return copy(outputs_[root] + own * in_bytes, inputs_[own], in_bytes, rest);
-    case Collective::scatter:
-      return copy(outputs_[own], inputs_[root] + own * out_bytes, out_bytes, rest);
-    default:
-      break;
+    const Range mine = block(rank_, request_.in_counts, request_.out.count);
+    return fold_into({&outputs_[own], 1}, mine, mine.begin, rest);
   }
-  // allgather(v), alltoall: from the next rank on, so that not all read the same memory at once.
-  const bool to_all = request_.collective == Collective::alltoall;
-  const std::size_t each = to_all ? request_.in.count / static_cast<std::size_t>(size_) : request_.in.count;
+  if (row.out == Extent::vector) return copy_slice(rest);
+  if (row.out_on_root) return copy(outputs_[root] + own * in_bytes, inputs_[own], in_bytes, rest);
+  if (row.in_on_root) return copy(outputs_[own], inputs_[root] + own * out_bytes, out_bytes, rest);
+  // From the next rank on, so that not all read the same memory at once.
+  const bool to_all = row.in == Extent::blocks;
+  const std::size_t each = request_.out.count / static_cast<std::size_t>(size_);
   for (int i = 0; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
     const Range theirs = block(peer, request_.out_counts, each);

@@ -17,53 +17,28 @@ std::size_t aligned_up(std::size_t count, std::size_t element_bytes) {
   return (count + unit - 1) / unit * unit;
 }
 
-bool is_by_blocks(Collective collective) {
-  return collective == Collective::reduce_scatter || collective == Collective::reduce_scatterv ||
-         collective == Collective::scatter || collective == Collective::scatterv ||
-         collective == Collective::alltoall || collective == Collective::alltoallv;
-}
-
-std::size_t longest(std::span<const std::size_t> counts, std::size_t equal) {
-  return counts.empty() ? equal : *std::max_element(counts.begin(), counts.end());
+std::size_t longest(std::span<const std::size_t> counts) {
+  return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
 }
 
 }  // namespace
 
-bool Movement::counts_differ(Collective collective) noexcept {
-  return collective == Collective::gatherv || collective == Collective::scatterv || collective == Collective::alltoallv;
-}
-
 std::size_t Movement::length_of(const Request& request, int size) {
-  const auto n = static_cast<std::size_t>(size);
-  switch (request.collective) {
-    case Collective::barrier:
-      return 0;
-    case Collective::broadcast:
-      return request.out.count;
-    case Collective::allgatherv:
-      return longest(request.out_counts, 0);
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      return request.out.count;
-    case Collective::reduce_scatterv:
-      return longest(request.in_counts, 0);
-    case Collective::alltoall:
-      return request.in.count / n;
-    default:
-      return request.in.count;
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.counts == BlockCounts::everyone)
+    return longest(row.in == Extent::blocks ? request.in_counts : request.out_counts);
+  if (row.in == Extent::nothing || row.out == Extent::block) return request.out.count;
+  return row.in == Extent::blocks ? request.in.count / static_cast<std::size_t>(size) : request.in.count;
 }
 
 DType Movement::dtype_of(const Request& request, int rank) {
-  const bool from_out = request.collective == Collective::broadcast ||
-                        ((request.collective == Collective::scatter || request.collective == Collective::scatterv) &&
-                         request.root != rank);
-  return from_out ? request.out.dtype : request.in.dtype;
+  return row_of(request.collective).has_input(request.root == rank) ? request.in.dtype : request.out.dtype;
 }
 
 Movement::Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
                    std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources)
     : request_(request),
+      row_(row_of(request.collective)),
       form_(form),
       area_(area),
       rank_(rank),
@@ -73,7 +48,7 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       dtype_(dtype_of(request, rank)),
       scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
-      by_blocks_(is_by_blocks(request.collective)),
+      by_blocks_(row_.in == Extent::blocks),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
       size_of_(col::size_of(dtype_)),
       length_(length) {
@@ -124,39 +99,18 @@ void Movement::copy_out(std::size_t begin, const std::byte* from, std::size_t co
 }
 
 void Movement::move_own() const {
-  const std::byte* from = nullptr;
-  Range to;
-  switch (request_.collective) {
-    case Collective::gather:
-    case Collective::gatherv:
-      if (!is_root()) return;
-      [[fallthrough]];
-    case Collective::allgather:
-    case Collective::allgatherv:
-      from = input();
-      to = block(rank_, request_.out_counts, request_.in.count);
-      break;
-    case Collective::scatter:
-    case Collective::scatterv:
-      if (!is_root()) return;
-      from = input() + block(rank_, request_.in_counts, request_.out.count).begin * size_of_;
-      to = {0, request_.out.count};
-      break;
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      to = block(rank_, request_.out_counts, length_);
-      from = input() + block(rank_, request_.in_counts, length_).begin * size_of_;
-      break;
-    default:
-      return;
-  }
+  const bool to_blocks = row_.out == Extent::blocks;
+  if (row_.reduces() || !(to_blocks || by_blocks_) || (row_.rooted && !is_root())) return;
+  const std::byte* from = input();
+  if (by_blocks_) from += block(rank_, request_.in_counts, length_).begin * size_of_;
+  const Range to = to_blocks ? block(rank_, request_.out_counts, length_) : Range{0, request_.out.count};
   if (output() + to.begin * size_of_ != from) copy_out(to.begin, from, to.count);
 }
 
 // From the user's memory, at `begin`, to a slot.
 void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) const {
   if (count == 0) return;
-  const std::byte* const memory = request_.collective == Collective::broadcast ? output() : input();
+  const std::byte* const memory = row_.in == Extent::nothing ? output() : input();
   const std::byte* const from = memory + begin * size_of_;
   if (scaled_)
     core::premultiply_to(request_.op.scale(), dtype_, from, wide_, to, count);
@@ -175,8 +129,7 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
     }
     return;
   }
-  const bool own_count = request_.collective == Collective::allgatherv || request_.collective == Collective::gatherv;
-  const std::size_t length = own_count ? request_.in.count : length_;
+  const std::size_t length = row_.in == Extent::block ? request_.in.count : length_;
   const Range part = chunk(index, length);
   if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
     return copy_in(to, part.begin, part.count);
@@ -200,7 +153,7 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
     place_in_slot = place(rank_);
     own += block(rank_, request_.in_counts, length_).begin;
   } else if (form_ == Form::fold_lower) {
-    end = request_.collective == Collective::exscan ? rank_ : rank_ + 1;
+    end = row_.folds == Folds::below_rank ? rank_ : rank_ + 1;
   }
   if (part.count == 0 || end == 0) return;
   for (int rank = 0; rank < end; ++rank) {
@@ -224,39 +177,17 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
-  const std::byte* const from = slot(peer, index, step);
-  switch (request_.collective) {
-    case Collective::barrier:
-      return;
-    case Collective::broadcast: {
-      const Range part = chunk(index, length_);
-      return copy_out(part.begin, from, part.count);
-    }
-    case Collective::scatter:
-    case Collective::scatterv: {
-      const Range part = chunk(index, request_.out.count);
-      return copy_out(part.begin, from + place(rank_), part.count);
-    }
-    case Collective::alltoall:
-    case Collective::alltoallv: {
-      const Range whole = block(peer, request_.out_counts, length_);
-      const Range part = chunk(index, whole.count);
-      return copy_out(whole.begin + part.begin, from + place(rank_), part.count);
-    }
-    case Collective::allgather:
-    case Collective::gather:
-    case Collective::allgatherv:
-    case Collective::gatherv: {
-      const Range whole = block(peer, request_.out_counts, length_);
-      const Range part = chunk(index, whole.count);
-      return copy_out(whole.begin + part.begin, from, part.count);
-    }
-    default: {
-      const Range part = chunk(index, length_);
-      const Range theirs = slice(peer, part);
-      return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
-    }
+  const std::byte* from = slot(peer, index, step);
+  if (row_.reduces()) {  // what the peer has folded
+    const Range part = chunk(index, length_);
+    const Range theirs = slice(peer, part);
+    return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
   }
+  Range whole{0, row_.out == Extent::nothing ? 0 : request_.out.count};
+  if (row_.out == Extent::blocks) whole = block(peer, request_.out_counts, length_);
+  if (by_blocks_) from += place(rank_);
+  const Range part = chunk(index, whole.count);
+  copy_out(whole.begin + part.begin, from, part.count);
 }
 
 }  // namespace col::shm_backend

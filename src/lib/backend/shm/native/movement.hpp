@@ -21,10 +21,10 @@ namespace col::shm_backend {
 
 class Movement {
  public:
-  // `length`: elements of the vector, or of the longest block, the same on all ranks: length_of(), or for kinds of call
-  // of which no rank knows that alone (counts_differ), what they have told one another. `chunk_bytes`: what one step
-  // should move of a vector, or of all blocks; at most what a slot holds. Requires: `request` outlives it; spaces for
-  // pointers, one per rank, in `sources`.
+  // `length`: elements of the vector, or of the longest block, the same on all ranks: length_of(), or for calls
+  // with private counts, of which no rank knows that alone, what they have told one another. `chunk_bytes`: what one
+  // step should move of a vector, or of all blocks; at most what a slot holds. Requires: `request` outlives it; spaces
+  // for pointers, one per rank, in `sources`.
   Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
            std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources);
 
@@ -38,9 +38,7 @@ class Movement {
   void fold(std::uint64_t index, std::uint64_t step) const;
   void take(std::uint64_t index, std::uint64_t step, int peer) const;
 
-  // Whether each rank knows the counts of its own part alone.
-  static bool counts_differ(Collective collective) noexcept;
-  // Elements of the vector, or of the longest block. Requires: !counts_differ().
+  // Elements of the vector, or of the longest block. Requires: no private counts.
   static std::size_t length_of(const Request& request, int size);
   // Of what is moved.
   static DType dtype_of(const Request& request, int rank);
@@ -66,6 +64,7 @@ class Movement {
   std::byte* output() const noexcept { return static_cast<std::byte*>(request_.out.data); }
 
   const Request& request_;
+  const CollectiveRow& row_;
   const Form form_;
   const Area area_;
   const int rank_, size_;

@@ -14,25 +14,23 @@ namespace {
 constexpr std::size_t kSmallestOfTwo = std::size_t{16} << 10, kSmallestOfMany = std::size_t{64} << 10;
 constexpr std::size_t kSmallestWhole = std::size_t{8} << 10, kLargestWhole = std::size_t{2} << 20;
 
+// Each rank has a block for each.
+bool is_exchange(const Request& request) {
+  const CollectiveRow& row = row_of(request.collective);
+  return row.in == Extent::blocks && row.out == Extent::blocks;
+}
+
 }  // namespace
 
 bool Pull::suits(const Request& request, int size) noexcept {
-  const auto suits_block = [&](std::size_t bytes) { return bytes >= (size == 2 ? kSmallestOfTwo : kSmallestOfMany); };
-  switch (request.collective) {
-    case Collective::scatter:
-      return suits_block(request.out.bytes());
-    case Collective::alltoall:
-      return suits_block(request.in.bytes() / static_cast<std::size_t>(size));
-    case Collective::broadcast:
-      // One rank copies while the other waits: through slots both do.
-      return size == 2 && request.out.bytes() >= kSmallestWhole && request.out.bytes() <= kLargestWhole;
-    case Collective::allgather:
-      return size == 2 && suits_block(request.in.bytes());
-    case Collective::allgatherv:
-      return size == 2 && suits_block(Movement::length_of(request, size) * size_of(request.in.dtype));
-    default:
-      return false;
-  }
+  const CollectiveRow& row = row_of(request.collective);
+  if (row.reduces() || row.has_private_counts() || row.out_on_root || row.out == Extent::nothing) return false;
+  // One rank copies while the other waits: through slots both do.
+  if (row.out == Extent::vector)
+    return size == 2 && request.out.bytes() >= kSmallestWhole && request.out.bytes() <= kLargestWhole;
+  if (row.in == Extent::block && size != 2) return false;
+  return Movement::length_of(request, size) * size_of(request.out.dtype) >=
+         (size == 2 ? kSmallestOfTwo : kSmallestOfMany);
 }
 
 Addresses Pull::addresses(const Request& request) noexcept {
@@ -40,12 +38,12 @@ Addresses Pull::addresses(const Request& request) noexcept {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
   };
   // In place, a rank would overwrite what others have yet to read.
-  if (request.collective == Collective::alltoall && request.in.data == request.out.data) return {};
+  if (is_exchange(request) && request.in.data == request.out.data) return {};
   return {number(request.in.data), number(request.out.data)};
 }
 
 bool Pull::possible() const noexcept {
-  return request_.collective != Collective::alltoall ||
+  return !is_exchange(request_) ||
          std::all_of(all_.begin(), all_.end(), [](const Presence& each) { return each.addresses.in != 0; });
 }
 
@@ -54,9 +52,7 @@ Pull::Block Pull::block_of(int rank) const noexcept {
   if (!request_.out_counts.empty())
     return {std::accumulate(request_.out_counts.begin(), request_.out_counts.begin() + rank, std::size_t{0}),
             request_.out_counts[r]};
-  const std::size_t each = request_.collective == Collective::alltoall
-                               ? request_.in.count / static_cast<std::size_t>(size_)
-                               : request_.in.count;
+  const std::size_t each = request_.out.count / static_cast<std::size_t>(size_);
   return {r * each, each};
 }
 
@@ -67,25 +63,20 @@ bool Pull::run(const Reach& reach, const std::function<void()>& rest) const {
   const auto own = static_cast<std::uint64_t>(rank_);
   auto* const out = static_cast<std::byte*>(request_.out.data);
   const auto* const in = static_cast<const std::byte*>(request_.in.data);
-  switch (request_.collective) {
-    case Collective::broadcast:
-      return is_root || reach.read(root, at(root).out, out, request_.out.bytes(), rest);
-    case Collective::scatter: {
-      const std::size_t bytes = request_.out.bytes();
-      if (!is_root) return reach.read(root, at(root).in + own * bytes, out, bytes, rest);
-      if (out != in + own * bytes) std::memcpy(out, in + own * bytes, bytes);
-      return true;
-    }
-    default:
-      break;
+  const CollectiveRow& row = row_of(request_.collective);
+  if (row.out == Extent::vector) return is_root || reach.read(root, at(root).out, out, request_.out.bytes(), rest);
+  if (row.in_on_root) {
+    const std::size_t bytes = request_.out.bytes();
+    if (!is_root) return reach.read(root, at(root).in + own * bytes, out, bytes, rest);
+    if (out != in + own * bytes) std::memcpy(out, in + own * bytes, bytes);
+    return true;
   }
-  // allgather(v), alltoall: a block from each, from the next rank on, so that not all read the same
-  // memory at once.
+  // A block from each, from the next rank on, so that not all read the same memory at once.
   const std::size_t size = size_of(request_.in.dtype);
   for (int i = 1; i <= size_; ++i) {
     const int peer = (rank_ + i) % size_;
     const Block theirs = block_of(peer);
-    const std::size_t offset = request_.collective == Collective::alltoall ? block_of(rank_).begin * size : 0;
+    const std::size_t offset = is_exchange(request_) ? block_of(rank_).begin * size : 0;
     std::byte* const to = out + theirs.begin * size;
     const std::size_t bytes = theirs.count * size;
     if (peer != rank_ && !reach.read(peer, at(peer).in + offset, to, bytes, rest)) return false;
