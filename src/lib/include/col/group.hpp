@@ -1,35 +1,67 @@
-// Groups of ranks and the collectives on them.
+// Groups of ranks, and the calls that move data between them.
 //
-// Two ways to say the same: methods of Group, and free functions with Ray's names that find the group by name in the
-// current context.
+// A rank is one process of a parallel job (or one thread that plays a process). A Group is a named, ordered set of
+// ranks with connections of its own. All ranks of a group make the same calls:
 //
-// Collectives block until this rank's part is done: its output is complete, and its input may be reused. They end with
-// an error after the timeout (Options::timeout, else COL_TIMEOUT, else 5 minutes), never later. Every rank of a group
-// must call the same collectives in the same order with equal op, count, dtype and root.
+//   col::Group world = col::init();                           // all ranks of the job
+//   std::vector<float> gradients(1000, float(world.rank()));
+//   world.allreduce(gradients);                               // every rank now holds the sum over all ranks
+//   world.broadcast(gradients, {.root = 2});                  // every rank now holds the data of rank 2
+//   col::finalize();
 //
-// Each has an i-form that starts it and returns a Work at once; until that has ended, the buffers belong to the call
-// (an input may be read, nothing else). The i-forms count in the order above, and a rank that calls allreduce where
-// another calls iallreduce is a mismatch. Any number may be in flight, and ranks may wait for them in different orders.
+// Class Group has, in this order:
 //
-// Errors common to all: invalid_argument, not_initialized and unavailable, before any data moves: the group stays
-// usable. Then mismatch, timeout, peer_lost, aborted, resource, io, internal: after one of these the group is broken,
-// outputs hold unspecified values, inputs are intact, and later calls throw aborted naming the first cause; destroy the
-// group and create it anew.
+//   about the group  rank(), size(), name(), backend(), device(), ...
+//   collectives      allreduce, reduce, scan, reduce_scatter, broadcast, allgather, gather, scatter, alltoall, barrier
+//   messages         send, recv, sendrecv, batch
+//   asynchronous     iallreduce, isend, ...: start an operation and return a Work
+//   calls as data    run(Call), start(Call): the core of all collectives above
+//   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
+//   memory           alloc(): buffers that the ranks of a node share
+//   sub-groups       split, subgroup, dup, and shrink after the loss of a rank
+//   the end          destroy()
+//   insight          explain(), algorithms(), record_trace(), trace()
+//   several GPUs     allreduce_multigpu, ...: see <col/multi_gpu.hpp>
 //
-// Memory: buffers may be in host memory or on a GPU (TensorView::device), on each rank as it likes, also in one call.
-// A group moves one kind, GPUs' when its backend is nccl and the host's otherwise, and a rank copies buffers of the
-// other kind to and fro: those calls are slower, and none of them can be captured in a CUDA graph.
+// The same calls exist as free functions with the names of ray.util.collective. They find the group by its name in the
+// current Context.
 //
-// Numerics: 16-bit floats are summed, multiplied and averaged in float32 over all ranks and rounded once; NaN always
-// propagates through min and max; integers wrap, and their average rounds toward zero. All ranks get the same bits, and
-// so does every run with the same inputs and the same algorithm.
+// Rules that hold for all calls
+// -----------------------------
+// Order. Every rank of a group calls the same collectives in the same order, with equal op, count, dtype and root. The
+// asynchronous forms count in this order too. A rank that calls allreduce where another rank calls iallreduce is a
+// mismatch.
 //
-// Thread safety: different groups may be used from different threads at once. One group used by two threads at once is
-// an error (invalid_argument), not a race; that includes the Works of the group.
+// Blocking. A collective blocks until this rank's part is done. Its output is then complete, and its input may be used
+// again. If the timeout passes first, the call throws. It never blocks longer. The timeout is Options::timeout, else
+// COL_TIMEOUT, else 5 minutes.
 //
-// In place: an output may be exactly the input (allreduce, reduce, scan, exscan, alltoall(v)), or the shorter of the
-// two may be this rank's block of the longer (allgather(v), reduce_scatter(v), gather(v), scatter(v)). Any other
-// overlap is invalid_argument.
+// Asynchronous forms. An i-form (iallreduce, isend, ...) starts the operation and returns a Work at once. The buffers
+// belong to the operation until it has ended. Meanwhile the program may read an input, and may do nothing else with the
+// buffers. Any number of operations may be in flight, and ranks may wait for them in different orders.
+//
+// Errors. Every call throws col::Error. There are two kinds:
+// - invalid_argument, not_initialized, unavailable: thrown before any data moves. The group stays usable.
+// - mismatch, timeout, peer_lost, aborted, resource, io, internal: these break the group. Outputs then hold unspecified
+//   values, and inputs are intact. Every later call throws aborted and names the first cause. Destroy the group and
+//   create it again.
+//
+// Memory. A buffer may be in host memory or on a GPU (TensorView::device). Each rank chooses for itself, and buffers of
+// both kinds may meet in one call. A group moves one kind: GPU memory if its backend is nccl, host memory otherwise.
+// For a buffer of the other kind, the rank makes copies before and after. Such a call is slower, and cannot be captured
+// in a CUDA graph.
+//
+// Numerics. 16-bit floats are summed, multiplied and averaged in float32 over all ranks, and rounded once. NaN always
+// propagates through min and max. Integers wrap, and their average rounds toward zero. All ranks get the same bits.
+// Every run with the same inputs and the same algorithm gets the same bits too.
+//
+// Thread safety. Different threads may use different groups at once. Two threads that use one group at once get an
+// error (invalid_argument), not a race. The Works of a group count as uses of the group.
+//
+// In place. Two overlaps of input and output are allowed. Any other overlap is invalid_argument.
+// - The output is exactly the input: allreduce, reduce, scan, exscan, alltoall(v).
+// - The shorter of the two is this rank's block of the longer one: allgather(v), reduce_scatter(v), gather(v),
+//   scatter(v).
 #pragma once
 
 #include <cstddef>
@@ -47,6 +79,8 @@
 #include <col/error.hpp>
 #include <col/export.hpp>
 #include <col/job.hpp>
+#include <col/multi_gpu.hpp>  // IWYU pragma: export
+#include <col/options.hpp>    // IWYU pragma: export
 #include <col/plan.hpp>
 #include <col/store.hpp>
 #include <col/types.hpp>
@@ -56,54 +90,36 @@ namespace col {
 class Context;
 
 namespace detail {
-// Throws mismatch when `bytes` cannot be an object of `unit` bytes, or (not exact) several of them.
+// Throws mismatch unless `bytes` is the size of one object of `unit` bytes (exact), or a multiple of it (not exact).
 COL_EXPORT void check_object_size(std::size_t bytes, std::size_t unit, bool exact);
 }  // namespace detail
 
-// Per-call options; write what differs: {.op = ReduceOp::max, .root = 2}.
-struct Options {
-  std::string_view group = "default";  // free functions; a method refuses another group's name
-  Op op = ReduceOp::sum;               // reductions
-  int root = 0;                        // rooted collectives
-  // Empty: chosen (docs/selection.md). Else a built-in one, "ring" or "knomial:radix=8", one of the backend's own, or
-  // "file:my.json". One that cannot serve the call is invalid_argument and says why.
-  std::string_view algorithm = {};
-  Duration timeout = {};  // zero: the context's
-  // Device memory only: the call comes after what the stream holds. A call in a stream that is being captured becomes
-  // part of the graph, and its blocking form and its Work have nothing to wait for; before that, it waits until all
-  // ranks capture theirs, and throws mismatch where they differ. NCCL does more on first use than a graph can hold:
-  // make such a call once before. The group outlives its graphs. Messages cannot be captured: unavailable.
-  Stream stream = {};
-  int tag = 0;  // send and recv: only equal tags pair
-  // Only algorithms that combine every element in rank order, whatever the count and the algorithm table.
-  bool deterministic = false;
-  // 16-bit floats: partial sums travel in 16 bits, rounded at every hop; half the bytes. An algorithm that sends no
-  // partial sums (shared, inside a node) has nothing to gain from it, and rounds once all the same.
-  bool compress = false;
-};
-
-// The handle of something started by an i-form. Copies mean the same operation.
+// The handle of an operation that an i-form has started. Copies stand for the same operation.
 //
-// A Work that is dropped goes on, and uses its buffers: keep them until barrier() of the group returns (collectives) or
-// the group is destroyed (messages, too). An error shows in the next call of the group.
+// If all copies are dropped, the operation goes on and still uses its buffers. Keep the buffers until barrier() of the
+// group returns (for collectives) or until the group is destroyed (for collectives and messages). An error of a dropped
+// operation shows in the next call of the group.
 //
-// Operations move on inside every call, wait and test of this process, on whatever group: those of a group that another
-// thread is in a call of, by that thread. With COL_PROGRESS=thread they also move on while the process does something
-// else. So a reduction of the user's may run in a wait for something else; it must not use the group that runs it.
+// Progress. Operations move on inside every call, wait and test of this process, on any group. If another thread is in
+// a call of a group, that thread moves the operations of this group. With COL_PROGRESS=thread, operations also move on
+// while the process does other work. So a user's reduction function may run inside a wait for something else. It must
+// not use the group that runs it.
 class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_EXPORT beside no other attribute
  public:
-  Work() = default;  // of an operation that has ended
+  Work() = default;  // the handle of an operation that has ended
 
-  // Blocks until the operation has ended, at most for its timeout counted from now. Throws its error, every time.
+  // Blocks until the operation has ended, for its timeout at most, counted from now. Throws the operation's error, at
+  // every call.
   void wait();
-  // The same for `budget` at most: false when it has not ended by then; it goes on.
+  // The same for `budget` at most. Returns false if the operation has not ended by then; it goes on.
   bool wait_for(Duration budget);
-  // Whether it has ended. Does not block. Throws its error.
+  // Returns whether the operation has ended. Does not block. Throws the operation's error.
   bool test();
-  // What it has failed with; nothing after success, and as long as it has not ended. Does not block, move it on, or
-  // throw it. Throws invalid_argument while a call of the group is under way, as source() does.
+  // The operation's error; nothing after success, and nothing before the end. Does not block, does not move the
+  // operation on, and does not throw that error. Throws invalid_argument while a call of the group is running, as
+  // source() does.
   std::optional<Error> error() const;
-  // After the end of a receive: the rank that the message came from; else -1.
+  // After the end of a receive: the rank that sent the message. Otherwise -1.
   int source() const;
 
  private:
@@ -113,32 +129,35 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   std::shared_ptr<Handle> handle_;  // shared by the copies; null when there is nothing to wait for
 };
 
-// One message of a batch.
+// One message of a batch: see Group::batch().
 struct COL_EXPORT Message {
   enum class Direction : std::uint8_t { send, recv };
   Direction direction = Direction::send;
-  ConstTensorView sent = {};
-  TensorView received = {};
-  int peer = 0;
+  ConstTensorView sent = {};  // for send
+  TensorView received = {};   // for recv
+  int peer = 0;               // the other rank
   int tag = 0;
 
   static Message send(ConstTensorView data, int destination, int tag = 0);
   static Message recv(TensorView data, int source, int tag = 0);
 };
 
-// A step that this rank has executed in a collective.
+// One step that this rank has executed in a collective: see Group::record_trace().
 struct TraceEntry {
-  std::uint64_t operation = 0;  // number of the collective in its group, from 1; long ones on GPUs may have several
+  // The number of the collective in its group, from 1. A long collective on GPUs may have several numbers.
+  std::uint64_t operation = 0;
   Collective collective = Collective::barrier;
-  std::string_view algorithm = {};  // valid for as long as the group
+  std::string_view algorithm = {};  // valid as long as the group
   std::size_t round = 0;
-  Step step = {};  // of a backend's own collective, which has no plan, this is empty and its entry the only one
+  // The step of the plan. A backend's own collective has no plan: it has one entry, with an empty step.
+  Step step = {};
 };
 
-// A named, ordered set of ranks. A cheap handle: copies mean the same group.
-// One collective call as data. What each side holds, and who passes counts, says its row in <col/collective.hpp>: a
-// list for all ranks in the one that belongs to the side with blocks, alltoallv's in both. A broadcast has its vector
-// in `out`.
+// One collective call as data: see Group::run().
+//
+// The row of the collective in <col/collective.hpp> says what `in` and `out` hold, and which ranks pass counts. A list
+// of counts has one entry for each rank. It belongs to the side that holds the blocks: in_counts for `in`, out_counts
+// for `out`. An alltoallv has both lists. A broadcast has its vector in `out`.
 struct Call {
   Collective collective = Collective::barrier;
   ConstTensorView in = {};
@@ -146,219 +165,160 @@ struct Call {
   std::span<const std::size_t> in_counts = {}, out_counts = {};
 };
 
+// A named, ordered set of ranks. Group is a cheap handle: copies stand for the same group.
 class COL_EXPORT Group {
  public:
   class State;  // internal
 
-  Group() = default;  // no group: false, and every call on it throws not_initialized
+  Group() = default;  // no group: converts to false, and every call on it throws not_initialized
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  int rank() const;
-  int size() const;
+  // ---- About the group ----------------------------------------------------------------------------------------------
+
+  int rank() const;  // of this process in the group, from 0
+  int size() const;  // number of ranks
   std::string_view name() const;
-  // What moves the data: "shm", "gloo", "nccl", or "self" in a world of one on the CPU.
+  // What moves the data: "shm", "gloo", "nccl", or "self" (a world of one rank on the CPU).
   std::string_view backend() const;
-  // Whose memory the group moves without copies, and alloc() gives: the host's, or, with backend nccl, a GPU's.
+  // The memory that the group moves without extra copies, and that alloc() gives: a GPU's with backend nccl, otherwise
+  // the host's.
   Device device() const;
-  // The ranks in the job (those of col::init()'s group) of this group's ranks, in its order.
+  // For each rank of this group, in order: its rank in the job, which is its rank in the group of col::init().
   std::vector<int> ranks() const;
-  // ranks()[rank]. Requires: a rank of this group (else invalid_argument).
+  // ranks()[rank]. Throws invalid_argument if `rank` is not a rank of this group.
   int world_rank(int rank) const;
-  // The rank here of that rank of the job; -1 when it is no member.
+  // The rank in this group of the process with this rank in the job; -1 if it is not a member.
   int rank_of(int world_rank) const;
-  // How long its calls wait where Options::timeout does not say.
+  // How long the group's calls wait if Options::timeout does not say.
   Duration timeout() const;
 
-  // Leaves the group, as destroy_collective_group(name()) does: not collective; ends what is in flight here, for a few
-  // seconds at most; afterwards every handle to it throws not_initialized, but for this call, which does nothing then.
-  // Throws mismatch, after it has left, when the ranks have made different calls and that could not be told before: in
-  // the last call of a group, say. Of ranks that found nothing to wait for, the last one to leave is told.
-  void destroy();
+  // ---- Collectives --------------------------------------------------------------------------------------------------
+  // Each method builds a Call and passes it to run(). The rules at the top of this file hold for all of them.
 
-  // The collective of that name: run() blocks, start() is its i-form. What the methods below are made of, for who has a
-  // call as data. Requires: a collective (for send and recv invalid_argument), and what the method of that name
-  // requires.
-  void run(const Call& call, const Options& options = {});
-  Work start(const Call& call, const Options& options = {});
-
-  // out[i] = op over all ranks of in[i]. Same bits on all ranks. Requires: in.count == out.count, equal dtypes.
+  // out[i] = op over all ranks of in[i]. All ranks get the same bits. Requires: in.count == out.count, equal dtypes.
   void allreduce(ConstTensorView in, TensorView out, const Options& options = {});
   void allreduce(TensorView inout, const Options& options = {});
-  Work iallreduce(ConstTensorView in, TensorView out, const Options& options = {});
-  // As allreduce, on the root only: out elsewhere is not touched, and may be empty.
+  // As allreduce, but only the root gets the result. On other ranks, out is not touched and may be empty.
   void reduce(ConstTensorView in, TensorView out, const Options& options = {});
   void reduce(TensorView inout, const Options& options = {});
-  Work ireduce(ConstTensorView in, TensorView out, const Options& options = {});
-  // out[i] = op over the ranks 0 to this one of in[i]; exscan: 0 to the one before, and rank 0's out is not touched.
-  // avg divides by size().
+  // scan: out[i] = op over in[i] of ranks 0 to this one. exscan: over ranks 0 to the one before this one, and rank 0's
+  // out is not touched. ReduceOp::avg divides by size().
   void scan(ConstTensorView in, TensorView out, const Options& options = {});
-  Work iscan(ConstTensorView in, TensorView out, const Options& options = {});
   void exscan(ConstTensorView in, TensorView out, const Options& options = {});
-  Work iexscan(ConstTensorView in, TensorView out, const Options& options = {});
-  // Block r of `in`, reduced over all ranks, goes to rank r. Requires: in.count == size() * out.count.
+  // Rank r gets block r of `in`, reduced over all ranks. Requires: in.count == size() * out.count.
   void reduce_scatter(ConstTensorView in, TensorView out, const Options& options = {});
-  Work ireduce_scatter(ConstTensorView in, TensorView out, const Options& options = {});
-  // The same with counts that differ: rank r gets counts[r] elements. Requires: the same counts on all ranks, in.count
-  // == their sum, out.count == counts[rank()].
+  // The same with different counts: rank r gets counts[r] elements. Requires: the same counts on all ranks, in.count ==
+  // their sum, out.count == counts[rank()].
   void reduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
                        const Options& options = {});
-  Work ireduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
-                        const Options& options = {});
 
   // Every rank gets the root's elements.
   void broadcast(TensorView inout, const Options& options = {});
-  Work ibroadcast(TensorView inout, const Options& options = {});
   // out holds every rank's `in`, in rank order. Requires: out.count == size() * in.count.
   void allgather(ConstTensorView in, TensorView out, const Options& options = {});
-  Work iallgather(ConstTensorView in, TensorView out, const Options& options = {});
-  // The same with counts that differ: rank r gives counts[r] elements. Requires: the same counts on all ranks,
-  // in.count == counts[rank()], out.count == their sum.
+  // The same with different counts: rank r gives counts[r] elements. Requires: the same counts on all ranks, in.count
+  // == counts[rank()], out.count == their sum.
   void allgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
-  Work iallgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
-                   const Options& options = {});
-  // The root gets every rank's `in`, in rank order; out elsewhere is not touched, and may be empty.
+  // The root gets every rank's `in`, in rank order. On other ranks, out is not touched and may be empty.
   void gather(ConstTensorView in, TensorView out, const Options& options = {});
-  Work igather(ConstTensorView in, TensorView out, const Options& options = {});
-  // The same with counts that differ. `counts` is looked at on the root only: counts[r] elements come from rank r.
+  // The same with different counts: counts[r] elements come from rank r. Only the root reads `counts`.
   void gatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
-  Work igatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
-  // Rank r gets block r of the root's `in` (ignored elsewhere). Requires on the root: in.count == size() * out.count.
+  // Rank r gets block r of the root's `in`. Other ranks ignore `in`. Requires on the root: in.count == size() *
+  // out.count.
   void scatter(ConstTensorView in, TensorView out, const Options& options = {});
-  Work iscatter(ConstTensorView in, TensorView out, const Options& options = {});
-  // The same with counts that differ. `counts` is looked at on the root only: counts[r] elements go to rank r.
+  // The same with different counts: counts[r] elements go to rank r. Only the root reads `counts`.
   void scatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out, const Options& options = {});
-  Work iscatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out, const Options& options = {});
-  // Block r of `in` goes to rank r; block r of `out` comes from it. Requires: in.count == out.count, a multiple of
-  // size().
+  // Block r of `in` goes to rank r, and block r of `out` comes from rank r. Requires: in.count == out.count, a multiple
+  // of size().
   void alltoall(ConstTensorView in, TensorView out, const Options& options = {});
-  Work ialltoall(ConstTensorView in, TensorView out, const Options& options = {});
-  // The same with counts that differ: in_counts[r] elements go to rank r, out_counts[r] come from it.
+  // The same with different counts: in_counts[r] elements go to rank r, and out_counts[r] elements come from it.
   void alltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
                  std::span<const std::size_t> out_counts, const Options& options = {});
-  Work ialltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
-                  std::span<const std::size_t> out_counts, const Options& options = {});
-  // Returns after every rank has entered. The collectives that this rank has in flight in the group end first, so that
-  // none of their buffers is in use afterwards. Messages stay in flight.
+  // Returns after every rank has entered. First it ends the collectives that this rank has in flight in the group:
+  // after it, no collective uses a buffer. Messages stay in flight.
   void barrier(const Options& options = {});
-  Work ibarrier(const Options& options = {});
 
-  // Point to point. A send and a recv of unequal count or dtype are a mismatch, never a truncation: on the receiver,
-  // and on a sender that still waits (a small message may have been accepted already; its sender then learns of it in
-  // its next call that waits). Messages between two ranks with equal tags arrive in the order in which they were sent.
-  // To oneself: a send is kept until the recv that takes it; a blocking recv of what was not sent before is
+  // ---- Messages -----------------------------------------------------------------------------------------------------
+  // A message goes from one rank to another. Messages between two ranks with equal tags arrive in the order in which
+  // they were sent.
+  //
+  // A send and a recv with different counts or dtypes are a mismatch. Data is never truncated. The receiver gets the
+  // error, and so does a sender that still waits. A small message may have been accepted before; its sender then gets
+  // the error in its next call that waits.
+  //
+  // Messages to oneself: the send is kept until the recv that takes it. A blocking recv without an earlier send is
   // invalid_argument.
-  // In a group of backend nccl, messages with tag 0 go from GPU to GPU by NCCL, which does one thing after another:
-  // those that an i-form has started begin together, when this rank first waits, tests, or makes another call, and a
-  // collective that comes after them waits for them. Those with another tag go through the host, and wait for nothing;
-  // recv_any takes those only (with tag 0 it is invalid_argument).
+  //
+  // With backend nccl, the tag decides how a message travels:
+  // - Tag 0: from GPU to GPU by NCCL, which does one thing after another. Messages that i-forms have started begin
+  //   together, when this rank first waits, tests, or makes another call. A later collective waits for them.
+  // - Any other tag: through the host. Such a message waits for nothing else. recv_any takes only these; with tag 0 it
+  //   is
+  //   invalid_argument.
+
   void send(ConstTensorView data, int destination, const Options& options = {});
-  Work isend(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
-  Work irecv(TensorView data, int source, const Options& options = {});
-  // Takes the next message with this tag from whichever rank sends one first, and returns that rank. Every message that
-  // may come with the tag must have this count and dtype: another is a mismatch. One from oneself counts when it was
+  // Takes the first message with this tag from any rank, and returns the sender's rank. Every message that may come
+  // with this tag must have this count and dtype; another one is a mismatch. A message from oneself counts if it was
   // sent before.
   int recv_any(TensorView data, const Options& options = {});
-  Work irecv_any(TensorView data, const Options& options = {});
-  // Both at once, without deadlock in a ring. Requires: the two buffers do not overlap.
+  // Sends and receives at once. Ranks in a ring that all call it do not deadlock. Requires: the two buffers do not
+  // overlap.
   void sendrecv(ConstTensorView send, int destination, TensorView recv, int source, const Options& options = {});
-  // All at once, without deadlock whatever their order; ends when all have. `options.tag` is not looked at. Requires: a
-  // buffer to receive into overlaps no other buffer of the batch.
+  // All messages at once. They do not deadlock, whatever their order. Ends when all have ended. Ignores options.tag:
+  // each message has its own. Requires: a buffer to receive into overlaps no other buffer of the batch.
   void batch(std::span<const Message> messages, const Options& options = {});
+
+  // ---- Asynchronous forms -------------------------------------------------------------------------------------------
+  // Each starts the operation of the same name and returns its Work: see the rules at the top of this file.
+
+  Work iallreduce(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ireduce(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iscan(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iexscan(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ireduce_scatter(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ireduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                        const Options& options = {});
+  Work ibroadcast(TensorView inout, const Options& options = {});
+  Work iallgather(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iallgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                   const Options& options = {});
+  Work igather(ConstTensorView in, TensorView out, const Options& options = {});
+  Work igatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts, const Options& options = {});
+  Work iscatter(ConstTensorView in, TensorView out, const Options& options = {});
+  Work iscatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out, const Options& options = {});
+  Work ialltoall(ConstTensorView in, TensorView out, const Options& options = {});
+  Work ialltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
+                  std::span<const std::size_t> out_counts, const Options& options = {});
+  Work ibarrier(const Options& options = {});
+
+  Work isend(ConstTensorView data, int destination, const Options& options = {});
+  Work irecv(TensorView data, int source, const Options& options = {});
+  Work irecv_any(TensorView data, const Options& options = {});
   Work ibatch(std::span<const Message> messages, const Options& options = {});
 
-  // Several GPUs a rank, with Ray's names. Every rank passes one tensor for each GPU that it drives, as many on every
-  // rank: with k of them on each of n ranks, tensor i of rank r takes part as flat rank r * k + i of n * k. These calls
-  // count among the collectives of the group, in the same order, and end as they do; one is begun when those in flight
-  // have ended. Blocking: when one returns, it has ended on all GPUs of this rank. It comes after what the default
-  // stream of each GPU has been given.
-  //
-  // Requires a group of backend nccl; unavailable on others. The tensors of a call are in memory of GPUs, each on
-  // another one, which its view's device names (an empty one's too), with equal count and dtype on all ranks. Anything
-  // else is invalid_argument, before data moves, and the group stays usable; so is Options::stream, and an
-  // Options::algorithm other than "nccl". What NCCL does not reduce by, or not as COL_NUMERICS and `deterministic` ask,
-  // is unavailable.
-  //
-  // The GPUs of all ranks are connected by the first call that names them, in their order; the connections are kept for
-  // the next such call, for eight lists of GPUs, of which the one that was used longest ago goes first. Ranks that do
-  // not pass equally many tensors, or of which one passes a list of GPUs that it has used before where another passes a
-  // new one, are a mismatch, which breaks the group. So does a GPU that two ranks pass, which is unavailable. The
-  // timeout of a call covers the connecting.
-  //
-  // In place: tensors[i] = op over all tensors of all ranks. Same bits everywhere.
-  void allreduce_multigpu(std::span<const TensorView> tensors, const Options& options = {});
-  // The same for one tensor alone: number `root_tensor` of rank options.root. No other is touched.
-  void reduce_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
-  // Every tensor gets the elements of number `root_tensor` of rank options.root.
-  void broadcast_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
-  // outputs[i], which is on the GPU of inputs[i], gets the inputs of all flat ranks, in their order. Requires: one
-  // output for each input, of n * k times its count; they may overlap only where inputs[i] is exactly the own block of
-  // outputs[i].
-  void allgather_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
-                          const Options& options = {});
-  // The same into lists: outputs[i][f] gets the input of flat rank f. Requires: n * k tensors in each list, like
-  // inputs[i] and on its GPU. No copies are made. All ranks use the same one of the two forms.
-  void allgather_multigpu(std::span<const std::vector<TensorView>> outputs, std::span<const ConstTensorView> inputs,
-                          const Options& options = {});
-  // outputs[i] gets its flat rank's block of the reduction over all inputs. Requires: one input for each output, on its
-  // GPU, of n * k times its count; they may overlap only where outputs[i] is exactly the own block of inputs[i].
-  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
-                              const Options& options = {});
-  // The same from lists: outputs[i] gets the reduction of block f, its flat rank, of all lists. Requires: n * k tensors
-  // in each list, like outputs[i] and on its GPU. No copies are made. All ranks use the same one of the two forms.
-  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const std::vector<ConstTensorView>> inputs,
-                              const Options& options = {});
-  // One message from the GPU of `tensor` to a GPU of another rank, which receives it with recv_multigpu on that GPU and
-  // names this one. GPUs are numbered as the processes that have them number theirs. `n_elements` are the first that
-  // are sent, or received; 0: all. Blocking: the send until its memory may be changed, which may be when the recv has
-  // come; the recv until the data is there. Messages between two ranks pair in the order of their calls, whatever the
-  // GPUs. Two that differ in count, dtype or a GPU are a mismatch, at the latest a second after they hang, or, with
-  // COL_CHECK=strict, before anything moves. Connections between two GPUs are made and kept as above, eight for each
-  // other rank. Rank and GPU that there are not, a message to oneself (copy it with cudaMemcpyPeer), a negative
-  // n_elements or one beyond the tensor are invalid_argument, and the group stays usable.
-  void send_multigpu(ConstTensorView tensor, int destination, int destination_gpu, const Options& options = {},
-                     std::int64_t n_elements = 0);
-  void recv_multigpu(TensorView tensor, int source, int source_gpu, const Options& options = {},
-                     std::int64_t n_elements = 0);
+  // ---- Calls as data ------------------------------------------------------------------------------------------------
 
-  // New groups from the ranks of this one, over its backend. Collective over this group, blocking; every rank of it
-  // calls it.
-  //
-  // Ranks of equal color form a group, in the order of `key`, then of rank; a negative color joins none and gets a
-  // Group that is false. The names are derived from this group's.
-  Group split(int color, int key = 0);
-  // The ranks listed, in that order, as group `name`; the others get a Group that is false. Requires: the same list and
-  // name on all ranks, no rank twice.
-  Group subgroup(std::span<const int> ranks, std::string name);
-  // All ranks in the same order.
-  Group dup();
-  // The ranks but for those `excluded`, in their order and numbered anew, as a group of their own: to go on with when a
-  // rank was lost. As ncclCommShrink and MPI_Comm_shrink of ULFM, it may be called on a group that is broken, and the
-  // group stays as it is: destroy it. Collective over the ranks that stay, blocking; the others do not call it, and may
-  // have ended. An empty `name`: one derived from this group's.
-  //
-  // The ranks first agree through the store whom they leave out, and then connect anew, on every backend: with nccl too
-  // a new communicator is made, as the old one went when the group broke. Each of the two takes the group's timeout at
-  // most. Calls in flight in a group that is not broken are left as they are.
-  //
-  // Requires: each rank at most once, and not this one; the same ranks and name on all that call; a rank that was left
-  // out takes no part in later calls on this group. An error of the agreement is the same on all: mismatch (who leaves
-  // out whom), timeout (names who has not come), peer_lost (another one has died: leave it out as well),
-  // already_initialized (the name is taken). Then, as after success, all of them can call it again. Under colrun it
-  // needs --keep-going: the job ends otherwise when a rank fails. A store that a rank serves (several hosts without
-  // colrun, or COL_STORE) ends with that rank: io.
-  Group shrink(std::span<const int> excluded, std::string name = {});
+  // The core of the methods above, for programs that have the call as data: tools, tests, bindings to other languages.
+  // run() makes the collective that `call` names and blocks. start() is its asynchronous form. Requires: what the
+  // method of that name requires. A send or a recv is invalid_argument.
+  void run(const Call& call, const Options& options = {});
+  Work start(const Call& call, const Options& options = {});
 
-  // Objects: any trivially copyable type, std::string, or a std::vector of a trivially copyable type. Sizes may differ
-  // between ranks. Bytes are copied as they are: for ranks of one architecture and build.
+  // ---- Objects ------------------------------------------------------------------------------------------------------
+  // An object is a value of a trivially copyable type, a std::string, or a std::vector of a trivially copyable type.
+  // Sizes may differ between ranks. The bytes are copied as they are: all ranks need the same architecture and build.
+
+  // Every rank gets the root's object.
   template <class T>
   void broadcast_object(T& object, const Options& options = {});
+  // Every rank gets every rank's object, in rank order.
   template <class T>
   std::vector<T> allgather_object(const T& object, const Options& options = {});
-  // On the root, every rank's object in rank order; elsewhere nothing.
+  // The root gets every rank's object, in rank order. Other ranks get an empty vector.
   template <class T>
   std::vector<T> gather_object(const T& object, const Options& options = {});
-  // Rank r gets objects[r] of the root, which has one for each rank; `objects` elsewhere is not looked at.
+  // Rank r gets objects[r] of the root. The root passes one object for each rank. Other ranks ignore `objects`.
   template <class T>
   T scatter_object(const std::vector<T>& objects, const Options& options = {});
   template <class T>
@@ -366,23 +326,95 @@ class COL_EXPORT Group {
   template <class T>
   T recv_object(int source, const Options& options = {});
 
+  // ---- Memory -------------------------------------------------------------------------------------------------------
+
   // Memory for buffers that the ranks of a node share: see alloc() in <col/memory.hpp>.
   [[nodiscard]] void* alloc(std::size_t bytes, const Options& options = {});
 
-  // Why a call would run the algorithm that it would run: its name, the rule that fired, those passed over. `bytes` is
-  // the whole vector, or all blocks together. Not collective; any thread may ask, also while another is in a call.
+  // ---- Sub-groups ---------------------------------------------------------------------------------------------------
+  // These make new groups from the ranks of this one, over the same backend. split(), subgroup() and dup() are
+  // collective over this group and block. Every rank of this group calls them.
+
+  // Ranks of equal color form a group, ordered by `key`, then by rank. A rank with a negative color joins no group and
+  // gets a Group that converts to false. The new names are derived from this group's name.
+  Group split(int color, int key = 0);
+  // The listed ranks form group `name`, in the order of the list. Other ranks get a Group that converts to false.
+  // Requires: the same list and name on all ranks, no rank twice.
+  Group subgroup(std::span<const int> ranks, std::string name);
+  // A group of all ranks, in the same order.
+  Group dup();
+  // After the loss of a rank: makes a new group of all ranks except `excluded`, in the same order, with new numbers. An
+  // empty `name` means a name derived from this group's.
+  //
+  // Like ncclCommShrink, and MPI_Comm_shrink of ULFM, it works on a broken group. This group stays as it is: destroy
+  // it. Calls in flight in a group that is not broken are not touched. shrink() is collective over the ranks that stay,
+  // and blocks. The excluded ranks do not call it, and may have ended.
+  //
+  // First the ranks agree through the store on whom they exclude. Then they connect anew, on every backend. With nccl
+  // they make a new communicator, because the old one went when the group broke. Each of the two steps takes the
+  // group's timeout at most.
+  //
+  // Requires:
+  // - `excluded` holds each rank at most once, and not this rank
+  // - all ranks that call pass the same ranks and name
+  // - an excluded rank takes no part in later calls on this group
+  // - under colrun, --keep-going: otherwise the job ends when a rank fails
+  //
+  // An error of the agreement is the same on all ranks: mismatch (about whom to exclude), timeout (names the ranks that
+  // did not come), peer_lost (another rank has died: exclude it too), already_initialized (the name is taken). All
+  // ranks can call it again after an error, as after success. A store that a rank serves (several hosts without colrun,
+  // or COL_STORE) ends with that rank: io.
+  Group shrink(std::span<const int> excluded, std::string name = {});
+
+  // ---- The end ------------------------------------------------------------------------------------------------------
+
+  // Leaves the group, as destroy_collective_group(name()) does. Not collective. Ends the operations that are in flight
+  // here, which takes a few seconds at most. Afterwards every call on any handle to the group throws not_initialized,
+  // except destroy(), which does nothing.
+  //
+  // Throws mismatch, after it has left, if the ranks made different calls and no call could tell before: for example,
+  // if the last call of the group differs. If no rank had a reason to wait, the last rank to leave gets the error.
+  void destroy();
+
+  // ---- Insight ------------------------------------------------------------------------------------------------------
+
+  // Explains which algorithm a call would run, and why: its name, the rule that fired, and the rules that were passed
+  // over. `bytes` is the size of the whole vector, or of all blocks together. Not collective. Any thread may ask, also
+  // while another thread is in a call.
   std::string explain(Collective collective, std::size_t bytes, DType dtype = DType::float32,
                       const Options& options = {}) const;
-  // What Options::algorithm may name for a collective in this group: the built-in ones, whether or not they can serve a
-  // given call, then the backend's own. Not collective; any thread may ask.
+  // The names that Options::algorithm may have for a collective in this group: first the built-in algorithms, even
+  // those that cannot serve a given call, then the backend's own. Not collective. Any thread may ask.
   std::vector<std::string> algorithms(Collective collective) const;
-  // From here on, what this rank executes is recorded (or no longer). Costs time and memory: for tests and teaching.
+  // Turns the recording of executed steps on or off. Recording costs time and memory: it is for tests and teaching.
   void record_trace(bool on);
-  // What has been recorded since record_trace(true) or the last call: by operation, in the order in which they ended,
-  // and within one, step by step as they were begun. A backend's own collectives leave no trace.
+  // The steps recorded since record_trace(true) or since the last call of trace(). They are ordered by operation, in
+  // the order in which the operations ended. Within an operation, they are in the order in which the steps began. A
+  // backend's own collectives leave no steps.
   std::vector<TraceEntry> trace();
 
-  // Mistakes, and what to write instead. docs/errors.md lists all that the compiler explains.
+  // ---- Several GPUs for each rank -----------------------------------------------------------------------------------
+  // <col/multi_gpu.hpp> documents these, beside the free functions of the same names.
+
+  void allreduce_multigpu(std::span<const TensorView> tensors, const Options& options = {});
+  void reduce_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
+  void broadcast_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
+  void allgather_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                          const Options& options = {});
+  void allgather_multigpu(std::span<const std::vector<TensorView>> outputs, std::span<const ConstTensorView> inputs,
+                          const Options& options = {});
+  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
+                              const Options& options = {});
+  void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const std::vector<ConstTensorView>> inputs,
+                              const Options& options = {});
+  void send_multigpu(ConstTensorView tensor, int destination, int destination_gpu, const Options& options = {},
+                     std::int64_t n_elements = 0);
+  void recv_multigpu(TensorView tensor, int source, int source_gpu, const Options& options = {},
+                     std::int64_t n_elements = 0);
+
+  // ---- Mistakes -----------------------------------------------------------------------------------------------------
+  // Calls that do not compile. Each comment says what to write instead. docs/errors.md lists all that the compiler
+  // explains.
   // clang-format off
   template <detail::Pointer P, class... More> void allreduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
   template <detail::Pointer P, class... More> void reduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
@@ -408,36 +440,40 @@ class COL_EXPORT Group {
   friend class Work;
   explicit Group(std::shared_ptr<State> state);
   State& state() const;
-  // What the object forms are made of.
+  // The object forms call these.
   std::vector<std::byte> broadcast_bytes(std::span<const std::byte> bytes, const Options& options);
   std::vector<std::vector<std::byte>> allgather_bytes(std::span<const std::byte> bytes, const Options& options);
   std::vector<std::vector<std::byte>> gather_bytes(std::span<const std::byte> bytes, const Options& options);
   std::vector<std::byte> scatter_bytes(const std::vector<std::span<const std::byte>>& blocks, const Options& options);
   void send_bytes(std::span<const std::byte> bytes, int destination, const Options& options);
   std::vector<std::byte> recv_bytes(int source, const Options& options);
-  std::shared_ptr<State> state_;  // shared: handles are copied freely, and a context keeps one in its registry
+  std::shared_ptr<State> state_;  // shared by all copies of the handle, and by the registry of the context
 };
 
-// What init_group needs to know.
+// What Context::init_group() needs to know.
 struct COL_EXPORT GroupSpec {
   std::string name = "default";
   int rank = 0;
   int world_size = 1;
-  // automatic: what COL_BACKEND names; else nccl when all ranks have a GPU current in the calling thread
-  // (cudaSetDevice) and NCCL serves them: each its own, or, from NCCL 2.30.3 on and with NCCL_MULTI_RANK_GPU_ENABLE=1
-  // on all ranks, shared ones; else shm when they share a host, else gloo.
+  // Backend::automatic takes the first of these that applies:
+  // - the backend that COL_BACKEND names
+  // - nccl, if all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL can serve them. Each rank
+  //   needs
+  //   its own GPU. From NCCL 2.30.3 on, ranks may share one, if all ranks set NCCL_MULTI_RANK_GPU_ENABLE=1.
+  // - shm, if all ranks share a host
+  // - gloo
   Backend backend = Backend::automatic;
-  std::string backend_name = {};  // a backend added with register_backend; overrides `backend`
-  Duration timeout = {};          // for making the group, and for its collectives; zero: the context's
-  // Whether what the group does on GPUs runs in streams of the highest priority that the device has, so that it gets
-  // ahead of the program's kernels; as of the same name in torch's options for NCCL. Calls in a stream of the caller's
-  // that is being captured keep that one's priority. Groups made from this one take it over. Backends that move host
-  // memory have no streams, and do not look at it; the ranks need not agree about it.
+  std::string backend_name = {};  // a backend added with register_backend(); it wins over `backend`
+  Duration timeout = {};          // for making the group, and for its calls; zero: the context's
+  // The group's work on GPUs runs in streams of the highest priority that the device has, so that it gets ahead of the
+  // program's kernels. torch's NCCL options have a flag of the same name. A call in a caller's stream that is being
+  // captured keeps the priority of that stream. Sub-groups inherit the flag. Ranks need not agree on it. Backends for
+  // host memory have no streams and ignore it.
   bool is_high_priority_stream = false;
 };
 
-// Where this process, or this thread that plays a rank, stands in its job. from_environment() fills it from COL_*, or
-// from the variables of another launcher.
+// The place of this process in its job, or of this thread if threads play the ranks. from_environment() fills it from
+// COL_*, or from the variables of another launcher.
 struct COL_EXPORT ContextSpec {
   int rank = 0;
   int world_size = 1;
@@ -445,26 +481,27 @@ struct COL_EXPORT ContextSpec {
   int local_world_size = 1;
   std::string job_id = {};
   int restart_count = 0;
-  std::shared_ptr<Store> store = {};          // needed for worlds above one
+  std::shared_ptr<Store> store = {};          // needed for worlds of more than one rank
   std::shared_ptr<ControlPage> control = {};  // may be null: then the death of a local rank is noticed later
   Duration timeout = {};                      // zero: 5 minutes
-  // Who has said so: "colrun" (COL_*), "torchrun", "slurm", "openmpi", "mpich", "pmi" (another launcher that speaks
-  // PMI), "kubernetes"; empty in a world of one that nobody has told anything.
+  // The source of these values: "colrun" (COL_*), "torchrun", "slurm", "openmpi", "mpich", "pmi" (another launcher that
+  // speaks PMI), "kubernetes". Empty for a world of one rank without any launcher.
   std::string launcher = {};
 
-  // Takes COL_* when they are set, else the first complete set of another launcher's variables (docs/environment.md),
-  // else a world of one. Throws invalid_argument naming the variable and what it should be.
+  // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
+  // else a world of one. Throws invalid_argument that names the variable and says what it should be.
   //
-  // Does not wait for other ranks. Under another launcher and without COL_STORE it makes, or joins, a directory of the
-  // job's own on this host, and may wait for COL_TIMEOUT (else 5 minutes) at most: for other processes of this user
-  // that are just doing so, and, under MPICH, for the launcher to name the job. With ranks on several hosts, rank 0
-  // serves the store from here on (COL_RDZV_ENDPOINT). Errors then: timeout; unavailable, when nothing tells where rank
-  // 0 is, its port is taken, or the launcher does not answer; io or resource, when the directory cannot be used.
+  // Does not wait for other ranks. Under another launcher and without COL_STORE, it makes or joins a directory of the
+  // job on this host. That may take COL_TIMEOUT (else 5 minutes) at most: it waits for other processes of this user
+  // that do the same at this moment, and, under MPICH, until the launcher names the job. If the ranks run on several
+  // hosts, rank 0 serves the store from here on (COL_RDZV_ENDPOINT). Errors then: timeout; unavailable (nothing tells
+  // where rank 0 is, its port is taken, or the launcher does not answer); io or resource (the directory cannot be
+  // used).
   static ContextSpec from_environment();
 };
 
-// A registry of groups with the store and settings to make them. A process has one, made from the environment at its
-// first use; a thread can have its own through Context::Scope (ranks as threads, tests).
+// A registry of groups, with the store and the settings to make them. A process has one, made from the environment at
+// its first use. A thread can have its own through Context::Scope: for tests, and for ranks that are threads.
 //
 // Thread safe.
 class COL_EXPORT Context {
@@ -474,10 +511,10 @@ class COL_EXPORT Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // The innermost Scope's context in this thread, else the process's.
+  // The context of the innermost Scope in this thread, else the context of the process.
   static Context& current();
 
-  // Makes a context current in this thread for the life of the Scope.
+  // Makes a context current in this thread as long as the Scope lives.
   class COL_EXPORT Scope {
    public:
     explicit Scope(Context& context) noexcept;
@@ -491,19 +528,19 @@ class COL_EXPORT Context {
 
   const ContextSpec& spec() const noexcept;
 
-  // Joins the group: collective, blocks until all `world_size` ranks have joined, or the timeout. Verifies that they
-  // agree on name, world size, backend and job; a disagreement is `mismatch` on every rank and names the odd one.
-  // Errors: already_initialized (name taken here, or the rank was started twice), invalid_argument, unavailable,
-  // timeout.
+  // Joins the group. Collective: blocks until all `world_size` ranks have joined, or until the timeout. Checks that the
+  // ranks agree on name, world size, backend and job. If they do not, every rank throws mismatch, which names the rank
+  // that differs. Errors: already_initialized (the name is taken here, or the rank was started twice),
+  // invalid_argument, unavailable, timeout.
   Group init_group(const GroupSpec& spec);
-  // The group of that name. One that this process has not joined yet is adopted when COL_GROUP_* or a record in the
-  // store says how (blocking, as init_group); else not_initialized.
+  // The group of that name. If this process has not joined it yet, it joins now, as init_group() does (blocking), if
+  // COL_GROUP_* or a record in the store says how. Otherwise throws not_initialized.
   Group group(std::string_view name);
   bool is_initialized(std::string_view name) const;
   // Leaves the group, as Group::destroy() does. Returns false when there is none of that name.
   bool destroy_group(std::string_view name);
-  // Destroys all groups and says in the control page that this rank left in good order; then throws the mismatch that
-  // Group::destroy() would have thrown. Idempotent.
+  // Destroys all groups, and records in the control page that this rank left in good order. Then throws the mismatch
+  // that Group::destroy() would have thrown. Idempotent.
   void finalize();
 
  private:
@@ -511,40 +548,39 @@ class COL_EXPORT Context {
   std::unique_ptr<Impl> impl_;
 };
 
-// ---- Over the current context, with the names of ray.util.collective
+// ---- Free functions on the current context, with the names of ray.util.collective -----------------------------------
 
-// Joins group "default": with the ranks that the environment tells of (colrun, or another launcher; see
-// ContextSpec::from_environment), else as a world of one. Called again, it returns the same group.
-//
-// What the program itself wants: a backend named here wins over COL_BACKEND, and both over the choice by the machine.
+// A backend that the program names here wins over COL_BACKEND. Both win over the choice by the machine.
 struct InitOptions {
   Backend backend = Backend::automatic;
-  Duration timeout = {};  // for making the group, and for its collectives; zero: the context's
+  Duration timeout = {};  // for making the group, and for its calls; zero: the context's
 };
+// Joins group "default" with the ranks that the environment gives (from colrun or another launcher: see
+// ContextSpec::from_environment), else as a world of one. A second call returns the same group.
 COL_EXPORT Group init(const InitOptions& options = {});
-// Context::finalize() of the current context. Call it when a rank is done: peers then know it did not crash.
+// Context::finalize() of the current context. Call it when a rank is done: its peers then know that it did not crash.
 COL_EXPORT void finalize();
 // "0.1.0"
 COL_EXPORT std::string_view version() noexcept;
 
 COL_EXPORT Group init_collective_group(int world_size, int rank, Backend backend = Backend::automatic,
                                        std::string_view group_name = "default", Duration timeout = {});
-// Leaves the group, as Group::destroy() does. Unknown names are logged as a warning, as in Ray.
+// Leaves the group, as Group::destroy() does. Logs a warning for an unknown name, as Ray does.
 COL_EXPORT void destroy_collective_group(std::string_view group_name = "default");
 COL_EXPORT bool is_group_initialized(std::string_view group_name = "default");
 // -1 when the group is not initialized in this process.
 COL_EXPORT int get_rank(std::string_view group_name = "default");
 COL_EXPORT int get_collective_group_size(std::string_view group_name = "default");
-// The group's handle, for the out-of-place and v-forms; adopts as Context::group().
+// The handle of the group, for out-of-place calls and v-forms. Joins the group if needed, as Context::group() does.
 COL_EXPORT Group get_group(std::string_view group_name = "default");
 COL_EXPORT bool gloo_available();
-// Starts the CUDA driver, where there is one: processes that are forked later have no CUDA.
+// Starts the CUDA driver, if there is one. Processes that are forked afterwards cannot use CUDA.
 COL_EXPORT bool nccl_available();
-// Why not, in words; empty when available.
+// Why the backend is not available, in words; empty when it is.
 COL_EXPORT std::string gloo_unavailable_reason();
 COL_EXPORT std::string nccl_unavailable_reason();
 
-// In place, on the group that options.group names; see Group for what each does.
+// In place, on the group that options.group names. Each does what the method of Group does.
 COL_EXPORT void allreduce(TensorView inout, const Options& options = {});
 COL_EXPORT void reduce(TensorView inout, const Options& options = {});
 COL_EXPORT void broadcast(TensorView inout, const Options& options = {});
@@ -554,15 +590,15 @@ template <class T, detail::ReductionOperator O> void reduce(T&&, O&&) = delete; 
 template <detail::Pointer P, class... More> void allreduce(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
 template <detail::Pointer P, class... More> void broadcast(P&&, More&&...) = delete;  // a pointer has no count: write std::span(pointer, count)
 // clang-format on
-// outputs[r] gets rank r's `in`. Requires: outputs.size() == group size, all of in's count and dtype, no two
-// overlapping.
+// outputs[r] gets rank r's `in`. Requires: outputs.size() == group size. Every output has the count and dtype of `in`,
+// and no two outputs overlap.
 COL_EXPORT void allgather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});
-// `out` gets this rank's block of the reduction over all ranks of `inputs`. Requires: inputs.size() == group size, all
-// of out's count and dtype.
+// `out` gets the reduction of inputs[rank] over all ranks. Requires: inputs.size() == group size. Every input has the
+// count and dtype of `out`.
 COL_EXPORT void reducescatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options = {});
-// outputs[r] gets rank r's `in`, on the root; elsewhere outputs is not looked at.
+// On the root, outputs[r] gets rank r's `in`. Other ranks ignore `outputs`.
 COL_EXPORT void gather(std::span<const TensorView> outputs, ConstTensorView in, const Options& options = {});
-// `out` gets inputs[rank] of the root; elsewhere inputs is not looked at.
+// `out` gets inputs[rank] of the root. Other ranks ignore `inputs`.
 COL_EXPORT void scatter(TensorView out, std::span<const ConstTensorView> inputs, const Options& options = {});
 // outputs[r] gets inputs[rank] of rank r.
 COL_EXPORT void alltoall(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
@@ -571,32 +607,7 @@ COL_EXPORT void barrier(const Options& options = {});
 COL_EXPORT void send(ConstTensorView data, int destination, const Options& options = {});
 COL_EXPORT void recv(TensorView data, int source, const Options& options = {});
 
-// Several GPUs a rank; see Group for what each does.
-COL_EXPORT void allreduce_multigpu(std::span<const TensorView> tensors, const Options& options = {});
-COL_EXPORT void reduce_multigpu(std::span<const TensorView> tensors, const Options& options = {}, int root_tensor = 0);
-COL_EXPORT void broadcast_multigpu(std::span<const TensorView> tensors, const Options& options = {},
-                                   int root_tensor = 0);
-COL_EXPORT void allgather_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
-                                   const Options& options = {});
-COL_EXPORT void allgather_multigpu(std::span<const std::vector<TensorView>> outputs,
-                                   std::span<const ConstTensorView> inputs, const Options& options = {});
-COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs, std::span<const ConstTensorView> inputs,
-                                       const Options& options = {});
-COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs,
-                                       std::span<const std::vector<ConstTensorView>> inputs,
-                                       const Options& options = {});
-COL_EXPORT void send_multigpu(ConstTensorView tensor, int destination, int destination_gpu, const Options& options = {},
-                              std::int64_t n_elements = 0);
-COL_EXPORT void recv_multigpu(TensorView tensor, int source, int source_gpu, const Options& options = {},
-                              std::int64_t n_elements = 0);
-// Waits until all that this process has put on the GPU has ended: asynchronous calls, and kernels and copies of the
-// program's own. `gpu_id` is as the process numbers its GPUs. Blocks for `timeout` at most, else the current context's,
-// and is ended by an abort of the job. Needs no group. Thread safe. Errors: invalid_argument (there is no such GPU),
-// unavailable (no CUDA, and why; a driver before CUDA 12.5; a stream of the GPU is being captured, which spoils the
-// capture), timeout, io (the work failed).
-COL_EXPORT void synchronize(int gpu_id, Duration timeout = {});
-
-// ---- Object forms
+// ---- Objects: the definitions of the templates ---------------------------------------------------------------------
 
 namespace detail {
 

@@ -1,0 +1,39 @@
+// Options: what one call may set besides its data.
+#pragma once
+
+#include <string_view>
+
+#include <col/export.hpp>
+#include <col/types.hpp>
+
+namespace col {
+
+// Every call takes one as its last argument. Write only what differs from the default: {.op = ReduceOp::max, .root =
+// 2}.
+struct Options {
+  // The group, for the free functions. A method of Group throws invalid_argument when this names another group.
+  std::string_view group = "default";
+  Op op = ReduceOp::sum;  // how a reduction combines two elements
+  int root = 0;           // the root of a rooted collective: a rank of the group
+  // The algorithm. Empty: col chooses (docs/selection.md). Otherwise one of: a built-in algorithm ("ring",
+  // "knomial:radix=8"), an algorithm of the backend, or a plan from a file ("file:my.json"). An algorithm that cannot
+  // serve the call is invalid_argument, and the message says why.
+  std::string_view algorithm = {};
+  Duration timeout = {};  // how long the call may block; zero: the context's timeout
+  // The CUDA stream, for buffers in GPU memory only. The call runs after the work that the stream already holds.
+  //
+  // If the stream is being captured, the call becomes part of the CUDA graph. Its blocking form then does not wait, and
+  // its Work has nothing to wait for. Before that, the call waits until all ranks capture theirs, and throws mismatch
+  // if they differ. On first use, NCCL does more than a graph can hold: make such a call once before the capture. The
+  // group must outlive its graphs. Messages cannot be captured: unavailable.
+  Stream stream = {};
+  int tag = 0;  // messages: a send pairs only with a recv of equal tag
+  // Use only algorithms that combine every element in rank order. The result then depends neither on the count nor on
+  // the algorithm table.
+  bool deterministic = false;
+  // For 16-bit floats: send partial sums in 16 bits, rounded at every hop. This halves the bytes. An algorithm that
+  // sends no partial sums (shared, inside a node) gains nothing from it, and still rounds only once.
+  bool compress = false;
+};
+
+}  // namespace col
