@@ -1,4 +1,5 @@
-// The backend interface: what moves bytes between the ranks of one group. For extenders; users never see it.
+// The backend interface: a backend moves bytes between the ranks of one group. This file is for those who add a
+// backend. Programs that use col do not need it.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@
 
 namespace col {
 
-// One rank's part in one collective, with arguments that the group layer has checked: counts fit, dtypes agree, the
-// device is one the backend takes, `in` and `out` are the same memory or do not overlap.
+// One rank's part in one collective. The group layer has checked the arguments: counts fit, dtypes agree, the backend
+// takes the device, and `in` and `out` are either the same memory or do not overlap.
 //
 // Buffers by collective (n = group size):
 //   allreduce, reduce     in, out of equal count (out is empty on a non-root of reduce)
@@ -40,232 +41,248 @@ struct Request {
   std::span<const std::size_t> out_counts = {};
   Op op = {};
   int root = 0;
-  // Hash of (group, sequence, collective, dtype, reduce op, root, count), and of all calls of the group before. Calls
-  // that do not match never share it, so a backend that keys its messages by it can never pair them.
+  // Hash of (group, sequence, collective, dtype, reduce op, root, count) and of all earlier calls of the group. Two
+  // calls that do not match never have the same fingerprint. So a backend that uses it as the key of its messages can
+  // never pair them.
   std::uint64_t fingerprint = 0;
   Stream stream = {};
-  // For native(): the name of one of native_entries(); empty: the backend chooses among those of `collective`.
+  // For native(): the name of one of native_entries(). Empty: the backend chooses one that serves `collective`.
   std::string_view algorithm = {};
 };
 
-// A collective that a backend does in its own way, and what it keeps of the numerics of our plans.
+// A collective that a backend does by its own implementation, and how its numerics differ from those of col's plans.
 struct NativeEntry {
   Collective collective;
-  std::string_view name;         // the algorithm, as selection and reports call it
-  bool rounds_per_hop = false;   // 16-bit floats are rounded at every hop, not once
-  bool drops_nan = false;        // min and max may lose a NaN
-  bool rank_order = false;       // combines the inputs in the order of the ranks: serves what does not commute
-  bool arithmetic_only = false;  // takes sum, product, min, max, avg and scaled sums; no bitwise operator, no function
-  bool built_in_only = false;    // takes no function of the user's
-  bool asynchronous = false;     // start_native() takes it, too
+  std::string_view name;        // the name of the algorithm in selection and reports
+  bool rounds_per_hop = false;  // 16-bit floats are rounded at every hop, not once
+  bool drops_nan = false;       // min and max may lose a NaN
+  bool rank_order = false;      // combines the inputs in rank order, so it serves operators that do not commute
+  // takes sum, product, min, max, avg and scaled sums; no bitwise operator and no function
+  bool arithmetic_only = false;
+  bool built_in_only = false;  // takes no function of the user
+  bool asynchronous = false;   // start_native() takes it too
 };
 
-// The lower half of a slot says what a message is, the upper half which stream of messages between its two ranks it is
-// part of. A channel that accepts messages before their receive is posted throws `mismatch` when the oldest message of
-// a stream from the peer (or, for kAnyPeer, from a peer) differs in this half, or in length, from the oldest receive
-// that waits in that stream: they can never pair, and the sender may be long gone.
+// The slot of a message has two halves. The lower half says what the message is. The upper half names the stream of
+// messages between its two ranks that it is part of.
+//
+// A channel that accepts messages before their receive is posted compares the lower halves. It takes the oldest message
+// of a stream from the peer (for kAnyPeer, from any peer), and the oldest receive that waits in that stream. If they
+// differ in the lower half or in length, it throws `mismatch`: the two can never pair, and the sender may have ended
+// long ago.
 inline constexpr std::uint64_t kSlotContent = 0xffff'ffff;
 
-// Stands for "whichever peer sends first" where a receive names its peer.
+// As the peer of a receive: any peer, whichever sends first.
 inline constexpr int kAnyPeer = -1;
 
-// An operation that has been started: a message, or a native collective. A plain number: valid until test() returned a
-// peer, or wait() returned or threw.
+// An operation that has been started: a message or a native collective. It is a plain number. It is valid until test()
+// has returned a peer, or wait() has returned or thrown.
 struct Ticket {
   std::uint64_t id = 0;
 };
 
-// One rank's part in a call that passes a tensor for each of several GPUs (allreduce_multigpu and its like), with
-// arguments that the group layer has checked: counts and dtypes agree, the devices differ, no two buffers overlap but
-// in place. With k GPUs on each of n ranks, GPU i of rank r has the flat rank r * k + i, and there are n * k flat
-// ranks.
+// One rank's part in a call that passes one tensor for each of several GPUs (allreduce_multigpu and the like). The
+// group layer has checked the arguments: counts and dtypes agree, the devices differ, and no two buffers overlap except
+// in place. With k GPUs on each of n ranks, GPU i of rank r has flat rank r * k + i. There are n * k flat ranks.
 //
 // Buffers by collective, for each of `devices` in turn:
 //   allreduce, reduce, broadcast   in and out are the same memory
-//   allgather                      one of `in`; of `out` one that holds n * k blocks, or n * k of one block each
-//   reduce_scatter                 one of `out`; of `in` one that holds n * k blocks, or n * k of one block each
-//   send, recv                     there is one device, which has one of `in`, or of `out`
+//   allgather                      one of `in`; in `out`, either one tensor of n * k blocks, or n * k tensors of one
+//   block reduce_scatter                 one of `out`; in `in`, either one tensor of n * k blocks, or n * k tensors of
+//   one block send, recv                     one device, with one of `in` or one of `out`
 struct MultiRequest {
   Collective collective = Collective::allreduce;
-  std::string_view call = {};         // "allreduce_multigpu": what errors are about
-  std::span<const int> devices = {};  // this rank's GPUs, as its process numbers them
-  std::size_t count = 0;              // elements of a block; of the whole tensor where there are no blocks
+  std::string_view call = {};         // "allreduce_multigpu": the name for error messages
+  std::span<const int> devices = {};  // this rank's GPUs, with the numbers that its process gives them
+  std::size_t count = 0;              // elements of a block, or of the whole tensor if there are no blocks
   DType dtype = DType::uint8;
   std::span<const ConstTensorView> in = {};
   std::span<const TensorView> out = {};
   Op op = {};
   int root = 0;   // a flat rank
-  int peer = -1;  // send, recv: the other rank, and its GPU as its process numbers it
+  int peer = -1;  // send, recv: the other rank; peer_device is its GPU, with the number that its process gives it
   int peer_device = 0;
 };
 
-// What runs such calls: a part of a channel, which ends with it, and which its abort() breaks too. For the thread that
-// uses the channel.
+// Runs calls over several GPUs. It is part of a channel: it ends with the channel, and the channel's abort() breaks it
+// too. Only the thread that uses the channel may use it.
 class COL_EXPORT MultiChannel {
  public:
   virtual ~MultiChannel();
-  // Throws invalid_argument or unavailable, and breaks nothing, when it cannot take what is asked: a device that there
-  // is not, memory that is elsewhere, an operator.
+  // Throws invalid_argument or unavailable if it cannot take the request: the device does not exist, the memory is
+  // elsewhere, or the operator is not supported. That breaks nothing.
   virtual void check(const MultiRequest& request) const = 0;
-  // GPUs are connected when a call first names them, in their order. The number of the connections that a collective
-  // with these would use, from 1 in the order of making: the same on all ranks, or their calls do not match.
+  // The number of the connections that a collective over `devices` would use. The first call that names a list of GPUs
+  // connects them, in their order. Connections are numbered from 1 in the order of their making. The number is the same
+  // on all ranks; otherwise their calls do not match.
   virtual std::uint64_t connections(std::span<const int> devices) const = 0;
-  // Runs the call to its end. Errors as Channel::wait(); mismatch when the ranks differ in how many GPUs they have.
+  // Runs the call to its end. Errors as Channel::wait(); also mismatch when the ranks have different numbers of GPUs.
   virtual void run(const MultiRequest& request, WaitContext& wait) = 0;
 };
 
-// The connections of one rank to the others of its group.
+// The connections of one rank to the other ranks of its group.
 //
-// Used by one thread at a time, abort() excepted, which any thread may call. After any call has thrown (but for want of
-// room in allocate()), the channel is broken: every later call throws at once, and the group has to be created anew.
+// One thread at a time may use it, except for abort(), which any thread may call. After a call has thrown, the channel
+// is broken: every later call throws at once, and the group has to be created again. The one exception is allocate()
+// without enough room, which does not break the channel.
 class COL_EXPORT Channel {
  public:
   virtual ~Channel();
 
-  // Starts to send `data` to, or to receive it from, group rank `peer`. A send and a receive pair only when both name
-  // the same slot; two posts with one slot between the same ranks pair in the order of posting. The memory must stay
-  // valid until the ticket is done. Never blocks for the peer. A message of zero elements is a message like any other.
-  // A receive from kAnyPeer takes the first message of its slot, whoever sent it, that no earlier receive has taken.
+  // Starts to send `data` to group rank `peer`, or to receive it from there. A send and a receive pair only when both
+  // name the same slot. Two posts with the same slot between the same ranks pair in the order of posting. The memory
+  // must stay valid until the ticket is done. Posting never blocks for the peer. A message of zero elements is a
+  // message like any other. A receive from kAnyPeer takes the first message of its slot, from any sender, that no
+  // earlier receive has taken.
   virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
   virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
-  // Whether large messages are moved part by part, which lets both ends of them do something with the parts meanwhile.
-  // If not, which it is unless overridden, the two functions below throw internal.
+  // Whether large messages move in parts. Both ends can then work with the first parts while the rest still moves. The
+  // default is false, and then the two functions below throw internal.
   virtual bool moves_in_parts() const;
-  // As post_send(), of memory that is still being filled, from its first byte to its last: `filled` says how many bytes
-  // are there. It is called by whatever else is called on the channel until it has said all of them, and must not
-  // throw. Who waits for such a message should test() it: a wait() may sleep while the memory is filled.
+  // As post_send(), for memory that is still being filled, from its first byte to its last. `filled` returns how many
+  // bytes are there. Every call on the channel calls `filled` until it has returned the whole length. It must not
+  // throw. Use test() for such a message: wait() may sleep while the memory is filled.
   virtual Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                                    std::function<std::uint64_t()> filled);
-  // How many bytes of a large message have been moved so far, from the first one. Requires: the ticket is valid.
+  // How many bytes of a large message have moved so far, from the first byte on. Requires: the ticket is valid.
   virtual std::uint64_t moved(Ticket ticket);
-  // The peer with whom the operation has been done (of a collective, this rank), which frees the ticket; nothing while
-  // it has not ended. Throws what wait() would throw. Moves on whatever else this rank has posted, too.
+  // Returns the peer of the operation when it has ended (for a collective, this rank), and frees the ticket. Returns
+  // nothing before. Throws what wait() would throw. Also moves on everything else that this rank has posted.
   virtual std::optional<int> test(Ticket ticket) = 0;
-  // Waits until the operation has ended, frees the ticket, and returns the peer. Meanwhile moves on whatever else this
-  // rank has posted. Throws what wait.check() throws, peer_lost, io.
+  // Waits until the operation has ended, frees the ticket, and returns the peer. While it waits, it also moves on
+  // everything else that this rank has posted. Throws what wait.check() throws, peer_lost, io.
   virtual int wait(Ticket ticket, WaitContext& wait) = 0;
 
-  // Whose memory it moves. Host memory unless overridden.
+  // The memory that the channel moves. The default is host memory.
   virtual Device device() const;
-  // Throws invalid_argument or unavailable, and breaks nothing, when the channel cannot take what is asked: memory of
-  // another device, say. Asked before a call is counted (messages as send and recv, with `in` alone; `algorithm` is
-  // empty where a plan runs), so that what is called next need not look again. Takes everything unless overridden.
+  // Throws invalid_argument or unavailable if the channel cannot take the request, for example memory of another
+  // device. That breaks nothing. The group layer asks before it counts the call, so the functions below need not check
+  // again. A message is asked as send or recv, with `in` alone. `algorithm` is empty if a plan runs. The default takes
+  // everything.
   virtual void check(const Request& request) const;
 
-  // Whether what is put in the stream is noted down for a graph, and does not run now. Throws io. Never, unless
-  // overridden.
+  // Whether the stream is being captured: work that is put in it then becomes part of a graph and does not run now.
+  // Throws io. The default is false.
   virtual bool is_captured(Stream stream) const;
 
-  // What is posted from now on comes after what the stream holds by now. Throws unavailable, and breaks nothing, when
-  // the stream is captured; io. For channels that move memory of GPUs; others do nothing.
+  // Operations posted from now on come after the work that the stream holds now. Throws unavailable if the stream is
+  // being captured (that breaks nothing), and io. For channels that move GPU memory; others do nothing.
   virtual void post_after(Stream stream);
 
-  // The collectives that native() takes; constant over the channel's life.
+  // The collectives that native() takes. They stay the same as long as the channel lives.
   virtual std::span<const NativeEntry> native_entries() const = 0;
-  // Runs one of them to its end. Blocking; errors as wait().
+  // Runs one of native_entries() to its end. Blocking; errors as wait().
   virtual void native(const Request& request, WaitContext& wait) = 0;
-  // Starts one that is `asynchronous`, and returns: its memory must stay valid until the ticket is done. More may be
-  // started, and native() called, before it has ended; all ranks do so in the same order. `wait` bounds how long the
-  // start takes, for which the peers may be needed. Errors as wait(); throws internal unless overridden.
+  // Starts one of native_entries() that is `asynchronous`, and returns. Its memory must stay valid until the ticket is
+  // done. Before it has ended, the rank may start more and call native(); all ranks do so in the same order. The start
+  // may need the peers, and `wait` bounds the time that it takes. Errors as wait(). The default throws internal.
   virtual Ticket start_native(const Request& request, WaitContext& wait);
 
-  // Memory of this rank that the collectives of this channel can reach from the other ranks, on its device(); zeroed,
-  // and it goes back when the last pointer to it is gone, which may be after the channel's end. Called by all ranks,
-  // with the same `bytes`. Null on all ranks when the channel can share none, which is what it does unless overridden.
-  // Throws resource on all ranks when there is no room on one, which does not break the channel, what `exchange`
-  // throws, and errors as wait().
-  using Exchange = std::function<std::vector<std::string>(const std::string& words)>;  // what all ranks say, by rank
-  static constexpr std::size_t kMostWords = 1000;                                      // bytes of them
+  // Allocates memory of this rank on device(), zeroed, which the collectives of this channel can reach from other
+  // ranks. It is freed when the last pointer to it is gone, which may be after the end of the channel. All ranks call
+  // this with the same `bytes`. Returns null on all ranks if the channel cannot share memory, which is the default.
+  // Throws resource on all ranks if one rank has no room, which does not break the channel; what `exchange` throws; and
+  // errors as wait().
+  // takes what this rank says, returns what all say, by rank
+  using Exchange = std::function<std::vector<std::string>(const std::string& words)>;
+  static constexpr std::size_t kMostWords = 1000;  // the largest size of `words`, in bytes
   virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait);
 
-  // Null when it has no calls over several GPUs, as unless overridden. Lives as long as the channel.
+  // Null if the channel has no calls over several GPUs, which is the default. The object lives as long as the channel.
   virtual MultiChannel* multi();
 
-  // Breaks the channel: ends every wait in it, here and, as far as the transport can tell them, on the peers.
+  // Breaks the channel: ends every wait in it, here and, as far as the transport can tell the peers, on the peers too.
   // Idempotent.
   virtual void abort(const Error& cause) noexcept = 0;
 };
 
-// A copy that has been started. Destroyed before it is done, it goes on: its memory must stay valid nevertheless.
+// A copy that has been started. If the object is destroyed before the copy has ended, the copy goes on, and its memory
+// must still stay valid.
 class COL_EXPORT DeviceCopy {
  public:
   virtual ~DeviceCopy();
-  // Whether it has ended. Does not block. Throws io when the device has failed.
+  // Returns whether the copy has ended. Does not block. Throws io if the device has failed.
   virtual bool done() = 0;
 };
 
-// Measures how long a device takes for what a stream is given, on the device's own clock. For one thread at a time.
+// Measures how long a device takes for the work in a stream, by the device's own clock. One thread at a time may use
+// it.
 class COL_EXPORT DeviceTimer {
  public:
   virtual ~DeviceTimer();
-  // The stream that is measured, for Options::stream: one of the timer's own, which does not order with the default
-  // stream and ends with the timer.
+  // The stream that is measured, for Options::stream. It belongs to the timer and ends with it. It is not ordered with
+  // the default stream.
   virtual Stream stream() const = 0;
-  // Mark in the stream where the measured work begins, and where it ends. Do not block. Throw io.
+  // start() marks in the stream where the measured work begins; stop() marks where it ends. They do not block. They
+  // throw io.
   virtual void start() = 0;
   virtual void stop() = 0;
-  // Seconds from the last start() to the last stop(); nothing while the device has not reached that stop. Does not
-  // block. Requires: both have been called. Throws io.
+  // Seconds from the last start() to the last stop(); nothing until the device has reached that stop. Does not block.
+  // Requires: both have been called. Throws io.
   virtual std::optional<double> seconds() = 0;
 };
 
-// In what two buffers differ.
+// How two buffers differ.
 struct Difference {
   std::size_t count = 0;  // elements
-  std::size_t first = 0;  // the index of the first one, when there are any
+  std::size_t first = 0;  // the index of the first element that differs, if any does
 };
 
-// A comparison that has been started. Destroyed before it is done, it goes on: its memory must stay valid nevertheless.
+// A comparison that has been started. If the object is destroyed before it has ended, the comparison goes on, and its
+// memory must still stay valid.
 class COL_EXPORT DeviceComparison {
  public:
   virtual ~DeviceComparison();
-  // What it has found; nothing while it has not ended. Does not block. Throws io when the device has failed.
+  // The result; nothing until the comparison has ended. Does not block. Throws io if the device has failed.
   virtual std::optional<Difference> result() = 0;
 };
 
-// The memory of this host's devices, and copies between it and the host's: what calls are made of whose buffers are in
-// another kind of memory than their group moves. Thread safe.
+// The memory of this host's devices, and copies between device memory and host memory. The group layer uses it for
+// buffers of another kind than the memory that the group moves. Thread safe.
 class COL_EXPORT DeviceMemory {
  public:
   virtual ~DeviceMemory();
-  // How many devices this process sees, at least 1. Functions below that take one throw invalid_argument for another,
-  // and unavailable or io when it does not start.
+  // How many devices this process sees, at least 1. The functions below throw invalid_argument for a device that does
+  // not exist, and unavailable or io for a device that does not start.
   virtual int devices() const = 0;
-  // That which the calling thread has made current, as by cudaSetDevice(); nothing when it has made none.
+  // The device that the calling thread has made current, as with cudaSetDevice(); nothing if it has made none current.
   virtual std::optional<int> current() const = 0;
-  // Makes the device the current one of the calling thread until the pointer is gone, which has to be in that thread;
-  // then the one before. So a program without a CUDA runtime says which device a group that it makes is on.
+  // Makes the device current in the calling thread until the returned pointer is gone; then the device that was current
+  // before is current again. The pointer must be released in the same thread. In this way a program without a CUDA
+  // runtime chooses the device for a group that it makes.
   virtual std::shared_ptr<void> make_current(int device) = 0;
-  // What it is: "NVIDIA H200".
+  // The model of the device: "NVIDIA H200".
   virtual std::string name(int device) = 0;
-  // Which one it is: "0000:1b:00.0". Tells those of a host apart, whatever the processes call them.
+  // The bus address of the device: "0000:1b:00.0". It tells the devices of a host apart, whatever numbers the processes
+  // give them.
   virtual std::string bus(int device) = 0;
-  // The device that a buffer is on, by its first byte and its last; nothing for host memory, and where it ends before
-  // `bytes`. `device`: where it should be.
+  // The device that a buffer is on, from its first byte to its last. Nothing for host memory, and nothing if the device
+  // memory ends before `bytes`. `device` is the device where the caller expects it.
   virtual std::optional<int> device_of(const void* memory, std::size_t bytes, int device) = 0;
-  // Memory of the device, or of the host where devices copy to and from it at their full speed. Not zeroed; it goes
-  // back with the last pointer, which may wait for the device. Throws resource.
+  // Memory of the device (allocate), or host memory that devices copy to and from at full speed (allocate_host). Not
+  // zeroed. It is freed with the last pointer to it, which may wait for the device. Throws resource.
   virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
   virtual std::shared_ptr<void> allocate_host(int device, std::size_t bytes) = 0;
-  // Whether what the stream of the device is given becomes part of a graph, and does not run.
+  // Whether the stream of the device is being captured: work that is put in it then becomes part of a graph and does
+  // not run.
   virtual bool is_captured(int device, Stream stream) = 0;
-  // Starts to copy between memory of the device and the host's, whichever way, or within either: after what `stream` of
-  // the device holds, and before what it is given next; for the null stream, after what the device's default stream has
-  // been given so far. Blocks where host memory does not come from allocate_host(), for as long as that takes.
-  // Requires: the stream is not being captured.
+  // Starts a copy between device memory and host memory, in either direction, or within one of them. The copy runs
+  // after the work that `stream` of the device holds, and before work that the stream gets later. For the null stream,
+  // it runs after the work that the device's default stream has got so far. Blocks for as long as the copy takes if the
+  // host memory does not come from allocate_host(). Requires: the stream is not being captured.
   virtual std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device,
                                            Stream stream) = 0;
-  // Starts to compare `count` elements of 1, 2, 4 or 8 bytes, bit by bit: a NaN equals one of the same bits, and -0 is
-  // not 0. Both are memory of the device, at whatever address; ordered as copy() is. Null where col's kernels are not
-  // there (a build without nvcc) or cannot be loaded: compare on the host then. Requires: the stream is not being
-  // captured.
+  // Starts to compare `count` elements of 1, 2, 4 or 8 bytes bit by bit: a NaN equals a NaN with the same bits, and -0
+  // differs from 0. Both buffers are in memory of the device, at any address. The order is that of copy(). Returns null
+  // if col's kernels are missing (a build without nvcc) or cannot be loaded: compare on the host then. Requires: the
+  // stream is not being captured.
   virtual std::unique_ptr<DeviceComparison> compare(const void* left, const void* right, std::size_t count,
                                                     std::size_t element_bytes, int device, Stream stream) = 0;
   virtual std::unique_ptr<DeviceTimer> make_timer(int device) = 0;
-  // Bytes of the cache that all of the device shares: buffers that together are larger are not found there again.
+  // Bytes of the cache that the whole device shares. Buffers that together are larger do not stay in it.
   virtual std::size_t cache_bytes(int device) = 0;
-  // Waits until all that this process has put on the device has ended, in whatever stream. Throws unavailable when the
-  // driver cannot tell, what wait.check() throws, io.
+  // Waits until the device has ended all work of this process, in every stream. Throws unavailable if the driver cannot
+  // tell, what wait.check() throws, and io.
   virtual void synchronize(int device, WaitContext& wait) = 0;
 };
 
@@ -275,36 +292,36 @@ struct PeerInfo {
   int global_rank = 0;  // in the job
   std::int64_t pid = 0;
   std::string hostname;
-  std::string boot_id;  // equal boot id and network namespace: loopback works
+  std::string boot_id;  // with equal boot id and network namespace, loopback works
   std::string network_namespace;
 };
 
 // A device that a rank wants to use, as it tells the others.
 struct Seat {
   int rank = 0;
-  std::string device = {};     // equal where the device is the same: its bus, and the boot id of the host
-  std::string why_alone = {};  // why the rank cannot use it together with another one; empty: it can
+  std::string device = {};     // equal for the same device: its bus address and the boot id of the host
+  std::string why_alone = {};  // why this rank cannot share the device with another rank; empty if it can
 };
 // Two ranks on one device.
 struct SharedDevice {
   int first = 0, second = 0;
   std::string device = {};
-  std::string problem = {};  // why some rank cannot share: "on rank 2, …"; empty when all can
+  std::string problem = {};  // why one of the ranks cannot share it: "on rank 2, …"; empty if all can
 };
-// The first two of `seats` that are on one device; nothing when each has its own. The same on all ranks that know the
-// same seats.
+// The first two of `seats` that are on one device; nothing if each has its own. All ranks that know the same seats get
+// the same answer.
 COL_EXPORT std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats);
 
 struct ConnectRequest {
   std::string_view group;
   int rank = 0;
   int size = 1;
-  std::shared_ptr<Store> store;     // private to this group: any key may be used; shared, as adapters keep it
+  std::shared_ptr<Store> store;     // private to this group: any key may be used; shared, because adapters keep it
   std::span<const PeerInfo> peers;  // in rank order, this rank included
   bool same_host = true;            // every peer is reachable over loopback
-  std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who connected
-  std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: choose
-  // For backends of devices: the streams that the channel makes get the highest priority there is.
+  std::uint64_t token = 0;          // equal on all ranks of this group and on no others: proves who has connected
+  std::string socket_ifname;        // COL_SOCKET_IFNAME: a name or a comma-separated list; empty: the backend chooses
+  // For backends of devices: the channel makes its streams with the highest priority that the device has.
   bool is_high_priority_stream = false;
 };
 
@@ -312,43 +329,43 @@ class COL_EXPORT BackendFactory {
  public:
   virtual ~BackendFactory();
   virtual std::string_view name() const = 0;
-  // Why it cannot be used on this machine, in words; nothing when it can.
+  // Why the backend cannot be used on this machine, in words; nothing if it can.
   virtual std::optional<std::string> unavailable_reason() const = 0;
-  // What kind of memory its channels move. Host memory unless overridden; plans run there alone, so that a channel for
-  // another kind runs its native entries only.
+  // The kind of memory that its channels move. The default is host memory. Plans run only on host memory: a channel for
+  // another kind runs only its native entries.
   virtual Device::Type device() const;
-  // The devices of this host, which may be there where the backend cannot be used. Throws unavailable and says why when
-  // there are none, as it does unless overridden. The object lives as long as the factory.
+  // The devices of this host. They may exist even if the backend cannot be used. Throws unavailable and says why if
+  // there are none, which is the default. The object lives as long as the factory.
   virtual DeviceMemory& device_memory();
-  // Why it cannot connect ranks that use one device; empty when it can, as unless overridden. Asked where it can be
-  // used.
+  // Why the backend cannot connect ranks that share one device; empty if it can, which is the default. Only asked if
+  // the backend can be used.
   virtual std::string why_alone() const;
-  // Connects this rank to its peers. Blocking; returns only after every peer has entered connect() too, since the
-  // caller then takes back what they had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
-  // answered instead of a peer), io, resource. On failure nothing is left open.
+  // Connects this rank to its peers. Blocking. It returns only after every peer has entered connect() too, because the
+  // caller then removes what the peers had to read. Throws what wait.check() throws, peer_lost, mismatch (a stranger
+  // answered instead of a peer), io, resource. On failure it leaves nothing open.
   virtual std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) = 0;
-  // In words, for COL_LOG=info: interface and address a group of `request` will use.
+  // For COL_LOG=info, in words: the interface and the address that a group of `request` will use.
   virtual std::string describe(const ConnectRequest& request) const = 0;
 };
 
-// What the library of a backend that is loaded on first use (libcol_nccl.so) exports, as a C function without
-// parameters whose name is kModuleEntry. Such a library links libcol.so and uses its public headers only; exceptions
-// cross between the two.
+// The library of a backend that is loaded on first use (libcol_nccl.so) exports one C function without parameters, with
+// the name kModuleEntry, which returns this struct. Such a library links libcol.so and uses only its public headers.
+// Exceptions cross between the two libraries.
 struct BackendModule {
-  // The value of an environment variable of libcol's table; nothing when it is unset or empty. Throws internal for a
-  // name that is in no table.
+  // Returns the value of an environment variable from libcol's table; nothing if it is unset or empty. Throws internal
+  // for a name that is in no table.
   using Environment = std::function<std::optional<std::string>(std::string_view name)>;
 
-  std::string_view build_id;  // names these headers and the compiler: the same in libcol, or the module is refused
+  std::string_view build_id;  // identifies these headers and the compiler; libcol refuses a module with another id
   std::unique_ptr<BackendFactory> (*make_factory)(Environment environment);
 };
 inline constexpr const char* kModuleEntry = "col_backend_entry";
 using ModuleEntry = const BackendModule*();
 
-// Adds a backend under its name(), for programs that bring their own; the name is then accepted wherever a backend is
-// named by text. Throws already_initialized when the name is taken. Thread safe.
+// Adds a backend under its name(), for programs that bring their own. The name is then accepted wherever text names a
+// backend. Throws already_initialized if the name is taken. Thread safe.
 COL_EXPORT void register_backend(std::unique_ptr<BackendFactory> factory);
-// The backend of that name, null when there is none. Thread safe; the object lives as long as the process.
+// The backend of that name; null if there is none. Thread safe. The object lives as long as the process.
 COL_EXPORT BackendFactory* find_backend(std::string_view name);
 COL_EXPORT std::vector<std::string> backend_names();
 

@@ -1,12 +1,6 @@
-// What each collective is: one row of a table, from which checks, plans, tools and tests follow.
+// The table of collectives: one row for each. Checks, plans, tools and tests read it.
 //
-// A row says what the two sides of a call hold, on one rank of n:
-//
-//   vector   `count` elements: as many as on the other side
-//   block    one block: what this rank alone contributes or gets
-//   blocks   n blocks, one for each rank, in the order of the ranks
-//
-// A broadcast has its vector in `out` on every rank; the root's is what the others get.
+// A row says what the two sides of a call (in and out) hold on one of n ranks:
 #pragma once
 
 #include <array>
@@ -41,29 +35,29 @@ enum class Collective : std::uint8_t {
 inline constexpr int kCollectiveCount = 18;
 
 COL_EXPORT std::string_view to_string(Collective collective) noexcept;
-// The Collective of that name; throws invalid_argument listing the valid names.
+// The Collective of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT Collective collective_from_string(std::string_view name);
 
 enum class Extent : std::uint8_t { nothing, vector, block, blocks };
 
-// Whether blocks have lengths of their own, and who knows them.
+// Whether blocks may have different lengths, and which ranks know the lengths.
 enum class BlockCounts : std::uint8_t {
-  equal,     // they have not: all blocks are equally long
-  everyone,  // all ranks pass the same list
-  root,      // the root passes the list, every rank knows its own block
-  pairs      // each rank passes two lists: what it sends to, and what it gets from, every other
+  equal,     // all blocks have the same length
+  everyone,  // every rank passes the same list
+  root,      // the root passes the list; every other rank knows only its own block
+  pairs      // each rank passes two lists: what it sends to every other rank, and what it gets from it
 };
 
-// Over whose contributions an element of the result is reduced.
+// Which ranks' contributions are reduced into an element of the result.
 enum class Folds : std::uint8_t {
-  nothing,     // the call moves data
-  all,         // of all ranks
-  up_to_rank,  // of the ranks up to this one, itself included
-  below_rank   // of the ranks before this one: rank 0 gets nothing
+  nothing,     // none: the call only moves data
+  all,         // those of all ranks
+  up_to_rank,  // those of the ranks up to this one, this one included
+  below_rank   // those of the ranks before this one: rank 0 gets nothing
 };
 
-// What nccl-tests multiplies the algorithm's bandwidth by, for n ranks: the share of the data that the busiest link of
-// a rank carries.
+// The factor from algorithm bandwidth to bus bandwidth of nccl-tests, for n ranks. It is the share of the data that the
+// busiest link of a rank carries.
 enum class BusFactor : std::uint8_t {
   one,    // 1
   share,  // (n - 1) / n
@@ -73,23 +67,23 @@ enum class BusFactor : std::uint8_t {
 struct CollectiveRow {
   std::string_view name;
   Extent in = Extent::nothing, out = Extent::nothing;
-  bool rooted = false;       // a root has a part of its own
-  bool in_on_root = false;   // the root alone has an input
-  bool out_on_root = false;  // the root alone has an output
+  bool rooted = false;       // one rank, the root, has a special part
+  bool in_on_root = false;   // only the root has an input
+  bool out_on_root = false;  // only the root has an output
   BlockCounts counts = BlockCounts::equal;
   Folds folds = Folds::nothing;
   BusFactor bus = BusFactor::one;
-  bool is_message = false;  // between two ranks, not a collective
+  bool is_message = false;  // between two ranks; not a collective
 
   constexpr bool reduces() const noexcept { return folds != Folds::nothing; }
   constexpr bool has_counts() const noexcept { return counts != BlockCounts::equal; }
-  // The lengths of some blocks are known to two ranks only.
+  // Only two ranks know the lengths of some blocks.
   constexpr bool has_private_counts() const noexcept {
     return counts == BlockCounts::root || counts == BlockCounts::pairs;
   }
   constexpr bool has_input(bool is_root) const noexcept { return in != Extent::nothing && (is_root || !in_on_root); }
   constexpr bool has_output(bool is_root) const noexcept { return out != Extent::nothing && (is_root || !out_on_root); }
-  // Input and output may be the same memory, or the shorter one this rank's block of the longer one.
+  // Input and output may be the same memory, or the shorter one may be this rank's block of the longer one.
   constexpr bool has_in_place() const noexcept { return in != Extent::nothing && out != Extent::nothing; }
   constexpr bool has_blocks() const noexcept { return in == Extent::blocks || out == Extent::blocks; }
   constexpr double bus_factor(int ranks) const noexcept {
@@ -98,7 +92,7 @@ struct CollectiveRow {
   }
 };
 
-// In the order of the enumerators.
+// One row for each enumerator, in the same order.
 inline constexpr std::array<CollectiveRow, kCollectiveCount> kCollectives = {{
     {.name = "allreduce", .in = Extent::vector, .out = Extent::vector, .folds = Folds::all, .bus = BusFactor::twice},
     {.name = "reduce",
@@ -164,7 +158,7 @@ inline constexpr std::array<CollectiveRow, kCollectiveCount> kCollectives = {{
     {.name = "recv", .out = Extent::vector, .is_message = true},
 }};
 
-// Requires: an enumerator.
+// Requires: `collective` is an enumerator.
 constexpr const CollectiveRow& row_of(Collective collective) noexcept {
   return kCollectives[static_cast<std::size_t>(collective)];
 }

@@ -1,7 +1,7 @@
 // Errors: one exception type for the whole library.
 //
-// Every call of libcol that fails throws col::Error. Foreign errors (errno, Gloo, CUDA) are translated once, where they
-// enter. docs/errors.md lists, for every code, what causes it and what to do about it.
+// Every call of libcol that fails throws col::Error. Errors of other systems (errno, Gloo, CUDA) are translated once,
+// where they enter. docs/errors.md lists for every code what causes it and what to do about it.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ enum class ErrorCode {
   not_initialized,      // the group, or the library, has not been set up in this process
   already_initialized,  // a group of that name exists here, or a rank joined twice
   mismatch,             // ranks disagree: different world sizes, backends, operations, counts, dtypes, roots
-  timeout,              // the deadline passed; the message names who did not arrive
+  timeout,              // the deadline passed; the message names the ranks that did not arrive
   peer_lost,            // another rank died or left with operations unfinished
   aborted,              // the job, or this group, was ended on purpose or by an earlier error
   unavailable,          // this build or this machine cannot do it (no such backend, device or feature)
@@ -27,7 +27,7 @@ enum class ErrorCode {
   internal,             // a bug in col; please report it with the message
 };
 
-// The field term of a code, as documented ("peer_lost"). Never fails; thread safe.
+// The name of a code, as documented ("peer_lost"). Never fails. Thread safe.
 COL_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 
 // What happened, where, and what to do next.
@@ -35,9 +35,9 @@ COL_EXPORT std::string_view to_string(ErrorCode code) noexcept;
 // what() is one line: "<code>: [group 'g': ]<message>". Copying is cheap and does not throw.
 class COL_EXPORT Error : public std::runtime_error {
  public:
-  // `rank` is the rank that the error is about (the culprit of a mismatch, peer_lost or timeout), -1 when no single
-  // rank is; `group` the group it happened in, empty when none; `world_rank` its rank in the job. Line breaks in
-  // `message` become spaces.
+  // `rank` is the rank that the error is about: the culprit of a mismatch, peer_lost or timeout; -1 if it is not about
+  // a single rank. `world_rank` is the rank of the same process in the job. `group` is the group where the error
+  // happened; empty if none. Line breaks in `message` become spaces.
   explicit Error(ErrorCode code, std::string_view message, std::string_view group = {}, int rank = -1,
                  int world_rank = -1);
   ~Error() override;
@@ -45,10 +45,11 @@ class COL_EXPORT Error : public std::runtime_error {
   Error& operator=(const Error&) noexcept = default;
 
   ErrorCode code() const noexcept { return code_; }
-  // In the group.
+  // The culprit's rank in the group.
   int rank() const noexcept { return rank_; }
-  // The same one's rank in the job (col::init()'s group), which differs in a group of some of its ranks; -1 when rank()
-  // is, or when nobody has told. The message says both numbers where they differ: "rank 1 (world rank 5)".
+  // The culprit's rank in the job (the group of col::init()). It differs from rank() in a group of some ranks of the
+  // job. -1 if rank() is -1, or if it is not known. The message has both numbers if they differ: "rank 1 (world rank
+  // 5)".
   int world_rank() const noexcept { return world_rank_; }
   const std::string& group() const noexcept { return text_->group; }
   // The text without the code and the group.
@@ -64,7 +65,7 @@ class COL_EXPORT Error : public std::runtime_error {
   ErrorCode code_;
   int rank_;
   int world_rank_;
-  std::shared_ptr<const Text> text_;  // shared: a copy of an exception must not allocate, or it could throw
+  std::shared_ptr<const Text> text_;  // shared: copying an exception must not allocate, because that could throw
 };
 
 }  // namespace col

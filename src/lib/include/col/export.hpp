@@ -1,7 +1,8 @@
-// The export macro: everything else in libcol is hidden (-fvisibility=hidden).
+// The export macro. Everything in libcol without it is hidden (-fvisibility=hidden).
 //
-// A class that is thrown or caught across the library border, or whose virtual functions are implemented outside of it,
-// must carry COL_EXPORT, or its type information is duplicated and a catch clause in the program misses it.
+// These classes must have COL_EXPORT: classes that are thrown or caught across the border of the library, and classes
+// whose virtual functions are implemented outside of it. Otherwise their type information exists twice, and a catch
+// clause in the program misses them.
 #pragma once
 
 #define COL_EXPORT __attribute__((visibility("default")))

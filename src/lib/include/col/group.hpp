@@ -607,7 +607,7 @@ COL_EXPORT void barrier(const Options& options = {});
 COL_EXPORT void send(ConstTensorView data, int destination, const Options& options = {});
 COL_EXPORT void recv(TensorView data, int source, const Options& options = {});
 
-// ---- Objects: the definitions of the templates ---------------------------------------------------------------------
+// ---- Objects: the definitions of the templates ----------------------------------------------------------------------
 
 namespace detail {
 

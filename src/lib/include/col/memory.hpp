@@ -1,16 +1,18 @@
-// Memory that the ranks of one node share: collectives on it copy nothing that they need not.
+// Memory that the ranks of one node share. Collectives on such memory avoid copies.
 //
-// A collective on private memory copies what others need, through a staging area or by the kernel. Where all buffers of
-// a call lie in memory from alloc(), ranks read the inputs of others where they are and write results where they
-// belong: an in-place allreduce then reads and writes each byte once. The results are the same bits either way, and
-// such memory may be used wherever other memory may.
+// A collective on private memory copies the data that other ranks need, through a staging area or by the kernel. If all
+// buffers of a call are in memory from alloc(), each rank reads the inputs of the others in place and writes results
+// directly to where they belong. An in-place allreduce then reads and writes each byte once. The results have the same
+// bits either way. Such memory may be used wherever other memory may be used.
 //
-// It pays for large vectors that live long, as a trainer's gradients do. Wherever the ranks cannot share memory (on
-// several hosts, over another backend than shm, in a world of one) alloc() gives ordinary memory, which works as well
-// and no faster, and is taken from the machine as it is touched; with COL_LOG=info it says so once per group.
+// It pays for large vectors that live long, such as a trainer's gradients. Ranks cannot always share memory: not on
+// several hosts, not over a backend other than shm, and not in a world of one. alloc() then returns ordinary memory. It
+// works the same, but is no faster, and the machine provides it only when it is touched. With COL_LOG=info, a log line
+// says so once for each group.
 //
-// In a group of backend nccl it is memory of the rank's GPU, allocated by NCCL and, from NCCL 2.27 on, registered with
-// it as a window: collectives whose buffers lie there copy less. Its views name the device: Group::device().
+// In a group of backend nccl, alloc() returns memory of the rank's GPU, allocated by NCCL. From NCCL 2.27 on, it is
+// registered with NCCL as a window: collectives whose buffers are in such memory copy less. Views of it name the
+// device: Group::device().
 #pragma once
 
 #include <cstddef>
@@ -23,42 +25,48 @@
 
 namespace col {
 
-// Allocates `bytes` on every rank of the group: zeroed, aligned to at least 64 bytes; shared memory is taken from the
-// machine at once. Zero bytes give a pointer too. It is this rank's own memory; nothing tells that others can reach it.
+// Allocates `bytes` on every rank of the group, zeroed and aligned to at least 64 bytes. Shared memory is taken from
+// the machine at once. Zero bytes give a pointer too. The memory is this rank's own: it does not show that others can
+// reach it.
 //
-// Collective and blocking, with the deadline of Options::timeout, counted among the group's calls: every rank calls it
-// with the same size. Throws resource when there is no room on one of the ranks; then no rank has got anything, and the
-// group stays usable. Throws mismatch when the sizes differ, and names the odd one. Else as every collective.
-// Not to be called while the group is in use by another thread.
+// Collective and blocking, with the deadline of Options::timeout. It counts among the group's calls, and every rank
+// calls it with the same size. Throws resource if one of the ranks has no room: then no rank gets memory, and the group
+// stays usable. Throws mismatch if the sizes differ, and names the rank that differs. Other errors as for every
+// collective. Do not call it while another thread uses the group.
 [[nodiscard]] COL_EXPORT void* alloc(std::size_t bytes, Group group, const Options& options = {});
-// The same on the group that options.group names, in the current context.
+// The same for the group that options.group names, in the current context.
 [[nodiscard]] COL_EXPORT void* alloc(std::size_t bytes, const Options& options = {});
 
-// Frees what alloc() has given to this process. Not collective, does not block: each rank frees its own memory, when it
-// likes, also after the group is gone. Null is ignored.
+// Frees memory that alloc() gave to this process. Not collective, and does not block. Each rank frees its own memory at
+// any time, also after the end of the group. Ignores null.
 //
-// Throws invalid_argument, and frees nothing, when `memory` is no pointer that alloc() gave and that has not been
-// freed; when its group is in use by another thread; and when an operation uses it that has not ended, in its group or,
-// while that lives, in another of the same context that no thread is in. Thread safe.
+// Throws invalid_argument, and frees nothing, in these cases:
+// - `memory` is not a pointer from alloc(), or was freed before
+// - another thread is using its group
+// - an operation that has not ended uses the memory. free() finds such an operation in the memory's group. While that
+//   group lives, it also finds one in another group of the same context, if no thread is in a call of that group.
+//
+// Thread safe.
 COL_EXPORT void free(void* memory);
 
 namespace detail {
-// As free(), for destructors: what cannot be freed is kept, and a warning logged.
+// As free(), for destructors: memory that cannot be freed is kept, and a warning is logged.
 COL_EXPORT void free_or_keep(void* memory) noexcept;
 }  // namespace detail
 
 // For containers:  std::vector<float, col::Allocator<float>> gradients(n, col::Allocator<float>(world));
 //
-// Every allocation is collective: all ranks must give such containers their sizes in the same order, and let none of
-// them grow by itself. An element count that does not fit is std::bad_array_new_length; else throws as alloc().
+// Every allocation is collective. All ranks must set the sizes of such containers in the same order, and no container
+// may grow by itself on one rank only. An element count that does not fit throws std::bad_array_new_length. Other
+// errors as for alloc().
 template <class T>
 class Allocator {
  public:
   using value_type = T;
 
-  explicit Allocator(Group group) : group_(std::move(group)) {}  // of a group that moves host memory
+  explicit Allocator(Group group) : group_(std::move(group)) {}  // the group must move host memory
   template <class U>
-  Allocator(const Allocator<U>& other) : group_(other.group()) {}  // as the requirements on allocators want it
+  Allocator(const Allocator<U>& other) : group_(other.group()) {}  // required of allocators
 
   T* allocate(std::size_t count) {
     static_assert(alignof(T) <= 64);
@@ -77,7 +85,7 @@ class Allocator {
   Group group_;
 };
 
-// Any of them can free what another has allocated.
+// Any allocator can free what another one has allocated.
 template <class T, class U>
 bool operator==(const Allocator<T>&, const Allocator<U>&) noexcept {
   return true;

@@ -1,10 +1,10 @@
 // Plans: collective algorithms as data.
 //
 // A plan says what one rank does in one collective: rounds of send, receive, reduce, copy and convert steps over slices
-// of typed buffers. It knows nothing of transports or memory. The same plan is executed over any backend, verified,
-// simulated under a cost model, drawn, and written as JSON; a user's own plan goes through the same five.
+// of typed buffers. It knows nothing about transports or memory. Every plan can be executed over any backend, verified,
+// simulated under a cost model, drawn, and written as JSON. This holds for a user's own plans too.
 //
-// Everything here is pure: no I/O, no waiting, no shared state; any thread may call any of it.
+// Everything here is pure: no I/O, no waiting, no shared state. Any thread may call any of it.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@
 
 namespace col {
 
-// ---- What a plan is asked for ---------------------------------------------------------------------------------------
+// ---- The request for a plan -----------------------------------------------------------------------------------------
 
-// What an algorithm can be told. Zero means its default.
+// The parameters of an algorithm. Zero means the algorithm's default.
 struct PlanParameters {
   int radix = 0;            // k of a k-nomial tree
   std::size_t segment = 0;  // elements per segment of a pipelined algorithm
@@ -46,31 +46,32 @@ struct PlanParameters {
 //   alltoall(v)        blocks: block r to rank r     blocks: block r from rank r
 //   barrier            nothing                       nothing
 //
-// "blocks" are `size` blocks of `count` elements one after the other, or, in the v-forms, block r of counts[r] elements
-// at displacements[r]. A rank knows of a v-form what MPI tells it: allgatherv and reduce_scatterv, every count; gatherv
-// and scatterv, its own `count`, and all of them on the root; alltoallv, what it sends and what it receives.
+// "blocks" means `size` blocks of `count` elements, one after the other. In the v-forms, block r has counts[r] elements
+// at displacements[r]. Each rank knows as much about a v-form as MPI tells it: for allgatherv and reduce_scatterv,
+// every count; for gatherv and scatterv, its own `count`, and on the root all of them; for alltoallv, what it sends and
+// what it receives.
 struct PlanRequest {
   Collective collective = Collective::barrier;
   int rank = 0;
   int size = 1;
   int root = 0;
   std::size_t count = 0;
-  // v-forms only, `size` entries each; whoever makes the request keeps the arrays for as long as its plan is used.
+  // Only for v-forms; `size` entries each. The maker of the request keeps the arrays as long as its plan is used.
   std::span<const std::size_t> in_counts = {}, in_displacements = {};
   std::span<const std::size_t> out_counts = {}, out_displacements = {};
-  // Partial results have a type of their own, wider than the user's (16-bit floats summed in float32): they may only be
-  // kept in, and sent from, Buffer::wide.
+  // Partial results have a wider type than the user's: 16-bit floats are summed in float32. They may only be kept in,
+  // and sent from, Buffer::wide.
   bool widens = false;
-  // The input is of that wider type already (16-bit floats that were multiplied before a premul_sum).
+  // The input already has that wider type: 16-bit floats that were multiplied before a premul_sum.
   bool wide_input = false;
-  // Input and output share memory: all of it (allreduce, reduce on the root, scan, exscan, alltoall(v)), or the shorter
-  // one is this rank's block of the longer one (allgather(v), gather(v), reduce_scatter(v), scatter(v)).
+  // Input and output share memory. Either all of it (allreduce, reduce on the root, scan, exscan, alltoall(v)), or the
+  // shorter one is this rank's block of the longer one (allgather(v), gather(v), reduce_scatter(v), scatter(v)).
   bool in_place = false;
   PlanParameters parameters = {};
   std::span<const int> node_of_rank = {};  // empty: all on one node
 };
 
-// ---- What a plan is -------------------------------------------------------------------------------------------------
+// ---- The parts of a plan --------------------------------------------------------------------------------------------
 
 enum class Buffer : std::uint8_t {
   input,    // the caller's; never written
@@ -91,12 +92,13 @@ struct Slice {
 
 struct Step {
   enum class Kind : std::uint8_t {
-    send,     // left goes to `peer`
-    recv,     // to is filled by `peer`
-    reduce,   // to = left op right, element by element; `to` may be exactly `left` or `right`
-    copy,     // to = left; from the user's type to the wide one it widens, never the other way
-    convert,  // to = the finished value of the partial result in left: divided by the group's size for avg, rounded to
-              // the user's type. Every reduced element passes it exactly once. `to` may be exactly `left`.
+    send,    // sends left to `peer`
+    recv,    // fills `to` with a message from `peer`
+    reduce,  // to = left op right, element by element; `to` may be exactly `left` or `right`
+    copy,    // to = left; may widen from the user's type to the wide type, never the other way
+    // to = the final value of the partial result in left: divided by the group's size for avg, and rounded to the
+    // user's type. Every reduced element passes exactly one convert. `to` may be exactly `left`.
+    convert,
   };
   Kind kind = Kind::copy;
   int peer = -1;
@@ -106,26 +108,28 @@ struct Step {
 COL_EXPORT std::string_view to_string(Step::Kind kind) noexcept;
 COL_EXPORT std::string_view to_string(Buffer buffer) noexcept;
 
-// What one rank does between two points of its plan.
+// The work of one rank between two points of its plan.
 //
-// Its sends and receives start together. Then its local steps run in the order listed, each one on what the messages of
-// this round have brought: a step that reads or writes a slice still being received, or writes one still being sent,
-// waits for that message, and any other runs meanwhile (so a round can reduce one segment while the next one travels).
-// The round ends when all of it is done.
-// Messages from one rank to another pair in the order in which the two list them.
+// The sends and receives of a round start together. Then the local steps run in their order. A step waits for a message
+// of this round if it reads or writes a slice that is still being received, or writes a slice that is still being sent.
+// All other steps run meanwhile: a round can reduce one segment while the next one travels. The round ends when all of
+// its steps have ended.
+//
+// Messages from one rank to another pair in the order in which the two ranks list them.
 class COL_EXPORT Round {
  public:
-  // All but signal() and await() drop what would move no element; copy() also a copy onto itself.
+  // All of these except signal() and await() ignore steps that would move no element. copy() also ignores a copy onto
+  // itself.
   void send(int peer, Slice from) {
     if (!from.empty()) steps_.push_back({.kind = Step::Kind::send, .peer = peer, .left = from});
   }
   void recv(int peer, Slice to) {
     if (!to.empty()) steps_.push_back({.kind = Step::Kind::recv, .peer = peer, .to = to});
   }
-  // A message without elements: tells `peer` that this rank has come here.
+  // A message without elements: it tells `peer` that this rank has come to this point.
   void signal(int peer) { steps_.push_back({.kind = Step::Kind::send, .peer = peer}); }
   void await(int peer) { steps_.push_back({.kind = Step::Kind::recv, .peer = peer}); }
-  // Requires, for the next three: slices of equal count.
+  // Requires for the next three: slices of equal count.
   void reduce(Slice to, Slice left, Slice right) {
     if (!to.empty()) steps_.push_back({.kind = Step::Kind::reduce, .to = to, .left = left, .right = right});
   }
@@ -135,7 +139,7 @@ class COL_EXPORT Round {
   void convert(Slice to, Slice from) {
     if (!to.empty()) steps_.push_back({.kind = Step::Kind::convert, .to = to, .left = from});
   }
-  void add(const Step& step) { steps_.push_back(step); }  // as it is, for readers of files and for tests
+  void add(const Step& step) { steps_.push_back(step); }  // adds it unchanged; for readers of files and for tests
 
   void clear() noexcept { steps_.clear(); }
   std::span<const Step> steps() const noexcept { return steps_; }
@@ -144,12 +148,12 @@ class COL_EXPORT Round {
   std::vector<Step> steps_;
 };
 
-// One rank's part. Cheap to copy. Rounds are made when they are asked for, in any order, any number of times.
+// The part of one rank. Cheap to copy. generate() makes any round on demand, in any order, any number of times.
 struct Plan {
   std::size_t rounds = 0;
-  std::size_t scratch = 0;                                             // elements of Buffer::scratch that it uses
-  std::size_t wide = 0;                                                // elements of Buffer::wide
-  std::function<void(std::size_t index, Round& round)> generate = {};  // adds to an empty round
+  std::size_t scratch = 0;  // the plan uses this many elements of Buffer::scratch
+  std::size_t wide = 0;     // the plan uses this many elements of Buffer::wide
+  std::function<void(std::size_t index, Round& round)> generate = {};  // adds the steps of one round to an empty Round
 
   // Requires: index < rounds.
   void round(std::size_t index, Round& out) const {
@@ -160,11 +164,11 @@ struct Plan {
 
 // ---- The algorithms -------------------------------------------------------------------------------------------------
 
-// In which order an algorithm combines the ranks' contributions to one element.
+// The order in which an algorithm combines the ranks' contributions to one element.
 enum class FoldOrder : std::uint8_t {
-  any,         // some order, always the same one: needs a commutative operator
-  contiguous,  // neighbours only, left before right: any associative operator
-  rank_order,  // ((x0 op x1) op x2) op …: what `deterministic` asks for
+  any,         // some fixed order: needs a commutative operator
+  contiguous,  // combines neighbours only, left before right: serves any associative operator
+  rank_order,  // ((x0 op x1) op x2) op …: the order that `deterministic` asks for
 };
 COL_EXPORT std::string_view to_string(FoldOrder order) noexcept;
 
@@ -172,23 +176,23 @@ struct Algorithm {
   Collective collective;
   std::string_view name;        // "ring"
   std::string_view summary;     // one line: the idea, and when it wins
-  FoldOrder order;              // rank_order for what does not reduce
-  std::string_view parameters;  // those it takes, comma-separated: "radix", "segment"; empty: none
-  // Why it cannot serve `request`, by name, and what to use instead; nothing when it can. The answer is the same on all
-  // ranks of a collective: it depends on no member that differs between them.
+  FoldOrder order;              // rank_order if the collective does not reduce
+  std::string_view parameters;  // the parameters it takes, comma-separated: "radix", "segment"; empty: none
+  // Returns why it cannot serve `request`, and what to use instead; nothing if it can. All ranks of a collective get
+  // the same answer: it depends on no member that differs between them.
   std::optional<std::string> (*refuse)(const PlanRequest& request);
   // Requires: !refuse(request). A pure function.
   Plan (*build)(const PlanRequest& request);
 };
 
-// All that are built in, by collective.
+// All built-in algorithms, ordered by collective.
 COL_EXPORT std::span<const Algorithm> algorithms() noexcept;
-// Null when there is none of that name.
+// The built-in algorithm of that name; null if there is none.
 COL_EXPORT const Algorithm* find_algorithm(Collective collective, std::string_view name) noexcept;
 
 // ---- All ranks together ---------------------------------------------------------------------------------------------
 
-// One collective as all ranks see it: what verify(), simulate() and the drawings look at. Immutable once made; requests
+// One collective as all ranks see it, for verify(), simulate() and the drawings. It never changes once made. Requests
 // point into it.
 class COL_EXPORT PlanProblem {
  public:
@@ -196,20 +200,21 @@ class COL_EXPORT PlanProblem {
     Collective collective = Collective::barrier;
     int size = 1;
     int root = 0;
-    std::size_t count = 0;  // not in the v-forms
-    // v-forms: one per rank; alltoallv: size x size, row r is what rank r sends to each.
+    std::size_t count = 0;  // unused in the v-forms
+    // For v-forms: one count for each rank. For alltoallv: size x size counts, where row r is what rank r sends to each
+    // rank.
     std::vector<std::size_t> counts = {};
     bool widens = false, wide_input = false, in_place = false;
     PlanParameters parameters = {};
     std::vector<int> node_of_rank = {};
   };
-  // Throws invalid_argument for a size below one, a root outside, arrays of the wrong length.
+  // Throws invalid_argument for a size below one, a root outside of the group, or an array of the wrong length.
   explicit PlanProblem(Spec spec);
   const Spec& spec() const noexcept { return spec_; }
   int size() const noexcept { return spec_.size; }
   // Requires: 0 <= rank < size().
   PlanRequest request(int rank) const;
-  // Elements of a rank's input and output buffers, as the table above says.
+  // Elements of a rank's input and output buffers, by the table at PlanRequest.
   std::size_t input_count(int rank) const;
   std::size_t output_count(int rank) const;
 
@@ -220,35 +225,40 @@ class COL_EXPORT PlanProblem {
 };
 
 using PlanOfRank = std::function<Plan(int rank)>;
-// The plans of a built-in algorithm for every rank of `problem`, which must outlive the result.
+// The plans of a built-in algorithm for every rank of `problem`. `problem` must outlive the result.
 COL_EXPORT PlanOfRank plans_of(const Algorithm& algorithm, const PlanProblem& problem);
 
 // ---- Verifier -------------------------------------------------------------------------------------------------------
 
 struct Verdict {
   bool good = true;
-  // When it is not: one sentence that names round, rank, slice, and what was expected.
+  // If not good: one sentence that names the round, the rank, the slice, and what was expected.
   std::string problem = {};
   int rank = -1;
   std::size_t round = 0;
-  FoldOrder order = FoldOrder::rank_order;  // the strongest that holds for every reduced element
-  std::size_t rounds = 0;                   // of the longest rank
+  FoldOrder order = FoldOrder::rank_order;  // the strongest order that holds for every reduced element
+  std::size_t rounds = 0;                   // of the rank with the most rounds
   std::size_t messages = 0;                 // of all ranks
   std::size_t elements_sent = 0;            // of all ranks
   std::size_t most_elements_sent = 0;       // of the busiest rank
 };
 
-// Executes the plans of all ranks together, symbolically. Good when: every output element holds what the collective
-// promises (each contribution exactly once, converted once; equal expressions on all ranks that share a result); sends
-// and receives pair in order and length; nothing blocks even when every send waits for its receive; no message or local
-// step touches a slice in flight against the rules of Round; no unset element is read; nothing outside a buffer, no
-// input and no output that is not this rank's to write is written; partial results are kept wide where the problem says
-// so. Takes O(steps) time and O(elements) memory; no more than one round per rank exists at a time.
+// Executes the plans of all ranks together, symbolically. The plans are good if all of this holds:
+// - Every output element holds what the collective promises: each contribution exactly once, converted once. Ranks that
+//   share a result have equal expressions.
+// - Sends and receives pair in order and length.
+// - Nothing deadlocks, even if every send waits for its receive.
+// - No message or local step touches a slice in flight against the rules of Round.
+// - No step reads an element that is not set.
+// - No step writes outside of a buffer, into an input, or into an output that is not this rank's to write.
+// - Partial results stay wide if the problem says so.
+//
+// Takes O(steps) time and O(elements) memory. At most one round of each rank exists at a time.
 COL_EXPORT Verdict verify(const PlanProblem& problem, const PlanOfRank& plans);
 
 // ---- Cost model and simulator ---------------------------------------------------------------------------------------
 
-// Where the ranks of a job are, and what moving and reducing a byte costs. Seconds and bytes.
+// The places of the ranks, and the cost of moving and reducing bytes. In seconds and bytes.
 struct CostModel {
   struct Link {
     double alpha = 0;  // seconds per message
@@ -258,11 +268,11 @@ struct CostModel {
   Link inter = {2e-5, 1e-9};   // between nodes
   double gamma = 2e-10;        // seconds to reduce one byte (of the result, in the user's type)
   double copy = 0;             // seconds to copy or convert one byte
-  // Shared by the ranks of a node; zero: not a limit.
-  int cores = 0;                // local steps, and the CPU share of messages, wait for a core
-  double cpu_per_message = 0;   // core seconds a message takes at each end, within alpha
+  // Resources that the ranks of a node share. Zero: no limit.
+  int cores = 0;                // local steps, and the CPU part of messages, wait for a free core
+  double cpu_per_message = 0;   // core seconds that a message takes at each end, as part of alpha
   double memory_bandwidth = 0;  // bytes per second for all copies, reductions and intra-node messages of a node
-  bool nic_shared = false;      // one port to the network per node, rather than per rank
+  bool nic_shared = false;      // one network port for each node, not for each rank
 };
 
 struct Simulation {
@@ -272,51 +282,54 @@ struct Simulation {
   std::size_t bytes_inter = 0, bytes_intra = 0;
 };
 
-// Discrete-event: every rank has one port out and one port in, each busy for alpha + bytes * beta per message, both at
-// once; a message starts when both ends have posted it and both ports are free. `element_size` is the user's; the wide
-// buffer's elements take `wide_size`. Throws invalid_argument when the plans do not pair (verify() says why).
+// A discrete-event simulation. Every rank has one port out and one port in, which work at the same time. A message
+// makes its ports busy for alpha + bytes * beta. It starts when both ends have posted it and both ports are free.
+// `element_size` is the size of the user's type, `wide_size` that of the elements of the wide buffer. Throws
+// invalid_argument if the plans do not pair (verify() says why).
 COL_EXPORT Simulation simulate(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model,
                                std::size_t element_size = 4, std::size_t wide_size = 4);
 
-// The closed formula for an algorithm, where there is one: `bytes` is the whole vector (allreduce, reduce, broadcast,
-// scan) or all blocks together (the others), all ranks on one node; a segment counts
-// elements of four bytes. Nothing where there is none.
+// The closed formula for the time of an algorithm; nothing if there is none. `bytes` is the whole vector (allreduce,
+// reduce, broadcast, scan) or all blocks together (other collectives). All ranks are on one node. A segment counts
+// elements of four bytes.
 COL_EXPORT std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                                      const CostModel& model, const PlanParameters& parameters = {});
-// No algorithm with one port per rank and full duplex can be faster than this.
+// A lower bound: no algorithm with one full-duplex port for each rank can be faster.
 COL_EXPORT double lower_bound_seconds(Collective collective, int size, std::size_t bytes, const CostModel& model);
 
 // ---- Drawing --------------------------------------------------------------------------------------------------------
 
-// For a terminal: a table with a column per rank where 100 columns suffice, otherwise a list of the messages. For small
-// plans: throws invalid_argument above 64 ranks or 256 rounds.
+// A drawing for a terminal. It is a table with one column for each rank if 100 columns are enough, otherwise a list of
+// the messages. For small plans: throws invalid_argument above 64 ranks or 256 rounds.
 COL_EXPORT std::string draw_text(const PlanProblem& problem, const PlanOfRank& plans, std::string_view title);
-// Rounds from left to right, ranks as lanes, arrows coloured by what they carry. The same limits.
+// A drawing with rounds from left to right, ranks as lanes, and arrows coloured by what they carry. It has the same
+// limits.
 COL_EXPORT std::string draw_svg(const PlanProblem& problem, const PlanOfRank& plans, std::string_view title);
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
 
-// The plans of all ranks as a JSON document (docs/plans.md has the schema), in elements of this very problem.
+// The plans of all ranks as a JSON document (docs/plans.md has the schema). Offsets and counts are in elements of
+// exactly this problem.
 COL_EXPORT std::string plan_to_json(const PlanProblem& problem, const PlanOfRank& plans, std::string_view name);
 
-// A plan from a file: written by a user, or by plan_to_json(). Immutable; cheap to copy.
+// A plan from a file that a user or plan_to_json() has written. Never changes. Cheap to copy.
 class COL_EXPORT PlanFile {
  public:
-  // Throws invalid_argument naming line or member and what should be there: malformed JSON, unknown version or member,
-  // numbers out of range. Memory and time are bounded by the text's length.
+  // Throws invalid_argument that names the line or member and says what is expected: for malformed JSON, an unknown
+  // version or member, or a number out of range. The length of the text bounds memory and time.
   static PlanFile parse(std::string_view text);
-  // Reads a file; throws io when it cannot be read.
+  // Reads a file. Throws io if it cannot be read.
   static PlanFile load(const std::string& path);
 
   const std::string& name() const noexcept;
   Collective collective() const noexcept;
   int ranks() const noexcept;
-  // Into how many chunks it cuts `count`; 0 for a plan in elements. A plan in chunks that verify() finds good at a
-  // count equal to this number is good at every count.
+  // The number of chunks into which it cuts `count`; 0 for a plan in elements. If verify() finds a plan in chunks good
+  // for a count equal to this number, the plan is good for every count.
   std::size_t chunks() const noexcept;
   // Hash of the content: equal on ranks that read equal files.
   std::uint64_t hash() const noexcept;
-  // Why it cannot serve `request` (another collective, another number of ranks or root, …); nothing when it can.
+  // Returns why it cannot serve `request` (another collective, number of ranks or root, …); nothing if it can.
   std::optional<std::string> refuse(const PlanRequest& request) const;
   // Requires: !refuse(request). The plan keeps what it needs of this file.
   Plan build(const PlanRequest& request) const;

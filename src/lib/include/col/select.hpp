@@ -1,6 +1,6 @@
-// Which algorithm runs a collective: a table of rules, what overrides it, and why it chose what it chose.
+// How col selects the algorithm of a collective: a table of rules, overrides, and the reason for each choice.
 //
-// Everything here is pure but load(); any thread may call any of it.
+// Everything here is a pure function, except load(). Any thread may call any of it.
 #pragma once
 
 #include <cstddef>
@@ -18,36 +18,36 @@
 
 namespace col {
 
-// An algorithm as text names it: "ring", "knomial:radix=8", "ring_pipelined:segment=64K", "file:my.json".
+// An algorithm as written in text: "ring", "knomial:radix=8", "ring_pipelined:segment=64K", "file:my.json".
 struct COL_EXPORT AlgorithmSpec {
   std::string name;               // "ring"; "file" for a user's plan
   int radix = 0;                  // 0: the algorithm's default
   std::size_t segment_bytes = 0;  // 0: the algorithm's default
-  std::string file = {};          // the path, when name is "file"
+  std::string file = {};          // the path, if name is "file"
   bool operator==(const AlgorithmSpec&) const = default;
 
-  // Throws invalid_argument saying what is wrong and what the form is. Does not look at the file, nor whether there is
-  // an algorithm of that name.
+  // Throws invalid_argument that says what is wrong and what form is expected. Does not read the file, and does not
+  // check that the algorithm exists.
   static AlgorithmSpec parse(std::string_view text);
   std::string text() const;  // parse(text()) == *this
 };
 
-// What a rule is matched against. Equal on all ranks of a call.
+// What rules are compared with. It is equal on all ranks of a call.
 struct SelectionQuery {
   Collective collective = Collective::barrier;
   int ranks = 1;
   int nodes = 1;
-  std::size_t bytes = 0;  // the whole vector, or all blocks together, as nccl-tests' "size"
+  std::size_t bytes = 0;  // the whole vector, or all blocks together, like "size" in nccl-tests
   std::string_view backend = {};
 };
 
-// First match wins. A condition that is left out always holds.
+// The first rule that matches wins. A condition that is left out always holds.
 struct COL_EXPORT SelectionRule {
   Collective collective = Collective::barrier;
   int min_ranks = 1, max_ranks = std::numeric_limits<int>::max();                  // inclusive
   std::size_t min_bytes = 0, max_bytes = std::numeric_limits<std::size_t>::max();  // inclusive
   std::string backend = {};                                                        // empty: any
-  std::optional<bool> power_of_two = {};                                           // of the number of ranks
+  std::optional<bool> power_of_two = {};  // the number of ranks is a power of two
   AlgorithmSpec algorithm = {};
 
   bool operator==(const SelectionRule&) const = default;
@@ -58,17 +58,17 @@ struct COL_EXPORT SelectionRule {
 // Rules in order. Immutable.
 class COL_EXPORT SelectionTable {
  public:
-  // The table of configs/selection.json, compiled in. Has a rule for every collective, number of ranks and size.
+  // The table of configs/selection.json, compiled in. It has a rule for every collective, number of ranks and size.
   static const SelectionTable& built_in();
-  // From JSON text (docs/selection.md has the schema). `source` names it in messages. Throws invalid_argument naming
-  // the rule and member that is wrong, with the nearest valid name where one is misspelt.
+  // From JSON text (docs/selection.md has the schema). `source` is the name for messages. Throws invalid_argument that
+  // names the wrong rule and member, and the nearest valid name for a misspelt one.
   static SelectionTable parse(std::string_view text, std::string source);
   // Throws io when the file cannot be read.
   static SelectionTable load(const std::string& path);
 
   std::span<const SelectionRule> rules() const noexcept { return rules_; }
   const std::string& source() const noexcept { return source_; }  // "built in", or the path
-  // Which machine, date and command the rules come from, as the file records it.
+  // The machine, date and command that the rules come from, as the file records them.
   const std::string& evidence() const noexcept { return evidence_; }
 
  private:
@@ -76,27 +76,27 @@ class COL_EXPORT SelectionTable {
   std::string source_, evidence_;
 };
 
-// What COL_ALGORITHM says: "allreduce:ring,broadcast:knomial:radix=8,alltoall:file:my.json". At most one per
-// collective. Throws invalid_argument naming the entry.
+// The entries of COL_ALGORITHM: "allreduce:ring,broadcast:knomial:radix=8,alltoall:file:my.json". At most one entry for
+// each collective. Throws invalid_argument that names the wrong entry.
 struct AlgorithmOverride {
   Collective collective;
   AlgorithmSpec algorithm;
 };
 COL_EXPORT std::vector<AlgorithmOverride> parse_overrides(std::string_view text);
 
-// A decision, and why.
+// A choice of algorithm, and the reason.
 struct Choice {
   AlgorithmSpec algorithm;
-  std::string reason;  // "rule 7 of built in: allreduce, …"; with those passed over: "(rule 5: mst: <why not>)"
+  std::string reason;  // "rule 7 of built in: allreduce, …", and rules passed over: "(rule 5: mst: <why not>)"
 };
 
-// The first rule of `table` that matches and whose algorithm `why_not` has nothing against; nothing when there is none
-// (then `reason` of the returned error text says which were refused and why).
+// The first rule of `table` that matches and whose algorithm passes `why_not`, which returns the reason against it.
+// Returns nothing if there is no such rule; `*refused` then says which algorithms were refused and why.
 COL_EXPORT std::optional<Choice> choose(const SelectionTable& table, const SelectionQuery& query,
                                         const std::function<std::optional<std::string>(const AlgorithmSpec&)>& why_not,
                                         std::string* refused = nullptr);
 
-// The candidate nearest to a misspelt name (by edit distance); empty when none is near.
+// The candidate that is nearest to a misspelt name, by edit distance; empty if none is near.
 COL_EXPORT std::string_view nearest_name(std::string_view misspelt, std::span<const std::string_view> candidates);
 
 }  // namespace col

@@ -1,4 +1,5 @@
-// The store: how ranks find one another before they can talk. Keys are strings, values are bytes, both arbitrary.
+// The store: ranks find one another through it before they can talk. Keys are strings and values are bytes; both may be
+// arbitrary.
 #pragma once
 
 #include <chrono>
@@ -16,23 +17,23 @@
 
 namespace col {
 
-// Thread safe; every operation but add and compare_set is idempotent. Errors: io (the medium refused), resource (full),
-// and from wait() those of WaitContext::check().
+// Thread safe. Every operation except add and compare_set is idempotent. Errors: io (the medium refused), resource
+// (full), and for wait() those of WaitContext::check().
 class COL_EXPORT Store {
  public:
   virtual ~Store();
 
-  // Sets `key` to `value`; readers see the old value or the new one, never a part.
+  // Sets `key` to `value`. Readers see the old value or the new one, never a mixture.
   virtual void set(std::string_view key, std::string_view value) = 0;
-  // The value, or nothing when the key is not set. Does not wait.
+  // The value; nothing if the key is not set. Does not wait.
   virtual std::optional<std::string> get(std::string_view key) = 0;
   // Waits until `key` is set and returns its value. A timeout names the key.
   virtual std::string wait(std::string_view key, WaitContext& wait) = 0;
-  // Adds `delta` to the decimal number in `key` (0 when not set) and returns the sum. Atomic. A value that is no number
-  // is invalid_argument.
+  // Adds `delta` to the decimal number in `key` (0 if not set) and returns the sum. Atomic. Throws invalid_argument if
+  // the value is not a number.
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
-  // Sets `key` to `desired` if its value is `expected` (nullopt: if it is not set). Returns the value that was there
-  // before: the swap happened exactly when the result equals `expected`. Atomic.
+  // Sets `key` to `desired` if its value is `expected` (nullopt: if it is not set). Returns the value from before: the
+  // swap has happened exactly if the result equals `expected`. Atomic.
   virtual std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
                                                  std::string_view desired) = 0;
   // Removes `key`; returns whether it was set.
@@ -40,86 +41,93 @@ class COL_EXPORT Store {
   // Number of keys that start with `prefix`.
   virtual std::size_t num_keys(std::string_view prefix = {}) = 0;
 
-  // wait() with nothing but a time limit.
+  // wait() with only a time limit.
   std::string wait_for(std::string_view key, Duration timeout);
 };
 
-// In this process's memory, for ranks that are threads.
+// A store in the memory of this process, for ranks that are threads.
 COL_EXPORT std::shared_ptr<Store> make_memory_store();
 
-// In a directory that all ranks can reach, created with mode 0700 when absent. A key is one file, written whole and
-// renamed into place. Throws io when the directory cannot be created or written, and says which.
+// A store in a directory that all ranks can reach. The directory is created with mode 0700 if it does not exist. Each
+// key is one file, which is written completely and then renamed into place. Throws io if the directory cannot be
+// created or written, and names it.
 COL_EXPORT std::shared_ptr<Store> make_file_store(const std::string& directory);
 
-// A view of `store` in which every key is prefixed. Scopes nest and cannot collide, whatever bytes the prefixes hold.
+// A view of `store` that puts a prefix before every key. Views of views work too. Different prefixes never collide,
+// whatever bytes they hold.
 COL_EXPORT std::shared_ptr<Store> make_prefix_store(std::shared_ptr<Store> store, std::string_view prefix);
 
-// In the server at `host` and `port` (StoreServer, or the launcher's). First of all, each side proves to the other that
-// it knows `token`, which is never sent (<col/proof.hpp>). Keys are of 64 KiB at most, values of what the server takes.
-// A wait is the server's: it answers when the key is set.
+// A store in the server at `host` and `port` (a StoreServer, or the launcher's). First, each side proves to the other
+// that it knows `token`; the token itself is never sent (<col/proof.hpp>). A key has 64 KiB at most, a value as much as
+// the server allows. The server does the waiting for wait(): it answers when the key is set.
 //
-// Does not connect yet: the first call does, and tries until its deadline, as the server may not be there yet.
-// `timeout` bounds every call but wait(), which has its own. Threads that wait at the same time use a connection each.
-// A forked child makes its own connections. `job` is that of the caller; a server that was started with one refuses all
-// others. Requires: `timeout` above zero, a token of 1 to 512 bytes, a job of 1024 at most; invalid_argument otherwise.
-// Errors of the calls beside those of Store: timeout (no answer in time), io (the server has gone), mismatch (the port
-// is no store's of col, or the store has another token or job), unavailable (no libcrypto). No message holds the token.
+// This function does not connect. The first call connects, and tries until its deadline, because the server may not be
+// there yet. `timeout` bounds every call except wait(), which has its own. Threads that wait at the same time use one
+// connection each. A forked child makes its own connections. `job` is the job of the caller: a server that was started
+// with a job refuses clients of any other job.
+//
+// Requires: `timeout` above zero, a token of 1 to 512 bytes, and a job of 1024 bytes at most; otherwise
+// invalid_argument. The calls have these errors in addition to those of Store: timeout (no answer in time), io (the
+// server has gone), mismatch (the port does not belong to a store of col, or the store has another token or job),
+// unavailable (no libcrypto). No message contains the token.
 COL_EXPORT std::shared_ptr<Store> make_tcp_store(const std::string& host, int port, const std::string& token,
                                                  Duration timeout, const std::string& job = {});
 
-// 128 random bits in hexadecimal digits. Pass it on in COL_STORE_TOKEN or in a file of mode 0600, never on a command
-// line, which others can read. Throws io when the system gives no random bytes.
+// Returns 128 random bits as hexadecimal digits. Pass the token on in COL_STORE_TOKEN or in a file of mode 0600, never
+// on a command line, which others can read. Throws io if the system gives no random bytes.
 COL_EXPORT std::string make_store_token();
 
-// How a TCP store names one run of a job: its id and restart count (COL_JOB_ID, COL_RESTART_COUNT).
+// The name of one run of a job for a TCP store: its id and restart count (COL_JOB_ID, COL_RESTART_COUNT).
 COL_EXPORT std::string store_job(std::string_view job_id, int restart);
 
-// Where a server listens so that whoever is told `host` can connect, and nobody else: the addresses of this host, in
-// digits, that it is or has. Empty, which means all of them, when `host` is empty, or a name to which this host gives
-// nothing but its loopback address (as Debian does with 127.0.1.1: others have another one for it). Nothing when none
-// of its addresses is this host's. May ask a name server.
+// The addresses on which a server should listen, so that a client that is told `host` can connect, and nobody else.
+// They are those addresses of this host, in digits, that `host` is or stands for. An empty list means all addresses: if
+// `host` is empty, or if it is a name for which this host knows only its loopback address (Debian uses 127.0.1.1; other
+// hosts know another address for the name). Nothing, if none of the addresses of `host` belongs to this host. May ask a
+// name server.
 COL_EXPORT std::optional<std::vector<std::string>> listen_addresses(const std::string& host);
 
 struct StoreServerSpec {
   static constexpr std::size_t kMostValueBytes = std::size_t{1} << 30;
 
-  std::string host = {};   // an address of this host, or its name: listen_addresses() of it is where it listens
-  int port = 0;            // 0: one that the kernel chooses
-  std::string token = {};  // what clients have to know; 1 to 512 bytes
-  // Clients of another job are refused; empty: those of any are taken. store_job() has the words.
+  std::string host = {};   // an address or name of this host; the server listens on listen_addresses(host)
+  int port = 0;            // 0: the kernel chooses a port
+  std::string token = {};  // the secret that clients have to know; 1 to 512 bytes
+  // Clients of another job are refused; empty: clients of any job are accepted. See store_job().
   std::string job = {};
-  // Further clients are turned away with resource. One rank has one connection, commonly.
+  // A client beyond this number is refused with resource. Usually one rank has one connection.
   std::size_t max_connections = 8192;
-  std::size_t max_value_bytes = std::size_t{64} << 20;  // of one value; kMostValueBytes at most
-  // Keys, values, requests and answers of all clients together; what does not fit is resource for the client.
+  std::size_t max_value_bytes = std::size_t{64} << 20;  // of one value; at most kMostValueBytes
+  // Keys, values, requests and answers of all clients together. A client whose request does not fit gets resource.
   std::size_t max_total_bytes = std::size_t{1} << 30;
-  // A client that has not proven by then that it knows the token is dropped. No more than 256 such are held at a time:
-  // beyond, the oldest goes.
+  // A client that has not proven by then that it knows the token is dropped. The server holds at most 256 such clients
+  // at a time, and drops the oldest one for a new one.
   Duration handshake_timeout = std::chrono::seconds(5);
-  // A client that stops in the middle of a message, or of reading an answer, for so long is dropped.
+  // A client that stops for this long in the middle of sending a message or reading an answer is dropped.
   Duration stall_timeout = std::chrono::minutes(1);
 };
 
-// A store for other processes, in this one's memory: one thread that serves them all. Nothing is encrypted: the token
-// keeps strangers and other jobs out, not somebody who can read and change what others send (docs/security.md).
+// A store in the memory of this process, for other processes. One thread serves all of them. Nothing is encrypted: the
+// token keeps out strangers and other jobs, but not somebody who can read and change network traffic
+// (docs/security.md).
 //
-// Thread safe. The thread blocks all signals, and nothing is inherited by programs that this process starts. In a
-// forked child the object does nothing.
+// Thread safe. The thread blocks all signals. Programs that this process starts inherit nothing. In a forked child the
+// object does nothing.
 class COL_EXPORT StoreServer {
  public:
-  // Listens when it returns. Errors: invalid_argument (a limit, the token), io (the address cannot be had: the port is
-  // taken, the host is not this one), resource, unavailable (no libcrypto).
+  // The server listens when the constructor returns. Errors: invalid_argument (a limit, the token), io (the address is
+  // not available: the port is taken, or `host` is not this host), resource, unavailable (no libcrypto).
   explicit StoreServer(const StoreServerSpec& spec);
   ~StoreServer();  // stop()
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const noexcept;
-  // Clients that are connected now. One that has ended, in whatever way, is soon not counted any more, so a process
-  // that has served the others can see when they have left.
+  // The number of clients that are connected now. A client that has ended, in any way, soon stops to count. So a
+  // process that serves others can see when they have left.
   std::size_t connections() const noexcept;
-  // Drops all clients, whose calls fail with io, and forgets all keys. Idempotent; does not wait for clients. Not for
-  // several threads at once.
+  // Drops all clients, whose calls then fail with io, and forgets all keys. Idempotent. Does not wait for clients. Only
+  // one thread at a time may call it.
   void stop() noexcept;
 
  private:
@@ -127,10 +135,11 @@ class COL_EXPORT StoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// The store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). The token of
-// the latter is COL_STORE_TOKEN, else the content of the file COL_STORE_TOKEN_FILE (of this user, mode 0600), its job
-// that of COL_JOB_ID and COL_RESTART_COUNT, and its timeout COL_TIMEOUT, else 5 minutes. Throws invalid_argument for
-// any other scheme, naming those that work, and for a token that is missing or readable by others.
+// Opens the store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). For
+// tcp, the token is COL_STORE_TOKEN, else the content of the file COL_STORE_TOKEN_FILE (owned by this user, mode 0600).
+// The job is that of COL_JOB_ID and COL_RESTART_COUNT. The timeout is COL_TIMEOUT, else 5 minutes. Throws
+// invalid_argument for any other scheme, and names those that work; also for a token that is missing or that others can
+// read.
 COL_EXPORT std::shared_ptr<Store> open_store(std::string_view url);
 
 }  // namespace col

@@ -23,7 +23,7 @@
 
 namespace col {
 
-// Any std::chrono duration converts to it implicitly. Zero in an option means "the default".
+// A time span. Every std::chrono duration converts to it implicitly. Zero in an option means "the default".
 using Duration = std::chrono::nanoseconds;
 
 // ---- Element types --------------------------------------------------------------------------------------------------
@@ -31,11 +31,11 @@ using Duration = std::chrono::nanoseconds;
 enum class DType : std::uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
 inline constexpr int kDTypeCount = 10;
 
-// Bytes of one element; 0 for a value outside the enumeration.
+// Bytes of one element; 0 for a value that is not an enumerator.
 COL_EXPORT std::size_t size_of(DType dtype) noexcept;
-// The name as written above ("float32"); "?" for a value outside the enumeration.
+// The name of the enumerator ("float32"); "?" for a value that is not one.
 COL_EXPORT std::string_view to_string(DType dtype) noexcept;
-// The DType of that name; throws invalid_argument listing the valid names.
+// The DType of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT DType dtype_from_string(std::string_view name);
 
 // IEEE 754 binary16. Conversion from float rounds to nearest, ties to even; overflow gives infinity; a NaN stays a NaN.
@@ -113,38 +113,38 @@ enum class ReduceOp : std::uint8_t { sum, product, min, max, avg, band, bor, bxo
 inline constexpr int kReduceOpCount = 8;
 
 COL_EXPORT std::string_view to_string(ReduceOp op) noexcept;
-// The ReduceOp of that name; throws invalid_argument listing the valid names.
+// The ReduceOp of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT ReduceOp reduce_op_from_string(std::string_view name);
 
-// What a reduction does with two elements. Implicit from ReduceOp, so `{.op = col::ReduceOp::max}` works.
+// How a reduction combines two elements. It converts implicitly from ReduceOp, so `{.op = col::ReduceOp::max}` works.
 //
-// Integers wrap; integer avg rounds toward zero; min and max propagate NaN, and take -0 for less than +0; the bitwise
-// operators take integer types only (a floating type is invalid_argument when the collective is called).
+// Integers wrap, and integer avg rounds toward zero. min and max propagate NaN, and treat -0 as less than +0. The
+// bitwise operators take integer types only: with a floating type, the collective throws invalid_argument.
 class COL_EXPORT Op {
  public:
   enum class Kind : std::uint8_t { builtin, premul_sum, user };
 
   // result[i] = left[i] op right[i] for i in [0, count). `result` may be the same memory as `left` or `right`, and
-  // overlaps them in no other way. Must not throw, and must not use the group; is called from any thread of the process
-  // that is inside a call of col, and with COL_PROGRESS=thread also from the library's own.
+  // overlaps them in no other way. The function must not throw, and must not use the group. Any thread of the process
+  // that is inside a call of col may call it; with COL_PROGRESS=thread, the library's own thread may call it too.
   using UserFunction =
       std::function<void(const void* left, const void* right, void* result, std::size_t count, DType dtype)>;
 
   Op(ReduceOp op = ReduceOp::sum) noexcept;  // NOLINT(google-explicit-constructor): meant to be implicit
 
-  // Every rank's input is multiplied by `scale` (its own) before the sum. For integer types `scale` must be a whole
+  // Each rank multiplies its input by its own `scale` before the sum. For integer types, `scale` must be a whole
   // number.
   static Op premul_sum(double scale);
 
-  // An associative function of the user's. A function that is not commutative is applied in rank order.
+  // A user's associative function. If it is not commutative, it is applied in rank order.
   static Op user(UserFunction function, bool commutative, std::string name = "user");
 
   Kind kind() const noexcept { return kind_; }
-  ReduceOp reduce_op() const noexcept { return op_; }  // sum for premul_sum; sum, and without meaning, for user
+  ReduceOp reduce_op() const noexcept { return op_; }  // sum for premul_sum and user (without meaning for user)
   double scale() const noexcept { return scale_; }
   bool commutative() const noexcept;
   const UserFunction& user_function() const;  // Requires: kind() == Kind::user
-  // "sum", "premul_sum", or the user's name: what ranks compare when they check that they agree.
+  // "sum", "premul_sum", or the user's name. Ranks compare it to check that they agree.
   std::string_view name() const noexcept;
 
  private:
@@ -152,15 +152,15 @@ class COL_EXPORT Op {
   Kind kind_ = Kind::builtin;
   ReduceOp op_ = ReduceOp::sum;
   double scale_ = 1.0;
-  std::shared_ptr<const User> user_;  // shared: an Op is a value, copied into requests that outlive the caller's
+  std::shared_ptr<const User> user_;  // shared: an Op is a value, and its copies in requests outlive the caller's Op
 };
 
-// ---- Where, and on which backend ------------------------------------------------------------------------------------
+// ---- Devices and backends -------------------------------------------------------------------------------------------
 
 enum class Backend : std::uint8_t { automatic, shm, gloo, nccl };
 
 COL_EXPORT std::string_view to_string(Backend backend) noexcept;
-// The Backend of that name ("auto" is accepted for automatic); throws invalid_argument listing the valid names.
+// The Backend of that name ("auto" is accepted for automatic). Throws invalid_argument that lists the valid names.
 COL_EXPORT Backend backend_from_string(std::string_view name);
 
 struct Device {
@@ -170,7 +170,7 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// A CUDA stream (cudaStream_t) for calls on device memory; null means "ordered after everything by the library".
+// A CUDA stream (cudaStream_t) for calls on device memory. Null: the library orders the call after everything.
 struct Stream {
   void* handle = nullptr;
 };
@@ -195,7 +195,7 @@ concept WritableTensorRange = TensorRange<R> && std::ranges::borrowed_range<R> &
 template <class T>
 concept TensorNumber = TensorElement<T> && !std::ranges::range<T>;
 
-// What is none, by what to write instead; no type is of two kinds.
+// Types that cannot be a tensor, sorted by what to write instead. No type is in two of these concepts.
 template <class R>
 concept BitRange = std::ranges::range<R> && !std::ranges::contiguous_range<R> &&
     std::same_as<std::ranges::range_value_t<R>, bool>;
@@ -219,7 +219,7 @@ concept ReductionOperator = std::same_as<std::remove_cvref_t<T>, ReduceOp> || st
 template <class T>
 concept Integer = std::is_integral_v<std::remove_cvref_t<T>>;
 
-// Of a range or a number that can be a tensor.
+// The DType of a range or number that can be a tensor.
 template <class T>
 constexpr DType dtype_in() noexcept {
   if constexpr (TensorRange<const T>)
@@ -240,8 +240,8 @@ COL_EXPORT Device device_from_dlpack(int device_type, int device_id);
 
 }  // namespace detail
 
-// A contiguous array of `count` elements that somebody else owns. The memory must stay valid and, for an input,
-// unchanged until the call that uses it has ended.
+// A contiguous array of `count` elements that somebody else owns. The memory must stay valid until the call that uses
+// it has ended. The memory of an input must also stay unchanged until then.
 struct TensorView {
   void* data = nullptr;
   std::size_t count = 0;  // elements
@@ -252,7 +252,7 @@ struct TensorView {
   constexpr TensorView(void* data_, std::size_t count_, DType dtype_, Device device_ = {}) noexcept
       : data(data_), count(count_), dtype(dtype_), device(device_) {}
 
-  // Implicit from std::vector, std::array, C arrays, std::span … of a TensorElement.
+  // Implicit from std::vector, std::array, C arrays, std::span, … of a TensorElement.
   template <class R>
   requires detail::WritableTensorRange<R>
   constexpr TensorView(R&& range) noexcept  // NOLINT(google-explicit-constructor): meant to be implicit
@@ -280,8 +280,8 @@ struct TensorView {
   template <detail::ReductionOperator T> TensorView(T&&) = delete;  // the operator is an option: write {.op = col::ReduceOp::max}
   // clang-format on
 
-  // From a DLTensor (github.com/dmlc/dlpack), or any struct with its members, so that no header of it is needed.
-  // Throws invalid_argument for a dtype without a DType, a device that is neither CPU nor CUDA, a tensor that is not
+  // From a DLTensor (github.com/dmlc/dlpack), or any struct with the same members; so no header of dlpack is needed.
+  // Throws invalid_argument for a dtype without a DType, a device that is neither CPU nor CUDA, or a tensor that is not
   // contiguous in C order.
   template <class DLTensor>
   static TensorView from_dlpack(const DLTensor& tensor);
@@ -294,7 +294,7 @@ struct TensorView {
   }
 };
 
-// The read-only twin: what a collective takes as its input, and never writes.
+// The read-only form of TensorView, for inputs, which a collective never writes.
 struct ConstTensorView {
   const void* data = nullptr;
   std::size_t count = 0;  // elements
