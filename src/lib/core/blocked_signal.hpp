@@ -1,13 +1,13 @@
-// A signal that a system call raises beside its error, kept from killing a program that never asked for it: SIGPIPE
-// from a write to a peer that is gone, SIGXFSZ from one beyond `ulimit -f`.
+// Some system calls raise a signal in addition to their error: SIGPIPE for a write to a closed peer, SIGXFSZ for a
+// write beyond `ulimit -f`. BlockedSignal keeps such a signal from killing a program that never asked for it.
 #pragma once
 
 #include <csignal>
 
 namespace col::core {
 
-// Blocks it for the calling thread, and at its end removes the one that was raised meanwhile (one that was pending
-// before stays). The process's handlers stay as they are.
+// Blocks the signal for the calling thread. At the end, it removes the signal that was raised meanwhile; one that was
+// pending before stays. The process's handlers stay as they are.
 class BlockedSignal {
  public:
   explicit BlockedSignal(int signal) noexcept;

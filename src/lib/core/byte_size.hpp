@@ -8,8 +8,8 @@
 
 namespace col::core {
 
-// A whole number of bytes with one of the units K, M, G, T or none, in either case. Nothing when it is malformed or
-// does not fit.
+// A whole number of bytes with one of the units K, M, G, T or none, in upper or lower case. Nothing if it is malformed
+// or does not fit.
 std::optional<std::size_t> parse_bytes(std::string_view text) noexcept;
 
 // The shortest exact form that parse_bytes() takes: "64K", "1000".

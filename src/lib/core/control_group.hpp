@@ -1,4 +1,4 @@
-// The control groups that hold this process, as far as they can be seen: what the kernel lets it use.
+// The control groups of this process, as far as it can see them: they say how much the kernel lets it use.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace col::core {
 
-// Where the kernel shows them. Other values than these are for tests.
+// Where the kernel shows control groups. Tests use other values.
 struct ControlGroupPlaces {
   std::string own = "/proc/self/cgroup";
   std::string root = "/sys/fs/cgroup";
@@ -23,9 +23,9 @@ class ControlGroup {
   const std::string& folder() const noexcept { return folder_; }
   // Version 2 of control groups; version 1 has files of other names.
   bool unified() const noexcept { return unified_; }
-  // A file's first word; empty when there is none.
+  // The first word of a file; empty if there is none.
   std::string word(std::string_view file) const;
-  // The same as a number; nothing when there is none, as for "max" and for -1.
+  // The same as a number; nothing if there is none, as for "max" and -1.
   std::optional<std::uint64_t> number(std::string_view file) const;
 
  private:
@@ -33,12 +33,12 @@ class ControlGroup {
   bool unified_;
 };
 
-// This process's own group and all that hold it, the innermost first. Some folders may not exist, or say nothing about
-// `controller` ("memory", "cpu").
+// The control group of this process and all groups around it, innermost first. Some folders may not exist, or may say
+// nothing about `controller` ("memory", "cpu").
 std::vector<ControlGroup> control_groups(std::string_view controller, const ControlGroupPlaces& places = {});
 
-// How many processors' time these groups leave to this process, 1.5 for one and a half; nothing without a limit, and
-// when none can be read.
+// How many processors' time these groups leave to this process: 1.5 means one and a half. Nothing if there is no limit,
+// or if none can be read.
 std::optional<double> processor_quota(const ControlGroupPlaces& places = {});
 
 }  // namespace col::core

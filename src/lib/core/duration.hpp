@@ -9,11 +9,11 @@
 
 namespace col::core {
 
-// A decimal number ("30", "0.5") with one of the units ms, s, m, h; without a unit it counts seconds. Nothing when it
-// is malformed, below 1 ns or above a year.
+// A decimal number ("30", "0.5") with one of the units ms, s, m, h; without a unit, seconds. Nothing if it is
+// malformed, below 1 ns or above a year.
 std::optional<Duration> parse_duration(std::string_view text) noexcept;
 
-// The shortest of "250ns", "12us", "500ms", "1.5s", "90s", "5m", "2h" that is exact to three decimals: for messages.
+// For messages: the shortest of "250ns", "12us", "500ms", "1.5s", "90s", "5m", "2h" that is exact to three decimals.
 std::string format_duration(Duration duration);
 
 }  // namespace col::core

@@ -1,5 +1,5 @@
-// How the kernels of reduce.cpp see the elements of a dtype: loaded and stored bytewise (buffers need neither alignment
-// nor the kernel's exact type), computed in a type in which nothing overflows into undefined behaviour.
+// How the kernels of reduce.cpp access elements of a dtype. They load and store bytes, so buffers need neither
+// alignment nor the kernel's exact type. They compute in a type in which nothing overflows into undefined behaviour.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace col::core {
 template <DType kDType>
 struct Element;
 
-// Storage is what lies in memory, Compute what an operator works on.
+// Storage is the type in memory. Compute is the type that an operator works on.
 template <class T>
 struct PlainElement {
   using Storage = T;
@@ -72,7 +72,7 @@ void store(std::byte* data, std::size_t index, typename Element<kDType>::Compute
   std::memcpy(data + index * sizeof(value), &value, sizeof(value));
 }
 
-// The unsigned type in which integer arithmetic wraps without undefined behaviour: at least 32 bits wide, because
+// The unsigned type for integer arithmetic that wraps without undefined behaviour. It has at least 32 bits, because
 // narrower operands would be promoted to a signed int.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
@@ -80,7 +80,8 @@ using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_un
 template <DType kDType>
 constexpr bool is_integer = std::is_integral_v<typename Element<kDType>::Compute>;
 
-// Calls function(std::integral_constant<DType, d>) for the d that equals `dtype`; false outside the enumeration.
+// Calls function(std::integral_constant<DType, d>) with the d that equals `dtype`. Returns false if `dtype` is not an
+// enumerator.
 template <class Function>
 bool dispatch(DType dtype, Function&& function) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {

@@ -1,4 +1,5 @@
-// Tells the process that made an object from one forked off it later, without a system call each time.
+// Distinguishes the process that made an object from a child that was forked later, without a system call for each
+// check.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// Conversions of the 16-bit float formats, inline and free of branches so that loops over them vectorise. They work on
-// bits where a processor that flushes denormals to zero would give another result.
+// Conversions of the 16-bit float formats. They are inline and free of branches, so that loops over them vectorise.
+// They work on bits in places where a processor that flushes denormals to zero would give another result.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,7 @@
 
 namespace col::core {
 
-// condition ? yes : no, in a form that a compiler does not turn into a branch around the computation of either.
+// condition ? yes : no, in a form that compilers do not turn into a branch.
 inline std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) noexcept {
   const std::uint32_t mask = std::uint32_t{0} - static_cast<std::uint32_t>(condition);
   return (yes & mask) | (no & ~mask);

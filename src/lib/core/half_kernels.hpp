@@ -1,7 +1,7 @@
 // The loops over arrays of 16-bit floats, alone or together with float32 (kernels/mixed_loops.hpp).
 //
-// All forms give the same bits for every input (but for the payload of a NaN that comes from two); the tests compare
-// them.
+// All forms give the same bits for every input, except for the payload of a NaN that comes from two inputs. The tests
+// compare them.
 #pragma once
 
 #include <col/types.hpp>

@@ -1,5 +1,5 @@
-// A stable 64-bit hash, a word at a time (multiply and fold, as wyhash does): equal on all ranks and builds, for
-// fingerprints and tokens. Not for secrets.
+// A stable 64-bit hash, for fingerprints and tokens. It takes one word at a time (multiply and fold, as wyhash does),
+// and is equal on all ranks and builds. It is not for secrets.
 #pragma once
 
 #include <concepts>
@@ -39,7 +39,7 @@ class Hash {
  private:
   constexpr void step(std::uint64_t word) noexcept {
     state_ = (state_ ^ word) * 0x9e3779b97f4a7c15ULL;
-    state_ ^= state_ >> 32;  // what the multiplication carried upwards comes down again
+    state_ ^= state_ >> 32;  // brings down what the multiplication carried upwards
   }
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };

@@ -1,4 +1,4 @@
-// Which instruction set the kernels use: the best that this processor has, or what COL_ISA names.
+// Which instruction set the kernels use: the best one of this processor, or the one that COL_ISA names.
 #pragma once
 
 #include <array>
@@ -9,27 +9,28 @@
 
 namespace col::core {
 
-// From the smallest to the largest. On processors other than x86-64 there is the baseline alone.
+// From the smallest to the largest. Processors other than x86-64 have only the baseline.
 enum class Instructions : std::uint8_t { baseline, avx2_f16c, avx512 };
 inline constexpr std::array kAllInstructions = {Instructions::baseline, Instructions::avx2_f16c, Instructions::avx512};
 
 // "baseline", "avx2", "avx512": the values of COL_ISA.
 std::string_view to_string(Instructions instructions) noexcept;
 
-// Whether this processor has them, and the operating system saves their registers.
+// Whether this processor has them, and whether the operating system saves their registers.
 bool is_available(Instructions instructions) noexcept;
 Instructions best_instructions() noexcept;
 
-// What a value of COL_ISA means. invalid_argument when there is no such name, or the processor lacks them.
+// The instruction set that a value of COL_ISA names. Throws invalid_argument if there is no such name, or if the
+// processor lacks it.
 Instructions instructions_named(std::string_view name, bool (*available)(Instructions) noexcept = is_available);
-// What COL_ISA says, and best_instructions() when it is unset.
+// The instruction set of COL_ISA, or best_instructions() if it is unset.
 Instructions instructions_from_environment();
-// The same, but read only once; an error is thrown again at every call.
+// The same, but reads COL_ISA only once. An error is thrown again at every call.
 Instructions chosen_instructions();
 
 // Requires: is_available(instructions).
 const KernelTable& kernel_table(Instructions instructions) noexcept;
-// The table of chosen_instructions(), with its errors.
+// The table of chosen_instructions(), with the same errors.
 const KernelTable& kernels();
 
 }  // namespace col::core

@@ -1,4 +1,4 @@
-// The one sink for everything that libcol says (COL_LOG, COL_LOG_FILE). Thread safe; a line is written whole.
+// The one sink for all log lines of libcol (COL_LOG, COL_LOG_FILE). Thread safe. Each line is written completely.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,10 @@ std::optional<Level> parse_level(std::string_view name) noexcept;
 
 // Whether lines of `level` are written. Reads COL_LOG and COL_LOG_FILE at the first call in the process.
 bool enabled(Level level) noexcept;
-// "col[rank] warn: text\n" to COL_LOG_FILE, or stderr; line breaks in `text` become spaces. Requires: level is not off.
-// Never throws: a line that cannot be written is lost.
+// Writes "col[rank] warn: text\n" to COL_LOG_FILE or stderr. Line breaks in `text` become spaces. Requires: level is
+// not off. Never throws: a line that cannot be written is lost.
 void write(Level level, std::string_view text) noexcept;
-// The rank that lines are labelled with in this process; -1 (no label) until set.
+// Sets the rank that labels the lines of this process; -1 (no label) until it is set.
 void set_rank(int rank) noexcept;
 
 template <class... Args>
@@ -36,8 +36,8 @@ void debug(fmt::format_string<Args...> format, Args&&... args) {
   if (enabled(Level::debug)) write(Level::debug, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Lets a test read what is logged, up to `level`, instead of having it written. The innermost one alive gets the lines
-// of all threads; captures are destroyed in the reverse order of their making.
+// Lets a test read log lines up to `level` instead of writing them. The innermost living Capture gets the lines of all
+// threads. Captures are destroyed in the reverse order of their making.
 class Capture {
  public:
   explicit Capture(Level level);

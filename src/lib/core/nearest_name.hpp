@@ -1,4 +1,4 @@
-// For "did you mean": the known name that a misspelt one was meant to be.
+// For "did you mean": finds the known name that is nearest to a misspelt one.
 #pragma once
 
 #include <span>
@@ -7,11 +7,11 @@
 
 namespace col::core {
 
-// By edit distance; empty when no candidate is near (more than a third of the word differs). The first of equally near
-// ones. Looks at no more than the first 64 characters.
+// By edit distance. Empty if no candidate is near: if more than a third of the word differs. The first one of several
+// equally near candidates. Looks at the first 64 characters at most.
 std::string_view nearest_name(std::string_view misspelt, std::span<const std::string_view> candidates);
 
-// "; did you mean 'ring'?", or nothing: to be put behind a message.
+// "; did you mean 'ring'?", or nothing: the end of a message.
 std::string did_you_mean(std::string_view misspelt, std::span<const std::string_view> candidates);
 
 }  // namespace col::core

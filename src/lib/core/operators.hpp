@@ -34,10 +34,10 @@ struct Product {
 template <class T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-// `least` and `greatest` are what processors have an instruction for: the right one of two that do not compare, be they
-// zeros or a NaN and a number. Taken both ways around and put together bit by bit, -0 wins against +0, whichever comes
-// first, and so does a NaN, because the exponent of all ones does. So no result depends on the order in which an
-// algorithm combines the ranks, but for the payload of a NaN.
+// `least` and `greatest` match the processors' instructions: they return the right operand if the two do not compare,
+// as for two zeros, or for a NaN and a number. They are taken in both orders, and the two results are combined bit by
+// bit. So -0 wins against +0 in either order, and a NaN wins because its exponent is all ones. So no result depends on
+// the order in which an algorithm combines the ranks, except for the payload of a NaN.
 struct Min {
   template <class T>
   static T apply(T left, T right) noexcept {

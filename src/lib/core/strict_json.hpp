@@ -1,7 +1,7 @@
-// JSON files that people write: read strictly, so that a slip is named and never skipped.
+// Strict reading of JSON files that people write: a mistake is reported and never skipped.
 //
-// Every failure is an invalid_argument that names the source, the place (as a JSON pointer, "/rules/3/bytes") and what
-// should be there.
+// Every failure is an invalid_argument that names the source, the place (as a JSON pointer, "/rules/3/bytes") and the
+// expected value.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace col::core {
 
 class JsonPlace;
 
-// A parsed document. Immutable. Memory and time are bounded by the text's length.
+// A parsed document. It never changes. The length of the text bounds memory and time.
 class JsonDocument {
  public:
-  // Refuses malformed text (naming line and column), members that come twice, and nesting deeper than any of our
-  // formats. `source` names the document in messages: "plan 'my.json'".
+  // Refuses malformed text (and names line and column), members that come twice, and nesting deeper than in any of our
+  // formats. `source` is the name of the document in messages: "plan 'my.json'".
   static JsonDocument parse(std::string_view text, std::string source);
   ~JsonDocument();
   JsonDocument(JsonDocument&&) noexcept;
@@ -36,13 +36,13 @@ class JsonDocument {
   std::string source_;
 };
 
-// A value in a document, which must outlive it. Cheap to copy.
+// A value in a document. The document must outlive it. Cheap to copy.
 class JsonPlace {
  public:
   // Throws "<source>: at <place>: <what>".
   [[noreturn]] void fail(std::string_view what) const;
 
-  // Checks that this is an object with all of `required` and nothing besides these and `optional`.
+  // Checks that this is an object that has all members of `required`, and otherwise only members of `optional`.
   void expect_members(std::span<const std::string_view> required,
                       std::span<const std::string_view> optional = {}) const;
   bool has(std::string_view member) const;              // Requires: an object
@@ -54,7 +54,7 @@ class JsonPlace {
   bool is_text() const noexcept;
   bool is_null() const noexcept;
 
-  // Each of these fails when the value is of another type or outside its range.
+  // Each of these fails if the value has another type or is outside of its range.
   const std::string& text() const;
   bool flag() const;
   std::size_t number(std::size_t least, std::size_t most) const;
@@ -66,7 +66,7 @@ class JsonPlace {
   const nlohmann::json* value_;
 };
 
-// A user's text for a message: in quotes, cut when it is long.
+// A user's text for a message: in quotes, and cut if it is long.
 std::string in_quotes(std::string_view text);
 
 }  // namespace col::core

@@ -1,16 +1,16 @@
-// What this process has in flight beside the call that waits: every wait moves it on.
+// What this process has in flight in addition to the call that waits. Every wait moves it forward.
 #pragma once
 
 #include <atomic>
 
 namespace col::core {
 
-// Filled in by the group layer, which the waits of the layers below do not see.
+// The group layer sets these members, because the waits of lower layers cannot see the group layer.
 struct Background {
-  // Groups with operations in flight that no thread is in a call of. Raised with release, pairs with any(): whoever
-  // sees a group sees `move_on`.
+  // The number of groups with operations in flight that no thread is in a call of. Raised with release, pairs with
+  // any(): a thread that sees a group also sees `move_on`.
   static inline std::atomic<int> groups{0};
-  // Moves all of them on, does not block, and throws nothing. Set before `groups` first counts.
+  // Moves all of them forward. Does not block and throws nothing. It is set before `groups` first counts.
   static inline std::atomic<void (*)() noexcept> move_on{nullptr};
 
   static bool any() noexcept { return groups.load(std::memory_order_acquire) > 0; }

@@ -1,4 +1,5 @@
-// The memory of a control page: mapped from a file that appears under its name whole, or anonymous.
+// The memory of a control page: anonymous, or mapped from a file. The file appears under its name only when it is
+// complete.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace col::core {
 
-// A mapped page with a valid header. Unmapped at the end of its life; the file stays.
+// A mapped page with a valid header. Unmapped by the destructor; the file stays.
 class PageMapping {
  public:
   PageMapping(void* address, std::size_t size_bytes) noexcept : address_(address), size_bytes_(size_bytes) {}
@@ -28,8 +29,8 @@ class PageMapping {
 
 enum class Publish { replace, keep_existing };
 
-// Creates the page at `path`, replacing what is there; or, with keep_existing, returns nothing when there already is a
-// file. Throws invalid_argument for a number of ranks that no host has, io, resource.
+// Creates the page at `path` and replaces an existing file. With keep_existing, returns nothing if a file already
+// exists. Throws invalid_argument for a number of ranks that no host has, io, resource.
 std::optional<PageMapping> create_page_file(const std::string& path, int local_ranks, std::string_view job_id,
                                             Publish publish);
 // Maps the page at `path`; nothing when there is no file. Throws io, resource, mismatch.

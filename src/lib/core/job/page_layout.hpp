@@ -1,5 +1,6 @@
-// The bytes of a control page. Only atomics: any process may read and write at any time, and any may be killed at any
-// instruction. No fences, which ThreadSanitizer does not know: releases and acquires on the words themselves.
+// The bytes of a control page. There are only atomics, because any process may read and write at any time, and may be
+// killed at any instruction. There are no fences, because ThreadSanitizer does not know them: each word has its own
+// release and acquire.
 //
 //   PageHeader | record of local rank 0 | record of local rank 1 | ...
 //
@@ -24,19 +25,19 @@ inline constexpr std::uint32_t kPageVersion = 3;
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
 
-// Text of at most kBytes bytes. Readers and writers order the words with the flag that the text belongs to.
+// Text of at most kBytes bytes. Readers and writers order its words by the flag that belongs to the text.
 template <std::size_t kBytes>
 class AtomicText {
  public:
   static_assert(kBytes % 8 == 0);
 
-  // Keeps what fits in kBytes - reserved, cut between two UTF-8 characters.
+  // Keeps what fits in kBytes - reserved, and cuts between two UTF-8 characters.
   void store(std::string_view text, std::size_t reserved = 1) noexcept {
     const Words words = words_of(text, reserved);
     for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], std::memory_order_release);
   }
 
-  // Whether store(text) would change nothing. For the writer.
+  // Whether store(text) would change nothing. Only for the writer.
   bool holds(std::string_view text) const noexcept {
     const Words words = words_of(text, 1);
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -71,9 +72,9 @@ class AtomicText {
   std::array<Word, kBytes / 8> words_;
 };
 
-// Why the job ends. `claimed` decides who writes, `ready` says that all of it is written.
+// Why the job ends. `claimed` decides which process writes. `ready` says that everything is written.
 struct AbortSlot {
-  Word claimed;  // 0, or when (CLOCK_MONOTONIC, ns) somebody won the right to write; CAS once
+  Word claimed;  // 0, or the time (CLOCK_MONOTONIC, ns) at which a process won the right to write; CAS once
   std::atomic<std::uint32_t> ready;
   std::atomic<std::int32_t> code;
   std::atomic<std::int32_t> rank;
@@ -88,11 +89,11 @@ struct alignas(256) PageHeader {
   AbortSlot abort;
 };
 
-// Cache lines of its own: ranks write their records all the time.
+// Each record has its own cache lines, because ranks write their records all the time.
 struct alignas(256) RecordLayout {
-  Word process;         // ProcessId: who holds the record, 0 when nobody has joined; changed by CAS alone
+  Word process;         // ProcessId of the process that holds the record, 0 when none has joined; changed only by CAS
   Word state_and_rank;  // State in the upper half, rank in the lower: right even while a writer is stopped
-  Word version;         // of the words below: odd while somebody writes them
+  Word version;         // of the words below: odd while a process writes them
   Word sequence;
   Word fingerprint;
   Word step_and_peer;
@@ -100,9 +101,9 @@ struct alignas(256) RecordLayout {
   Word held_up_by;  // global rank + 1; 0: nobody
   AtomicText<48> group;
   AtomicText<16> op;
-  Word seen_alive;  // when somebody saw the holder alive (CLOCK_MONOTONIC, ms), and in the lower 22 bits who (pid)
+  Word seen_alive;  // time at which a process saw the holder alive (CLOCK_MONOTONIC, ms); its pid in the lower 22 bits
   // Written by the launcher, each once.
-  Word started;  // the rank + 1 above 32 bits of pid; 0: nobody has said
+  Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
   Word ended;    // 1 above 32 bits of wait status; 0: not yet
 };
 

@@ -1,5 +1,5 @@
-// Which process a control page means: pid and start time in one word, so that it changes hands atomically and a reused
-// pid is told apart.
+// The identity of a process in a control page: pid and start time in one word. So it changes atomically, and a reused
+// pid is recognised.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,10 @@ class ProcessId {
   constexpr bool nobody() const noexcept { return word_ == 0; }
   bool operator==(const ProcessId&) const = default;
 
-  // Whether that very process still runs. A zombie does not: nobody may reap it for a while.
+  // Whether exactly this process still runs. A zombie does not count as running, because its parent may not reap it for
+  // a while.
   bool alive() const;
-  // Whether it is alive and stands still: SIGSTOP, ^Z, a debugger.
+  // Whether it is alive and stopped: by SIGSTOP, ^Z or a debugger.
   bool stopped() const;
 
  private:

@@ -1,8 +1,9 @@
 // The division that ends an average of integers. Included once by each source file of kernels/.
 //
-// No vector instruction divides integers, and those that divide floats are exact here: the quotient of two integers is
-// a whole number, or further from the next one than the rounding of a float that holds both operands can take it. So
-// truncating the rounded quotient gives the integer one. What does not fit a double is divided one by one.
+// No vector instruction divides integers, but the division of floats is exact here. The quotient of two integers is
+// either a whole number, or it is further away from the next whole number than the rounding error of a float that holds
+// both operands. So truncating the rounded quotient gives the integer quotient. Values that do not fit a double are
+// divided one by one.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +24,14 @@ using Dividend = std::conditional_t<
     sizeof(T) == 1, float,
     std::conditional_t<sizeof(T) == 4, double, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>>;
 
-// `Isa` only tells the loops of one instruction set from those of another.
+// `Isa` only separates the loops of one instruction set from those of another.
 template <class Isa, DType kDType>
 void divide_loop(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count) {
   using T = typename Element<kDType>::Compute;
   using D = Dividend<T>;
   D by;
   if constexpr (std::is_integral_v<D>) {
-    // More ranks than the largest element: the quotient is zero either way.
+    // There are more ranks than the largest element: the quotient is zero either way.
     by = static_cast<D>(std::min<std::uint64_t>(divisor, std::numeric_limits<D>::max()));
   } else {
     by = static_cast<D>(divisor);

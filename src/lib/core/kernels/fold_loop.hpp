@@ -38,8 +38,8 @@ struct FoldLoop {
     Pack packs[kPacks];
   };
 
-  // Asks for what the tile after the next few will load, where a tile takes so many instructions that the processor
-  // does not look that far ahead by itself. Past the end it asks in vain, which is no error.
+  // Prefetches what the tile after the next few will load. It is used if a tile takes so many instructions that the
+  // processor does not look that far ahead by itself. A prefetch past the end has no effect and is no error.
   template <class Pack, std::size_t... kIndex>
   [[gnu::always_inline]] static inline void prefetch(const std::byte* input, std::index_sequence<kIndex...>) {
     constexpr std::size_t kAhead = 2048;
@@ -47,7 +47,7 @@ struct FoldLoop {
       (__builtin_prefetch(input + kAhead + kIndex * Pack::kInputBytes), ...);
   }
 
-  // The results for the elements from `index` on, in registers.
+  // Computes the results for the elements from `index` on, in registers.
   template <class Pack, std::size_t... kIndex>
   [[gnu::always_inline]] static inline Tile<Pack, sizeof...(kIndex)> compute(const FoldCall& call, std::size_t index,
                                                                              std::index_sequence<kIndex...>) {
@@ -100,8 +100,8 @@ struct FoldLoop {
       }
       return;
     }
-    // The first and the last pack may overlap what the loop does; computed before anything is stored, they are right
-    // even when a target is an input.
+    // The first and the last pack may overlap with what the loop does. They are computed before anything is stored, so
+    // they are right even if a target is an input.
     const std::size_t last = call.count - kCount;
     const Pack head = compute<Pack>(call, 0, kOne).packs[0];
     const Pack tail = compute<Pack>(call, last, kOne).packs[0];
@@ -124,7 +124,7 @@ struct FoldLoop {
     constexpr auto kOne = std::make_index_sequence<1>{};
     constexpr auto kAll = std::make_index_sequence<kTile>{};
     constexpr std::size_t kAlignment = sizeof(typename Pack::Stored);
-    static_assert(kAlignment <= kCount * kOutputSize);  // the head reaches as far as the loop's begin
+    static_assert(kAlignment <= kCount * kOutputSize);  // the head reaches the begin of the loop
     std::byte* const first = call.first.data;
     std::byte* const second = call.second.data;
     const bool second_decides =
@@ -145,7 +145,8 @@ struct FoldLoop {
     if (stream_first || stream_second) Isa::fence();
   }
 
-  // How many elements lie before the first aligned address in the target; 0 when no element begins at one.
+  // How many elements come before the first aligned address in the target; 0 if no element begins at an aligned
+  // address.
   template <std::size_t kAlignment>
   static std::size_t to_alignment(const std::byte* target) {
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(target)) % kAlignment;

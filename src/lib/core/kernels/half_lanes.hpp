@@ -1,7 +1,5 @@
-// 16-bit floats in vectors: the functions of half.hpp, lane by lane, and in the instruction set's own conversions where
-// it has some. Included once by each source file of kernels/.
-//
-// Never used: VCVTNEPS2BF16, which flushes denormals to zero.
+// 16-bit floats in vectors: the functions of half.hpp, lane by lane, or by the instruction set's own conversions if it
+// has some. Included once by each source file of kernels/.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +13,8 @@
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)
 
-// The conversions that need nothing but arithmetic on lanes of 32 bits. A 16-bit float is in the lower half of its
-// lane, and the upper half is zero.
+// Conversions that need only arithmetic on lanes of 32 bits. A 16-bit float is in the lower half of its lane, and the
+// upper half is zero.
 template <DType kDType, std::size_t kBytes>
 struct HalfLanes;
 
@@ -61,7 +59,7 @@ struct HalfLanes<DType::bfloat16, kBytes> {
     return as<F>(as<W>(value) | (as<W>(value != value) & 0x0040'0000U));
   }
 
-  // The result is in the upper half of each lane, and the lower half is anything.
+  // The result is in the upper half of each lane. The lower half has any value.
   [[gnu::always_inline]] static inline W narrow_upper(F value) {
     const W bits = as<W>(value);
     const W rounded = bits + 0x7fffU + ((bits >> 16) & 1U);

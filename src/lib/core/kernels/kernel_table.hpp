@@ -1,10 +1,10 @@
-// The loops that touch every byte of a reduction: one table of them per instruction set, all with the same results.
+// The loops that touch every byte of a reduction: one table for each instruction set. All tables give the same results.
 //
-// A table is compiled in a source file of its own (baseline.cpp, avx2.cpp, avx512.cpp) from the same templates. Those
-// files are compiled with the flags of all others; only the text between their `#pragma`s is for the larger instruction
-// set, and all of it is in an unnamed namespace. A compiler flag such as -mavx512f would reach every inline function of
-// every header included, the linker keeps one copy of each for the whole library, and the copy that it keeps may be the
-// one that older processors cannot run.
+// Each table is compiled in its own source file (baseline.cpp, avx2.cpp, avx512.cpp) from the same templates. These
+// files use the same compiler flags as all others. Only the text between their `#pragma`s is for the larger instruction
+// set, and all of it is in an unnamed namespace. A compiler flag such as -mavx512f would affect every inline function
+// of every included header. The linker keeps one copy of each such function for the whole library, and this could be a
+// copy that older processors cannot run.
 #pragma once
 
 #include <array>
@@ -21,15 +21,14 @@ constexpr bool is_half(DType dtype) noexcept {
   return dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-// One call of a fold kernel: what fold() takes, once everything is known to be valid. Requires: input_count > 0, and
-// a first target.
+// One call of a fold kernel: the arguments of fold() after all checks. Requires: input_count > 0, and a first target.
 struct FoldCall {
   const std::byte* const* inputs;
   std::size_t input_count;
   std::size_t input_begin;  // the element of every input that becomes element 0 of the targets
   FoldTarget first;
   FoldTarget second;
-  std::size_t divisor;  // by which sums of floats are divided; 0: not. Other kernels do not look at it.
+  std::size_t divisor;  // divisor for sums of floats; 0: no division. Other kernels ignore it.
   std::size_t count;
 };
 
@@ -38,19 +37,19 @@ using FoldKernel = void (*)(const FoldCall& call);
 // out[i] = in[i] / divisor, toward zero; `out` may be `in`. Requires: divisor > 0.
 using DivideKernel = void (*)(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count);
 
-// Which arrays of a reduction are float32 rather than 16 bits wide.
+// Which arrays of a reduction are float32 instead of 16 bits wide.
 struct Widths {
   bool left = false, right = false, result = false;
 };
 
-// The loops for one 16-bit type. No pointer needs to be aligned; a result may be exactly an operand of its own width.
+// The loops for one 16-bit type. No pointer needs to be aligned. A result may be exactly an operand of its own width.
 struct HalfKernels {
   using Convert = void (*)(const std::byte* in, std::byte* out, std::size_t count);
   using Reduce = void (*)(const std::byte* left, const std::byte* right, std::byte* result, std::size_t count);
 
   Convert widen;   // to float32
   Convert narrow;  // from float32: nearest, ties to even
-  // Null for the bitwise operators and where everything is wide, which is a reduction of float32.
+  // Null for the bitwise operators, and if everything is wide (that is a reduction of float32).
   Reduce reduce(ReduceOp op, Widths widths) const noexcept {
     return reductions[static_cast<std::size_t>(op)]
                      [(widths.left ? 4U : 0U) + (widths.right ? 2U : 0U) + (widths.result ? 1U : 0U)];
@@ -60,10 +59,10 @@ struct HalfKernels {
 
 struct KernelTable {
   using Row = std::array<FoldKernel, kDTypeCount>;
-  // By ReduceOp, then DType; null where the operator is not defined. The kernels of avg are those of sum, and divide
-  // only floats.
+  // By ReduceOp, then DType; null if the operator is not defined. The kernels of avg are those of sum, and divide only
+  // floats.
   std::array<Row, kReduceOpCount> folds;
-  // The same for inputs in float32: null but for 16-bit floats.
+  // The same for float32 inputs; null except for 16-bit floats.
   std::array<Row, kReduceOpCount> wide_folds;
   // By DType; null for floats.
   std::array<DivideKernel, kDTypeCount> divisions;

@@ -18,7 +18,8 @@
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)
 
-// The unsigned type of the same size where signs make no difference to the bits: half as many loops to compile.
+// The unsigned type of the same size, for operations in which the sign makes no difference to the bits. This halves the
+// number of loops to compile.
 constexpr DType without_sign(DType dtype) {
   switch (dtype) {
     case DType::int8:

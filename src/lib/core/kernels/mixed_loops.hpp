@@ -16,7 +16,7 @@ namespace {  // NOLINT(google-build-namespaces)
 template <DType kDType>
 constexpr std::size_t kStorageBytes = sizeof(typename Element<kDType>::Storage);
 
-// The vector of elements from `index` on, of which only `count` are there when that is less than a vector.
+// The vector of elements from `index` on. If fewer than a vector remain, only `count` of them are valid.
 template <class Isa, DType kDType>
 [[gnu::always_inline]] inline Floats<Isa::kVectorBytes> load_some(const std::byte* from, std::size_t index,
                                                                   std::size_t count) {

@@ -1,5 +1,5 @@
-// What a fold loads, keeps in registers and stores as one: a vector of elements, or of 16-bit floats the two vectors of
-// float32 that they become. Included once by each source file of kernels/.
+// A pack is what a fold loads, keeps in registers and stores as one unit: a vector of elements, or, for 16-bit floats,
+// the two vectors of float32 that they become. Included once by each source file of kernels/.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)
 
-// Elements that are computed as they lie in memory.
+// Elements that are computed in the form that they have in memory.
 template <DType kDType, std::size_t kBytes>
 struct PlainPack {
   using T = typename Element<kDType>::Compute;
@@ -39,8 +39,8 @@ struct PlainPack {
   [[gnu::always_inline]] inline Stored result() const { return values; }
 };
 
-// 16-bit floats whose two vectors hold the elements of even and of odd index: taken apart and put together again by
-// shifts and masks alone, which are cheaper than any instruction that moves elements to other lanes.
+// 16-bit floats in two vectors: one holds the elements of even index, the other those of odd index. Shifts and masks
+// separate and join them; they are cheaper than any instruction that moves elements to other lanes.
 template <DType kDType, std::size_t kBytes>
 struct EvenOddPack {
   using Stored = Words<kBytes>;
@@ -56,7 +56,7 @@ struct EvenOddPack {
   [[gnu::always_inline]] static inline EvenOddPack load(const std::byte* from) {
     const Stored words = load_vector<std::uint32_t, kBytes>(from);
     if constexpr (kDType == DType::bfloat16) {
-      // A signalling NaN needs no care here: the sum and the product quiet it, and the rounding does in any case.
+      // A signalling NaN needs no care here: the sum and the product make it quiet, and so does the rounding.
       return {as<Floats<kBytes>>(words << 16), as<Floats<kBytes>>(words & 0xffff'0000U)};
     } else {
       return {Lanes::widen(words & 0xffffU), Lanes::widen(words >> 16)};
@@ -81,7 +81,7 @@ struct EvenOddPack {
   }
 };
 
-// 16-bit floats, from inputs of kFrom, whose two vectors hold the lower and the upper half of the elements.
+// 16-bit floats from inputs of kFrom. The two vectors hold the lower and the upper half of the elements.
 template <class Isa, DType kFrom, DType kDType, std::size_t kBytes>
 struct LowHighPack {
   using Stored = Vector<std::uint16_t, kBytes>;

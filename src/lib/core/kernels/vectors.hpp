@@ -1,5 +1,5 @@
-// Vectors of a size that the instruction set gives, and the operators on them. Included once by each source file of
-// kernels/ (see kernel_table.hpp for why everything is in an unnamed namespace).
+// Vectors of the size that the instruction set has, and the operators on them. Included once by each source file of
+// kernels/ (kernel_table.hpp says why everything is in an unnamed namespace).
 #pragma once
 
 #include <cstddef>

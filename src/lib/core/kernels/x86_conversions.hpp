@@ -1,5 +1,5 @@
-// Conversions between 16 and 32 bits in the instructions of x86-64. Included once by avx2.cpp and avx512.cpp; vectors
-// of 64 bytes only by the latter.
+// Conversions between 16 and 32 bits by instructions of x86-64. Included once by avx2.cpp and avx512.cpp; only the
+// latter uses vectors of 64 bytes.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@ namespace {  // NOLINT(google-build-namespaces)
 
 struct X86Conversions {
   static constexpr bool kConvertsFloat16 = true;
-  // The forms without a mask make gcc 12 warn of their undefined operand.
+  // The forms without a mask make gcc 12 warn about their undefined operand.
   static constexpr __mmask16 kAll = 0xffff;
 
   template <std::size_t kBytes>
@@ -38,7 +38,7 @@ struct X86Conversions {
     }
   }
 
-  // As __builtin_convertvector(), which gcc 12 does in halves.
+  // As __builtin_convertvector(), which gcc 12 splits into halves.
   template <std::size_t kBytes>
   [[gnu::always_inline]] static inline Words<kBytes> to_words(Halves<kBytes> halves) {
     if constexpr (kBytes == 64) {
