@@ -1,7 +1,7 @@
 // The content of a bucket file: the long keys that share a hash, each with its value.
 //
-// Records of key length, value length (64-bit little endian), key, value, one after another. All functions throw io for
-// bytes that are no bucket.
+// Records of key length, value length (64-bit little endian), key and value, one after another. All functions throw io
+// for bytes that are not a bucket.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace col::store {
 
 std::optional<std::string> bucket_find(std::string_view bucket, std::string_view key);
-// The bucket without `key`: the same bytes when it is not there, empty when it was the last.
+// The bucket without `key`: unchanged if the key is not there, empty if it was the last key.
 std::string bucket_without(std::string_view bucket, std::string_view key);
 // The bucket with `key` set to `value`.
 std::string bucket_with(std::string_view bucket, std::string_view key, std::string_view value);

@@ -1,6 +1,5 @@
-// A bound on what the calls of stores by one thread may take, for who asks in the middle of a wait of its own: a store
-// that has stopped answering must not hold up the deadline of that wait. It holds whatever wrappers the calls go
-// through.
+// A time limit for the store calls of one thread. A caller uses it in the middle of a wait of its own: a store that has
+// stopped answering must not delay the deadline of that wait. The limit also holds through wrappers of stores.
 #pragma once
 
 #include <optional>
@@ -11,13 +10,14 @@ namespace col::store {
 
 class CallLimit {
  public:
-  // From now on, for all calls of this thread together, until the object's end. One around it that ends sooner stands.
+  // Limits all calls of this thread together, from now until the end of the object. An outer limit that ends sooner
+  // stays in force.
   explicit CallLimit(Duration budget) noexcept;
   ~CallLimit();
   CallLimit(const CallLimit&) = delete;
   CallLimit& operator=(const CallLimit&) = delete;
 
-  // The sooner of `deadline` and what holds for this thread.
+  // The sooner of `deadline` and the limit of this thread.
   static Deadline bound(Deadline deadline) noexcept;
 
  private:

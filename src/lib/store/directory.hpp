@@ -1,10 +1,10 @@
 // The directory of a FileStore, as a place for whole files.
 //
-//   keys/  one file per key          tmp/  files being written, renamed into keys/ when they are whole
+//   keys/  one file per key          tmp/  files being written, renamed into keys/ when they are complete
 //   lock   what KeyLock locks
 //
-// A killed writer leaves at most a file in tmp/, which nobody reads. Thread safe; no call blocks but on the medium.
-// Errors are those of throw_file_error(): a directory that was removed is io, never an absent key.
+// A killed writer leaves at most one file in tmp/, which nobody reads. Thread safe. No call blocks, except on the
+// medium. Errors are those of throw_file_error(): a removed directory is io, and never looks like an absent key.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ namespace col::store {
 
 class Directory {
  public:
-  // Creates what is missing, with mode 0700. An existing directory is used as it is when it can be written; one behind
-  // a symbolic link of another user is refused, as are keys/ and tmp/ of another user.
+  // Creates what is missing, with mode 0700. An existing directory is used as it is if it can be written. It is refused
+  // if it is behind a symbolic link of another user, or if keys/ or tmp/ belong to another user.
   explicit Directory(const std::string& path);
 
   const std::string& path() const noexcept { return path_; }  // absolute
@@ -42,7 +42,8 @@ class Directory {
 
   std::string path_;
   core::UniqueFd
-      root_;  // everything is opened relative to it: another directory that takes the path later is never touched
+      // all files are opened relative to it, so another directory that takes over the path later is never touched
+      root_;
 };
 
 }  // namespace col::store

@@ -5,8 +5,8 @@
 
 namespace col::store {
 
-// Throws "cannot <action> in store directory '<directory>': <errno text>; <what to do>", with code resource when space,
-// memory or descriptors ran out, else io.
+// Throws "cannot <action> in store directory '<directory>': <errno text>; <what to do>". The code is resource if space,
+// memory or descriptors ran out, otherwise io.
 [[noreturn]] void throw_file_error(int error, std::string_view action, std::string_view directory);
 
 }  // namespace col::store

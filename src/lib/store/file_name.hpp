@@ -1,8 +1,8 @@
 // How FileStore names the file of a key.
 //
-// Letters, digits and a few marks stand for themselves, every other byte is %XX, so most names can be read and no two
-// keys share one. The empty key is "%". A key whose name would be too long is kept in a bucket file, "%%" and a hash:
-// keys that collide share the file, which holds each key beside its value (bucket.hpp).
+// Letters, digits and a few marks stand for themselves; every other byte is %XX. So most names are readable, and no two
+// keys share a name. The empty key is "%". A key whose name would be too long is kept in a bucket file, named "%%" and
+// a hash. Keys with the same hash share the file, which holds each key beside its value (bucket.hpp).
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,12 @@ namespace col::store {
 
 using KeyHash = std::uint64_t (*)(std::string_view key);
 
-// The longest name that eCryptfs takes, the least of the file systems that people keep directories on; 255 elsewhere.
+// The longest name that eCryptfs allows: the least of the file systems on which people keep directories. Others allow
+// 255.
 inline constexpr std::size_t kLongestName = 143;
 
-// `bytes` encoded as the beginning of a name: a key starts with a prefix exactly when its encoding starts with the
-// prefix's.
+// `bytes` encoded as the beginning of a name. A key starts with a prefix exactly if its encoding starts with the
+// encoding of the prefix.
 std::string encode(std::string_view bytes);
 
 struct FileName {
@@ -30,7 +31,7 @@ FileName file_name(std::string_view key, KeyHash hash);
 
 // Whether `name` is a bucket's.
 bool is_bucket(std::string_view name) noexcept;
-// Whether `name`, not a bucket's, is the file of a key; network file systems leave hidden files of their own.
+// Whether `name`, which is not a bucket's, is the file of a key. Network file systems leave hidden files of their own.
 bool is_key_file(std::string_view name) noexcept;
 
 std::uint64_t default_hash(std::string_view key);

@@ -1,4 +1,4 @@
-// FileStore with its knobs, for tests.
+// FileStore with parameters for tests.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // Mutual exclusion of the writers of one file of a FileStore, between threads, processes and hosts.
 //
-// A lock on one byte of the store's lock file, at an offset that is a hash of the name: writers of different keys do
-// not meet. It belongs to the open file (F_OFD_SETLK), so it holds between threads as well, and the kernel releases it
-// when its holder dies.
+// It locks one byte of the store's lock file, at an offset that is a hash of the name. So writers of different keys do
+// not block each other. The lock belongs to the open file (F_OFD_SETLK): it also works between threads, and the kernel
+// releases it when its holder dies.
 #pragma once
 
 #include <sys/types.h>

@@ -10,7 +10,7 @@ namespace col::store {
 // `path` made absolute, without a slash at its end. Throws invalid_argument when it is empty or holds a zero byte.
 std::string absolute_path(const std::string& path);
 
-// Returns a descriptor (O_PATH) of the directory, which has keys/, tmp/ and lock in it then. See Directory().
+// Returns a descriptor (O_PATH) of the directory, which then has keys/, tmp/ and lock. See Directory().
 core::UniqueFd prepare_directory(const std::string& path);
 
 }  // namespace col::store

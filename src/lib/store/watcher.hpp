@@ -1,8 +1,8 @@
-// Sleeps until a file appears in a directory, or for a while: inotify where there is any.
+// Sleeps until a file appears in a directory, or for some time. Uses inotify if there is any.
 //
-// inotify instances are few (128 per user by default) and slow to close, so a store keeps those it has for its next
-// waits (WatcherPool). Without one, and on network file systems, which never tell of what other hosts do, sleep_for()
-// just sleeps: its caller has to look again at intervals in any case.
+// inotify instances are few (128 per user by default) and slow to close, so a store keeps its instances for later waits
+// (WatcherPool). Without an instance, sleep_for() just sleeps. On network file systems, inotify never reports what
+// other hosts do. So callers must look again at intervals in any case.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,8 @@ class Watcher {
   // An instance without inotify when `use_inotify` is false or the system refuses one.
   explicit Watcher(bool use_inotify) noexcept;
 
-  // From here on no file that is renamed into `directory` is missed, until stop(). Failures leave plain sleeping.
+  // From here on until stop(), no file that is renamed into `directory` is missed. After a failure, sleep_for() only
+  // sleeps.
   void start(const std::string& directory) noexcept;
   void stop() noexcept;
   // Returns when a file `name` has been renamed into the directory since start() or the last return, when the

@@ -1,4 +1,4 @@
-// How much memory the server of a TCP store keeps for its clients, and who holds which part of it. Used by one thread.
+// How much memory the server of a TCP store uses for its clients, and which part of it each holds. Used by one thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Nothing when so much is not left.
+  // Nothing if not enough is left.
   std::optional<Charge> charge(std::size_t bytes) noexcept;
   std::size_t most() const noexcept { return most_; }
   std::size_t used() const noexcept { return used_; }
@@ -27,7 +27,7 @@ class Budget {
   std::size_t used_ = 0;
 };
 
-// A part of a budget, given back at its end. The budget must outlive it.
+// A part of a budget, returned to the budget by the destructor. The budget must outlive it.
 class Charge {
  public:
   Charge() = default;
@@ -59,7 +59,7 @@ inline std::optional<Charge> Budget::charge(std::size_t bytes) noexcept {
   return Charge(*this, bytes);
 }
 
-// Bytes that are charged for as long as anybody refers to them.
+// Bytes that are charged as long as any object refers to them.
 struct ChargedBytes {
   std::string bytes;
   Charge charge;

@@ -15,13 +15,13 @@
 
 namespace col::store::tcp {
 
-// Used by one thread at a time. A request whose answer is not waited for leaves it in order: the answer is skipped
-// later.
+// Used by one thread at a time. After a request whose answer nobody receives, the connection is still usable: it skips
+// that answer later.
 class Connection {
  public:
-  // Connects, and the two sides prove that they know `token`, which is not sent. `once` as for connect_to(). Errors:
-  // those of connect_to(); mismatch (something else answers there, or it has another token or job), resource (the
-  // server is full), timeout, io.
+  // Connects, and the two sides prove to each other that they know `token`, which is not sent. `once` as for
+  // connect_to(). Errors: those of connect_to(); mismatch (another program answers there, or it has another token or
+  // job), resource (the server is full), timeout, io.
   Connection(const Endpoint& endpoint, std::string_view token, std::string_view job, Patience& patience, bool once);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -29,10 +29,10 @@ class Connection {
 
   // Sends the request under a new number, and returns that.
   std::uint64_t send(Request request, Patience& patience);
-  // The answer to request `id`; others are skipped. Its bytes are valid until the next call. Throws the error that the
-  // server answers with, and io when it is gone.
+  // The answer to request `id`; answers to other requests are skipped. Its bytes are valid until the next call. Throws
+  // the error that the server answers with, and io if the server is gone.
   Answer receive(std::uint64_t id, Patience& patience);
-  // Ends a wait whose answer is not received any more. Does not block.
+  // Ends a wait whose answer is no longer wanted. Does not block.
   void cancel(std::uint64_t id) noexcept;
   // Whether it can be used for another request.
   bool good() const noexcept { return good_; }

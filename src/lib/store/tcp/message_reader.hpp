@@ -15,7 +15,7 @@ class MessageReader {
   enum class Status {
     incomplete,  // feed() more
     complete,    // a message; its body is valid until the next call of anything
-    too_long,    // the header announces more than the limit: what follows cannot be read
+    too_long,    // the header announces more than the limit; nothing after it can be read
     no_room,     // the budget has no room for the body, which is skipped; only the header is valid
   };
   struct Message {
@@ -23,7 +23,7 @@ class MessageReader {
     std::string_view body;
   };
 
-  // Bodies above kFreeBytes are charged to `budget`; null: to nobody. `limit`: of a body.
+  // `budget` is charged for bodies above kFreeBytes; null: no charge. `limit`: the longest body.
   explicit MessageReader(std::size_t limit, Budget* budget = nullptr) noexcept : limit_(limit), budget_(budget) {}
 
   void set_limit(std::size_t limit) noexcept { limit_ = limit; }
@@ -31,7 +31,7 @@ class MessageReader {
   Status next(Message& message);
   // Whether a message has begun and is not complete.
   bool in_message() const noexcept { return begin_ < buffer_.size() || skip_ > 0; }
-  // Takes up to `most` bytes off the front, as they are: for what comes before the first message.
+  // Takes up to `most` unchanged bytes from the front: for what comes before the first message.
   std::string_view buffered() const noexcept { return std::string_view(buffer_).substr(begin_); }
   void drop_front(std::size_t size) noexcept { begin_ += size; }
 

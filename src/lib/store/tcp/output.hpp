@@ -1,4 +1,4 @@
-// What a client of the TCP store's server is still to be sent.
+// The data that is still to be sent to a client of the TCP store's server.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class Output {
 
   bool empty() const noexcept { return size_ == 0; }
   std::size_t size() const noexcept { return size_; }
-  // The first pieces in order, as many as fit; how many that are. Valid until the next call of anything else.
+  // Fills `pieces` with the first pieces in order, as many as fit, and returns their number. Valid until the next call
+  // of any other function.
   std::size_t pieces(std::span<std::string_view> pieces) const noexcept;
   // Requires: size <= size(). The first `size` bytes have been sent.
   void drop_front(std::size_t size) noexcept;

@@ -1,13 +1,13 @@
-// What client and server of the TCP store say to each other.
+// The protocol between client and server of the TCP store.
 //
-// First, each proves who it is (handshake.hpp). Then the client sends requests, each of which is answered once, under
-// its own number, and in no fixed order.
+// First, each side proves who it is (handshake.hpp). Then the client sends requests. The server answers each request
+// once, with the number of the request, and in no fixed order.
 //
-// A message is a header (body bytes: 4, type: 1, number: 8; little endian) and the body. A wait is answered when its
-// key is set. A cancel ends a wait and has no answer; the wait's may be under way, so a client skips answers that it
-// does not expect.
+// A message is a header (body bytes: 4, type: 1, number: 8; little endian) and a body. The server answers a wait when
+// its key is set. A cancel ends a wait and has no answer. The answer to the wait may already be on its way, so a client
+// skips answers that it does not expect.
 //
-// Nothing here makes a system call, or allocates by what a length field says.
+// Nothing here makes a system call, or allocates memory because of a length field.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ Header decode_header(std::string_view bytes) noexcept;
 
 enum class RequestType : std::uint8_t { hello = 1, set, get, wait, cancel, add, compare_set, erase, num_keys };
 
-// The views are the sender's, or point into the body that was decoded.
+// The views belong to the sender, or point into the body that was decoded.
 struct Request {
   RequestType type = RequestType::hello;
   std::uint64_t id = 0;
@@ -44,7 +44,7 @@ struct Request {
   std::int64_t number = 0;                        // add: the delta; cancel: the id of the wait
 };
 std::string encode(const Request& request);
-// Nothing when the body is no such request, or its key is too long.
+// Nothing if the body is not such a request, or if its key is too long.
 std::optional<Request> decode_request(const Header& header, std::string_view body) noexcept;
 
 // The longest body of a request that carries values of `max_value_bytes`.
@@ -52,7 +52,7 @@ constexpr std::size_t max_request_bytes(std::size_t max_value_bytes) noexcept {
   return kMaxKeyBytes + 2 * max_value_bytes + 16;
 }
 inline constexpr std::size_t kMaxJobBytes = 1024;
-// What a message may be whose sender has not proven that it knows the token.
+// The longest message from a sender that has not proven that it knows the token.
 inline constexpr std::size_t kMaxHelloBytes = kMaxJobBytes + 256;
 
 enum class AnswerType : std::uint8_t { done = 65, value, absent, number, error };

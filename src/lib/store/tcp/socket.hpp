@@ -16,26 +16,27 @@
 
 namespace col::store::tcp {
 
-// How long a client blocks: until a deadline, and no longer than a WaitContext says.
+// How long a client blocks: until a deadline, and no longer than its WaitContext allows.
 class Patience {
  public:
-  // `url` is that of the store, for the message of the timeout.
+  // `url` is the URL of the store, for the message of the timeout.
   Patience(Deadline deadline, std::string_view url, std::string_view what)
       : deadline_(deadline), url_(url), what_(what) {}
-  // `what` is waited for, in words.
+  // `what` says in words what the client waits for.
   Patience(WaitContext& wait, std::string_view url, std::string_view what)
       : deadline_(wait.deadline()), url_(url), what_(what), wait_(&wait) {
     explain({});
   }
 
-  // The same for a part of it, which must not take longer than `budget`.
+  // The same for a part of the work, which must not take longer than `budget`.
   Patience part(Duration budget, std::string_view what) const;
 
   // How long to sleep before the next check().
   Duration slice() noexcept;
-  // Throws timeout, or what WaitContext::check() does, when it is at its end.
+  // Throws timeout, or what WaitContext::check() throws, if the time is over.
   void check();
-  // Why nothing has come of it so far: "Connection refused"; empty: all is well. Part of the timeout's message.
+  // Sets why there is no success so far: "Connection refused". Empty: all is well. It becomes part of the timeout's
+  // message.
   void explain(std::string why);
 
  private:
@@ -46,30 +47,32 @@ class Patience {
   WaitContext* wait_ = nullptr;
 };
 
-// Sleeps until `fd` has one of `events` or an error, or for `budget`; whether it has.
+// Sleeps until `fd` has one of `events` or an error, or for `budget`. Returns whether it has.
 bool poll_for(int fd, short events, Duration budget) noexcept;
 
 // How long a read of a connected socket blocks in the kernel: the longest slice of a WaitContext.
 inline constexpr Duration kReceiveTimeout = std::chrono::milliseconds(50);
 
-// A socket that is connected, blocking with that timeout, and close-on-exec. Tries again for as long as there is
-// patience: the server, or the name of its host, may not be there yet; with `once` every address is tried once, and the
-// failure is thrown as io. Blocks longer only in the resolver, for as long as its configuration lets it. Errors: those
-// of Patience; resource.
+// A connected socket: blocking with that timeout, and close-on-exec. It tries again until `patience` ends, because the
+// server, or the name of its host, may not exist yet. With `once`, every address is tried once, and a failure throws
+// io. It blocks longer only in the resolver, as long as the resolver's configuration allows. Errors: those of Patience;
+// resource.
 core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool once);
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-// What the resolver says of `host` (all interfaces when it is empty) with these flags; null: nothing, and `why`.
+// The resolver's answer for `host` (all interfaces if it is empty) with these flags. Null if there is none; `why` then
+// has the reason.
 Addresses resolve(const std::string& host, int port, int flags, std::string& why);
-// Non-blocking and close-on-exec. Throws resource when descriptors or memory are used up; else empty, with errno.
+// Non-blocking and close-on-exec. Throws resource if descriptors or memory are used up. After other failures it is
+// empty, and errno is set.
 core::UniqueFd make_socket(int family);
 
 // An address in digits.
 std::string numeric_address(const sockaddr* address, socklen_t size);
-// The address at the other end of a connected socket, in digits; "somewhere" when it has left.
+// The address at the other end of a connected socket, in digits; "somewhere" if the other end has left.
 std::string numeric_peer(int fd);
 
-// Answers are short and waited for, and a host that is gone says nothing.
+// Sets the options for short answers that somebody waits for, and for noticing a host that is gone silently.
 void set_options(int fd) noexcept;
 
 }  // namespace col::store::tcp
