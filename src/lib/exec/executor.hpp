@@ -1,8 +1,8 @@
-// Runs one rank's plan over a channel, without waiting: whoever owns it calls progress() until it has ended.
+// Runs one rank's plan over a channel, without waiting: its owner calls progress() until the plan has ended.
 //
-// The messages of a round are posted together; local steps that need none of them run meanwhile; the receives of the
-// next round are posted early where nothing of this round touches their memory. After the first run of a plan, running
-// it again allocates nothing here.
+// The messages of a round are posted together. Local steps that need none of them run meanwhile. The receives of the
+// next round are posted early if no step of this round touches their memory. After its first run, running a plan again
+// allocates nothing here.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace col::exec {
 
-// A step that was executed, in the order in which it was begun.
+// An executed step. Steps are in the order in which they began.
 struct Executed {
   std::size_t round = 0;
   Step step;
@@ -27,27 +27,27 @@ struct Executed {
 struct Job {
   std::shared_ptr<const Plan> plan;  // shared with the cache it comes from
   Operands operands;
-  std::uint64_t slot = 0;  // of all its messages: no other operation of the group uses it at the same time
+  std::uint64_t slot = 0;  // the slot of all its messages; no other operation of the group uses it at the same time
   const Fault* fault = nullptr;
-  std::uint64_t operation = 0;             // number of the collective, for the fault
-  std::vector<Executed>* trace = nullptr;  // gets every step; null: nobody wants to know
+  std::uint64_t operation = 0;             // the number of the collective, for faults
+  std::vector<Executed>* trace = nullptr;  // gets every step; null: no trace
 };
 
 class Executor {
  public:
   // Requires: nothing is running. Posts the first messages. Throws resource, and what the channel throws.
   void start(Channel& channel, Job job);
-  // Goes as far as it can without waiting; true when the plan has ended. Throws what the channel throws, after which
-  // the execution is over.
+  // Goes as far as it can without waiting. Returns true if the plan has ended. Throws what the channel throws; the
+  // execution is then over.
   bool progress();
-  // Requires: progress() returned false. Blocks until one of the messages it waits for has arrived.
+  // Requires: progress() returned false. Blocks until one of the messages that it waits for has arrived.
   void wait(WaitContext& wait);
 
-  // Forgets what runs. Requires: the channel is broken, or nothing runs.
+  // Drops the running plan. Requires: the channel is broken, or nothing runs.
   void abandon() noexcept { end(); }
 
   bool running() const noexcept { return channel_ != nullptr; }
-  // What it is at: how many steps it has begun, and the peer of a message it waits for (-1 when there is none).
+  // The present state: how many steps have begun, and the peer of a message that it waits for (-1 if there is none).
   int step() const noexcept { return steps_begun_; }
   int peer() const noexcept;
 

@@ -1,4 +1,4 @@
-// Where a plan's buffers are, and what its local steps do there.
+// Where a plan's buffers are, and how its local steps run on them.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace col::exec {
 
-// What a plan works on: the caller's buffers, and how elements are combined. The memory must outlive the execution.
+// The operands of a plan: the caller's buffers, and how to combine elements. The memory must outlive the execution.
 struct Operands {
   const void* input = nullptr;
   void* output = nullptr;
   DType dtype = DType::uint8;  // of the output; of the input too, unless wide_input
   Op op = {};
-  int ranks = 1;  // what avg divides by
+  int ranks = 1;  // the divisor of avg
   bool widens = false;
   bool wide_input = false;
 };
@@ -27,17 +27,17 @@ struct Extent {
 };
 bool overlap(const Extent& a, const Extent& b) noexcept;
 
-// The buffers of one execution. Scratch is kept from one execution to the next and grows only.
+// The buffers of one execution. Scratch memory is kept between executions and only grows.
 class Memory {
  public:
-  // Throws resource when there is no memory for the plan's scratch.
+  // Throws resource if there is no memory for the plan's scratch.
   void prepare(const Plan& plan, const Operands& operands);
 
   // Drops the operands, not the scratch.
   void forget() noexcept { operands_ = {}; }
 
   Extent extent(const Slice& slice) const noexcept;
-  // What is sent or received: `slice` as elements of its type.
+  // The elements to send or receive: `slice` as elements of its type.
   TensorView view(const Slice& slice) const noexcept;
   // Runs a reduce, copy or convert step.
   void run(const Step& step) const;
