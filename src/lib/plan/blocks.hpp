@@ -1,4 +1,4 @@
-// How a vector is cut into one block per rank (or per segment).
+// How a vector is cut into one block for each rank (or segment).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace col::plan {
 
 class Blocks {
  public:
-  // `total` elements in `parts` blocks whose counts differ by one at most, the longer ones first.
+  // `total` elements in `parts` blocks. Their counts differ by at most one, and the longer blocks come first.
   static Blocks even(std::size_t total, std::size_t parts) noexcept {
     Blocks blocks;
     blocks.parts_ = parts;
@@ -21,7 +21,7 @@ class Blocks {
   }
   // `parts` blocks of `count` elements each.
   static Blocks equal(std::size_t count, std::size_t parts) noexcept { return even(count * parts, parts); }
-  // Blocks of these counts at these displacements. The arrays stay the caller's.
+  // Blocks of these counts at these displacements. The arrays still belong to the caller.
   static Blocks listed(std::span<const std::size_t> counts, std::span<const std::size_t> displacements) noexcept {
     Blocks blocks;
     blocks.parts_ = counts.size();
@@ -29,7 +29,7 @@ class Blocks {
     blocks.displacements_ = displacements;
     return blocks;
   }
-  // The blocks of a request's input or output, whether it is a v-form or not.
+  // The blocks of a request's input or output, for v-forms and other forms.
   static Blocks of_input(const PlanRequest& request) noexcept {
     if (!request.in_counts.empty()) return listed(request.in_counts, request.in_displacements);
     return equal(request.count, static_cast<std::size_t>(request.size));
@@ -46,7 +46,7 @@ class Blocks {
   std::size_t offset(std::size_t i) const noexcept {
     return counts_.empty() ? i * short_ + std::min(i, longer_) : displacements_[i];
   }
-  // Block i in `buffer`, where the whole vector begins at element `base`.
+  // Block i in `buffer`, if the whole vector begins at element `base`.
   Slice slice(Buffer buffer, std::size_t i, std::size_t base = 0) const noexcept {
     return {buffer, base + offset(i), count(i)};
   }
@@ -55,7 +55,7 @@ class Blocks {
     if (!counts_.empty()) return *std::max_element(counts_.begin(), counts_.end());
     return short_ + (longer_ > 0 ? 1 : 0);
   }
-  // Blocks [first, last) as one slice. Requires: not listed() (there they need not be neighbours).
+  // Blocks [first, last) as one slice. Requires: not listed(), because listed blocks need not be neighbours.
   Slice range(Buffer buffer, std::size_t first, std::size_t last, std::size_t base = 0) const noexcept {
     return {buffer, base + offset(first), offset(last) - offset(first)};
   }

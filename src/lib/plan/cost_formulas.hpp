@@ -1,4 +1,4 @@
-// The closed formulas behind closed_form_seconds(), and how they are written.
+// The closed formulas behind closed_form_seconds(), and their text.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 
 namespace col::plan {
 
-// What a formula is made of.
+// The variables of a formula.
 struct CostTerms {
-  // Segments are counted in elements, and a formula knows bytes only.
+  // Segments are counted in elements, but a formula knows only bytes.
   static constexpr double kSegmentElementSize = 4;
 
   int p;
@@ -25,7 +25,7 @@ struct CostTerms {
   PlanParameters parameters;
 
   int logarithm() const { return ceil_log2(p); }
-  // Of the groups that remain when p is folded to a power of two (folding.hpp).
+  // The number of groups that remain when p is folded to a power of two (folding.hpp).
   int groups() const { return 1 << floor_log2(p); }
   int floor_logarithm() const { return floor_log2(p); }
   bool folds() const { return groups() != p; }
@@ -33,7 +33,7 @@ struct CostTerms {
   static double fraction(int parts) { return static_cast<double>(parts - 1) / parts; }
   double message(double bytes) const { return a + bytes * b; }
   double add(double bytes) const { return bytes * g; }
-  // Segments that so many bytes are cut into.
+  // How many segments this number of bytes is cut into.
   double segments(double bytes) const {
     const std::size_t elements = parameters.segment == 0 ? kDefaultSegment : parameters.segment;
     return std::max(1.0, std::ceil(bytes / (static_cast<double>(elements) * kSegmentElementSize)));
@@ -43,12 +43,12 @@ struct CostTerms {
 struct CostFormula {
   Collective collective;
   std::string_view algorithm;
-  std::string_view text;  // in the letters that docs/algorithms.md explains
+  std::string_view text;  // with the letters that docs/algorithms.md explains
   double (*seconds)(const CostTerms& terms);
 };
 
 std::span<const CostFormula> cost_formulas() noexcept;
-// Null where there is none.
+// Null if there is none.
 const CostFormula* find_cost_formula(const Algorithm& algorithm) noexcept;
 
 }  // namespace col::plan

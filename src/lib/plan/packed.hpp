@@ -1,4 +1,4 @@
-// Pieces of a vector as one run of memory, so that neighbours travel as one message.
+// Pieces of a vector in one run of memory, so that neighbouring pieces travel as one message.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace col::plan {
 
-// Where pieces begin that lie one after the other. Cheap to copy.
+// Where pieces begin that are stored one after the other. Cheap to copy.
 class Packed {
  public:
   Packed() : Packed(0, [](std::size_t) { return std::size_t{0}; }) {}
@@ -29,7 +29,7 @@ class Packed {
   std::size_t total() const noexcept { return starts_->back(); }
   // Elements of pieces [first, last).
   std::size_t count(std::size_t first, std::size_t last) const noexcept { return start(last) - start(first); }
-  // Pieces [first, last), where the first of all begins at `region`.
+  // Pieces [first, last), if the first of all pieces begins at `region`.
   Slice range(const Slice& region, std::size_t first, std::size_t last) const noexcept {
     return region.part(start(first), count(first, last));
   }
@@ -38,13 +38,13 @@ class Packed {
   std::shared_ptr<const std::vector<std::size_t>> starts_;  // shared: plans are copied, this never changes
 };
 
-// Where all blocks begin, when they lie one after the other in memory; nothing when they do not. What a rank does with
-// the answer must stay its own business: displacements may differ between ranks.
+// Where all blocks begin, if they are one after the other in memory; otherwise nothing. Displacements may differ
+// between ranks, so only this rank may use the answer.
 inline std::optional<std::size_t> run_of(const Blocks& blocks) noexcept {
   std::optional<std::size_t> begin;
   std::size_t next = 0;
   for (std::size_t i = 0; i < blocks.parts(); ++i) {
-    if (blocks.count(i) == 0) continue;  // lies anywhere
+    if (blocks.count(i) == 0) continue;  // its place does not matter
     if (begin && blocks.offset(i) != next) return std::nullopt;
     if (!begin) begin = blocks.offset(i);
     next = blocks.offset(i) + blocks.count(i);

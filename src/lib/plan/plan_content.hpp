@@ -1,4 +1,4 @@
-// What a plan file says, once it has been read: steps in the file's unit, elements or chunks.
+// The content of a plan file: steps in the file's unit, elements or chunks.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct RankSteps {
 struct PlanContent {
   std::string name;
   bool in_chunks = false;
-  PlanProblem problem;  // in the file's unit: with `chunks` as its count when in_chunks
+  PlanProblem problem;  // in the file's unit; in_chunks: its count is `chunks`
   std::vector<RankSteps> ranks = {};
   std::uint64_t hash = 0;
 };
@@ -28,8 +28,8 @@ struct PlanContent {
 // Throws invalid_argument as PlanFile::parse() does; `source` names the text in messages.
 PlanContent read_plan(std::string_view text, std::string source);
 
-// Checks that slices of a plan in chunks are of equal length whatever the count: the two sides of every message, the
-// operands of every local step. Throws invalid_argument naming the step.
+// Checks that these slices of a plan in chunks have equal length for every count: the two sides of every message, and
+// the operands of every local step. Throws invalid_argument that names the step.
 void check_chunk_lengths(const PlanContent& content, std::string_view source);
 
 }  // namespace col::plan

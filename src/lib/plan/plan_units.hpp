@@ -1,6 +1,4 @@
-// What the writer and the reader of plan files share: the names of members, and how chunks become elements.
-//
-// docs/plans.md has the schema.
+// What the writer and the reader of plan files share: the names of members, and the conversion of chunks to elements.
 #pragma once
 
 #include <array>
@@ -13,13 +11,13 @@
 namespace col::plan {
 
 inline constexpr std::size_t kPlanVersion = 1;
-// The largest number of elements in a file: every JSON reader keeps whole numbers up to here exact.
+// The largest number of elements in a file. Every JSON reader keeps whole numbers up to here exact.
 inline constexpr std::size_t kMostElements = std::size_t{1} << 53;
 // The largest number of chunks in one buffer.
 inline constexpr std::size_t kMostChunks = std::size_t{1} << 20;
 
-// `count` elements cut into `chunks`, over and over: chunk k of any buffer is as long as chunk k mod `chunks` of the
-// first block. So a message keeps its length whichever buffer it lands in, as long as the chunk stays the same one.
+// `count` elements cut into `chunks`, again and again: chunk k of any buffer is as long as chunk k mod `chunks` of the
+// first block. So a message keeps its length in every buffer, as long as its chunk has the same number modulo `chunks`.
 class Cut {
  public:
   Cut(std::size_t count, std::size_t chunks) noexcept
@@ -29,7 +27,7 @@ class Cut {
     const std::size_t within = k % chunks_;
     return k / chunks_ * count_ + within * short_ + (within < longer_ ? within : longer_);
   }
-  // Whether the first k chunks are no more than kMostElements.
+  // Whether the first k chunks have at most kMostElements elements.
   bool fits(std::size_t k) const noexcept { return k < chunks_ || count_ <= kMostElements / (k / chunks_ + 1); }
   Slice elements(const Slice& slice) const noexcept {
     const std::size_t first = begin(slice.offset);

@@ -1,4 +1,4 @@
-// Small things that builders share.
+// Small helpers that builders share.
 #pragma once
 
 #include <algorithm>
@@ -31,12 +31,12 @@ constexpr int floor_log2(int n) noexcept {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(n))) - 1;
 }
 
-// The type of another rank's bare input, as it arrives: where it is received.
+// The buffer in which the raw input of another rank is received, by its type.
 constexpr Buffer raw_buffer(const PlanRequest& request) noexcept {
   return request.widens && !request.wide_input ? Buffer::scratch : Buffer::wide;
 }
 
-// Elements of scratch and wide that a plan hands out, one region after the other.
+// Gives out the elements of a plan's scratch and wide buffers, one region after the other.
 class Scratch {
  public:
   Slice take(Buffer buffer, std::size_t count) noexcept {
@@ -52,20 +52,20 @@ class Scratch {
   std::size_t scratch_ = 0, wide_ = 0;
 };
 
-// A plan made of a scratch layout and a function object; `generate(index, round)`.
+// A plan from a scratch layout and a function object `generate(index, round)`.
 template <class Generate>
 Plan make_plan(std::size_t rounds, const Scratch& scratch, Generate generate) {
   return {.rounds = rounds, .scratch = scratch.scratch(), .wide = scratch.wide(), .generate = std::move(generate)};
 }
 
-// The plan of a reduction in a group of one: the only contribution is the result.
+// The plan of a reduction in a group of one rank: the only contribution is the result.
 inline Plan alone(const PlanRequest& request) {
   return {.rounds = 1, .generate = [count = request.count](std::size_t, Round& round) {
             round.convert({Buffer::output, 0, count}, {Buffer::input, 0, count});
           }};
 }
 
-// `first`, then `second`. They share their scratch: nothing in it survives from one to the other.
+// `first`, then `second`. They share their scratch, so nothing in it survives from one to the other.
 inline Plan then(Plan first, Plan second) {
   Plan both;
   both.rounds = first.rounds + second.rounds;

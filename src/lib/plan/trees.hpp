@@ -6,8 +6,8 @@
 
 namespace col::plan {
 
-// One range of ranks on the way down: [first, last] is cut after `middle`. `root` has (or wants) what all of the range
-// share; `other`, at the far end of the half that `root` is not in, stands for that half.
+// One range of ranks during recursive halving: [first, last] is cut after `middle`. `root` has (or wants) the data that
+// the whole range shares. `other`, at the far end of the half without `root`, stands for that half.
 struct Halving {
   int first, middle, last;
   int root, other;
@@ -19,8 +19,8 @@ struct Halving {
   int other_size() const noexcept { return root_is_left() ? right_size() : left_size(); }
 };
 
-// The range that contains `rank` after `depth` cuts of ranks 0 … size-1; nothing when that is a single rank. Ranges of
-// one depth are disjoint, and there are ceil_log2(size) depths.
+// The range that contains `rank` after `depth` cuts of ranks 0 … size-1; nothing if this is a single rank. Ranges of
+// one depth are disjoint. There are ceil_log2(size) depths.
 constexpr std::optional<Halving> halving(int rank, int root, int size, int depth) noexcept {
   int first = 0, last = size - 1;
   for (int d = 0; first < last; ++d) {
@@ -34,8 +34,8 @@ constexpr std::optional<Halving> halving(int rank, int root, int size, int depth
   return std::nullopt;
 }
 
-// The binomial tree over 0 … size-1 with root 0: the parent of v is v without its lowest bit, and the subtree of v is
-// the range [v, v + subtree(v, size)).
+// The binomial tree over 0 … size-1 with root 0. The parent of v is v without its lowest bit. The subtree of v is the
+// range [v, v + subtree(v, size)).
 constexpr int lowest_bit(int v) noexcept {
   return v & -v;
 }
@@ -43,7 +43,7 @@ constexpr int subtree(int v, int size) noexcept {
   return v == 0 ? size : std::min(lowest_bit(v), size - v);
 }
 
-// Of `count` ranks from `rank` on, how many come before the last rank's neighbour, which is rank 0.
+// Of `count` ranks from `rank` on: how many come before the wrap-around to rank 0.
 constexpr int ranks_before_end(int rank, int count, int size) noexcept {
   return std::min(count, size - rank);
 }

@@ -1,4 +1,4 @@
-// Where an allgather puts its result together when several blocks travel as one message.
+// Where an allgather assembles its result when several blocks travel as one message.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace col::plan::allgather {
 
-// The blocks of all ranks in one run: piece i is the block of rank (first + i) mod p. The run is the output itself
-// where its blocks lie just so, scratch otherwise; messages look the same in both cases.
+// The blocks of all ranks in one run: piece i is the block of rank (first + i) mod p. The run is the output itself if
+// its blocks are in this order without gaps, otherwise scratch. Messages are the same in both cases.
 class Assembly {
  public:
-  // Takes its part of `scratch`, if any.
+  // Takes its part of `scratch`, if it needs one.
   Assembly(const PlanRequest& request, int first, Scratch& scratch)
       : rank_(static_cast<std::size_t>(request.rank)),
         size_(static_cast<std::size_t>(request.size)),
@@ -31,7 +31,7 @@ class Assembly {
   Slice range(std::size_t i, std::size_t j) const { return pieces_.range(region_, i, j); }
   Slice own_input() const { return {Buffer::input, 0, output_.count(rank_)}; }
 
-  // This rank's own block, to where it belongs.
+  // Puts this rank's own block in its place.
   void place_own(Round& round) const {
     if (!in_place_) round.copy(output_.slice(Buffer::output, rank_), own_input());
     if (region_.buffer == Buffer::output) return;
@@ -39,7 +39,7 @@ class Assembly {
     round.copy(range(i, i + 1), own_input());
   }
 
-  // Pieces [i, j), which are here, to the output.
+  // Copies pieces [i, j), which have arrived, to the output.
   void deliver(Round& round, std::size_t i, std::size_t j) const {
     if (region_.buffer == Buffer::output) return;
     while (i < j) {
@@ -62,7 +62,7 @@ class Assembly {
   Slice region_;
 };
 
-// In a group of one.
+// The plan for a group of one rank.
 inline Plan alone(const PlanRequest& request) {
   Scratch none;
   const Slice own = Blocks::of_output(request).slice(Buffer::output, 0);

@@ -1,4 +1,4 @@
-// What the two forms of bidirectional exchange share. Implemented in bde.cpp.
+// What the two forms of bidirectional exchange have in common. Implemented in bde.cpp.
 #pragma once
 
 #include <col/plan.hpp>

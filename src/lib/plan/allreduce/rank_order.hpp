@@ -1,4 +1,4 @@
-// The strict left fold ((x0 op x1) op x2) … of what all ranks contribute to one slice, for a rank that has it all.
+// The strict left fold ((x0 op x1) op x2) … of all ranks' contributions to one slice, for a rank that has all of them.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ struct RankOrderFold {
   int rank = 0, size = 1;
   bool widens = false, in_place = false;
   Slice own;      // what this rank contributes
-  Slice others;   // what the other ranks do, one after the other in rank order
-  Slice partial;  // used when the result cannot hold what is not complete
+  Slice others;   // what the other ranks contribute, one after the other in rank order
+  Slice partial;  // used when the result cannot hold an incomplete fold
   Slice result;
 
   // Where the contribution of `peer`, another rank, is received.
@@ -20,9 +20,9 @@ struct RankOrderFold {
     return others.part(static_cast<std::size_t>(peer < rank ? peer : peer - 1) * own.count, own.count);
   }
 
-  // Combines x0 … x(i-1), which step i-1 left, with xi; the last step also converts. Requires: 1 <= i < size.
+  // Combines x0 … x(i-1), the result of step i-1, with xi. The last step also converts. Requires: 1 <= i < size.
   void step(int i, Round& round) const {
-    // In place, the result's memory is still to be read as `own`, by the last step at the latest.
+    // In place, the memory of the result is still needed as `own`, until the last step at the latest.
     const Slice sum = widens || in_place ? partial : result;
     const bool complete = i == size - 1;
     const Slice to = complete && !widens ? result : sum;
@@ -38,7 +38,7 @@ struct RankOrderFold {
   Slice contribution(int of) const noexcept { return of == rank ? own : slot(of); }
 };
 
-// The fold of `own` into `result` in a rank's plan, with what it needs of scratch.
+// The fold of `own` into `result` in a rank's plan, with the scratch that it needs.
 inline RankOrderFold fold_in_rank_order(const PlanRequest& request, Slice own, Slice result, Scratch& scratch) {
   RankOrderFold fold;
   fold.rank = request.rank;

@@ -1,4 +1,4 @@
-// What a rank sends in an alltoall, and where it sends it from.
+// What a rank sends in an alltoall, and from where.
 #pragma once
 
 #include <algorithm>
@@ -12,18 +12,19 @@
 
 namespace col::plan::alltoall {
 
-// Whether every block of the input lies where the output has its like, so that in place a block that comes overwrites
-// one block and no other. A rank may know this for itself only.
+// Whether every block of the input is in the same place as its counterpart in the output. In place, a block that
+// arrives then overwrites exactly one block. Only this rank may know the answer.
 inline bool same_layout(const PlanRequest& request) {
   return std::ranges::equal(request.in_counts, request.out_counts) &&
          std::ranges::equal(request.in_displacements, request.out_displacements);
 }
 
-// In place, what comes overwrites what is still to go. So a copy is made first of the blocks that go late: those for
-// the ranks `late` or more above this one. (Of all, where blocks to send and to receive overlap any other way.)
+// In place, arriving blocks overwrite blocks that are not sent yet. So the blocks that are sent late are copied first:
+// those for ranks `late` or more above this one. (All blocks are copied if blocks to send and to receive overlap in any
+// other way.)
 class Outbox {
  public:
-  // Takes its part of `scratch`, if any.
+  // Takes its part of `scratch`, if it needs one.
   Outbox(const PlanRequest& request, int late, Scratch& scratch)
       : rank_(request.rank),
         size_(request.size),
@@ -37,18 +38,18 @@ class Outbox {
         region_(scratch.take(Buffer::scratch, saved_.total())) {}
 
   bool saves() const { return late_ < size_; }
-  // Makes the copy: in a round before anything is sent or comes.
+  // Makes the copy, in a round before anything is sent or received.
   void save(Round& round) const {
     for (std::size_t i = 0; i < saved_.parts(); ++i)
       round.copy(saved_.range(region_, i, i + 1), blocks_.slice(Buffer::input, saved_block(i)));
   }
-  // The block for the rank `above` above this one.
+  // The block for the rank that is `above` ranks above this one.
   Slice block(int above) const {
     if (above < late_) return blocks_.slice(Buffer::input, static_cast<std::size_t>(shifted(rank_, above, size_)));
     const auto i = static_cast<std::size_t>(above - late_);
     return saved_.range(region_, i, i + 1);
   }
-  // The block that stays here: in place, it may be there already.
+  // The block that stays on this rank. In place, it may already be there.
   void keep_own(Round& round, Slice to) const {
     if (!own_stays_) round.copy(to, block(0));
   }
@@ -60,7 +61,7 @@ class Outbox {
 
   int rank_, size_;
   bool own_stays_;
-  int late_;  // size_: nothing is saved
+  int late_;  // size_: no block is copied
   Blocks blocks_;
   Packed saved_;
   Slice region_;

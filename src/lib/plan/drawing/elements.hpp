@@ -1,4 +1,4 @@
-// What is where in one rank's buffers, element by element, kept as runs of equal history.
+// The content of one rank's buffers, element by element, as runs of elements with equal history.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class Elements {
   explicit Elements(int rank) : rank_(rank) {}
 
   std::vector<Part> read(const Slice& slice) const;
-  // Requires: parts of slice.count elements together.
+  // Requires: the parts have slice.count elements together.
   void write(const Slice& slice, std::span<const Part> parts);
 
  private:

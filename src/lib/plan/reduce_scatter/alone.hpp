@@ -1,4 +1,4 @@
-// Reduce-scatter in a group of one.
+// reduce_scatter in a group of one rank.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace col::plan::reduce_scatter {
 
-// The only contribution is the result. In the v-form it begins where its displacement says.
+// The only contribution is the result. In the v-form, it begins at its displacement.
 inline Plan alone(const PlanRequest& request) {
   const Slice own = Blocks::of_input(request).slice(Buffer::input, 0);
   return make_plan(1, Scratch{}, [own](std::size_t, Round& round) {

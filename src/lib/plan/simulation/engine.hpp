@@ -1,4 +1,4 @@
-// The clock, and all that is simulated: simulate.cpp tells how.
+// The clock, and everything that is simulated: simulate.cpp explains how.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ class Engine {
   Simulation run();
 
  private:
-  // What an event is about, in its lowest bits; the others are the number of a message, rank or node.
+  // What an event is about, in its lowest bits. The other bits are the number of a message, rank or node.
   enum Tag : std::uint32_t {
-    kMessage,     // a part of a message is over
-    kMessageCpu,  // so is the processor's share of it, at one end: number * 2 + side
-    kRound,       // a rank's work is, with no message left
-    kWork,        // a part of a rank's piece of work is over
+    kMessage,     // a part of a message has ended
+    kMessageCpu,  // the processor's part of a message has ended, at one end: number * 2 + side
+    kRound,       // a rank's work in a round has ended, and no message is left
+    kWork,        // a part of a rank's piece of work has ended
     kMemory,      // the first user of a node's memory may be served
   };
   static constexpr std::uint32_t kTagBits = 3;
@@ -40,7 +40,7 @@ class Engine {
   struct Node {
     Cores cores;
     Memory memory;
-    double memory_event_at = -1;  // those at another time are out of date
+    double memory_event_at = -1;  // events at another time are out of date
   };
   RankState& rank(int r) noexcept { return ranks_[static_cast<std::size_t>(r)]; }
   Node& node(int n) noexcept { return nodes_[static_cast<std::size_t>(n)]; }
@@ -80,7 +80,7 @@ class Engine {
   std::size_t element_size_, wide_size_;
   RoundReader reader_;
   MessagePool messages_;
-  PairTable unpaired_;  // messages of which one end is posted, by their ranks
+  PairTable unpaired_;  // messages with only one end posted, by their ranks
   EventQueue events_;
   std::vector<RankState> ranks_;
   std::vector<Node> nodes_;

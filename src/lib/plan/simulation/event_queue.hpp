@@ -1,6 +1,5 @@
-// What happens next, by time. Collectives march in step: thousands of ranks do the same thing at the same instant. So
-// events of one instant share one bucket, and the heap holds buckets; the few that were filled last are looked at
-// first.
+// Future events, by time. In collectives, thousands of ranks do the same thing at the same instant. So events of one
+// instant share one bucket, and the heap holds buckets. The few buckets that were filled last are searched first.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,8 @@ class EventQueue {
  public:
   using Event = std::uint32_t;
 
-  // The same sum in another order differs in its last bits; what those call different would tear a step apart.
+  // The same sum in another order differs in its last bits. Without this tolerance, equal times would count as
+  // different instants.
   static bool same_instant(double a, double b) noexcept { return std::abs(a - b) <= 1e-12 * b; }
 
   bool empty() const noexcept { return heap_.empty(); }
@@ -34,8 +34,8 @@ class EventQueue {
     recent_[oldest_++ % recent_.size()] = bucket;
   }
 
-  // All events of the next instant, in the order in which they were pushed, replace `events`; returns the time.
-  // Requires: !empty().
+  // Replaces `events` by all events of the next instant, in the order of their pushes, and returns its time. Requires:
+  // !empty().
   double pop(std::vector<Event>& events) {
     events.clear();
     const double time = heap_.front().time;

@@ -9,11 +9,11 @@
 
 namespace col::plan::simulation {
 
-// Cores, given to whoever asked first.
+// Cores, given out in the order of requests.
 class Cores {
  public:
   explicit Cores(int count) : free_(count) {}
-  // Whether `who` has a core now; otherwise it is in the queue.
+  // Returns whether `who` has a core now; otherwise `who` is in the queue.
   bool ask(std::uint32_t who) {
     if (free_ == 0) {
       queue_.push_back(who);
@@ -22,7 +22,7 @@ class Cores {
     --free_;
     return true;
   }
-  // Gives a core back; returns who has it now.
+  // Gives a core back, and returns who gets it.
   std::optional<std::uint32_t> give_back() {
     if (queue_.empty()) {
       ++free_;
@@ -38,10 +38,10 @@ class Cores {
   std::deque<std::uint32_t> queue_;
 };
 
-// Memory that gives an equal share of its bandwidth to everyone who uses it at the moment (processor sharing).
+// Memory that gives all its present users an equal share of its bandwidth (processor sharing).
 //
-// `served_` is what a user would have received that had been there from the beginning: it grows by bandwidth / users
-// per second. Who comes when it is s and needs n bytes is done when it is s + n, whoever else comes and goes.
+// `served_` is what a user would have received if it had been there from the beginning: it grows by bandwidth / users
+// per second. A user that comes when it is s and needs n bytes has ended when it is s + n, whoever else comes and goes.
 class Memory {
  public:
   explicit Memory(double bytes_per_second) : bandwidth_(bytes_per_second) {}
@@ -51,17 +51,17 @@ class Memory {
     users_.push_back({served_ + bytes, order_++, who});
     std::push_heap(users_.begin(), users_.end());
   }
-  // When the next one is done, if nobody else comes before.
+  // When the next user ends, if no other user comes before.
   std::optional<double> next() const noexcept {
     if (users_.empty()) return std::nullopt;
     const double left = std::max(0.0, users_.front().done_at - served_);
     return updated_ + left * static_cast<double>(users_.size()) / bandwidth_;
   }
-  // One that is done by now, if any.
+  // A user that has ended by now, if there is one.
   std::optional<std::uint32_t> finished(double now) {
     advance(now);
     if (users_.empty()) return std::nullopt;
-    // What takes no time that the clock could tell is rounding, not work.
+    // Work that takes no time that the clock could show is rounding error.
     const double left = users_.front().done_at - served_;
     if (left * static_cast<double>(users_.size()) > 1e-11 * now * bandwidth_) return std::nullopt;
     std::pop_heap(users_.begin(), users_.end());
@@ -87,7 +87,7 @@ class Memory {
   double bandwidth_;
   double served_ = 0, updated_ = 0;
   std::uint64_t order_ = 0;
-  std::vector<User> users_;  // a heap, the next to be done in front
+  std::vector<User> users_;  // a heap; the next one to end is in front
 };
 
 }  // namespace col::plan::simulation

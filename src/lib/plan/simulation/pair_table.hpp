@@ -1,5 +1,5 @@
-// Queues of messages by pairs of numbers: two ranks, or two ports. A hash table with linear probing that holds no more
-// pairs than there are messages in it.
+// Queues of messages by pairs of numbers: two ranks, or two ports. It is a hash table with linear probing. It never
+// holds more pairs than messages.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ class PairTable {
     return places_[i].first;
   }
 
-  // The queue of `key`; where there is none, a free place for it, which counts as taken once `first` is set and
-  // added() is called. Valid until the next added() or erase().
+  // The queue of `key`, or a free place for it. The place is taken once `first` is set and added() is called. Valid
+  // until the next added() or erase().
   PairQueue& at(std::uint64_t key) noexcept {
     std::size_t i = home(key);
     while (places_[i].first != kNoMessage && places_[i].key != key) i = next(i);
@@ -41,12 +41,12 @@ class PairTable {
     if (++used_ * 2 > places_.size()) grow();
   }
 
-  // Frees the place of `queue`, and closes the gap it leaves for the keys that were probed past it.
+  // Frees the place of `queue`, and closes the gap for keys that were probed past it.
   void erase(PairQueue& queue) noexcept {
     auto gap = static_cast<std::size_t>(&queue - places_.data());
     for (std::size_t i = next(gap); places_[i].first != kNoMessage; i = next(i)) {
       const std::size_t wanted = home(places_[i].key);
-      // What lies in (gap, i] as seen from its home may not move before it.
+      // An entry whose home is in (gap, i] must not move before its home.
       if (((i - wanted) & mask()) < ((i - gap) & mask())) continue;
       places_[gap] = places_[i];
       gap = i;

@@ -1,4 +1,4 @@
-// Messages, and the ports they wait for.
+// Messages, and the ports that they wait for.
 #pragma once
 
 #include <array>
@@ -10,24 +10,24 @@
 
 namespace col::plan::simulation {
 
-// A message has two ends, and so has everything about it: [kOut] of the sender, [kIn] of the receiver.
+// A message has two ends, and so has everything about it: [kOut] is the sender's, [kIn] the receiver's.
 enum Side : std::uint32_t { kOut = 0, kIn = 1 };
 
 struct Message {
   std::array<int, 2> rank = {-1, -1};
-  std::array<std::uint32_t, 2> slot = {};  // which message of its rank's round it is
+  std::array<std::uint32_t, 2> slot = {};  // the number of the message in its rank's round
   std::array<std::uint32_t, 2> port = {};
-  std::array<std::uint32_t, 2> next = {kNoMessage, kNoMessage};  // of those that wait for the same port
+  std::array<std::uint32_t, 2> next = {kNoMessage, kNoMessage};  // the next message that waits for the same port
   std::array<std::uint32_t, 2> previous = {kNoMessage, kNoMessage};
   std::uint32_t next_of_pair = kNoMessage;
-  Side posted = kOut;       // while one end is missing: which one is there
-  std::uint8_t parts = 0;   // of its own time and the shared resources, those that are still at it
+  Side posted = kOut;       // while one end is missing: the end that is there
+  std::uint8_t parts = 0;   // how many are still busy: its own time and the shared resources
   bool inter = false;       // between nodes
   std::uint64_t order = 0;  // the number of messages that became ready before it
   std::size_t elements = 0, bytes = 0;
 };
 
-// Messages that exist at the moment; a place is used again when its message has arrived.
+// The existing messages. A place is used again after its message has arrived.
 class MessagePool {
  public:
   std::uint32_t make() {
@@ -48,18 +48,19 @@ class MessagePool {
   std::vector<std::uint32_t> free_;
 };
 
-// All ports, and the messages that wait for them: both ends are posted, but one port is busy at least.
+// All ports, and the messages that wait for them: both ends are posted, but at least one port is busy.
 //
-// A port serves the first of those that wait for it whose other port is free. That can be a long search when a thousand
-// wait, and nearly all other ports are busy; but then those that are not are few, and it is quicker to ask which of
-// them has a message for this one. take_next() searches both ways at once and stops when either has the answer.
+// A port serves the first message that waits for it and whose other port is free. This search can be long if a thousand
+// messages wait and nearly all other ports are busy. But then few ports are free, and it is faster to ask which of
+// these has a message for this one. take_next() searches in both ways at once, and stops when one of them has the
+// answer.
 class Ports {
  public:
   Ports(std::size_t count, MessagePool& messages) : messages_(messages) {
     for (std::vector<Port>& side : ports_) side.resize(count);
   }
 
-  // Whether both ports were free; they are the message's now. Requires: it does not wait.
+  // Returns whether both ports were free; they then belong to the message. Requires: it does not wait.
   bool take(std::uint32_t id) {
     const Message& message = messages_[id];
     if (port(kOut, message).busy || port(kIn, message).busy) return false;
@@ -77,15 +78,16 @@ class Ports {
   }
 
   void wait(std::uint32_t id);
-  // The first that waits for this port and can have both; it has them now. kNoMessage if there is none.
+  // The first message that waits for this port and can have both ports, which it now has. kNoMessage if there is none.
   std::uint32_t take_next(Side side, std::uint32_t port);
 
  private:
   static constexpr std::uint32_t kNowhere = ~0U;
   struct Port {
     bool busy = false;
-    std::uint32_t first = kNoMessage, last = kNoMessage;  // those that wait, in the order in which they became ready
-    std::uint32_t place = kNowhere;                       // in idle_
+    // the messages that wait, in the order in which they became ready
+    std::uint32_t first = kNoMessage, last = kNoMessage;
+    std::uint32_t place = kNowhere;  // in idle_
   };
 
   Port& port(Side side, const Message& message) noexcept { return ports_[side][message.port[side]]; }

@@ -1,4 +1,5 @@
-// Where one rank is in its plan, in few bytes: thousands of these exist at once, one Round is enough for all.
+// The position of one rank in its plan. It is small, because thousands of these exist at once. One Round serves all of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +13,22 @@ namespace col::plan::simulation {
 
 // A reduce, copy or convert of the present round.
 struct Work {
-  std::uint32_t needs_end = 0;  // in RankState::needs; they begin where those of the one before end
+  std::uint32_t needs_end = 0;  // end of its part of RankState::needs, which begins at the end of the previous one's
   double seconds = 0, bytes = 0;
 };
 
 struct RankState {
   Plan plan = {};
   std::size_t next_round = 0;
-  std::vector<int> peers = {};            // of this round's messages, by slot; those that have arrived are -1
-  std::vector<Work> work = {};            // in order
+  std::vector<int> peers = {};  // the peers of this round's messages, by slot; -1 after the message has arrived
+  std::vector<Work> work = {};  // in order
   std::vector<std::uint32_t> needs = {};  // slots of the messages that pieces of work wait for
   std::size_t next_work = 0, next_need = 0;
   std::size_t in_flight = 0;  // messages of this round that have not arrived
-  double free_at = 0;         // when the work so far is done
-  double ended_at = -1;       // when the plan was; negative: it is not
+  double free_at = 0;         // when the work so far ends
+  double ended_at = -1;       // when the plan ended; negative: it has not
   bool working = false;       // a piece of work is on a shared core or memory
-  std::uint8_t parts = 0;     // of that piece that are not done
+  std::uint8_t parts = 0;     // unfinished parts of that piece
   int node = 0;
 };
 
@@ -36,7 +37,7 @@ class RoundReader {
  public:
   RoundReader(const CostModel& model, std::size_t element_size) : model_(model), element_size_(element_size) {}
 
-  // The next round of `rank`, which has work and needs afterwards, but no peers; the steps are good until the next
+  // Reads the next round of `rank`, which then has work and needs, but no peers. The steps are valid until the next
   // call.
   std::span<const Step> read(RankState& rank);
 

@@ -5,7 +5,7 @@
 
 namespace col::plan::symbolic {
 
-// Throws Fault when an output does not hold what the collective promises. Returns the strongest order in which all
+// Throws Fault if an output does not hold what the collective promises. Returns the strongest order in which all
 // reduced elements were combined.
 FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, const Machine& machine);
 

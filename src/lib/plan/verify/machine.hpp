@@ -1,10 +1,10 @@
-// Executes the plans of all ranks together, on symbolic values, under the strictest reading of Round: every message is
-// a rendezvous.
+// Executes the plans of all ranks together, on symbolic values. It reads the rules of Round in the strictest way: every
+// message is a rendezvous.
 //
-// A rank posts the messages of its round together; a message moves when both ends have posted it; when all of a round's
-// have moved, its local steps run and the next round begins. What a message moves does not depend on when it moves: no
-// receive may overlap a slice that is received or sent in the same round, and local steps wait. So one order of
-// execution stands for all of them, and a plan that gets stuck here can get stuck anywhere.
+// A rank posts all messages of its round together. A message moves when both ends have posted it. When all messages of
+// a round have moved, its local steps run, and the next round begins. The content of a message does not depend on when
+// it moves, because no receive may overlap a slice that is received or sent in the same round, and local steps wait. So
+// one order of execution stands for all of them, and a plan that gets stuck here can get stuck in every order.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@
 
 namespace col::plan::symbolic {
 
-// Why plans are not good. Never leaves verify().
+// Why plans are not good. It never leaves verify().
 struct Fault {
   int rank = -1;
   std::size_t round = 0;
   std::string sentence;
 };
 
-// A set of ranks: those known to have entered a barrier.
+// A set of ranks: the ranks that are known to have entered a barrier.
 class RankSet {
  public:
   explicit RankSet(int ranks = 0) : words_((static_cast<std::size_t>(ranks) + 63) / 64, 0) {}
@@ -45,16 +45,16 @@ class RankSet {
 class Machine {
  public:
   Machine(const PlanProblem& problem, const PlanOfRank& plans, Symbols& symbols, Verdict& statistics);
-  // To the end of all plans; throws Fault.
+  // Runs to the end of all plans. Throws Fault.
   void run();
 
   const RankMemory& memory(int rank) const { return at(rank).memory; }
   std::size_t rounds(int rank) const { return at(rank).plan.rounds; }
-  // For a barrier: whom the rank knows to have entered.
+  // For a barrier: the ranks that this rank knows to have entered.
   const RankSet& entered(int rank) const { return at(rank).known; }
 
  private:
-  // The messages of a round to one peer, or from one, in the order in which they are listed.
+  // The messages of a round to or from one peer, in the order of the list.
   struct Lane {
     int peer;
     bool receives;
@@ -69,14 +69,14 @@ class Machine {
     RankMemory memory;
     Round round = {};
     std::size_t index = 0;                     // of the round it is in
-    std::vector<std::uint32_t> messages = {};  // which steps of the round are messages, by lane
+    std::vector<std::uint32_t> messages = {};  // the steps of the round that are messages, by lane
     std::vector<Lane> lanes = {};              // sorted
     std::size_t waiting = 0;                   // messages that have not moved
     std::size_t elements_sent = 0;             // in all rounds
     RankSet known = RankSet{},
-            news = RankSet{};  // who has entered: at the round's start, and what messages have brought
+            news = RankSet{};  // who has entered: at the start of the round, and what messages have brought
     bool has_ended() const noexcept { return index >= plan.rounds; }
-    // The next message of a lane to move.
+    // The next message of a lane that moves.
     const Step& next(const Lane& lane) const noexcept { return round.steps()[messages[lane.first + lane.moved]]; }
   };
 
@@ -98,11 +98,11 @@ class Machine {
 
   void check_slice(int rank, const Step& step, const Slice& slice) const;
   void check_target(int rank, const Step& step) const;
-  // The values of a slice; throws when some are unset.
+  // The values of a slice. Throws if some are unset.
   void read(int rank, const Step& step, const Slice& slice, std::vector<Piece>& pieces) const;
   [[noreturn]] void report_deadlock() const;
   std::string wait_of(int rank, const Lane& lane) const;
-  // The first lane with a message that has not moved; null when there is none.
+  // The first lane with a message that has not moved; null if there is none.
   const Lane* open_lane(int rank) const;
   [[noreturn]] void fail(int rank, std::string what) const;
 
@@ -110,8 +110,8 @@ class Machine {
   Symbols& symbols_;
   Verdict& statistics_;
   std::vector<Rank> ranks_;
-  std::vector<int> ready_;                           // ranks between two rounds
-  std::vector<Piece> pieces_, right_pieces_, made_;  // kept for their memory
+  std::vector<int> ready_;                           // ranks that are between two rounds
+  std::vector<Piece> pieces_, right_pieces_, made_;  // kept to reuse their memory
 };
 
 }  // namespace col::plan::symbolic

@@ -12,7 +12,7 @@
 
 namespace col::plan::symbolic {
 
-// An array of symbolic values, kept as runs of equal history: cost depends on how it was written, not on its length.
+// An array of symbolic values, as runs with equal history. Its cost depends on how it was written, not on its length.
 class Contents {
  public:
   explicit Contents(std::size_t count = 0) : count_(count), runs_{Run{}} {}
@@ -21,7 +21,7 @@ class Contents {
   void write(std::size_t offset, const Piece& piece);
 
  private:
-  // From `begin` to the next run's begin, or to the end.
+  // It extends from `begin` to the begin of the next run, or to the end.
   struct Run {
     std::size_t begin = 0;
     Node node = kUnset;
@@ -42,10 +42,10 @@ std::string describe(const Slice& slice);
 
 class RankMemory {
  public:
-  // With the values that the buffers hold before the first round.
+  // Holds the values of the buffers before the first round.
   RankMemory(const PlanProblem& problem, int rank, const Plan& plan, const Symbols& symbols);
 
-  // Where a slice really is: slices of input and output meet when the problem is in place.
+  // The real place of a slice: slices of input and output are in the same memory if the problem is in place.
   struct Extent {
     Buffer memory;
     std::size_t begin, end;
@@ -60,7 +60,7 @@ class RankMemory {
   bool has(const Slice& slice) const noexcept {
     return slice.count <= count(slice.buffer) && slice.offset <= count(slice.buffer) - slice.count;
   }
-  // Whether the buffer's elements are of the wide type, and that is not the user's.
+  // Whether the buffer's elements have the wide type, and this is not the user's type.
   bool is_wide(Buffer buffer) const noexcept { return is_wide_[static_cast<std::size_t>(buffer)]; }
   bool is_writable(Buffer buffer) const noexcept { return is_writable_[static_cast<std::size_t>(buffer)]; }
 

@@ -1,8 +1,8 @@
-// Symbolic values: what an element of a buffer is made of.
+// Symbolic values: they say what an element of a buffer consists of.
 //
-// A value is a node of an expression (a rank's own data, two values reduced, a value converted) together with the
-// element it belongs to: its position in the input of the rank it comes from. Equal expressions are one node, so values
-// compare by number, and a node knows at once whose contributions are in it.
+// A value is a node of an expression (a rank's own data, two values reduced, a value converted), together with the
+// element that it belongs to: its position in the input of its rank. Equal expressions are one node. So values compare
+// by number, and a node knows at once whose contributions it contains.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace col::plan::symbolic {
 using Node = std::uint32_t;
 inline constexpr Node kUnset = 0;  // memory that nobody has written
 
-// `count` neighbouring elements of equal history: element `index + i` of `node`.
+// `count` neighbouring elements with equal history: element `index + i` of `node`.
 struct Piece {
   std::size_t count = 0;
   Node node = kUnset;
@@ -34,19 +34,20 @@ class Symbols {
   Node finish(Node value);
 
   bool is_finished(Node node) const noexcept { return terms_[node].kind == Kind::finish; }
-  // Whether the contributions in it are those of ranks [first, last), each one once.
+  // Whether it contains exactly the contributions of ranks [first, last), each one once.
   bool holds_once(Node node, int first, int last) const noexcept;
-  // In which order the contributions are combined.
+  // The order in which the contributions are combined.
   FoldOrder order(Node node) const noexcept;
 
-  // What is wrong with a node that does not hold [first, last) once, as the end of a sentence.
+  // Says what is wrong with a node that does not contain [first, last) once, as the end of a sentence.
   std::string complaint(Node node, int first, int last) const;
   // "rank 3's data", "a partial result (of ranks 0..2, 5)", …
   std::string describe(Node node) const;
 
  private:
   enum class Kind : std::uint8_t { leaf, reduce, finish };
-  // The sum of a random constant per contribution: equal for equal multisets of ranks, and for no others in practice.
+  // The sum of a random constant for each contribution. It is equal for equal multisets of ranks, and in practice for
+  // no others.
   struct Fingerprint {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Fingerprint&) const = default;
