@@ -1,5 +1,5 @@
-// A backend in a library of its own, which is loaded when the backend is first asked for: so programs that do not use
-// it pay nothing for it, and libcol needs none of what it needs.
+// A backend in a library of its own, which is loaded on the first request for this backend. So programs that do not use
+// it pay nothing for it, and libcol needs none of its dependencies.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace col::backend {
 struct ModuleSpec {
   std::string backend;  // its name
   std::string file;     // of the library, as in "libcol_nccl.so"
-  std::string needs;    // what building it takes, for messages
-  bool built = false;   // together with this libcol
+  std::string needs;    // what is needed to build it, for messages
+  bool built = false;   // whether it was built together with this libcol
 };
 
-// Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so. Where there is none that fits, the
-// backend is unavailable, and says why.
+// Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so. If none fits, the backend is
+// unavailable and says why.
 std::unique_ptr<BackendFactory> make_module_factory(ModuleSpec spec);
 
 }  // namespace col::backend

@@ -23,7 +23,7 @@ class GlooChannel final : public Channel {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
   // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process
-  // forked after the channel was made it does nothing, as the connections belong to the parent.
+  // that was forked after the channel was made, it does nothing, because the connections belong to the parent.
   ~GlooChannel() override;
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
@@ -34,7 +34,7 @@ class GlooChannel final : public Channel {
   void native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
-  // For tests, which make Gloo meet what the layers above prevent.
+  // For tests, which make Gloo meet cases that the layers above prevent.
   GuardedContext& transport() const { return mesh_->transport(); }
 
  private:

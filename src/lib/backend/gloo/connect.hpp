@@ -26,14 +26,15 @@ class Mesh final : public ::gloo::Context {
   std::shared_ptr<GuardedContext> guarded_;
 };
 
-// Blocking, collective. Ranks find each other through request.store: "address/<rank>", removed when the mesh stands,
-// and "failed", which a rank that fails writes before it lets go, so that all ranks report the same cause at once.
+// Connects this rank to all others. Blocking and collective. Ranks find each other through request.store. The key
+// "address/<rank>" is removed when the mesh is complete. A rank that fails writes "failed" before it closes its
+// connections, so that all ranks report the same cause at once.
 //
-// Gloo has no handshake: whoever connects to a rank's port first is taken for the peer. So the two ends of every
-// connection prove first that they know request.token and what the listening rank has published with its address
-// (introduction.hpp). A stranger is dropped, said once, and the rank goes on listening.
+// Gloo has no handshake: it accepts the first process that connects to a rank's port as the peer. So the two ends of
+// every connection first prove that they know request.token and the secret that the listening rank has published with
+// its address (introduction.hpp). A stranger is dropped and logged once, and the rank goes on listening.
 //
-// Any number of groups may connect at once, in one process too.
+// Any number of groups may connect at once, also in one process.
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait);
 
 }  // namespace col::gloo_backend

@@ -9,11 +9,12 @@
 
 namespace col::gloo_backend {
 
-// A timer in the event loop. Gloo waits for the loop to turn whenever it lets go of a socket (once per connection that
-// is made or closed), and an idle loop turns every 10 ms; while the ticker runs it turns every half millisecond.
+// A timer in the event loop. Gloo waits for a turn of the loop each time it releases a socket (once for each connection
+// that is made or closed). An idle loop turns every 10 ms. While the ticker runs, the loop turns every half
+// millisecond.
 class Ticker final : public ::gloo::transport::tcp::Handler {
  public:
-  Ticker();  // throws Error: resource when the process is out of descriptors
+  Ticker();  // throws Error: resource if the process has no descriptors left
   ~Ticker() override;
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
@@ -34,15 +35,16 @@ struct TickerHolder {
 };
 }  // namespace detail
 
-// A Gloo device whose thread takes no signals and whose loop can be made to turn fast.
+// A Gloo device whose thread takes no signals, and whose loop can be made to turn fast.
 //
-// Each group has its own: a shared one would save a thread per group, but two groups used by two threads would wait for
-// each other, and a connection that failed half-way could not be torn down while others use the loop.
+// Each group has its own device. A shared one would save one thread for each group. But two groups used by two threads
+// would wait for each other, and a half-made connection could not be removed while others use the loop.
 //
-// Newer versions of Gloo listen once per device. A stranger's connection then keeps the loop alive, and when it ends
-// last, the loop's thread would join itself; so with them a device is never destroyed but waits for the next group.
+// Newer versions of Gloo listen once for each device. A stranger's connection then keeps the loop alive. If this
+// connection ended last, the loop's thread would join itself. So with these versions a device is never destroyed, but
+// waits for the next group.
 //
-// The ticker is a base, and the first one, because it must outlive the loop's thread, which ~Device joins.
+// The ticker is the first base, because it must outlive the loop's thread, which ~Device joins.
 class LoopDevice final : private detail::TickerHolder, public ::gloo::transport::tcp::Device {
  public:
   static const bool kOutlivesGroups;

@@ -1,4 +1,4 @@
-// Lets a pair of Gloo's connect to the rank that it is for, and to nobody else.
+// Makes sure that a pair of Gloo connects only to the rank that it is for.
 #pragma once
 
 #include <algorithm>
@@ -20,29 +20,30 @@
 
 namespace col::gloo_backend {
 
-// Takes the steps of connection set-up out of the base class in the Gloo versions that have them in the pair (older
-// ones; newer ones set up connections in the device, where each has a number of its own). Where the base would take
-// whoever connects first, this goes on listening until one has introduced himself. A template, because naming a member
-// that may be absent needs one.
+// Replaces the steps of connection set-up of the base class, in those (older) Gloo versions in which the pair does
+// them. In newer versions, the device sets up connections, and each has its own number. The base would accept the first
+// caller. This class goes on listening until a caller has proven who it is. It is a template, because it names members
+// that may be absent.
 //
-// All functions: the pair's mutex is held.
+// For all functions: the caller holds the pair's mutex.
 template <class Base>
 class Handshaking : public Base {
  protected:
   template <class... Args>
   explicit Handshaking(Credentials& credentials, Args... args) : Base(args...), credentials_(credentials) {}
 
-  // Whether nobody has got in while the base class alone was there to hear events. Once, before anything else.
+  // Whether nobody has connected while only the base class handled events. Call it once, before anything else.
   bool starts_well() {
     if constexpr (kPairConnects) {
       if (this->state_ != Base::LISTENING) return false;
       ::fcntl(this->fd_, F_SETFL, ::fcntl(this->fd_, F_GETFL) | O_NONBLOCK);
-      ::listen(this->fd_, kBacklog);  // Gloo lets one wait; who finds no room tries again after a second
+      // Gloo lets one caller wait; a caller that finds no room tries again after a second
+      ::listen(this->fd_, kBacklog);
     }
     return true;
   }
 
-  // At an event before the pair is connected. Throws IoException when it cannot be any more.
+  // Handles an event before the pair is connected. Throws IoException if it cannot be connected any more.
   void handshake() {
     if constexpr (kPairConnects) {
       if (this->state_ == Base::LISTENING) return hear_callers();
@@ -50,20 +51,20 @@ class Handshaking : public Base {
     }
   }
 
-  // When it stops listening.
+  // Called when it stops listening.
   void forget_callers() {
     while (!callers_.empty()) drop(callers_.begin());
   }
 
-  // The other side has another secret.
+  // Whether the other side has another secret.
   bool refused() const noexcept { return refused_; }
 
  private:
   static constexpr bool kPairConnects = requires(Handshaking & self) { self.handleListening(); };
-  // That are connected and have not introduced themselves. The oldest goes when one more comes.
+  // The largest number of callers that are connected and have not proven who they are. One more replaces the oldest.
   static constexpr std::size_t kMaxCallers = 16;
   static constexpr int kBacklog = 128;
-  // How often a rank calls whose introduction was cut short: by strangers, who took all places.
+  // How often a rank calls again after its introduction was cut short because strangers took all places.
   static constexpr int kMaxCalls = 50;
   using Callers = std::vector<Introduction>;
 

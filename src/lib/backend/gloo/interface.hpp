@@ -23,8 +23,8 @@ struct Interface {
 //   wanted not empty  the first name of the comma-separated list that is up and has an address
 //   otherwise         the interface of the default route, else the first that is up, is not loopback, and does not look
 //                     like a bridge of containers or virtual machines, else the first of those
-// The host's name is never looked up: on Debian it resolves to 127.0.1.1, which other hosts cannot reach.
-// Throws unavailable, with the candidates.
+// It never looks up the host's name: on Debian this gives 127.0.1.1, which other hosts cannot reach. Throws
+// unavailable, with the candidates.
 Interface choose_interface(bool same_host, std::string_view wanted);
 
 ::gloo::transport::tcp::attr device_attributes(const Interface& interface);

@@ -1,11 +1,11 @@
-// How the two ends of a new connection prove to each other which ranks of which group they are. Gloo itself takes
-// whoever connects first for the peer.
+// How the two ends of a new connection prove to each other which ranks of which group they are. Gloo itself accepts the
+// first caller as the peer.
 //
-//   who listens   a nonce
-//   who connects  a nonce, and its proof
-//   who listens   its proof; what is none, and the end, when that of the other is wrong
+//   listening side    a nonce
+//   connecting side   a nonce, and its proof
+//   listening side    its proof; if the other side's proof is wrong, an invalid proof, and the end
 //
-// The secret is the listening rank's, new for each group, which the others read in the store.
+// The secret belongs to the listening rank and is new for each group. The others read it in the store.
 #pragma once
 
 #include <atomic>
@@ -19,52 +19,52 @@
 
 namespace col::gloo_backend {
 
-// What one rank of a group proves itself with.
+// What one rank of a group uses to prove its identity.
 class Credentials {
  public:
-  // `token`: that of the group.
+  // `token`: the group's token.
   Credentials(std::uint64_t token, int rank, int size)
       : token_(token), rank_(rank), secrets_(static_cast<std::size_t>(size)) {
     set_secret(rank, make_nonce());
   }
 
   int rank() const noexcept { return rank_; }
-  // What peers that connect to `rank` need; empty while it is not known.
+  // The secret for connections to `rank`; empty as long as it is not known.
   const std::string& secret(int rank) const { return secrets_.at(static_cast<std::size_t>(rank)); }
-  // Before anything connects to `rank`.
+  // Call it before anything connects to `rank`.
   void set_secret(int rank, std::string secret) { secrets_.at(static_cast<std::size_t>(rank)) = std::move(secret); }
-  // The connection that `from` has made to `to`.
+  // The name of the connection that `from` makes to `to`.
   std::string connection(int from, int to) const;
-  // Logs, once, that the other end of `socket` was dropped. Any thread.
+  // Logs once that the other end of `socket` was dropped. Any thread may call it.
   void say_stranger(int socket) noexcept;
 
  private:
   const std::uint64_t token_;
   const int rank_;
   std::vector<std::string> secrets_;
-  std::atomic<bool> has_said_{false};  // relaxed: it orders nothing
+  std::atomic<bool> has_said_{false};  // relaxed: no other data depends on it
 };
 
-// One side over one socket. Never blocks. The socket is the caller's.
+// One side's part, over one socket. Never blocks. The socket belongs to the caller.
 class Introduction {
  public:
   enum class Outcome {
-    pending,  // more is to come: call advance() when the socket can be read
+    pending,  // not complete: call advance() when the socket can be read
     proven,
     refused,  // the other side has another secret
-    closed,   // it left before, or the connection failed
+    closed,   // the other side has left before, or the connection failed
   };
 
-  // `connection` names group and ranks, alike on both sides.
+  // `connection` names group and ranks, and is equal on both sides.
   Introduction(int socket, ProofRole role, std::string secret, std::string connection);
 
-  // Goes on with what has arrived. Never reads more than the other side's part of the introduction.
+  // Goes on with the data that has arrived. Never reads more than the other side's part of the introduction.
   Outcome advance();
   int socket() const noexcept { return socket_; }
 
  private:
   bool send(const std::string& text) const noexcept;
-  // Whether `enough` bytes of this message are there; when not, closed_ says whether there is hope.
+  // Whether `enough` bytes of this message are there. If not, closed_ says whether more can come.
   bool receive(std::size_t enough);
   Outcome advance_as_server();
   Outcome advance_as_client();
@@ -76,7 +76,7 @@ class Introduction {
   std::string connection_;
   std::string nonce_ = make_nonce();
   std::string other_nonce_;
-  std::string heard_;  // of the present message
+  std::string heard_;  // the part of the present message that has arrived
   bool closed_ = false;
 };
 

@@ -12,15 +12,16 @@
 
 namespace col::gloo_backend {
 
-// What holds for all of them: the group layer has checked the request; inputs are only read; outputs of ranks that get
-// none are not touched; nothing to move still makes all ranks meet (Gloo divides by zero, or returns at once).
+// Rules for all of them: the group layer has checked the request. Inputs are only read. Outputs of ranks that get no
+// result are not touched. If there is nothing to move, all ranks still meet (Gloo would divide by zero, or return at
+// once).
 class Native {
  public:
   explicit Native(std::shared_ptr<Mesh> mesh) : mesh_(std::move(mesh)) {}
 
   static std::span<const NativeEntry> entries();
   void run(const Request& request);
-  // Lets go of the mesh without releasing it; for the destructor in a forked process.
+  // Gives up the mesh without releasing it; for the destructor in a forked process.
   void forget();
 
  private:
@@ -44,7 +45,7 @@ class Native {
   bool is_root(const Request& request) const { return mesh_->rank == request.root; }
 
   std::shared_ptr<Mesh> mesh_;
-  Scratch work_;  // a copy of the input that may be changed, or a result that is not the caller's output
+  Scratch work_;  // a copy of the input that may be changed, or a result that is not in the caller's output
   Scratch all_;   // the inputs of all ranks
 };
 

@@ -1,4 +1,4 @@
-// What the calls of Gloo's collectives have in common.
+// Helpers for the calls of Gloo's collectives.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ inline constexpr std::string_view kBcube = "gloo_bcube";
 
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-// Gloo has one type for inputs and outputs; it only reads the inputs.
+// Gloo has one type for inputs and outputs. It only reads the inputs.
 inline Buffer buffer_of(const Mesh& mesh, const void* data, std::size_t bytes) {
   return mesh.transport().createUnboundBuffer(const_cast<void*>(data), bytes);
 }
 
-// Gloo's options take the element type as a template parameter, of which they use the size alone.
+// Gloo's options take the element type as a template parameter, but use only its size.
 template <class Body>
 void with_element_of(DType dtype, Body body) {
   switch (size_of(dtype)) {

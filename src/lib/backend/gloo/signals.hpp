@@ -5,8 +5,8 @@
 
 namespace col::gloo_backend {
 
-// Blocks every signal, so that a thread started meanwhile inherits the mask: signals of the process are never delivered
-// to a thread that the program does not know of.
+// Blocks every signal, so that a thread that is started meanwhile inherits the mask. So signals of the process are
+// never delivered to a thread that the program does not know about.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() noexcept;

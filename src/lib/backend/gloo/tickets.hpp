@@ -20,7 +20,7 @@ class Tickets {
     std::unique_ptr<::gloo::transport::UnboundBuffer> buffer;  // null while the entry is free
     Direction direction = Direction::send;
     std::uint32_t generation = 0;
-    // The slot of a receive that waits in line (see GlooChannel::post_recv); else 0, which is no message's slot.
+    // The slot of a receive that waits in line (see GlooChannel::post_recv); otherwise 0, which is no message's slot.
     std::uint64_t line = 0;
 
     GuardedBuffer& guarded() const { return static_cast<GuardedBuffer&>(*buffer); }
@@ -31,7 +31,7 @@ class Tickets {
   Ticket add(std::unique_ptr<::gloo::transport::UnboundBuffer> buffer, Direction direction, std::uint64_t line = 0);
   // Whether a receive that waits in line for this slot has not ended yet.
   bool has_line(std::uint64_t slot) const { return lines_.count(slot) != 0; }
-  // Throws invalid_argument for a ticket that is not in the table (already done, or never given).
+  // Throws invalid_argument for a ticket that is not in the table: it has already ended, or never existed.
   Posted& find(Ticket ticket);
   void remove(Ticket ticket);
   void clear();

@@ -1,4 +1,4 @@
-// The one place where what Gloo throws becomes a col::Error.
+// The only place where exceptions of Gloo become col::Error.
 #pragma once
 
 #include <exception>
@@ -11,11 +11,11 @@
 
 namespace col::gloo_backend {
 
-// A col::Error stays itself. The failure of a connection becomes peer_lost naming its rank (a rank of `group`), or,
-// when the job's control page (that of `wait`, which may be null) says why the job ends, that cause.
+// A col::Error stays as it is. A failed connection becomes peer_lost and names its rank (a rank of `group`). If the
+// job's control page (that of `wait`, which may be null) says why the job ends, the result is that cause.
 Error translate(const std::exception_ptr& failure, GuardedContext* context, std::string_view group, WaitContext* wait);
 
-// Gloo's words on one line without its source position, to be put in brackets behind ours.
+// Gloo's text on one line without its source position. It goes in brackets after our text.
 std::string foreign_text(std::string_view what);
 
 }  // namespace col::gloo_backend

@@ -1,15 +1,15 @@
-// Gloo's TCP transport with waits that end and failures that name a rank.
+// Gloo's TCP transport, with waits that end and failures that name a rank.
 //
-// Left alone, the packaged Gloo waits on one condition variable for the whole timeout, closes every connection when it
-// expires, forgets buffers that are in transfer when a connection fails, and throws on its event thread (which ends the
-// process) when a message is longer than the buffer posted for it or a stranger talks to its port. The subclasses here
-// replace the waiting and the failing, and nothing of what moves data:
+// The packaged Gloo has four problems. It waits on one condition variable for the whole timeout, and closes every
+// connection when it expires. It forgets buffers that are in transfer when a connection fails. It throws on its event
+// thread (which ends the process) when a message is longer than its buffer, or when a stranger talks to its port. The
+// subclasses here replace the waiting and the error handling, and nothing that moves data:
 //
 //   GuardedContext  the connections of one rank in one group; knows the WaitContext of the call in progress
 //   GuardedPair     one connection; turns exceptions of the event thread into its own failure
 //   GuardedBuffer   memory being sent or received; waits in slices
 //
-// Locks, in this order: a pair's mutex, then a buffer's. WaitContext::check() is called with none of them held.
+// Lock order: a pair's mutex, then a buffer's. No lock is held during a call of WaitContext::check().
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ class GuardedPair;
 
 class GuardedContext final : public tcp::Context {
  public:
-  // `token`: the group's.
+  // `token`: the group's token.
   GuardedContext(std::shared_ptr<tcp::Device> device, int rank, int size, std::uint64_t token);
   ~GuardedContext() override;
 
@@ -54,8 +54,8 @@ class GuardedContext final : public tcp::Context {
 
   Credentials& credentials() noexcept { return credentials_; }
 
-  // Makes `wait` the one that waits in this context obey, for the life of the scope. For the thread that uses the
-  // channel; `wait` may be null for calls that do not wait.
+  // As long as the scope lives, waits in this context follow `wait`. For the thread that uses the channel. `wait` may
+  // be null for calls that do not wait.
   class WaitScope {
    public:
     WaitScope(GuardedContext& context, WaitContext* wait) noexcept : context_(context), previous_(context.wait_) {
@@ -72,32 +72,32 @@ class GuardedContext final : public tcp::Context {
 
   // How long a wait may sleep before it calls check().
   std::chrono::nanoseconds slice() const noexcept;
-  // Throws when the wait has to end: the cause the context was broken with, what `extra_check` and the WaitContext
-  // throw. `what` is waited for, `peer` the rank it comes from (-1: not a single one).
+  // Throws if the wait has to end: the cause with which the context was broken, or what `extra_check` and the
+  // WaitContext throw. `what` is waited for. `peer` is the rank that it comes from (-1: not a single one).
   void check(std::string what, int peer);
-  // Called by every check(); an empty function removes it. For the time of connecting.
+  // Every check() calls it; an empty function removes it. Used while connecting.
   void set_extra_check(std::function<void()> extra_check) { extra_check_ = std::move(extra_check); }
 
-  // Breaks the context: every wait in it ends, and the peers see their connections to this rank close. The first cause
-  // stays. Any thread.
+  // Breaks the context: every wait in it ends, and the peers see that their connections to this rank close. The first
+  // cause stays. Any thread may call it.
   void break_off(const Error& cause) noexcept;
   bool broken() const noexcept { return broken_.load(std::memory_order_acquire); }
-  // The cause; nothing while not broken.
+  // The cause; nothing if it is not broken.
   std::optional<Error> cause() const;
   void throw_if_broken() const;
 
-  // The rank whose connection failed with exactly this exception; -1 when none did.
+  // The rank whose connection failed with exactly this exception; -1 if there is none.
   int rank_that_failed_with(const std::exception_ptr& failure);
-  // The ranks that have a transfer of `buffer` unfinished.
+  // The ranks with an unfinished transfer of `buffer`.
   std::vector<int> ranks_in_transfer(const tcp::UnboundBuffer& buffer);
 
-  // Tells all peers that this rank leaves in good order, for those who wait for whoever sends first. Never fails: a
-  // peer that cannot be told has left, or takes this rank for lost.
+  // Tells all peers that this rank leaves in good order, for ranks that wait for a message from any rank. Never fails:
+  // a peer that cannot be told has left, or takes this rank for lost.
   void say_goodbye() noexcept;
-  // Why nobody of `sources` can be waited for any more: the failure of one that went without a goodbye, or of the last
-  // when all of them went; null while there is none.
+  // Why it is useless to wait for any of `sources`: the failure of one that left without a goodbye, or that of the last
+  // one if all have left. Null if there is no reason.
   std::exception_ptr why_lost(const std::vector<int>& sources);
-  // Called by a pair that has closed, with its mutex held.
+  // A pair that has closed calls it, with its mutex held.
   void count_closed() noexcept { closed_.fetch_add(1, std::memory_order_release); }
 
  private:
@@ -108,8 +108,8 @@ class GuardedContext final : public tcp::Context {
   WaitContext* wait_ = nullptr;
   std::function<void()> extra_check_;
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
-  // Connections that have closed. Release after the pair's failure is set, acquire before it is looked for: so that
-  // nobody needs to take the mutexes of pairs that are well.
+  // The number of connections that have closed. Release after the pair's failure is set, acquire before it is looked
+  // for. So nobody needs to lock the mutexes of healthy pairs.
   std::atomic<int> closed_{0};
   mutable std::mutex cause_mutex_;
   std::optional<Error> cause_;
@@ -120,9 +120,9 @@ class GuardedPair final : public Handshaking<tcp::Pair> {
   GuardedPair(GuardedContext& context, tcp::Device* device, int rank);
   ~GuardedPair() override;
 
-  // Whether no stranger got in while it was made.
+  // Whether no stranger connected while it was made.
   bool starts_well();
-  // Ends both directions of the connection now; the event thread closes it when it sees that.
+  // Ends both directions of the connection now. The event thread closes it when it sees this.
   void shut() noexcept;
   std::exception_ptr failure();
   bool in_transfer(const tcp::UnboundBuffer& buffer);
@@ -135,7 +135,7 @@ class GuardedPair final : public Handshaking<tcp::Pair> {
   void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool use_timeout) override;
 
  private:
-  // All private functions: the pair's mutex is held.
+  // For all private functions: the caller holds the pair's mutex.
   void fail(const std::string& why);
   bool stuck();
   void unwatch_and_close() noexcept;
@@ -143,26 +143,26 @@ class GuardedPair final : public Handshaking<tcp::Pair> {
   void for_each_transfer(Visit visit);
 
   GuardedContext& guarded_;
-  int misses_ = 0;  // in a row, of the mutex; for the event thread only
+  int misses_ = 0;  // failed attempts in a row to lock the mutex; only for the event thread
 };
 
 class GuardedBuffer final : public tcp::UnboundBuffer {
  public:
   GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t size);
 
-  // Receives from whichever of `sources` sends first. Receives of one slot take messages in the order of their posting
-  // only when all of them, from the first such one on, are posted in this way.
+  // Receives from the first one of `sources` that sends. Receives of one slot take messages in the order of their
+  // posting only if all receives of that slot, from the first such one on, are posted in this way.
   void recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes);
 
-  // Both ignore `timeout`: the WaitContext rules.
+  // Both ignore `timeout`: the WaitContext decides.
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
   bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
-  // The peer of a receive (a send) that has completed, which is then taken; nothing while there is none. Throws when it
-  // failed.
+  // The peer of a receive (a send) that has completed, which then counts as taken; nothing if there is none. Throws if
+  // it failed.
   std::optional<int> test_recv();
   std::optional<int> test_send();
 
-  // Ends the waits of this buffer with `failure`, unless it has failed before.
+  // Ends the waits of this buffer with `failure`, unless it failed before.
   void fail(const std::exception_ptr& failure) noexcept;
 
  private:

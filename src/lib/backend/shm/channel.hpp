@@ -24,8 +24,8 @@ namespace col::shm_backend {
 class ShmChannel final : public Channel, private Attendant {
  public:
   ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment);
-  // Tells the peers that this rank has left. What it sent is still theirs to receive. In a process forked after the
-  // channel was made it tells them nothing.
+  // Tells the peers that this rank has left. They can still receive what it sent. In a process that was forked after
+  // the channel was made, it tells them nothing.
   ~ShmChannel() override;
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;

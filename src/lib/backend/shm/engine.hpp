@@ -1,16 +1,16 @@
 // The protocol between the ranks of a group: moves messages through the rings.
 //
-// A small message goes through the ring as one frame (eager). Of a large one only its announcement does; the receiver
-// answers when it has a receive for it, and the sender streams the bytes in parts:
+// A small message goes through the ring as one frame (eager). For a large message, only its announcement does. The
+// receiver answers when it has a receive for it, and the sender then streams the bytes in parts:
 //
 //   sender                          receiver
 //     | -- request(slot, bytes, id) -> |   finds a posted receive, or remembers the announcement
 //     | <- clear(id, receive's id) --- |
 //     | -- data, data, data … -------> |   straight into the receiver's memory
 //
-// So every frame at the head of a ring can be taken at once: into the receiver's memory, or, if it is small and nobody
-// waits for it yet, into a private copy. No message ever stands in another one's way, and no order of posting and
-// waiting can deadlock.
+// So every frame at the head of a ring can be taken at once: into the receiver's memory, or into a private copy if it
+// is small and has no receive yet. No message ever blocks another one, and no order of posting and waiting can
+// deadlock.
 //
 // Used by one thread.
 #pragma once
@@ -34,13 +34,13 @@ class Engine {
   // Requires: `segment` outlives this object.
   Engine(const Segment& segment, int rank);
 
-  // `filled`: how many bytes are there, where not all are. Must not throw.
+  // `filled` returns how many bytes are there, if not all of them are. It must not throw.
   Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
                   std::function<std::uint64_t()> filled = {});
   // `peer` may be kAnyPeer.
   Operation& receive(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
-  // Moves everything that can be moved without waiting. Throws mismatch, as does receive(), when the next message of a
-  // stream is not what the next receive wants.
+  // Moves everything that can move without waiting. Throws mismatch, as receive() does, if the next message of a stream
+  // does not match the next receive.
   void progress();
 
   Operation* find(Ticket ticket) noexcept { return operations_.find(ticket.id); }
@@ -52,7 +52,7 @@ class Engine {
     Producer out;
     Consumer in;
     OperationQueue to_clear;     // receives whose sender has not been told yet
-    OperationQueue to_announce;  // sends of which nothing is in the ring yet
+    OperationQueue to_announce;  // sends that have nothing in the ring yet
     OperationQueue to_stream;    // large sends that were cleared
   };
 
@@ -82,9 +82,10 @@ class Engine {
   const std::size_t eager_bytes_;  // messages up to this size are sent whole
   const std::size_t part_bytes_;   // of a large message
   std::vector<Peer> peers_;        // all but this rank, in rank order
-  std::size_t first_ = 0;          // whose ring is looked at first: everybody's turn
+  std::size_t first_ = 0;          // the peer whose ring is looked at first; it changes, so that each gets its turn
   Operations operations_;
-  std::map<std::uint64_t, std::function<std::uint64_t()>> filling_;  // by ticket: how many bytes of a send are there
+  // by ticket: returns how many bytes of a send are there
+  std::map<std::uint64_t, std::function<std::uint64_t()>> filling_;
   MatchTable<Operation> receives_;
   UnexpectedPool unexpected_pool_;
   MatchTable<Unexpected> unexpected_;

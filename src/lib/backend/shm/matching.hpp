@@ -1,8 +1,8 @@
-// Finds the receive for a message and the message for a receive: the oldest one of its stream.
+// Finds the receive for a message, and the message for a receive: the oldest one of its stream.
 //
-// A stream is what the upper half of a slot says (kSlotContent). Within it, messages and receives pair in their order,
-// so whether the two found also have the same content and length shows at once whether the ranks agree: if not, they
-// never will. It is checked before a byte is written, so no message is ever written beyond a receive's end.
+// A stream is the upper half of a slot (kSlotContent is the lower half). Within it, messages and receives pair in their
+// order. So if the content and the length of the two differ, the ranks disagree and will never agree. This is checked
+// before a byte is written. So no message is ever written beyond the end of a receive.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ constexpr std::uint64_t stream_of(std::uint64_t slot) noexcept {
   return slot & ~kSlotContent;
 }
 
-// A chained hash table of nodes that have `slot` and `next`; it owns none of them. Nodes of one stream are in one
+// A chained hash table of nodes that have `slot` and `next`. It owns none of them. Nodes of one stream are in one
 // chain, in the order in which they were added.
 template <class Node>
 class MatchTable {
@@ -29,7 +29,7 @@ class MatchTable {
     append(chains_, node);
   }
 
-  // Takes out the first node of the stream of `slot` that `accepts`; null when there is none.
+  // Removes the first node of the stream of `slot` that `accepts` takes, and returns it; null if there is none.
   template <class Accepts>
   Node* take(std::uint64_t slot, Accepts accepts) noexcept {
     Chain& chain = chains_[index(slot, chains_.size())];

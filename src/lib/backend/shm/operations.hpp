@@ -12,23 +12,23 @@ namespace col::shm_backend {
 struct Operation {
   enum class State : std::uint8_t {
     unused,
-    posted,     // a send that is not in the ring yet; a receive that no message has been found for
+    posted,     // a send that is not in the ring yet; a receive without a message so far
     announced,  // a large send that waits for its receive
-    moving,     // a large message of which a part has been moved, or may be from now on
+    moving,     // a large message; a part of it has moved, or may move from now on
     done,
   };
   State state = State::unused;
   bool sending = false;
-  int peer = kAnyPeer;                // of a receive from anybody: known once it has been paired
+  int peer = kAnyPeer;                // for a receive from any peer: known once it is paired
   const std::byte* source = nullptr;  // of a send
   std::byte* target = nullptr;        // of a receive
   std::uint64_t slot = 0;
   std::uint64_t bytes = 0;
   std::uint64_t moved = 0;    // bytes of a large message
-  bool filling = false;       // a send whose bytes are not all there yet (Engine::filling_)
+  bool filling = false;       // a send without all of its bytes so far (Engine::filling_)
   std::uint64_t remote = 0;   // the ticket of the other end
   std::uint64_t ticket = 0;   // its own
-  Operation* next = nullptr;  // in whichever queue or table it is
+  Operation* next = nullptr;  // in the queue or table that it is in
 
   bool done() const noexcept { return state == State::done; }
 };
@@ -38,9 +38,9 @@ class Operations {
  public:
   explicit Operations(std::size_t reserved);
 
-  // A fresh one, of state `posted`.
+  // A new one, in state `posted`.
   Operation& add();
-  // Null for a ticket that is not in use (ended already, or never given).
+  // Null for a ticket that is not in use: it has ended, or never existed.
   Operation* find(std::uint64_t ticket) noexcept;
   void remove(Operation& operation) noexcept;
 

@@ -16,8 +16,8 @@ namespace col::shm_backend {
 enum class FrameKind : std::uint32_t {
   none = 0,
   eager,    // a whole message: slot, bytes
-  request,  // a message that is too large for that: slot, bytes, id of the send
-  clear,    // the answer, when a receive is there: id of the send, in `slot` the id of the receive
+  request,  // a message that is too large to be eager: slot, bytes, id of the send
+  clear,    // the answer when a receive exists: id of the send, in `slot` the id of the receive
   data,     // a part of such a message: id of the receive
 };
 
@@ -43,20 +43,20 @@ class Producer {
   bool fits(std::size_t payload_bytes) noexcept {
     const std::size_t needed = frame_bytes(payload_bytes);
     if (ring_bytes_ - (tail_ - head_) >= needed) return true;
-    // Pairs with Consumer::release(): what lies before `head` has been read and may be overwritten. seq_cst, as it is
+    // Pairs with Consumer::release(): bytes before `head` have been read and may be overwritten. seq_cst, because it is
     // the last look of a rank that goes to sleep (doorbell.hpp).
     head_ = indices_->head.load(std::memory_order_seq_cst);
     return ring_bytes_ - (tail_ - head_) >= needed;
   }
 
-  // Requires: fits(header.payload_bytes). The consumer sees the frame from now on.
+  // The consumer sees the frame from now on. Requires: fits(header.payload_bytes).
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);
     std::memcpy(ring_ + offset, &header, sizeof header);
     if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
     tail_ += frame_bytes(header.payload_bytes);
-    // Pairs with Consumer::available(): whoever sees the new tail sees the frame. seq_cst, as the consumer's doorbell
-    // is read next (doorbell.hpp).
+    // Pairs with Consumer::available(): a consumer that sees the new tail also sees the frame. seq_cst, because the
+    // consumer's doorbell is read next (doorbell.hpp).
     indices_->tail.store(tail_, std::memory_order_seq_cst);
   }
 
@@ -81,7 +81,7 @@ class Consumer {
   Consumer(RingIndices& indices, const std::byte* ring, std::size_t ring_bytes) noexcept
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
 
-  // Bytes of whole frames that are there.
+  // The number of bytes of complete frames that are there.
   std::uint64_t available() const noexcept {
     // Pairs with Producer::put(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
     return indices_->tail.load(std::memory_order_seq_cst) - head_;
@@ -103,13 +103,13 @@ class Consumer {
   }
   void pop(const FrameHeader& header) noexcept { head_ += frame_bytes(header.payload_bytes); }
 
-  // How much has been popped since the last release().
+  // How much was popped since the last release().
   std::uint64_t unreleased() const noexcept { return head_ - released_; }
-  // Gives the popped frames' room back to the producer.
+  // Gives the room of popped frames back to the producer.
   void release() noexcept {
     released_ = head_;
-    // Pairs with Producer::fits(): our reads come before its next writes. seq_cst, as the producer's doorbell is read
-    // next (doorbell.hpp).
+    // Pairs with Producer::fits(): our reads come before its next writes. seq_cst, because the producer's doorbell is
+    // read next (doorbell.hpp).
     indices_->head.store(head_, std::memory_order_seq_cst);
   }
 

@@ -15,20 +15,20 @@ namespace col::shm_backend {
 
 class Segment {
  public:
-  // A power of two, less for more ranks: small groups stream well, large ones do not eat the machine's memory.
+  // A power of two, and less for more ranks: small groups stream well, and large ones do not use up the machine's
+  // memory.
   static std::size_t ring_bytes_for(int size) noexcept;
-  // Of one that is made here.
+  // The size of a segment that is made here.
   static std::size_t bytes_for(int size) noexcept;
 
-  // Reserves, maps and fills a new segment in the empty file `fd`. Throws resource when there is no room.
+  // Reserves, maps and fills a new segment in the empty file `fd`. Throws resource if there is no room.
   static std::shared_ptr<Segment> create(int fd, int size, std::uint64_t token);
-  // Maps the segment that another rank made in `fd`. Null when there is none of this size; throws mismatch when it is
-  // another group's, resource or io when it cannot be mapped.
+  // Maps the segment that another rank made in `fd`. Null if there is none of this size. Throws mismatch if it belongs
+  // to another group, and resource or io if it cannot be mapped.
   static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
 
-  // Takes the memory that `rank` alone writes, on the side of the machine that the calling thread runs on (before Linux
-  // 5.14, create() has taken it). Called by each rank before it tells the others that it is there. Throws resource when
-  // there is no room.
+  // Takes the memory that only `rank` writes, on the NUMA node of the calling thread (before Linux 5.14, create() has
+  // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
   void claim(int rank) const;
 
   ~Segment();
@@ -44,19 +44,19 @@ class Segment {
   std::byte* ring(int from, int to) const noexcept;
   Area area() const noexcept;
 
-  // Tells the others which processors the calling thread may use.
+  // Tells the other ranks which processors the calling thread may use.
   void tell_processors(int rank) const noexcept;
-  // How many the ranks have together; nothing before all have told.
+  // How many processors the ranks have together; nothing before all have told.
   std::optional<int> processors() const noexcept;
 
   // Ends the group for all ranks, unless it has ended before.
   void abort(int rank, const Error& cause) noexcept;
   bool aborted() const noexcept;
-  // Or is about to be: a rank writes down why.
+  // Whether the group has ended or is about to end: a rank is writing the reason.
   bool ending() const noexcept;
-  // ending(), after all that this thread, or the kernel for it, has read before.
+  // ending(), ordered after everything that this thread, or the kernel for it, has read before.
   bool ending_after_reads() const noexcept;
-  // What a rank throws that finds the group ended; nothing while aborted() is false.
+  // What a rank throws when it finds that the group has ended; nothing while aborted() is false.
   std::optional<Error> abort_error() const;
 
  private:

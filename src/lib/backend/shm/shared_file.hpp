@@ -1,4 +1,4 @@
-// Files that processes share for a moment: to map them.
+// Files that processes share for a moment, to map them.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace col::shm_backend {
 
-// Memory as a file without a name. No descriptor when the kernel has none to give.
+// Memory as a file without a name. No descriptor if the kernel has none to give.
 core::UniqueFd make_memfd();
-// Nobody can change its size any more, so that nobody who maps it can meet a hole.
+// After this, nobody can change the size of the file, so no process that maps it can meet a hole.
 void seal(int fd) noexcept;
 
-// A file of mode 0600 with a name that nobody can guess, removed at the end of this object's life.
+// A file of mode 0600 with a name that nobody can guess. The destructor removes it.
 class SharedFile {
  public:
   // Throws io or resource when it cannot be created in `directory`.
@@ -29,8 +29,8 @@ class SharedFile {
   core::UniqueFd fd_;
 };
 
-// Opens `path` for reading and writing if it is a regular file of this user; else there is no descriptor, and errno
-// says why. Whatever else lies there is not touched: opening a device can do things.
+// Opens `path` for reading and writing if it is a regular file of this user. Otherwise there is no descriptor, and
+// errno says why. It does not touch anything else at that path: opening a device can have effects.
 core::UniqueFd open_regular_file(const std::string& path);
 
 }  // namespace col::shm_backend

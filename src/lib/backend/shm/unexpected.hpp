@@ -1,4 +1,4 @@
-// Messages that came before their receive was posted: small ones whole, of large ones the announcement.
+// Messages that came before their receive was posted: small ones completely, and the announcements of large ones.
 #pragma once
 
 #include <array>
@@ -14,16 +14,17 @@ struct Unexpected {
   std::uint64_t slot = 0;
   std::uint64_t bytes = 0;
   bool announced = false;    // the message itself is still with the sender,
-  std::uint64_t remote = 0;  // where this is its ticket
+  std::uint64_t remote = 0;  // which has this ticket for it
   std::unique_ptr<std::byte[]> data;
   std::size_t capacity = 0;  // of `data`
   Unexpected* next = nullptr;
 };
 
-// Keeps what is given back for later messages of about that length, and of its memory at most kKeptBytes.
+// Keeps entries that are given back, for later messages of about the same length. It keeps at most kKeptBytes of their
+// memory.
 class UnexpectedPool {
  public:
-  // Has room for `messages` of up to `data_bytes` from the start.
+  // Has room for `messages` messages of up to `data_bytes` from the start.
   UnexpectedPool(std::size_t messages, std::size_t data_bytes);
 
   // With room for `data_bytes` in `data`. Requires: data_bytes <= kLargest.

@@ -1,6 +1,4 @@
-// The collectives of a group over its shared memory: one rank's end.
-//
-// Used by one thread.
+// The collectives of a group over its shared memory, on one rank.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +23,16 @@ namespace col::shm_backend {
 
 class Collectives {
  public:
-  // Requires: all outlive it. `group`: its name.
+  // Requires: all arguments outlive it. `group`: the group's name.
   Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank, Attendant& attendant);
 
   static std::span<const NativeEntry> entries() noexcept;
 
-  // Runs one of entries() to its end. Throws as Channel::native(), mismatch when the others' call is another one.
+  // Runs one of entries() to its end. Throws as Channel::native(), and mismatch if the other ranks' call is a different
+  // one.
   void run(const Request& request, WaitContext& wait);
-  // After run() has thrown and the group has ended for all: makes sure that nobody writes into this rank's memory any
-  // more, which is its user's again.
+  // Call it after run() has thrown and the group has ended for all. When it returns, no rank writes into this rank's
+  // memory any more, so the user can have it back.
   void take_back() noexcept;
 
  private:
@@ -60,7 +59,7 @@ class Collectives {
   template <class Work>
   void borrow(const Work& work, WaitContext& wait);
   std::size_t agree_on_length(const Request& request, WaitContext& wait);
-  // `bytes`: of the vector, or of the longest block.
+  // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
   // Throws the mismatch that this rank has found between its call and that of `peer`.
@@ -77,13 +76,13 @@ class Collectives {
   Waiter waiter_;
   std::uint64_t next_step_ = 1;
   std::uint64_t call_ = 0;                // number of the current or last call
-  std::vector<std::uint64_t> seen_done_;  // by rank: of its StepsDone, as last seen
-  std::uint64_t least_seen_done_ = 0;     // of all others
+  std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
+  std::uint64_t least_seen_done_ = 0;     // the least one of all others
   std::vector<const std::byte*> sources_;
   Reach reach_;
   std::vector<Presence> presences_;             // by rank
-  bool others_may_write_ = false;               // into this rank's memory
-  std::vector<std::uint64_t> sent_, expected_;  // elements, by rank: of a call of which no rank knows all
+  bool others_may_write_ = false;               // whether others may write into this rank's memory
+  std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
   bool crowded_ = false;
   bool knows_processors_ = false;
 };

@@ -1,8 +1,8 @@
-// Collectives on memory that all ranks can reach (Regions): each rank reads the inputs of others where they are, and
-// writes results where they belong.
+// Collectives on symmetric memory (Regions), which all ranks can reach: each rank reads the inputs of others in place,
+// and writes results directly to where they belong.
 //
-// The ranks first tell one another where their buffers lie. If that suits, all do their share, and wait for one another
-// once more; if not, the call goes through the slots. All decide alike, as all know the same.
+// First, the ranks tell one another where their buffers are. If the places suit, all do their share, and wait for one
+// another once more. If not, the call goes through the slots. All ranks decide alike, because all know the same.
 //
 //   allreduce, reduce    rank r folds slice r of all inputs, into the outputs of all, or of the root
 //   reduce_scatter       rank r folds block r of all inputs into its output
@@ -11,8 +11,8 @@
 //   gather               every rank copies its input to the root's output
 //   scatter              every rank copies its block from the root's input
 //
-// No rank reads in this what another one writes: a slice, and a block, is written by one rank, and no other reads it.
-// (In an alltoall that is so only where input and output differ: in place it goes through the slots.)
+// No rank reads what another one writes in this: only one rank writes a slice or block, and no other rank reads it.
+// (For an alltoall this is true only if input and output differ: in place, it goes through the slots.)
 #pragma once
 
 #include <cstddef>
@@ -33,17 +33,18 @@ class Direct {
  public:
   using Rest = std::function<void()>;
 
-  // Whether a call may go this way, wherever its buffers lie: the same on all ranks.
+  // Whether a call may go this way, wherever its buffers are. All ranks get the same answer.
   static bool suits(const Request& request, int size) noexcept;
   static Whereabouts whereabouts(const Request& request, const Regions& regions);
 
-  // Requires: `all` by rank; room for one pointer per rank in `sources`; both outlive it, and `request`.
+  // Requires: `all` is ordered by rank; `sources` has room for one pointer for each rank; both and `request` outlive
+  // it.
   Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Presence> all,
          std::span<const std::byte*> sources);
 
-  // Whether the buffers lie so that it works: the same on all ranks.
+  // Whether the places of the buffers suit. All ranks get the same answer.
   bool possible() const noexcept { return possible_; }
-  // This rank's share. `rest` is called now and then, and may throw. Requires: possible().
+  // Does this rank's share. It calls `rest` from time to time, which may throw. Requires: possible().
   void run(const Rest& rest);
 
  private:
@@ -62,7 +63,7 @@ class Direct {
   const Request& request_;
   const int rank_, size_;
   const std::span<const std::byte*> sources_;
-  std::vector<std::byte*> inputs_, outputs_;  // by rank; null where they cannot be reached
+  std::vector<std::byte*> inputs_, outputs_;  // by rank; null if they cannot be reached
   DType dtype_ = DType::uint8;
   std::size_t size_of_ = 1;
   core::Stores stores_ = core::Stores::cached;

@@ -1,9 +1,9 @@
 // What a collective moves in each of its steps, between the memory of one rank and the slots of all.
 //
-// A vector (allreduce, reduce, scan, broadcast, allgather, gather) is cut into chunks, one a step. A slot holds the
-// chunk as it lies in the vector; where every rank folds one slice of it, the result lies in the slice that its owner
-// has no need to put there. Blocks that are meant for one rank each (reduce_scatter, scatter, alltoall) are cut into
-// chunks alike, and a slot holds one chunk of each block.
+// A vector (allreduce, reduce, scan, broadcast, allgather, gather) is cut into chunks, one for each step. A slot holds
+// the chunk with the layout of the vector. If every rank folds one slice of it, the result is in the slice that its
+// owner need not put there. Collectives with one block for each rank (reduce_scatter, scatter, alltoall) cut all blocks
+// into chunks in the same way, and a slot holds one chunk of each block.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@ namespace col::shm_backend {
 
 class Movement {
  public:
-  // `length`: elements of the vector, or of the longest block, the same on all ranks: length_of(), or for calls
-  // with private counts, of which no rank knows that alone, what they have told one another. `chunk_bytes`: what one
-  // step should move of a vector, or of all blocks; at most what a slot holds. Requires: `request` outlives it; spaces
-  // for pointers, one per rank, in `sources`.
+  // `length`: elements of the vector, or of the longest block, equal on all ranks. It is length_of(), or, if no rank
+  // alone knows it (private counts), what the ranks have told one another. `chunk_bytes`: how much of a vector, or of
+  // all blocks, one step should move; at most what a slot holds. Requires: `request` outlives it; `sources` has room
+  // for one pointer for each rank.
   Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
            std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources);
 
   std::uint64_t steps() const noexcept { return steps_; }
-  // A premul_sum: even this rank's own input goes through its slot.
+  // A premul_sum: the input of this rank goes through its slot too.
   bool is_scaled() const noexcept { return scaled_; }
 
   // What moves within this rank's own memory. Called once.
@@ -40,7 +40,7 @@ class Movement {
 
   // Elements of the vector, or of the longest block. Requires: no private counts.
   static std::size_t length_of(const Request& request, int size);
-  // Of what is moved.
+  // The type of what is moved.
   static DType dtype_of(const Request& request, int rank);
 
  private:
@@ -55,7 +55,7 @@ class Movement {
   Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
   std::size_t slot_data_bytes(std::uint64_t index) const noexcept;
   std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
-  // Of the chunk of a rank's block in a slot.
+  // The place in a slot of the chunk of a rank's block.
   std::size_t place(int rank) const noexcept { return static_cast<std::size_t>(rank) * chunk_ * in_size_; }
   void copy_in(std::byte* to, std::size_t begin, std::size_t count) const;
 
@@ -71,7 +71,7 @@ class Movement {
   const core::Stores stores_;
   const std::span<const std::byte*> sources_;
   DType dtype_ = DType::uint8;
-  // The input is multiplied on its way into the slot, this rank's own too; 16-bit floats lie there as float32.
+  // The input is multiplied on its way into the slot, also for this rank; 16-bit floats are float32 there.
   bool scaled_ = false, wide_ = false;
   bool by_blocks_ = false;                 // one chunk of each block in a slot
   std::size_t in_size_ = 1, size_of_ = 1;  // bytes of an element in a slot, and in the user's memory

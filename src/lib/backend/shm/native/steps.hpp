@@ -1,19 +1,19 @@
-// The protocol of all collectives over shared memory: in which order a rank waits, works and tells.
+// The protocol of all collectives over shared memory: the order in which a rank waits, works and tells.
 //
 //   put   waits until nobody reads the slot any more, writes the input into it, tells `ready`
-//   fold  waits until the inputs are there, reduces them in rank order, tells `folded` where others take the result
+//   fold  waits until the inputs are there, reduces them in rank order, tells `folded` if others take the result
 //   take  waits for inputs or results of others and copies them out
-//   then tells `done`, which is what put waits for, kSlots steps later
+//   then tells `done`, which put waits for, kSlots steps later
 //
-// Steps overlap: while a rank folds one, the next one's inputs come. A rank that has no part in a step, or in a whole
-// collective, tells only `done`. That is all the synchronisation there is. Nothing is implied by another collective's
-// waits, so that any sequence of collectives is safe when one of each form is.
+// Steps overlap: while a rank folds one step, the inputs of the next one arrive. A rank without a part in a step, or in
+// a whole collective, only tells `done`. There is no other synchronisation. Nothing relies on the waits of another
+// collective. So any sequence of collectives is safe if one collective of each form is safe.
 //
-// Why it is right, for all ranks and all interleavings: the counters only grow, each is written by one rank, and no
-// rank decides anything by what it reads. So every execution has the same happens-before, and a test computes it from
-// this very code (tests/unit/shm/steps_test.cpp), for a Port that records: every two accesses to one place in a slot,
-// of which one writes, must be ordered, and every wait must come to an end. What holds where ranks fail, and memory
-// outside of slots is at stake, is in lending.hpp.
+// Why it is right, for all ranks and all interleavings: the counters only grow, one rank writes each of them, and no
+// rank decides anything by what it reads. So every execution has the same happens-before order, and a test computes it
+// from exactly this code (tests/unit/shm/steps_test.cpp), with a Port that records. Any two accesses to one place in a
+// slot, of which one writes, must be ordered, and every wait must end. lending.hpp says what holds when ranks fail and
+// memory outside of slots is concerned.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@
 
 namespace col::shm_backend {
 
-inline constexpr std::uint64_t kReuse = 4;  // kSlots: a slot is used again that many steps later
+inline constexpr std::uint64_t kReuse = 4;  // kSlots: a slot is used again after this many steps
 
-// What a Port does. `step` counts from 1 over all collectives of the group; `index` from 0 within this one.
+// What a Port does. `step` counts from 1 over all collectives of the group, and `index` from 0 within this one.
 //
-//   wait_done(step)                 until all other ranks have told done(step) or a later one
+//   wait_done(step)                 waits until all other ranks have told done(step) or a later one
 //   put(index, step)                writes the input into this rank's slot
 //   tell_ready(step)
 //   wait_ready(peer, step), wait_folded(peer, step)
-//   fold(index, step)               reads the inputs of those it waited for; writes the result, where others take it
+//   fold(index, step)               reads the inputs that it waited for; writes the result if others take it
 //   tell_folded(step)
 //   take(index, step, peer)
 //   tell_done(step)
@@ -52,20 +52,20 @@ void for_peers(Peers peers, const Shape& shape, Visit visit) {
       for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
       return;
     case Peers::others:
-      // From the next rank on, so that not all read the same slot at once.
+      // Starts with the next rank, so that not all ranks read the same slot at once.
       for (int peer = shape.rank + 1; peer < shape.size; ++peer) visit(peer);
       for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
       return;
   }
 }
 
-// Goes through `steps` steps, the first of which is number `first`.
+// Goes through `steps` steps. The first one has the number `first`.
 template <class Port>
 void run_steps(Port& port, const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps) {
   const std::uint64_t fold_lag = pattern.puts && steps > 1 ? 1 : 0;
   const std::uint64_t take_lag = fold_lag + (pattern.takes_results && steps > 1 ? 1 : 0);
   const bool reads = pattern.folds != Peers::none || pattern.takes != Peers::none;
-  // Who reads nothing in this collective holds nobody up.
+  // A rank that reads nothing in this collective does not delay others.
   if (!reads) port.tell_done(first + steps - 1);
   for (std::uint64_t turn = 0; turn < steps + take_lag; ++turn) {
     if (pattern.puts && turn < steps) {

@@ -1,4 +1,4 @@
-// How a rank waits in a collective: looks, then lets others run, then sleeps.
+// How a rank waits in a collective: it polls, then yields to others, then sleeps.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace col::shm_backend {
 
-// What a waiting rank does meanwhile for its other duties.
+// The other duties of a rank, done while it waits.
 class Attendant {
  public:
-  // Moves on the messages of this rank. Throws when the group has ended, and the mismatch of a message.
+  // Moves the messages of this rank forward. Throws if the group has ended, and the mismatch of a message.
   virtual void attend() = 0;
 
  protected:
@@ -25,12 +25,12 @@ struct OtherCall {
   int peer;
 };
 
-// How long a rank does what.
+// How long a rank polls, yields and sleeps.
 struct Patience {
-  int looks = 0;         // in a row, at full speed, before it yields for the first time
+  int looks = 0;         // polls in a row, at full speed, before the first yield
   Duration yields = {};  // how long it yields before it sleeps
 
-  // `crowded`: ranks outnumber processors, so that a rank may be waiting for one that waits for its processor.
+  // `crowded`: there are more ranks than processors, so the awaited rank may itself be waiting for its processor.
   static Patience of(bool crowded) noexcept;
 };
 
@@ -44,19 +44,19 @@ inline void pause_briefly() noexcept {
 
 class Waiter {
  public:
-  // Requires: all outlive it.
+  // Requires: all arguments outlive it.
   Waiter(const Segment& segment, int rank, Attendant& attendant) noexcept
       : segment_(segment), area_(segment.area()), rank_(rank), attendant_(attendant) {}
 
   void set_patience(const Patience& patience) noexcept { patience_ = patience; }
-  // The call that the following waits are part of.
+  // Sets the call that the following waits belong to.
   void set_call(std::uint64_t number, std::uint64_t fingerprint) noexcept {
     call_ = number;
     fingerprint_ = fingerprint;
   }
 
-  // Until ready(), which looks with at least acquire. `peer`: for whom, who is lost when it has left the group.
-  // Throws what wait.check() throws, peer_lost, what ended the group, and OtherCall.
+  // Waits until ready(), which reads with at least acquire. `peer` is the rank that it waits for; it is lost if it has
+  // left the group. Throws what wait.check() throws, peer_lost, what ended the group, and OtherCall.
   template <class Ready>
   void until(Ready ready, int peer, WaitContext& wait) {
     for (int i = 0; i <= patience_.looks; ++i) {
@@ -66,7 +66,7 @@ class Waiter {
     wait_on({[](void* r) { return (*static_cast<Ready*>(r))(); }, &ready}, peer, wait);
   }
 
-  // After this rank has stored what others may sleep for (seq_cst, see doorbell.hpp).
+  // Call it after this rank has stored something that others may sleep for (seq_cst, see doorbell.hpp).
   void wake_others() noexcept {
     if (area_.header().sleepers.load(std::memory_order_seq_cst) != 0) ring_waiting();
   }
