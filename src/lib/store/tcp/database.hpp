@@ -14,7 +14,7 @@
 
 namespace col::store::tcp {
 
-// For maps by key that are asked with views.
+// For maps by key with look-ups by views.
 struct KeyHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
@@ -26,16 +26,17 @@ class Database {
  public:
   Database(Budget& budget, std::size_t max_value_bytes) noexcept : budget_(budget), max_value_bytes_(max_value_bytes) {}
 
-  // Those that store something throw resource when the value is too long or the budget spent; nothing has changed then.
+  // Functions that store something throw resource if the value is too long or the budget is used up. Nothing has
+  // changed then.
   void set(std::string_view key, std::string_view value);
-  // Null when the key is not set.
+  // Null if the key is not set.
   SharedBytes find(std::string_view key) const;
   // As Store::add().
   std::int64_t add(std::string_view key, std::int64_t delta);
-  // As Store::compare_set(); null for a key that was not set.
+  // As Store::compare_set(). Null for a key that was not set.
   SharedBytes compare_set(std::string_view key, std::optional<std::string_view> expected, std::string_view desired);
   bool erase(std::string_view key);
-  // Looks at every key: asked for seldom, and only by people and tools.
+  // Looks at every key. Only people and tools ask for it, and rarely.
   std::size_t count(std::string_view prefix) const;
 
  private:

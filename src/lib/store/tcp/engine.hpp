@@ -1,8 +1,8 @@
-// The server of a TCP store without its sockets: what comes in, what goes out, and who is to be dropped, as a state
-// machine that makes no system call. Used by one thread; the time is handed in.
+// The server of a TCP store without its sockets: a state machine that makes no system call. It handles input and
+// output, and decides which clients to drop. Used by one thread. The caller passes the time.
 //
 //   opened ──hello with a proof────> open ──> requests, answers …
-//      │ anything else, or too late            │ no message of ours; does not read its answers; stops in the middle
+//      │ anything else, or too late            │ invalid message; does not read its answers; stops inside a message
 //      └──────────────> ended <────────────────┘
 #pragma once
 
@@ -36,7 +36,7 @@ struct EngineLimits {
   std::size_t max_total_bytes = std::size_t{1} << 30;
   Duration handshake_timeout = std::chrono::seconds(5);
   Duration stall_timeout = std::chrono::minutes(1);
-  // Clients that have not proven who they are: no more are held, and when one more comes, the oldest goes that has had
+  // The largest number of clients that have not proven who they are. One more replaces the oldest one, if that has had
   // this time.
   std::size_t max_strangers = 256;
   Duration stranger_time = std::chrono::milliseconds(100);
@@ -47,9 +47,9 @@ class Session {
  public:
   SessionId id() const noexcept { return id_; }
   const Output& output() const noexcept { return output_; }
-  // It has proven that it knows the token.
+  // Whether it has proven that it knows the token.
   bool proven() const noexcept { return proven_; }
-  // Nothing more is to be sent or received: the connection is to be closed, and the session with it.
+  // Whether nothing more is to be sent or received. The connection must then be closed, and the session with it.
   bool ended() const noexcept { return state_ == State::ended || (state_ == State::closing && output_.empty()); }
 
  private:
@@ -69,31 +69,31 @@ class Session {
   bool is_changed_ = false;
   MessageReader reader_;
   Output output_;
-  Time progress_;  // bytes came or went; before the hello: the beginning
+  Time progress_;  // when bytes last came or went; before the hello: the beginning
   std::map<std::uint64_t, Wait> waits_;
 };
 
 class Engine {
  public:
-  // `job`: that of StoreServerSpec.
+  // `job`: the one in StoreServerSpec.
   Engine(const EngineLimits& limits, std::string token, std::string job = {});
 
-  // A client has connected. The reference holds until close().
+  // A client has connected. The reference is valid until close().
   Session& open(Time now);
   void receive(Session& session, std::string_view bytes, Time now);
   // The first `size` bytes of its output have been sent.
   void sent(Session& session, std::size_t size, Time now) noexcept;
-  // The connection is closed. Its waits are forgotten.
+  // The connection is closed. Its waits are dropped.
   void close(Session& session) noexcept;
 
-  // Those that got output or ended since the last call; `changed` is overwritten. Each is there once.
+  // Sets `changed` to the sessions that got output or ended since the last call. Each is in it once.
   void take_changed(std::vector<Session*>& changed);
-  // Whether another client may connect: there are not too many strangers, or one has had its time and is ended now.
+  // Whether another client may connect: there are not too many strangers, or one has had its time and is now ended.
   bool make_room(Time now) noexcept;
-  // Ends the stranger that has been here longest, if it has had its time.
+  // Ends the stranger that has been connected for the longest time, if it has had its time.
   bool end_old_stranger(Time now) noexcept;
-  // Ends those that are late with something. Returns whether any session is to be watched: without one, time passing
-  // changes nothing.
+  // Ends sessions that are too late with something. Returns whether any session must be watched: otherwise the passing
+  // of time changes nothing.
   bool expire(Time now) noexcept;
 
   std::size_t sessions() const noexcept { return sessions_.size(); }
@@ -122,12 +122,12 @@ class Engine {
   const EngineLimits limits_;
   const std::string token_;
   const std::string job_;
-  Budget budget_;  // outlives all that is charged to it
+  Budget budget_;  // outlives everything that is charged to it
   Database database_;
   KeyMap<std::vector<Waiter>> waits_;  // by key
   std::size_t waits_count_ = 0;
   std::unordered_map<SessionId, std::unique_ptr<Session>> sessions_;
-  std::set<SessionId> strangers_;  // that have not proven who they are, the oldest first
+  std::set<SessionId> strangers_;  // sessions without a proof so far, the oldest first
   SessionId next_id_ = 1;
   std::vector<Session*> changed_;  // has room for all sessions
 };
