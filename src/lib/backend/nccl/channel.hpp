@@ -1,4 +1,5 @@
-// The NCCL channel: collectives and messages between ranks that have a GPU each. Buffers are memory of this rank's GPU.
+// The NCCL channel: collectives and messages between ranks that have one GPU each. Buffers are in the memory of this
+// rank's GPU.
 #pragma once
 
 #include <sys/types.h>
@@ -47,16 +48,15 @@ class NcclChannel final : public Channel {
   void abort(const Error& cause) noexcept override;
 
  private:
-  // A send or receive that has been posted, or a collective that has been started. What is posted goes to NCCL
-  // together, as a group: a send by itself would hold up the stream until its receive comes, and with it a receive that
-  // the peer waits for first.
+  // A posted send or receive, or a started collective. Posted messages go to NCCL together, as a group. A send alone
+  // would block the stream until its receive comes, and it would also block a receive that the peer waits for first.
   struct Post {
     int peer = 0;
     ConstTensorView send = {};
     TensorView receive = {};
     bool is_send = false;
-    bool recorded = false;                 // into a graph: it runs when that is launched, and nothing waits for it here
-    std::shared_ptr<GpuEvent> ended = {};  // of the group that it is part of; null before
+    bool recorded = false;  // into a graph: it runs when the graph is launched, and nothing here waits for it
+    std::shared_ptr<GpuEvent> ended = {};  // of the group that it is part of; null before that
   };
 
   void enter(const char* call) const;
@@ -83,17 +83,17 @@ class NcclChannel final : public Channel {
   const int rank_, size_;
   const pid_t pid_;
   std::unique_ptr<GpuDevice> device_;
-  std::mutex use_;                              // of whoever is inside NCCL; guards all up to next_post_
+  std::mutex use_;  // held by the thread that is inside NCCL; guards everything up to next_post_
   std::unique_ptr<Communicator> communicator_;  // aborted, not null, when broken
   std::unique_ptr<GpuStream> stream_;
   std::unique_ptr<GpuEvent> before_;
   std::vector<std::shared_ptr<GpuEvent>> idle_;  // shared by the posts of a group while they are in flight
   Native native_;
-  std::vector<std::weak_ptr<WindowMemory>> windows_;  // owned by whom they were given to
+  std::vector<std::weak_ptr<WindowMemory>> windows_;  // owned by the users who got them
   std::unique_ptr<NcclMultiChannel> multi_;
   std::unordered_map<std::uint64_t, Post> posts_;
-  std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got yet, in their order
-  std::vector<std::uint64_t> starting_;  // that it is taking
+  std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got so far, in their order
+  std::vector<std::uint64_t> starting_;  // posts that NCCL is taking
   std::uint64_t next_post_ = 1;
 
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read

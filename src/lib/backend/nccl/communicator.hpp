@@ -1,5 +1,4 @@
-// One GPU's NCCL communicator. It is of the kind that never blocks: what NCCL has under way is asked for, again and
-// again, against a deadline.
+// One GPU's NCCL communicator, in its non-blocking form: the program polls NCCL for its progress, until a deadline.
 #pragma once
 
 #include <functional>
@@ -14,41 +13,41 @@
 
 namespace col::nccl_backend {
 
-// A rank's place among those that connect.
+// A rank's place among the ranks that connect.
 struct Membership {
   ncclUniqueId id;  // equal on all of them
   int rank = 0, size = 1;
-  bool has_shared_gpus = false;  // on all of them, when some are on one GPU
+  bool has_shared_gpus = false;  // equal on all of them; true if some share a GPU
 };
 
-// Used by one thread at a time, since NCCL must not be called while a communicator is aborted.
+// Used by one thread at a time, because NCCL must not be called while a communicator is aborted.
 class Communicator {
  public:
-  // Begins to connect `device` to the others that have the same `id`, and returns; several of one thread begin between
-  // GroupStart() and GroupEnd(), as each waits for the others. `nccl` and `device` must outlive it. Throws what
-  // settle() throws.
+  // Begins to connect `device` to the others that have the same `id`, and returns. If one thread begins several, it
+  // does so between GroupStart() and GroupEnd(), because each waits for the others. `nccl` and `device` must outlive
+  // it. Throws what settle() throws.
   Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership);
-  // end_all() for one.
+  // As end_all() for one.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // What NCCL's functions take. The device's context is current while they are called.
+  // The handle for NCCL's functions. The device's context must be current during their calls.
   ncclComm_t get() const noexcept { return comm_; }
   const NcclLibrary& nccl() const noexcept { return nccl_; }
 
   // Waits until all are connected. Throws what wait.check() throws, and what settle() throws.
   void await_connection(WaitContext& wait);
-  // Waits until NCCL has taken what gave `result`. Throws its error, if it is one: peer_lost (NCCL lost a connection),
-  // resource, io, or internal. `doing` as in "cannot start the allreduce".
+  // Waits until NCCL has taken the work of the call that returned `result`. If that is an error, throws it: peer_lost
+  // (NCCL lost a connection), resource, io, or internal. `doing` as in "cannot start the allreduce".
   void settle(ncclResult_t result, std::string_view doing, WaitContext& wait);
-  // Whether NCCL is still taking what it was given last; until then, it must not be given more. Throws as check().
+  // Whether NCCL is still taking the last work that it got. Until it has, it must not get more. Throws as check().
   bool is_busy() const;
-  // Throws what has gone wrong meanwhile, in NCCL's own threads.
+  // Throws an error that has happened meanwhile in NCCL's own threads.
   void check() const;
-  // Called between the looks of settle(); what it throws ends that.
+  // settle() calls `look` while it polls. An exception from it ends settle().
   void on_wait(std::function<void()> look) { look_ = std::move(look); }
-  // What NCCL's `result` is in our terms.
+  // NCCL's `result` as our Error.
   Error error_of(ncclResult_t result, std::string_view doing) const;
 
  private:
@@ -68,21 +67,22 @@ class Communicator {
   const NcclLibrary& nccl_;
   const GpuDevice& device_;
   ncclComm_t comm_ = nullptr;          // null once it has ended
-  bool connected_ = false;             // and not being ended: what runs can be revoked
-  ncclResult_t ending_ = ncclSuccess;  // of what begin_end() or begin_revoke() has begun
+  bool connected_ = false;             // and not being ended: running work can be revoked
+  ncclResult_t ending_ = ncclSuccess;  // the result of begin_end() or begin_revoke()
   bool ended_ = false;                 // as await_end() has found
   std::function<void()> look_;
 };
 
-// Both take all of one thread's communicators that may wait for each other: one by one, the first would wait for a
-// second that this thread has not come to. Those that have ended before are passed over.
+// Both functions take all communicators of one thread that may wait for each other. One by one, the first would wait
+// for a second one that this thread has not come to. Communicators that have ended before are skipped.
 //
-// Ends them in good order where they are whole and all their ranks do so within a moment; aborts them otherwise.
+// end_all() ends them in good order if they are whole and all their ranks end them too within a moment. Otherwise it
+// aborts them.
 void end_all(std::span<Communicator* const> all) noexcept;
-// Gives up what is under way on this rank, and the communicators. Where NCCL can revoke, what runs on the GPU has ended
-// when they are destroyed; where it cannot, or is not done with it in a moment, they are aborted. The other ranks go on
-// waiting until they abort as well. Where ranks are threads, what runs on the GPU and was aborted may go on for a
-// moment, until the last of them has aborted or ended its own.
+// Gives up the running work of this rank, and the communicators. If NCCL can revoke, the work on the GPU has ended when
+// they are destroyed. If it cannot, or does not finish within a moment, they are aborted. The other ranks go on waiting
+// until they abort too. If ranks are threads, aborted work on the GPU may go on for a moment, until the last of them
+// has aborted or ended its own.
 void abort_all(std::span<Communicator* const> all) noexcept;
 
 }  // namespace col::nccl_backend

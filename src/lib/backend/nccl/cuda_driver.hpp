@@ -1,5 +1,5 @@
-// The entry points of the CUDA driver that are used here, found at run time: a host without a driver can load this
-// module, and say that it has none.
+// The entry points of the CUDA driver that are used here. They are looked up at run time, so a host without a driver
+// can load this module, and the module can say that there is no driver.
 #pragma once
 
 #include <cuda.h>
@@ -9,7 +9,7 @@
 
 namespace col::nccl_backend {
 
-// Members are called as in cuda.h, less the cu. Thread safe, as the driver is.
+// Members have the names of cuda.h without the cu. Thread safe, as the driver is.
 struct CudaDriver {
   // Loads libcuda.so.1 and initialises it. Throws unavailable: no driver, too old a driver, no device.
   CudaDriver();
@@ -51,16 +51,16 @@ struct CudaDriver {
   decltype(&::cuModuleUnload) ModuleUnload;
   decltype(&::cuModuleGetFunction) ModuleGetFunction;
   decltype(&::cuLaunchKernel) LaunchKernel;
-  // From CUDA 12.5 on; null before. Spelt out, as older headers do not declare it.
+  // From CUDA 12.5 on; null before. The type is written out, because older headers do not declare it.
   CUresult(CUDAAPI* CtxRecordEvent)(CUcontext context, CUevent event) = nullptr;
 
   int devices = 0;  // at least 1
-  int version = 0;  // of CUDA that the driver knows: 13000 is 13.0
+  int version = 0;  // the CUDA version of the driver: 13000 is 13.0
 
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string describe(CUresult result) const;
-  // Throws when `result` is an error: resource for want of memory, unavailable for what this device or driver cannot
-  // do, io otherwise. `doing` is what failed, as in "cannot copy to the device".
+  // Throws if `result` is an error: resource for a lack of memory, unavailable for what this device or driver cannot
+  // do, otherwise io. `doing` says what failed, as in "cannot copy to the device".
   void check(CUresult result, std::string_view doing) const;
 };
 

@@ -1,4 +1,5 @@
-// One GPU as a rank uses it: its primary context, which the CUDA runtime and PyTorch use too, and what is made in it.
+// One GPU as a rank uses it: its primary context, which the CUDA runtime and PyTorch use too, and the objects that are
+// made in it.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,13 @@ class GpuDevice {
   GpuDevice(const GpuDevice&) = delete;
   GpuDevice& operator=(const GpuDevice&) = delete;
 
-  // What to say of a number that no device has; nothing when one has it.
+  // Why there is no device of that number; nothing if there is one.
   static std::optional<std::string> why_none(const CudaDriver& cuda, int ordinal);
-  // The device of the calling thread's current context; -1 when it has none.
+  // The device of the calling thread's current context; -1 if it has none.
   static int current(const CudaDriver& cuda);
 
-  // Makes its context current in this thread while it lives, and then the one that was before.
+  // Makes the device's context current in this thread as long as the Scope lives. Then the context from before is
+  // current again.
   class Scope {
    public:
     explicit Scope(const GpuDevice& device);
@@ -39,8 +41,8 @@ class GpuDevice {
   const CudaDriver& cuda() const noexcept { return cuda_; }
   int ordinal() const noexcept { return ordinal_; }
   CUcontext context() const noexcept { return context_; }
-  std::string name() const;         // "NVIDIA H200"
-  std::string bus() const;          // "0000:1b:00.0": tells the GPUs of a host apart, whatever processes call them
+  std::string name() const;  // "NVIDIA H200"
+  std::string bus() const;   // "0000:1b:00.0": tells the GPUs of a host apart, whatever numbers processes give them
   std::size_t cache_bytes() const;  // of the cache that the whole GPU shares
 
  private:
@@ -50,19 +52,19 @@ class GpuDevice {
   CUcontext context_ = nullptr;
 };
 
-// The device that a buffer is on; nothing where no device knows its first byte or its last. Throws what
+// The device that a buffer is on. Nothing if no device knows its first byte or its last. Throws what
 // CudaDriver::check() throws.
 std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked);
 
-// Whether the caller's stream is being captured: work is then noted down for a graph, and none of it runs.
+// Whether the caller's stream is being captured: work then becomes part of a graph, and none of it runs.
 bool is_captured(Stream stream, const GpuDevice& device);
 
 enum class Priority { normal, highest };  // of work that waits for room on a device
 
-// What has to be given back. Made and destroyed within a GpuDevice::Scope of its device.
+// An object that has to be released. It is made and destroyed within a GpuDevice::Scope of its device.
 class GpuStream {
  public:
-  // It does not order with the default stream.
+  // It is not ordered with the default stream.
   explicit GpuStream(const CudaDriver& cuda, Priority priority = Priority::normal);
   ~GpuStream();
   GpuStream(const GpuStream&) = delete;
@@ -85,12 +87,12 @@ class GpuEvent {
   CUevent get() const noexcept { return event_; }
 
   void record(CUstream stream);
-  // After all that this process has put on the device, in whatever stream. Throws unavailable when the driver is too
-  // old to tell, and while a stream of the device is being captured.
+  // Records the event after all work that this process has put on the device, in every stream. Throws unavailable if
+  // the driver is too old, and while a stream of the device is being captured.
   void record_all(const GpuDevice& device);
-  // Whether what came before it when it was recorded has ended.
+  // Whether the work before the recording has ended.
   bool done() const;
-  // Requires: both keep time, and are done.
+  // Requires: both events keep time, and are done.
   double seconds_since(const GpuEvent& earlier) const;
 
  private:

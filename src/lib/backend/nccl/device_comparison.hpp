@@ -1,4 +1,4 @@
-// Buffers in the memory of a GPU, compared by a kernel of ours.
+// Compares buffers in the memory of a GPU by a kernel of ours.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace col::nccl_backend {
 
-// What one GPU needs for it. Made and destroyed within a GpuDevice::Scope of its device. Thread safe.
+// What one GPU needs for comparisons. Made and destroyed within a GpuDevice::Scope of its device. Thread safe.
 class Comparer {
  public:
   explicit Comparer(const GpuDevice& device) : device_(device), kernels_(device.cuda()) {}
 
-  // Whether there are kernels for it.
+  // Whether there are kernels for comparisons.
   bool is_able() const noexcept { return kernels_.are_loaded(); }
 
-  // What a comparison finds: where the kernel writes it, and where the host reads it.
+  // The result of a comparison: where the kernel writes it, and where the host reads it.
   struct Found {
     explicit Found(const CudaDriver& cuda)
         : on_gpu(cuda, sizeof(CompareResult)), on_host(cuda, sizeof(CompareResult)), ended(cuda) {}
@@ -32,11 +32,11 @@ class Comparer {
     GpuHostMemory on_host;
     GpuEvent ended;
   };
-  // Starts one in the stream. Requires: is_able(), the device is current.
+  // Starts a comparison in the stream. Requires: is_able(), and the device is current.
   std::unique_ptr<Found> start(const CompareArguments& what, std::size_t element_bytes, CUstream stream);
-  // For the next comparison, once this one is done.
+  // Takes it back for the next comparison, after this one has ended.
   void take_back(std::unique_ptr<Found> found);
-  // For want of knowing when it is done.
+  // Gives it up, if it is not known when the comparison ends.
   void abandon(std::unique_ptr<Found> found);
 
  private:
@@ -48,8 +48,8 @@ class Comparer {
 
 class CudaComparison final : public DeviceComparison {
  public:
-  // `comparer` is shared with its device, and keeps that started. Requires: `found` comes from it, the device is
-  // `device`.
+  // `comparer` is shared with its device, and keeps the device started. Requires: `found` comes from it, and `device`
+  // is its device.
   CudaComparison(std::shared_ptr<Comparer> comparer, const GpuDevice& device, std::unique_ptr<Comparer::Found> found);
   ~CudaComparison() override;
   CudaComparison(const CudaComparison&) = delete;

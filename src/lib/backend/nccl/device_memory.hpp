@@ -53,7 +53,7 @@ class CudaMemory final : public DeviceMemory {
 
   const CudaDriver& cuda_;
   std::mutex mutex_;                          // guards what follows
-  std::map<int, std::shared_ptr<Gpu>> gpus_;  // those used so far; shared with the memory that is on them
+  std::map<int, std::shared_ptr<Gpu>> gpus_;  // the GPUs used so far; shared with the memory that is on them
 };
 
 }  // namespace col::nccl_backend

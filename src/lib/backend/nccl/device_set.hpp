@@ -1,5 +1,6 @@
-// An ordered list of this rank's GPUs, each with a communicator that connects it to those of the other ranks. One
-// thread drives them all: what it gives to NCCL for one of them waits for the others, so NCCL gets it for all together.
+// An ordered list of this rank's GPUs. Each has a communicator that connects it to the GPUs of the other ranks. One
+// thread drives all of them. The work that it gives to NCCL for one GPU waits for the others, so NCCL gets the work for
+// all GPUs together.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ namespace col::nccl_backend {
 
 class DeviceSet {
  public:
-  // `look` is called again and again in every wait, and ends it by throwing; `priority`: of the streams. `cuda` must
-  // outlive it. Throws what GpuDevice throws.
+  // Every wait calls `look` again and again; an exception from it ends the wait. `priority`: of the streams. `cuda`
+  // must outlive it. Throws what GpuDevice throws.
   DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority, std::function<void()> look);
   ~DeviceSet();
   DeviceSet(const DeviceSet&) = delete;
@@ -29,17 +30,17 @@ class DeviceSet {
   const GpuDevice& device(std::size_t gpu) const { return *gpus_[gpu].device; }
   const Communicator& communicator(std::size_t gpu) const { return *gpus_[gpu].communicator; }
   bool is_of(std::span<const int> devices) const;
-  // Once it is connected.
+  // Call it once it is connected.
   std::vector<Communicator*> communicators() const;
 
-  // Connects the GPUs, as ranks from that of `first` on, to the others. Throws what wait.check() and Communicator
+  // Connects the GPUs to the others; their ranks begin with that of `first`. Throws what wait.check() and Communicator
   // throw.
   void connect(const NcclLibrary& nccl, const Membership& first, WaitContext& wait);
 
-  // What NCCL is given for one GPU.
+  // Gives NCCL the work for one GPU.
   using Issue = std::function<ncclResult_t(std::size_t gpu, ncclComm_t comm, CUstream stream)>;
-  // Gives it for every GPU, after what the default stream of each has been given so far, and waits until all of it has
-  // ended. `doing` as in "cannot start the allreduce". Throws as connect().
+  // Calls `issue` for every GPU, and waits until all work has ended. The work comes after what the default stream of
+  // each GPU has got so far. `doing` as in "cannot start the allreduce". Throws as connect().
   void run(std::string_view doing, const Issue& issue, WaitContext& wait);
 
  private:

@@ -12,7 +12,7 @@ namespace col::nccl_backend {
 
 class CudaTimer final : public DeviceTimer {
  public:
-  // `device` is shared with whoever else keeps it started.
+  // `device` is shared with others that keep it started.
   explicit CudaTimer(std::shared_ptr<const GpuDevice> device);
   ~CudaTimer() override;
   CudaTimer(const CudaTimer&) = delete;

@@ -1,4 +1,4 @@
-// The NCCL backend: connects ranks that have a GPU each.
+// The NCCL backend: connects ranks that have one GPU each.
 #pragma once
 
 #include <memory>

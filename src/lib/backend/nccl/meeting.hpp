@@ -1,4 +1,5 @@
-// How ranks meet before NCCL connects them: each says in the store what it brings, and the first hands out NCCL's id.
+// How ranks meet before NCCL connects them: each writes into the store what it brings, and the first one gives out
+// NCCL's id.
 #pragma once
 
 #include <cstddef>
@@ -17,37 +18,37 @@ namespace col::nccl_backend {
 // What a rank brings.
 struct Offer {
   std::string terms = {};               // what all must say alike: "2 tensors on each rank"
-  int devices = 0;                      // how many its process sees
-  std::string why_alone = {};           // why it cannot share a GPU; empty: it can
-  std::vector<std::string> seats = {};  // seat_of() each GPU that it wants to have connected
+  int devices = 0;                      // how many devices its process sees
+  std::string why_alone = {};           // why it cannot share a GPU; empty if it can
+  std::vector<std::string> seats = {};  // seat_of() of each GPU that it wants to connect
 };
 
-// Tells a GPU from all others, whatever process names it, on hosts that have a `boot_id` each.
+// Identifies a GPU among all GPUs of all hosts, whatever number a process gives it. Each host has its own `boot_id`.
 std::string seat_of(const GpuDevice& device, const std::string& boot_id);
 
 class Meeting {
  public:
   struct Spec {
     std::string group;
-    std::shared_ptr<Store> store;     // of this meeting alone: any key may be used; shared, as adapters keep it
-    std::vector<int> ranks;           // who meets, as numbered in the group: all in the same order
-    std::size_t place = 0;            // this rank's among them
-    std::string advice;               // what helps ranks that are on one GPU: "give each rank its own: colrun …"
-    std::function<void()> look = {};  // ends a wait by throwing; called every second at least, unless it is null
+    std::shared_ptr<Store> store;     // of this meeting only: any key may be used; shared, because adapters keep it
+    std::vector<int> ranks;           // the ranks that meet, as numbered in the group; all ranks use the same order
+    std::size_t place = 0;            // this rank's place among them
+    std::string advice;               // what helps ranks that share a GPU: "give each rank its own: colrun …"
+    std::function<void()> look = {};  // ends a wait by throwing; called at least every second; may be null
   };
 
   explicit Meeting(Spec spec) : spec_(std::move(spec)) {}
 
   struct Table {
-    std::vector<Offer> offers;     // what all bring, in their order
-    bool has_shared_gpus = false;  // some are on one GPU
+    std::vector<Offer> offers;     // what all ranks bring, in their order
+    bool has_shared_gpus = false;  // whether some share a GPU
   };
-  // Throws, on all alike: mismatch when the terms differ, unavailable when two are on one GPU and NCCL cannot serve
-  // that; and what wait.check() throws, and the store.
+  // Throws, alike on all ranks: mismatch if the terms differ, unavailable if two ranks share a GPU and NCCL cannot
+  // serve that. Also throws what wait.check() and the store throw.
   Table exchange(const Offer& own, WaitContext& wait);
-  // Throws io when NCCL can make none.
+  // Throws io if NCCL can make no id.
   ncclUniqueId agree_on_id(const NcclLibrary& nccl, WaitContext& wait);
-  // Takes back what this rank has said. Requires: all have read it, as they have when they are connected.
+  // Removes what this rank has written. Requires: all ranks have read it; they have, once they are connected.
   void leave();
 
  private:

@@ -1,8 +1,9 @@
-// Calls over several GPUs of each rank: which communicators serve a call, and what NCCL is given on each.
+// Calls over several GPUs of each rank: which communicators serve a call, and what NCCL gets on each of them.
 //
-// A call over all ranks needs communicators between all their GPUs, a message one between two GPUs. Both are made when
-// a call first needs them, and kept for the next: a few of each kind, and those that were used longest ago go first.
-// The ranks agree on which those are without a word, as they make the same calls in the same order.
+// A call over all ranks needs communicators between all their GPUs. A message needs one between two GPUs. Both are made
+// when a call first needs them, and kept for later calls: a few of each kind. The ones that were unused for the longest
+// time are dropped first. The ranks agree on these without communication, because they make the same calls in the same
+// order.
 #pragma once
 
 #include <cstdint>
@@ -31,33 +32,33 @@ class NcclMultiChannel final : public MultiChannel {
     int rank = 0, size = 1;
     std::string boot_id;
     std::vector<int> devices = {};         // by rank: how many GPUs its process sees
-    std::shared_ptr<Store> store;          // private to the group; shared, as adapters keep it
+    std::shared_ptr<Store> store;          // private to the group; shared, because adapters keep it
     Priority priority = Priority::normal;  // of the streams that are made
   };
-  // What the channel that it is part of does for it.
+  // What the channel around it does for it.
   struct Host {
-    // Runs `body` as the only thread inside NCCL; whatever it throws breaks the channel.
+    // Runs `body` as the only thread inside NCCL. An exception from it breaks the channel.
     std::function<void(std::string_view call, const std::function<void()>& body)> guarded;
-    std::function<void()> look;  // throws when the channel has been broken meanwhile
+    std::function<void()> look;  // throws if the channel has been broken meanwhile
   };
 
-  // `device`: the rank's in the group. It and `nccl` must outlive the object.
+  // `device` is the rank's device in the group. `device` and `nccl` must outlive the object.
   NcclMultiChannel(const GpuDevice& device, const NcclLibrary& nccl, Place place, Host host);
 
   void check(const MultiRequest& request) const override;
   std::uint64_t connections(std::span<const int> devices) const override;
   void run(const MultiRequest& request, WaitContext& wait) override;
 
-  // All that there are, for the channel to end or abort.
+  // All communicators, for the channel to end or abort.
   std::vector<Communicator*> communicators() const;
 
  private:
   struct Connected {
-    std::uint64_t number = 0;  // of sets
-    int peer_device = 0;       // of pairs
+    std::uint64_t number = 0;  // for sets
+    int peer_device = 0;       // for pairs
     std::unique_ptr<DeviceSet> set;
   };
-  using Kept = std::list<Connected>;  // what was used last is first
+  using Kept = std::list<Connected>;  // the last used one is first
 
   [[noreturn]] void refuse(const MultiRequest& request, const std::string& what, int rank) const;
   void check_memory(const MultiRequest& request, ConstTensorView data, int device) const;

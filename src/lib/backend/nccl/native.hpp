@@ -1,5 +1,5 @@
-// Collectives of one communicator: NCCL's own where it has them, groups of its sends and receives otherwise, and with
-// our kernels between them where something is reduced that NCCL does not reduce, or not in rank order.
+// Collectives of one communicator. They are NCCL's own if it has them, otherwise groups of its sends and receives. If
+// NCCL does not have a reduction, or not in rank order, our kernels run between them.
 #pragma once
 
 #include <cstddef>
@@ -17,25 +17,25 @@
 
 namespace col::nccl_backend {
 
-// Used as its communicator is: by one thread, with the device's context current.
+// Used like its communicator: by one thread, with the device's context current.
 class Native {
  public:
-  // Both must outlive it. Requires: nothing of this communicator runs on the device. Throws what GpuMemory and GpuEvent
+  // Both must outlive it. Requires: no work of this communicator runs on the device. Throws what GpuMemory and GpuEvent
   // throw.
   Native(Communicator& communicator, const GpuDevice& device, int rank, int size);
 
-  // What this version of NCCL, and this build, can do.
+  // What this version of NCCL and this build can do.
   std::span<const NativeEntry> entries() const noexcept { return entries_; }
-  // Throws unavailable, or what has kept the kernels from being loaded, when the operator cannot be applied.
+  // Throws unavailable, or the error of loading the kernels, if the operator cannot be applied.
   void check(const Request& request) const;
-  // Starts the collective in `stream`; `wait` bounds how long NCCL takes to accept it. Throws what check() and
+  // Starts the collective in `stream`. `wait` bounds how long NCCL takes to accept it. Throws what check() and
   // Communicator::settle() throw.
   void run(const Request& request, CUstream stream, WaitContext& wait);
-  // Whether the call needs memory besides its buffers.
+  // Whether the call needs memory in addition to its buffers.
   bool needs_scratch(const Request& request) const noexcept;
-  // Gives its memory back.
+  // Frees its memory.
   void release() noexcept;
-  // Leaves it where it is, in a forked child.
+  // Gives up its memory without freeing it, in a forked child.
   void forget() noexcept;
 
  private:
@@ -76,10 +76,11 @@ class Native {
   std::unique_ptr<Kernels> kernels_;
   std::vector<NativeEntry> entries_;
   std::unique_ptr<GpuMemory> byte_;  // of the barrier
-  // The last is in use. Those before were too small, and are kept: to free memory waits for all that the device does.
+  // The last one is in use. Earlier ones were too small and are kept, because freeing memory waits for all work of the
+  // device.
   std::vector<std::unique_ptr<GpuMemory>> scratch_;
   std::size_t scratch_bytes_ = 0;
-  std::unique_ptr<GpuEvent> scratch_free_;  // after who used it last, maybe in another stream
+  std::unique_ptr<GpuEvent> scratch_free_;  // recorded after its last use, maybe in another stream
 };
 
 }  // namespace col::nccl_backend

@@ -1,4 +1,4 @@
-// The entry points of NCCL that are used here, found at run time.
+// The entry points of NCCL that are used here, looked up at run time.
 #pragma once
 
 #include <nccl.h>
@@ -10,10 +10,10 @@
 
 namespace col::nccl_backend {
 
-// Members are called as in nccl.h, less the nccl.
+// Members have the names of nccl.h without the nccl.
 struct NcclLibrary {
-  // Loads what COL_NCCL_LIBRARY names, else libnccl.so.2 from where the dynamic linker or the CUDA toolkit has it.
-  // Throws unavailable: not found (with what was tried), of a version that does not serve.
+  // Loads the library that COL_NCCL_LIBRARY names, else libnccl.so.2 from the places of the dynamic linker or the CUDA
+  // toolkit. Throws unavailable if it is not found (with what was tried), or has a version that cannot be used.
   explicit NcclLibrary(const BackendModule::Environment& environment);
 
   decltype(&::ncclGetVersion) GetVersion;
@@ -45,18 +45,18 @@ struct NcclLibrary {
   decltype(&::ncclAlltoAll) AlltoAll = nullptr;
   decltype(&::ncclGather) Gather = nullptr;
   decltype(&::ncclScatter) Scatter = nullptr;
-  // From 2.28.7 on; null before. Spelt out, as older headers do not declare it.
+  // From 2.28.7 on; null before. The type is written out, because older headers do not declare it.
   ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = nullptr;
 
   int version = 0;   // 22809 is 2.28.9
   std::string path;  // as it was loaded
 
-  // Why it cannot connect ranks that are on one GPU; empty when it can.
+  // Why it cannot connect ranks that share a GPU; empty if it can.
   std::string why_alone() const;
 
   std::string version_text() const;
 
-  // What it is told by the environment, which it reads by itself.
+  // Settings from the environment, which NCCL reads by itself.
   bool is_told_to_share = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
   bool has_most_ctas = false;     // NCCL_MAX_CTAS
 };

@@ -9,17 +9,17 @@
 
 namespace col::nccl_backend {
 
-// For one call on one communicator: that of a scaled sum is made for it. Outlives the start of the call.
+// For one call on one communicator: the operator of a scaled sum is made for it. It must outlive the start of the call.
 class Operator {
  public:
-  // Throws unavailable for what NCCL does not have: bitwise operators, and functions of the user's.
+  // Throws unavailable for operators that NCCL does not have: bitwise operators and user's functions.
   Operator(const Communicator& communicator, const Op& op, DType dtype);
   ~Operator();
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
   ncclRedOp_t get() const noexcept { return op_; }
 
-  // Throws what the constructor would throw for want of the operator.
+  // Throws what the constructor would throw if NCCL does not have the operator.
   static void require(const Op& op);
 
  private:

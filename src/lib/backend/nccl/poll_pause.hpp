@@ -1,5 +1,5 @@
-// The pauses between looks at something that nobody will announce: none at first, when an answer may come in
-// microseconds, then longer ones, to leave the processor to others.
+// The pauses while polling for something that nobody announces. At first there are none, because the answer may come in
+// microseconds. Then they grow, to leave the processor to others.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace col::nccl_backend {
 
 class PollPause {
  public:
-  // Waits a little; throws what wait.check() throws.
+  // Waits for a moment. Throws what wait.check() throws.
   void operator()(WaitContext& wait) {
-    // The clock is read less often than the device is asked.
+    // The clock is read less often than the device is polled.
     if (++turns_ % kTurnsPerCheck == 0) wait.check();
     if (turns_ < kEagerTurns) return;
     std::this_thread::sleep_for(std::min<Duration>(pause_, wait.slice()));

@@ -1,4 +1,4 @@
-// CUDA and NCCL, looked for when first asked for.
+// CUDA and NCCL, looked up at the first request.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace col::nccl_backend {
 template <class T>
 class Lazy {
  public:
-  // `make` gives a unique_ptr<T>, or throws an Error that says why there is none: that is what every get() throws.
+  // `make` returns a unique_ptr<T>, or throws an Error that says why there is none. Every get() then throws this error.
   template <class Make>
   T& get(Make make) {
     std::call_once(once_, [&] {
@@ -37,7 +37,7 @@ class Lazy {
   std::optional<Error> why_not_;
 };
 
-// Each throws unavailable where it is not found.
+// Each function throws unavailable if the library is not found.
 class Runtime {
  public:
   explicit Runtime(BackendModule::Environment environment) : environment_(std::move(environment)) {}

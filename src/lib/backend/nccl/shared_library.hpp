@@ -1,5 +1,5 @@
-// A shared library that is loaded at run time and stays loaded: what it has started (threads, exit handlers) does not
-// survive being unloaded.
+// A shared library that is loaded at run time and stays loaded, because the threads and exit handlers that it has
+// started would not survive unloading.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace col::nccl_backend {
 
 class SharedLibrary {
  public:
-  // The first of `names` that can be loaded. Throws unavailable, with `what` ("NCCL") and each name that was tried and
-  // why it is none.
+  // Loads the first of `names` that can be loaded. Throws unavailable, with `what` ("NCCL"), each name that was tried,
+  // and why it failed.
   SharedLibrary(const std::string& what, const std::vector<std::string>& names);
 
   const std::string& path() const noexcept { return path_; }
 
-  // Sets `function` to the symbol of that name. Throws unavailable when there is none.
+  // Sets `function` to the symbol of that name. Throws unavailable if there is none.
   template <class Function>
   void bind(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(require(name));

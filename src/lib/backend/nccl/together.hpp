@@ -1,12 +1,12 @@
-// What NCCL is given between ncclGroupStart() and ncclGroupEnd() starts together.
+// NCCL starts together what it gets between ncclGroupStart() and ncclGroupEnd().
 #pragma once
 
 #include "backend/nccl/nccl_library.hpp"
 
 namespace col::nccl_backend {
 
-// Made after a GroupStart() that succeeded. A thread that left the group open, for an error in between, would have
-// everything that it gives to NCCL later kept back, for whatever communicator.
+// Made after a successful GroupStart(). If an error made a thread leave the group open, NCCL would hold back everything
+// that the thread gives it later, for any communicator.
 class Together {
  public:
   explicit Together(const NcclLibrary& nccl) : nccl_(nccl) {}

@@ -12,10 +12,10 @@ namespace col::nccl_backend {
 
 ncclDataType_t to_nccl(DType dtype) noexcept;
 
-// Nothing for what NCCL does not have: bitwise operators, and functions of the user's.
+// Nothing for operators that NCCL does not have: bitwise operators and user's functions.
 std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept;
 
-// A whole number modulo 2^64: what integers are multiplied by, in their own width.
+// A whole number modulo 2^64: the factor of integers, in their own width.
 std::uint64_t wrapped(double whole) noexcept;
 
 }  // namespace col::nccl_backend

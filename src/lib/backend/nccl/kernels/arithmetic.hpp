@@ -1,8 +1,8 @@
-// The arithmetic of the kernels: elements as they lie in memory and as they are computed with, and the built-in
-// operators on two of them. The rules are those of reductions on the host, which this library does not see: integers
-// wrap, 16-bit floats are computed in float32, min and max propagate a NaN and take -0 for less than +0.
+// The arithmetic of the kernels: how elements are stored and how they are computed, and the built-in operators on two
+// elements. The rules are those of reductions on the host, whose code this library does not see: integers wrap, 16-bit
+// floats are computed in float32, min and max propagate a NaN and treat -0 as less than +0.
 //
-// Compiled by nvcc for the GPU, and as ordinary C++ by the tests, which compare it with the host's.
+// nvcc compiles it for the GPU. The tests compile it as ordinary C++, and compare it with the host's reductions.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -20,7 +20,7 @@
 
 namespace col::nccl_backend {
 
-// ---- Elements: Storage is what lies in memory, Compute what an operator works on
+// ---- Elements: Storage is the type in memory, Compute the type that an operator works on
 
 template <class T>
 struct PlainElement {
@@ -30,7 +30,7 @@ struct PlainElement {
   COL_HOST_DEVICE static T narrow(T value) { return value; }
 };
 
-// Conversions to float are exact, those from float round to nearest even.
+// Conversions to float are exact; those from float round to nearest even.
 struct Float16Element {
   using Storage = std::uint16_t;
   using Compute = float;
@@ -47,7 +47,7 @@ struct Bfloat16Element {
 
 // ---- Operators
 
-// As std::bit_cast, which no device has.
+// As std::bit_cast, which devices do not have.
 template <class To, class From>
 COL_HOST_DEVICE To bits_as(From from) {
   static_assert(sizeof(To) == sizeof(From));
@@ -56,7 +56,7 @@ COL_HOST_DEVICE To bits_as(From from) {
   return to;
 }
 
-// Arithmetic in it wraps and is never undefined; narrower operands would be promoted to a signed int.
+// Arithmetic in this type wraps and is never undefined. Narrower operands would be promoted to a signed int.
 template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
 
@@ -80,8 +80,8 @@ struct Product {
   }
 };
 
-// Two that do not compare, be they zeros or a NaN and a number, give one another for the right one. The bits of both
-// put together are those of -0, or of a NaN.
+// If the two do not compare (two zeros, or a NaN and a number), each order returns its right operand. The bits of both
+// together are those of -0, or of a NaN.
 struct Min {
   template <class T>
   COL_HOST_DEVICE static T apply(T left, T right) {
@@ -125,7 +125,7 @@ struct BitXor {
   }
 };
 
-// What ends an average; integers round toward zero. Requires: 0 < divisor < 2^31.
+// The last step of an average. Integers round toward zero. Requires: 0 < divisor < 2^31.
 template <class T>
 COL_HOST_DEVICE T divided(T value, std::uint32_t divisor) {
   if constexpr (std::is_integral_v<T>) {
@@ -137,8 +137,7 @@ COL_HOST_DEVICE T divided(T value, std::uint32_t divisor) {
   }
 }
 
-// A rank's factor of a scaled sum, as 8 bytes that say the same in every type: a whole number modulo 2^64 for integers,
-// a double for floats.
+// A rank's factor of a scaled sum, in 8 bytes: for integers a whole number modulo 2^64, for floats a double.
 template <class T>
 COL_HOST_DEVICE T factor_of(std::uint64_t bits) {
   if constexpr (std::is_integral_v<T>)

@@ -1,6 +1,6 @@
-// What a thread of a comparison does: bits, whatever they mean, so that a NaN equals one of the same bits.
+// What one thread of a comparison does. It compares bits, whatever they mean: a NaN equals a NaN with the same bits.
 //
-// Compiled by nvcc for the GPU, and as ordinary C++ by the tests: it depends on nothing but the thread's number.
+// nvcc compiles it for the GPU, and the tests compile it as ordinary C++. It depends only on the number of the thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Compare {
  public:
   static constexpr std::size_t kBytes = kElementBytes;
 
-  // The part of thread number `thread` of `threads`.
+  // Does the part of thread number `thread` of `threads`.
   COL_HOST_DEVICE static void run(const CompareArguments& a, std::size_t thread, std::size_t threads) {
     CompareResult found{0, 0};
     std::size_t begin = 0;
@@ -32,7 +32,7 @@ class Compare {
   }
 
  private:
-  static constexpr std::size_t kPackBytes = 16;  // the widest load there is
+  static constexpr std::size_t kPackBytes = 16;  // the widest load that exists
   static constexpr std::size_t kPerPack = kPackBytes / kElementBytes;
 
   struct alignas(kPackBytes) Words {
@@ -49,13 +49,13 @@ class Compare {
     return words;
   }
 
-  // One pack, `at` bytes from the begin.
+  // Compares one pack, `at` bytes from the begin.
   COL_HOST_DEVICE static bool is_equal(const CompareArguments& a, std::size_t at) {
     const Words left = load(a.left + at), right = load(a.right + at);
     return ((left.low ^ right.low) | (left.high ^ right.high)) == 0;
   }
 
-  // Elements [begin, end), byte by byte: they may lie anywhere, and there are few of them.
+  // Compares elements [begin, end) byte by byte: they may be at any address, and there are few of them.
   COL_HOST_DEVICE static void look_at(const CompareArguments& a, std::size_t begin, std::size_t end,
                                       CompareResult& found) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -67,7 +67,7 @@ class Compare {
     }
   }
 
-  // To what the other threads have found.
+  // Adds to what the other threads have found.
   COL_HOST_DEVICE static void add(const CompareResult& found, CompareResult& all) {
 #ifdef __CUDA_ARCH__
     atomicAdd(&all.count, found.count);

@@ -1,7 +1,7 @@
-// What a thread of a kernel does. Partial results stay in registers; 16-bit floats are accumulated in float32, and
+// What one thread of a kernel does. Partial results stay in registers. 16-bit floats are accumulated in float32, and
 // rounded when a result is stored.
 //
-// Compiled by nvcc for the GPU, and as ordinary C++ by the tests: it depends on nothing but the thread's number.
+// nvcc compiles it for the GPU, and the tests compile it as ordinary C++. It depends only on the number of the thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace col::nccl_backend {
 
-// What a thread loads and stores at once, in one instruction.
+// What a thread loads and stores at once, by one instruction.
 template <class Element, unsigned kCount>
 struct Pack {
   using Storage = typename Element::Storage;
@@ -34,7 +34,7 @@ class Fold {
  public:
   static constexpr std::size_t kElementBytes = sizeof(typename Element::Storage);
 
-  // The part of thread number `thread` of `threads`.
+  // Does the part of thread number `thread` of `threads`.
   COL_HOST_DEVICE static void run(const FoldArguments& a, std::size_t thread, std::size_t threads) {
     std::size_t begin = 0;
     if (is_aligned(a)) {
@@ -47,7 +47,7 @@ class Fold {
 
  private:
   using Compute = typename Element::Compute;
-  static constexpr std::size_t kPackBytes = 16;  // the widest load there is
+  static constexpr std::size_t kPackBytes = 16;  // the widest load that exists
   static constexpr unsigned kPerPack = kPackBytes / kElementBytes;
   static constexpr bool kIsSum = std::is_same_v<Operator, Sum>;
 
@@ -64,7 +64,7 @@ class Fold {
     Compute values[kCount], next[kCount];
     load(a, 0, from, values);
     if (a.results == Results::inclusive) store(a, values, to);
-      // Many threads hide the time that loads take: unrolled, this would be several times the code.
+      // Many threads hide the latency of loads. Unrolled, this would be several times the code.
 #ifdef __CUDACC__
 #pragma unroll 1
 #endif
@@ -72,7 +72,7 @@ class Fold {
       from += a.in_stride;
       to += a.out_stride;
       load(a, block, from, next);
-      if (a.results == Results::exclusive) store(a, values, to);  // which may be where `next` was
+      if (a.results == Results::exclusive) store(a, values, to);  // may overwrite the place of `next`
       for (unsigned i = 0; i < kCount; ++i) values[i] = Operator::apply(values[i], next[i]);
       if (a.results == Results::inclusive) store(a, values, to);
     }

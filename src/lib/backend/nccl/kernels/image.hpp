@@ -1,5 +1,5 @@
-// The kernels as the driver loads them: a fat binary with code for several generations of GPUs. embed.py makes the
-// source that holds it.
+// The kernels in the form that the driver loads: a fat binary with code for several generations of GPUs. embed.py makes
+// the source file that holds it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Who reads what of whom in the steps of a collective. It decides which waits the protocol (steps.hpp) needs.
+// Which rank reads which data of which rank in the steps of a collective. It decides which waits the protocol
+// (steps.hpp) needs.
 #pragma once
 
 #include <cstdint>
@@ -7,31 +8,32 @@ namespace col::shm_backend {
 
 enum class Peers : std::uint8_t {
   none,
-  root,    // the root, for the others
+  root,    // only the root; for the other ranks
   others,  // all but this rank
   lower,   // all ranks below this one
 };
 
-// One rank's part in each step: it puts its input into its slot, folds inputs, takes what others have put or folded.
+// One rank's part in each step: it puts its input into its slot, folds inputs, and takes what others have put or
+// folded.
 struct Pattern {
   bool puts = false;
-  Peers folds = Peers::none;   // whose inputs it folds, besides its own
-  bool shows_result = false;   // others take the result of its fold out of its slot
-  Peers takes = Peers::none;   // from whom
-  bool takes_results = false;  // the results of folds, not inputs
+  Peers folds = Peers::none;   // the ranks whose inputs it folds, in addition to its own
+  bool shows_result = false;   // others take the result of its fold from its slot
+  Peers takes = Peers::none;   // the ranks that it takes from
+  bool takes_results = false;  // it takes the results of folds, not inputs
 };
 
 // How inputs are cut among the ranks.
 enum class Form : std::uint8_t {
   fold_all,        // every rank folds all of it: one wait
   fold_slices,     // every rank folds one slice of each step, and takes the others' results
-  fold_slices_at,  // the same, and the root alone takes them
-  fold_at,         // the root alone folds
-  fold_own,        // every rank folds the block that is meant for it
-  fold_lower,      // every rank folds the inputs below it, and perhaps its own
+  fold_slices_at,  // the same, but only the root takes them
+  fold_at,         // only the root folds
+  fold_own,        // every rank folds its own block
+  fold_lower,      // every rank folds the inputs of the ranks below it, and perhaps its own
   from_root,       // the root puts, all others take
   to_root,         // the others put, the root takes
-  between_all,     // everybody puts, everybody takes from all others
+  between_all,     // every rank puts, and takes from all others
 };
 
 constexpr bool folds(Form form) noexcept {

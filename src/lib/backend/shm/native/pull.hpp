@@ -1,6 +1,6 @@
-// Collectives in which every rank copies what it wants from the memory of the others, through the kernel (Reach):
-// broadcast, scatter, allgather and alltoall on private memory. The ranks have told where it lies, and wait for
-// one another afterwards. Nobody writes to another's memory.
+// Collectives by CMA (cross memory attach): every rank copies what it wants from the private memory of the others,
+// through the kernel (Reach). They are broadcast, scatter, allgather and alltoall. The ranks tell first where the
+// memory is, and wait for one another afterwards. No rank writes to the memory of another.
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@ namespace col::shm_backend {
 
 class Pull {
  public:
-  // Whether one copy by the kernel is faster than two through slots: the same on all ranks.
+  // Whether one copy by the kernel is faster than two through slots. All ranks get the same answer.
   static bool suits(const Request& request, int size) noexcept;
   static Addresses addresses(const Request& request) noexcept;
 
-  // Requires: `all` by rank; all outlive it.
+  // Requires: `all` is ordered by rank; all arguments outlive it.
   Pull(const Request& request, int rank, int size, std::span<const Presence> all) noexcept
       : request_(request), rank_(rank), size_(size), all_(all) {}
 
-  // Whether what others read stays where it is: the same on all ranks.
+  // Whether the data that others read stays in place during the call. All ranks get the same answer.
   bool possible() const noexcept;
-  // This rank's share; false when the kernel refuses: some of the output is written then, and no input. `rest` as in
-  // Reach::read().
+  // Does this rank's share. Returns false if the kernel refuses: some of the output is written then, but no input.
+  // `rest` as in Reach::read().
   bool run(const Reach& reach, const std::function<void()>& rest) const;
 
  private:
-  // Elements before a rank's block, and in it.
+  // The elements before a rank's block, and in it.
   struct Block {
     std::size_t begin = 0, count = 0;
   };

@@ -1,8 +1,9 @@
-// Reading the memory of other ranks through the kernel (process_vm_readv): one copy, where slots take two.
+// CMA (cross memory attach): reads the memory of other ranks through the kernel (process_vm_readv). This takes one
+// copy, where slots take two.
 //
-// Whether that works between all ranks of a group, they find out when they first could use it: it does not where a
-// security module, a filter of system calls or different process namespaces are in the way. In one meeting each tells
-// who it is, then tries; in the next each tells whether it could, and then all know.
+// The ranks of a group find out at the first opportunity whether it works between all of them. It does not work if a
+// security module, a filter of system calls, or different process namespaces prevent it. In one meeting, each rank
+// tells who it is, and then tries. In the next meeting, each tells whether it could, and then all know.
 #pragma once
 
 #include <cstddef>
@@ -18,24 +19,25 @@ namespace col::shm_backend {
 
 class Reach {
  public:
-  // `token`: equal on all ranks of the group, and of no other.
+  // `token`: equal on all ranks of the group, and on no others.
   Reach(std::string group, int rank, std::uint64_t token);
   Reach(const Reach&) = delete;
   Reach& operator=(const Reach&) = delete;
 
-  // Whether meetings are worth while for this alone. The same on all ranks at the same call, as are the following.
+  // Whether meetings are useful for this alone. For this and the following functions, all ranks get the same answer at
+  // the same call.
   bool may_work() const noexcept { return state_ != State::no; }
   bool works() const noexcept { return state_ == State::yes; }
   Identity identity() const noexcept;
-  // After a meeting, with what all have told, by rank.
+  // Call it after a meeting, with what all ranks have told, by rank.
   void learn(std::span<const Presence> all);
 
-  // After a meeting in which each has told whether it could read: false, and never again, when one could not (memory of
-  // a device, say, that the probe did not meet).
+  // Call it after a meeting in which each rank has told whether it could read. Returns false, from then on always, if
+  // one rank could not: for example for device memory, which the probe did not test.
   bool all_have_read(std::span<const Presence> all) noexcept;
 
-  // Copies from the memory of `rank`; false when the kernel refuses. Throws peer_lost when that process is gone. `rest`
-  // is called now and then, and may throw. Requires: works().
+  // Copies from the memory of `rank`. Returns false if the kernel refuses. Throws peer_lost if that process is gone. It
+  // calls `rest` from time to time, which may throw. Requires: works().
   bool read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes, const std::function<void()>& rest) const;
 
  private:
