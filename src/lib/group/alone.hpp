@@ -1,4 +1,4 @@
-// The collectives in a world of one, which needs no backend.
+// The collectives in a world of one rank, which needs no backend.
 #pragma once
 
 #include <col/backend.hpp>

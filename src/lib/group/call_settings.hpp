@@ -1,4 +1,4 @@
-// What the environment says about how calls are to be run.
+// The environment's settings for calls.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct CallSettings {
   std::optional<exec::Fault> fault = {};          // COL_FAULT
   std::string backend = {};                       // COL_BACKEND; empty: automatic
 
-  // Throws invalid_argument naming the variable; io when a file cannot be read.
+  // Throws invalid_argument that names the variable; io if a file cannot be read.
   static CallSettings from_environment();
 };
 

@@ -1,4 +1,4 @@
-// A call of the user's that is made of others: reports name what the user has called.
+// A user's call that consists of other calls: reports name the user's call.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@ namespace col::group {
 
 class Composite {
  public:
-  // From now on, for the calls of this thread. One around it that has not ended stands. `name` lives for ever.
+  // Holds from now on, for the calls of this thread. An outer one that has not ended wins. `name` must live forever.
   explicit Composite(std::string_view name) noexcept
       : outer_(std::exchange(current_, current_.empty() ? name : current_)) {}
   ~Composite() { current_ = outer_; }
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
 
-  // Empty: none.
+  // Empty if there is none.
   static std::string_view current() noexcept { return current_; }
 
  private:

@@ -1,4 +1,4 @@
-// What is behind a Context: the registry of groups, and how one is made.
+// The implementation of Context: the registry of groups, and the making of a group.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class Context::Impl {
 
   struct Adoption {
     GroupSpec spec;
-    std::string id = {};            // of the record; empty when the environment said so
-    std::vector<int> members = {};  // the job's ranks, in order; empty where they are not known before they meet
+    std::string id = {};            // id of the record; empty if the environment describes the group
+    std::vector<int> members = {};  // the job's ranks, in order; empty if they are not known before they meet
   };
   Group make_group(const Adoption& adoption);
   std::optional<Adoption> adoptable(std::string_view name) const;
@@ -49,9 +49,9 @@ class Context::Impl {
   std::string error_file_;
   std::shared_ptr<const group::CallSettings> settings_;  // shared with the groups
 
-  mutable std::mutex mutex_;  // guards the two below, never held while waiting
-  std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while being made
-  std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left: not to be adopted again
+  mutable std::mutex mutex_;  // guards the two members below; never held during a wait
+  std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while the group is being made
+  std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left and must not be adopted again
 };
 
 }  // namespace col

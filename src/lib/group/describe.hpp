@@ -1,4 +1,4 @@
-// A collective call in words, and as a number; and ranks in words.
+// A collective call in words and as a number; and ranks in words.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@
 
 namespace col::group {
 
-// The elements that all ranks' buffers have in common.
+// The elements that the buffers of all ranks have in common.
 ConstTensorView common_view(const Request& request);
 
-// Which part of a call a request is.
+// The part of a call that a request is.
 struct Piece {
-  std::size_t first = 0;  // its first element's number in the call
-  std::size_t whole = 0;  // the call's elements; 0: the request is all of it
+  std::size_t first = 0;  // the number of its first element in the call
+  std::size_t whole = 0;  // the number of elements of the call; 0: the request is the whole call
 };
 
-// What the ranks of one call must have in common, besides the request itself.
+// What the ranks of one call must have in common, in addition to the request itself.
 struct CallForm {
   bool asynchronous = false;
   bool compress = false;
-  std::string_view algorithm = {};  // what runs
+  std::string_view algorithm = {};  // the algorithm that runs
   Piece piece = {};
-  std::string_view part_of = {};  // the call of the user's that it is made for; empty: this one
+  std::string_view part_of = {};  // the user's call that it is made for; empty: this one
 };
 
-// "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination": equal on ranks whose calls match,
+// "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination". Equal on ranks whose calls match, and
 // different on others.
 std::string describe(const Request& request, const CallForm& form = {});
 
-// The same as a number, which two calls of a group share only when they are the same but for their memory.
+// The same as a number. Two calls of a group have the same number only if they differ in nothing but their memory.
 std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form = {});
 
 // "rank 3" or "ranks 3, 5".

@@ -1,17 +1,19 @@
-// Why does a wait not end? Answers it for one call of one rank, while that rank waits.
+// Finds out why a wait does not end, for one call of one rank, while that rank waits.
 //
-// A rank that has waited for 100 ms puts what it has called on the group's board (keys in the group's scope of the
-// store): its last collectives, finished or not, and the messages that it waits for. It reads what the others have put
-// there. The first call in which ranks differ is the mismatch, which may lie long before the one that is waited for:
-// its data goes to slots that the others do not look at, as slots follow from all calls so far. A process that is gone,
-// and that this call needs, is peer_lost. Whoever is neither on the board nor known from the control page to have come
-// this far is missing, and is named by the timeout. A call that ends within 100 ms never touches the store.
+// A rank that has waited for 100 ms writes its calls on the group's board (keys in the group's scope of the store): its
+// last collectives, finished or not, and the messages that it waits for. It reads what the others have written there.
+// The first call in which ranks differ is the mismatch. This call may be much earlier than the one that the rank waits
+// for: the slots of a call depend on all calls so far, so after a difference, its data goes to slots that the others do
+// not read. If a process that this call needs is gone, the result is peer_lost. A rank is missing if it is not on the
+// board, and the control page does not show that it has come this far. The timeout names missing ranks. A call that
+// ends within 100 ms never touches the store.
 //
-// A rank that leaves the group says there that no more calls of it will follow. The last one to leave compares the
-// calls of all: some ranks may have found nothing to wait for.
+// A rank that leaves the group writes on the board that it will make no more calls. The last rank to leave compares the
+// calls of all ranks, because some ranks may have had no reason to wait.
 //
-// A rank that has lost a connection leaves the group, and so those who wait for it lose theirs to it. Each says on the
-// board whom it has lost: the one at the end of that chain, who says nothing, is the one that is gone.
+// A rank that has lost a connection leaves the group, so the ranks that wait for it lose their connection to it. Each
+// rank writes on the board which rank it has lost. The rank at the end of that chain, which writes nothing, is the one
+// that is gone.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +35,16 @@
 
 namespace col::group {
 
-// What the diagnosis knows of the group. Outlives every Diagnosis made from it.
+// What the diagnosis knows about the group. It outlives every Diagnosis that is made from it.
 struct Surroundings {
   std::string group;
   int rank = 0;
   std::vector<PeerInfo> peers;              // in rank order
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
-  std::shared_ptr<ControlPage> control;     // null when there is none
-  RankRecord* record = nullptr;             // this rank's in it
-  std::vector<std::string> own_board_keys;  // what this rank has left on the board, to be taken off before the next
-  std::uint64_t last_compared = 0;          // number of the call that compare_first() was last asked about; 0: none
+  std::shared_ptr<ControlPage> control;     // null if there is none
+  RankRecord* record = nullptr;             // this rank's record in it
+  std::vector<std::string> own_board_keys;  // what this rank has left on the board; removed before the next entry
+  std::uint64_t last_compared = 0;          // number of the call for which compare_first() was last called; 0: none
   History history = {};                     // of this rank's collective calls
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;          // how many of both are on the board
@@ -50,48 +52,47 @@ struct Surroundings {
 
   int size() const { return static_cast<int>(peers.size()); }
 
-  // The rank in the group of the job's rank `global_rank`; -1 when it is no member.
+  // The rank in the group of the job's rank `global_rank`; -1 if it is not a member.
   int rank_of(int global_rank) const;
-  // What a member of this node is doing; nothing when it is on another node, or there is no control page.
+  // What a member on this node is doing; nothing if it is on another node, or if there is no control page.
   std::optional<RankActivity> activity_of(int rank) const;
 };
 
-// Whether a record, which cuts long names, means that group.
+// Whether a record, which cuts long names, means this group.
 bool is_same_group(const std::string& recorded, const std::string& group);
 
-// Takes off the board what this rank has left there. Of what compare_first() has left, which slower ranks may still
-// have to read, the last rank to come here takes away everybody's.
+// Removes what this rank has left on the board. Slower ranks may still have to read the entries of compare_first(); so
+// the last rank that comes here removes these for all ranks.
 void clear_board(Surroundings& surroundings) noexcept;
 
-// This rank's calls, for all others to see. Throws what the store throws.
+// Writes this rank's calls on the board, for all others to see. Throws what the store throws.
 void post_calls(Surroundings& surroundings);
 
-// For a rank that leaves: says so to the others, with the error of another group that made it do so, or, with `broken`,
-// only that it looks at nothing any more. Returns the mismatch where this rank is the last to leave, and the calls of
-// all differ. Takes two calls of the store, and the last rank two more for each rank; kStoreTime at most.
+// For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
+// only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
+// ranks differ. Makes two calls of the store; the last rank makes two more for each rank. Takes kStoreTime at most.
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
 
 class Diagnosis final : public WaitObserver {
  public:
   using Describe = std::function<std::vector<Operation>()>;
 
-  // `describe` says what this call is; it is asked once, and only when the call is slow or has failed.
+  // `describe` returns what this call is. It is called once, and only if the call is slow or has failed.
   Diagnosis(Surroundings& surroundings, Describe describe);
   Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
 
-  // on_slow() for who does not wait itself: does not say whom it waits for.
+  // on_slow() for a caller that does not wait itself. It does not say which rank it waits for.
   bool look();
 
-  // Turns what a backend threw ("connection closed") into the cause behind it, waiting a moment for the ranks that know
-  // more to say so.
+  // Replaces an error of a backend ("connection closed") by the cause behind it. It waits for a moment, so that ranks
+  // that know more can say so.
   Error explain(const Error& symptom);
 
-  // Puts the call on the board at once and waits until every counterpart has done so too, calling `meanwhile` again and
-  // again. Throws the mismatch, and what
-  // wait.check() throws. For COL_CHECK=strict.
+  // Writes the call on the board at once, and waits until every counterpart has done so too. Meanwhile it calls
+  // `meanwhile` again and again. Throws the mismatch, and what wait.check() throws. For COL_CHECK=strict.
   void compare_first(WaitContext& wait, const std::function<void()>& meanwhile);
 
  private:
@@ -118,9 +119,9 @@ class Diagnosis final : public WaitObserver {
   Presence presence(const Operation& operation, int rank);
   int furthest_behind(const std::vector<int>& ranks) const;
   struct Accused {
-    int rank = -1;  // of the group; -1: it cannot be told, or is no member
+    int rank = -1;  // rank in the group; -1: not known, or not a member
     std::string who;
-    int world_rank = -1;  // of one that is no member
+    int world_rank = -1;  // rank in the job, if it is not a member
   };
   std::string waiting_messages() const;
   Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
@@ -129,13 +130,13 @@ class Diagnosis final : public WaitObserver {
 
   Surroundings& surroundings_;
   Describe describe_;
-  std::vector<Operation> operations_;             // once described
-  std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts put on the board
-  // By rank: the calls of others. Shared by those whose calls are this rank's.
+  std::vector<Operation> operations_;             // set once described
+  std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts have written on the board
+  // The calls of others, by rank. Ranks whose calls equal this rank's share one object.
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
-  std::optional<Deadline> ask_again_;  // when the store has not answered
+  std::optional<Deadline> ask_again_;  // set when the store has not answered
 };
 
 }  // namespace col::group

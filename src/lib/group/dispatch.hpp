@@ -1,4 +1,4 @@
-// Which algorithm runs a call, and its plan for this rank.
+// Chooses the algorithm of a call, and makes its plan for this rank.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace col::group {
 
-// What a call asks of its algorithm besides the request.
+// What a call asks from its algorithm, in addition to the request.
 struct CallWishes {
   std::string_view algorithm = {};  // Options::algorithm
   bool asynchronous = false;
@@ -28,14 +28,14 @@ struct CallWishes {
   bool compress = false;
 };
 
-// Immutable once made; kept as long as the dispatcher.
+// Never changes once made. It lives as long as the dispatcher.
 struct Decision {
   std::string algorithm;                    // as text: "knomial:radix=8"
-  std::string reason;                       // which rule, or who asked for it
+  std::string reason;                       // the rule that fired, or who asked for it
   std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
   std::string native = {};                  // its name
   bool starts = false;                      // it need not block
-  DType dtype = DType::uint8;               // of what is moved
+  DType dtype = DType::uint8;               // type of what is moved
   bool widens = false, wide_input = false;  // as in the plan's request
 };
 
@@ -45,19 +45,20 @@ class Dispatcher {
   Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
              const CallSettings& settings);
 
-  // Requires: check() has passed. The decisions of equal calls are the same object, and found without allocating.
-  // Throws invalid_argument or unavailable when what was asked for cannot serve the call.
+  // Requires: check() has passed. Equal calls get the same decision object, found without allocating. Throws
+  // invalid_argument or unavailable if the requested algorithm cannot serve the call.
   std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
 
-  // Whether one of the backend's own algorithms can serve the call, or is asked for by name. The same on all ranks.
+  // Whether one of the backend's own algorithms can serve the call, or is asked for by name. All ranks get the same
+  // answer.
   bool can_run_natively(const Request& request, const CallWishes& wishes) const;
-  // Why the backend's own collective of that name cannot serve a call that asks for it; nothing when it can.
+  // Why the backend's own collective of that name cannot serve a call that asks for it; nothing if it can.
   std::optional<std::string> objection(const Request& request, const CallWishes& wishes, std::string_view own) const;
 
-  // The decision in a sentence, for Group::explain(). Keeps nothing, so that other threads may decide meanwhile.
+  // The decision in a sentence, for Group::explain(). Stores nothing, so other threads may decide meanwhile.
   std::string explain(const Request& request, const CallWishes& wishes) const;
 
-  // What CallWishes::algorithm may name: the built-in ones, then the backend's own.
+  // The names that CallWishes::algorithm may have: first the built-in ones, then the backend's own.
   std::vector<std::string> names(Collective collective) const;
 
  private:
@@ -76,7 +77,7 @@ class Dispatcher {
     Key key;
     std::shared_ptr<const Decision> decision;
   };
-  struct Case;  // one call while it is being decided
+  struct Case;  // one call while it is decided
 
   Key key_of(const Request& request, const CallWishes& wishes) const;
   std::shared_ptr<const Decision> make(const Request& request, const Key& key);
@@ -92,7 +93,7 @@ class Dispatcher {
   std::string backend_;
   std::span<const NativeEntry> natives_;
   const CallSettings& settings_;
-  std::vector<std::unique_ptr<Entry>> entries_;  // what is used moves to the front; few
+  std::vector<std::unique_ptr<Entry>> entries_;  // few; an entry that is used moves to the front
   mutable std::map<std::string, PlanFile> files_;
 };
 

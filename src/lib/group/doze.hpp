@@ -1,4 +1,4 @@
-// A short wait for a key, for those who look at more than that key.
+// A short wait for a key, for callers that look at other things too.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace col::group {
 
-// Sleeps until `key` is set, or a slice of `wait` is over, so that the caller can look at everything again. Throws what
-// the store throws, but no timeout.
+// Sleeps until `key` is set, or for one slice of `wait`, so that the caller can look at everything again. Throws what
+// the store throws, except a timeout.
 inline void doze(Store& scope, const std::string& key, WaitContext& wait) {
   const auto shortest = std::chrono::milliseconds(1);
   WaitContext brief(Deadline::after(std::max<Duration>(wait.slice(), shortest)), wait.page(), wait.record());

@@ -1,5 +1,5 @@
-// COL_ERROR_FILE: the last error of this rank, for the launcher, which reads it to tell the rank that failed from those
-// that failed because of it.
+// COL_ERROR_FILE: the last error of this rank. The launcher reads it to distinguish the rank that failed first from
+// ranks that failed because of it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace col::group {
 
-// Replaces the file whole. Best effort: a rank that cannot write it is merely reported with less detail. An empty path
-// means there is none.
+// Replaces the whole file. Best effort: if a rank cannot write it, the report only has less detail. An empty path means
+// that there is no file.
 void write_error_file(const std::string& path, const Error& error) noexcept;
 
 }  // namespace col::group

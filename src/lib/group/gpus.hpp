@@ -8,11 +8,11 @@
 
 namespace col::group {
 
-// Their memory. Loads what there is to load. Throws unavailable: why there are none.
+// The memory of the GPUs. Loads the libraries for it. Throws unavailable and says why if there are no GPUs.
 DeviceMemory& gpus();
 
-// The one that this thread has made current, as by cudaSetDevice(). Loads nothing: nothing also where the program has
-// not loaded the CUDA driver itself.
+// The GPU that this thread has made current, as with cudaSetDevice(). It loads nothing: it returns nothing if the
+// program has not loaded the CUDA driver itself.
 std::optional<int> current_gpu() noexcept;
 
 }  // namespace col::group

@@ -1,5 +1,5 @@
-// What the ranks of a group have called, so that calls can be compared though they are not waited for: the first one in
-// which ranks differ is the mismatch, whatever call they wait in.
+// The calls that the ranks of a group have made. So calls can be compared even if no rank waits for them: the first
+// call in which ranks differ is the mismatch, whatever call they wait in.
 #pragma once
 
 #include <cstdint>
@@ -21,47 +21,47 @@ namespace col::group {
 
 class Pending;
 
-// Of messages between two ranks, by (peer, tag): how many there have been.
+// The number of messages between two ranks so far, by (peer, tag).
 using MessageCounts = std::map<std::pair<int, int>, std::uint64_t>;
 
-// The last collective calls of one rank in words, oldest first, and whether that is all.
+// The last collective calls of one rank in words, oldest first.
 struct Calls {
-  struct Run {  // the same call again and again
+  struct Run {  // the same call, several times in a row
     std::uint64_t first = 0, times = 0;
     std::string text;  // Operation::encode()
   };
   std::vector<Run> runs = {};
-  bool has_left = false;  // the group: no more will follow
-  std::string why = {};   // it has left: after which error, by encode_error(); empty: none
+  bool has_left = false;  // the group; no more calls will follow
+  std::string why = {};   // why it has left: the error, as by encode_error(); empty: no error
 
   MessageCounts sent = {};
 
-  // The number of the call that would be next; 0: nothing is known.
+  // The number of the next call; 0: nothing is known.
   std::uint64_t end() const { return runs.empty() ? 0 : runs.back().first + runs.back().times; }
-  // Nothing where that call is not among these.
+  // The call of that number; nothing if it is not among these.
   std::optional<std::string> at(std::uint64_t sequence) const;
 
-  // As a value in the store.
+  // The value for the store.
   std::string encode() const;
   static Calls decode(std::string_view text);  // Requires: encode() has written it
 };
 
-// This rank's own calls. Kept for every call, and so in numbers; words are made when somebody asks.
+// This rank's own calls. Every call is recorded, so they are recorded as numbers. Words are made only on request.
 class History {
  public:
-  // Adds a collective call that has been given its number. Allocates only while it grows.
+  // Adds a collective call that has got its number. Allocates only while it grows.
   void add(const Pending& pending) noexcept;
 
   std::uint64_t last() const { return last_; }  // number of the last call; 0: none
   Calls calls(int rank, int size) const;
-  // Requires: calls().at(sequence) is something.
+  // Requires: calls().at(sequence) has a value.
   Operation operation(std::uint64_t sequence, int rank, int size) const;
 
  private:
   struct Run {
     std::uint64_t call = 0;  // Pending::call
     std::uint64_t first = 0, times = 0;
-    Request request = {};  // spans point to the counts below; a function of the user's is only its name
+    Request request = {};  // its spans point to the counts below; of a user's function there is only the name
     CallForm form = {};
     std::string words = {};
     std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher: form points into it
@@ -76,7 +76,8 @@ class History {
   std::uint64_t last_ = 0;
 };
 
-// The number of the first call in which `other`, of rank `rank`, differs from `own`; nothing where both know of none.
+// The number of the first call in which `other`, of rank `rank`, differs from `own`; nothing if no call is known on
+// both.
 std::optional<std::uint64_t> first_difference(const History& history, const Calls& own, int own_rank,
                                               const Calls& other, int rank, int size);
 

@@ -1,5 +1,5 @@
 // The groups of this process that have operations in flight while no thread is in a call of them. Every wait of every
-// thread moves them on: peers may need that before they come to what the thread waits for.
+// thread moves them forward, because peers may need this before they can do what the thread waits for.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ namespace col::group {
 
 class InFlight {
  public:
-  // A forked child has one of its own: the groups of its parent are none of its business.
+  // A forked child has its own list: its parent's groups do not concern it.
   static InFlight& instance();
 
-  // From now on `state` is moved on, until remove() as often. Any thread.
+  // From now on, waits move `state` forward, until remove() has been called as often. Any thread may call it.
   void add(std::weak_ptr<Group::State> state);
   void remove() noexcept;
 
-  // Does not block: a group that a thread is in a call of is that thread's to move. What goes wrong in a group breaks
-  // that one, and is kept for whoever waits there.
+  // Does not block: if a thread is in a call of a group, that thread moves the group. An error breaks its own group,
+  // and is kept for the thread that waits there.
   void move_on() noexcept;
 
  private:

@@ -1,6 +1,6 @@
-// A notice outside of any job's scope of the store: "rank r of group g waits to join, under job j". Nobody connects by
-// it. It is read only when a rank has been missing until the deadline, to tell a rank that never came from one that was
-// started under another COL_JOB_ID and therefore looks in another place.
+// A notice outside of any job's scope of the store: "rank r of group g waits to join, under job j". It is not used to
+// connect. It is read only when a rank has been missing until the deadline. It shows whether that rank never came, or
+// was started under another COL_JOB_ID and therefore looks in another place.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace col::group {
 
-// The notice of this process. One that has not joined leaves it behind, for others who give up later; it counts for as
-// long as the process lives.
+// The notice of this process. A process that has not joined leaves it behind, for others who give up later. It counts
+// as long as the process lives.
 class JobNotice {
  public:
   JobNotice(Store& unscoped, std::string_view group, int rank, std::string_view job);
@@ -30,7 +30,7 @@ struct ForeignRank {
   int rank = 0;
   std::string job;
 };
-// The first rank other than `own_rank` that waits for the group under another job than `job`; processes that are gone
+// The first rank other than `own_rank` that waits for the group under another job than `job`. Processes that are gone
 // do not count.
 std::optional<ForeignRank> find_foreign_rank(Store& unscoped, std::string_view group, int world_size, int own_rank,
                                              std::string_view job);

@@ -15,19 +15,19 @@ namespace col::group {
 
 struct JoinRequest {
   const GroupSpec& spec;
-  const ContextSpec& context;        // timeout set
-  std::shared_ptr<Store> job_scope;  // null in a world of one; shared with the group that is made
+  const ContextSpec& context;        // its timeout is set
+  std::shared_ptr<Store> job_scope;  // null in a world of one rank; shared with the group that is made
   std::string job;                   // id and generation in one
   std::uint64_t process_nonce = 0;
   RankRecord* record = nullptr;
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
-  bool write_record = true;         // false when the group is adopted by a record that somebody else wrote
+  bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
 };
 
-// "job id#generation": what tells the keys of one run of a job from those of another.
+// "job id#generation": separates the keys of one run of a job from those of another.
 std::string job_name(const ContextSpec& spec);
 
-// Blocks until all ranks have joined; errors as Context::init_group says.
+// Blocks until all ranks have joined. Errors as for Context::init_group.
 GroupParts join(const JoinRequest& request);
 
 }  // namespace col::group

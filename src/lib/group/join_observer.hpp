@@ -1,4 +1,4 @@
-// Looks after the ranks of a group that is being made, while this rank waits for them.
+// Watches the ranks of a group that is being made, while this rank waits for them.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@
 
 namespace col::group {
 
-// A rank that has ended, before or after it came, ends the wait. One that stands still may go on: it is named in the
-// log, once, and by the timeout.
+// A rank that has ended, before or after it came, ends the wait. A stopped rank may go on: the log names it once, and
+// the timeout names it.
 class JoinObserver final : public WaitObserver {
  public:
   explicit JoinObserver(const JoinRequest& request) : request_(request), next_(request.context.local_rank) {}
 
-  // Who they are, once the ranks have met.
+  // Sets the ranks, once they have met.
   void set_peers(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
 
-  // The job's rank that this one has waited for, as far as it can tell; -1: nobody.
+  // The job's rank that this one has waited for, as far as it can tell; -1: none.
   int held_up_by() const { return held_up_by_; }
 
-  // The rank in the group of the job's rank `global_rank`; -1 when it is no member, or that is not known yet.
+  // The rank in the group of the job's rank `global_rank`; -1 if it is not a member, or if that is not known yet.
   int group_rank(int global_rank) const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace col::group {
 
-// Bumped when ranks of different versions could no longer talk to one another.
+// Raised when ranks of different versions can no longer talk to one another.
 inline constexpr int kProtocolVersion = 1;
 
 // One rank's announcement: what must agree, and how to reach it.
@@ -20,15 +20,15 @@ struct Member {
   int protocol = kProtocolVersion;
   std::uint64_t nonce = 0;          // random, of this attempt to join
   std::uint64_t process_nonce = 0;  // random, of this process
-  std::string pid_namespace;        // in which peer.pid means something
-  bool uses_gpu = false;            // has made one current
-  std::string gpu;                  // the one it has made current, by its bus; empty: none, or nobody asks
-  std::string no_nccl;              // why NCCL cannot serve it, where it has one; empty: it can
+  std::string pid_namespace;        // the namespace in which peer.pid has a meaning
+  bool uses_gpu = false;            // it has made a GPU current
+  std::string gpu;                  // the GPU that it has made current, by its bus; empty: none, or nobody asks
+  std::string no_nccl;              // why NCCL cannot serve its GPU; empty: it can
   std::string alone_on_gpu;         // why NCCL cannot serve another rank on that GPU; empty: it can
   PeerInfo peer;
 
   std::string encode() const;
-  // Throws internal when `text` is not what encode() writes.
+  // Throws internal if `text` is not from encode().
   static Member decode(std::string_view text);
 };
 
@@ -36,13 +36,13 @@ struct Member {
 std::string encode_roster(const std::vector<Member>& members);
 std::vector<Member> decode_roster(std::string_view text);
 
-// How to join a group, kept in the store under its name: written by rank 0 when the group stands, or by a driver before
-// any rank knows of it. A worker that meets the name adopts the group by it.
+// How to join a group, kept in the store under its name. Rank 0 writes it when the group is complete, or a driver
+// writes it before any rank knows about the group. A worker that meets the name uses it to adopt the group.
 struct GroupRecord {
-  std::string id;  // differs from that of every other group of the name
+  std::string id;  // differs from the id of every other group of the same name
   int world_size = 1;
   std::string backend;            // a name that find_backend() knows, or "auto"
-  std::vector<int> global_ranks;  // global_ranks[r] is the job's rank that plays rank r
+  std::vector<int> global_ranks;  // global_ranks[r] is the rank in the job of rank r
 
   std::string encode() const;
   static GroupRecord decode(std::string_view text);

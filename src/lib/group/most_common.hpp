@@ -1,4 +1,4 @@
-// What most ranks say, where they say different things.
+// Finds what most ranks say, if they say different things.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace col::group {
 
-// The place of the first of those that occur most often. Requires: there is one.
+// The index of the first of the texts that occur most often. Requires: there is at least one text.
 inline std::size_t most_common(const std::vector<std::string>& texts) {
   const auto votes = [&](const std::string& text) { return std::count(texts.begin(), texts.end(), text); };
   const auto winner =

@@ -1,4 +1,4 @@
-// COL_PROGRESS=thread: one thread per process that moves on what is in flight while the program computes.
+// COL_PROGRESS=thread: one thread for each process, which moves operations forward while the program computes.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +13,11 @@ namespace col::group {
 
 class ProgressThread {
  public:
-  // Started at the first call in this process; a forked child gets its own. Never ended: at exit it sleeps, or the
-  // process takes it along.
+  // Started at the first call in this process; a forked child gets its own. It never ends: at exit it sleeps, or it
+  // ends with the process.
   static ProgressThread& instance();
 
-  // Looks after `state` until nothing is in flight in it.
+  // Moves `state` forward until nothing is in flight in it.
   void watch(std::shared_ptr<Group::State> state);
 
  private:
@@ -25,10 +25,10 @@ class ProgressThread {
   void start();
   [[noreturn]] void loop();
 
-  const std::int64_t pid_;  // whose thread it is
+  const std::int64_t pid_;  // the process that it belongs to
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::weak_ptr<Group::State>> watched_;  // weak: a group ends when its handles do
+  std::vector<std::weak_ptr<Group::State>> watched_;  // weak: a group ends when its handles are gone
 };
 
 }  // namespace col::group

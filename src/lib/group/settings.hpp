@@ -1,4 +1,4 @@
-// What the members of a group must agree on, and who is the odd one when they do not.
+// What the members of a group must agree on, and which rank differs if they do not.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace col::group {
 
 bool agree(const Member& a, const Member& b);
 
-// The mismatch among `members` (by rank); nothing when they agree. Names the odd rank when a majority says otherwise.
+// The mismatch among `members` (by rank); nothing if they agree. It names the rank that differs from the majority.
 std::optional<Error> disagreement(std::string_view group, const std::map<int, Member>& members);
 
 }  // namespace col::group

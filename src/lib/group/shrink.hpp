@@ -1,9 +1,9 @@
-// How the ranks that are left of a group agree, through the store, on whom they leave behind. The group itself may be
-// broken: nothing of it is used but its scope.
+// How the remaining ranks of a group agree, through the store, on the ranks that they leave out. The group itself may
+// be broken: only its scope is used.
 //
-//   every rank that stays    says whom it leaves out:  shrink/<number>/<rank> = words
-//                            reads what the others that stay say, and compares
-//   whoever finds an error   publishes it, and all end with the first
+//   every rank that stays    writes whom it leaves out:  shrink/<number>/<rank> = words
+//                            reads what the other ranks that stay write, and compares
+//   a rank with an error     publishes it, and all end with the first one
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ namespace col::group {
 
 class ShrinkAgreement {
  public:
-  // `number`: of the agreement, alike on all ranks. `staying`: in the order of ranks, this one among them.
+  // `number`: the number of the agreement, equal on all ranks. `staying`: in rank order, with this rank.
   ShrinkAgreement(Surroundings& surroundings, std::uint64_t number, std::vector<int> staying);
 
-  // Says `words` and returns when all that stay have said the same. Throws, on all that are still in it: mismatch (who
-  // says what), timeout (who has not come), peer_lost (one that should stay has died), what publish() was given, and
-  // those of wait.check() and the store.
+  // Writes `words`, and returns when all ranks that stay have written the same. Throws, on all ranks that are still in
+  // it: mismatch (who writes what), timeout (who has not come), peer_lost (a rank that should stay has died), the error
+  // given to publish(), and those of wait.check() and the store.
   void reach(const std::string& words, WaitContext& wait);
-  // Ends the agreement for all with this error; returns that which came first.
+  // Ends the agreement for all ranks with this error. Returns the error that came first.
   Error publish(const Error& error) noexcept;
 
  private:
@@ -41,9 +41,9 @@ class ShrinkAgreement {
 
   Surroundings& surroundings_;
   const std::uint64_t number_;
-  const std::shared_ptr<Store> failures_;  // where the first error is; shared, as adapters keep it
+  const std::shared_ptr<Store> failures_;  // the place of the first error; shared, because adapters keep it
   const std::vector<int> staying_;
-  std::vector<std::string> heard_;  // by rank of the group; empty: nothing yet
+  std::vector<std::string> heard_;  // by rank in the group; empty: nothing so far
 };
 
 }  // namespace col::group

@@ -1,4 +1,4 @@
-// Buffers that are in another kind of memory than a channel moves: copies of them that it can work on.
+// Copies of buffers that are in another kind of memory than a channel moves. The channel works on the copies.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace col::group {
 
-// Memory for the copies, kept for the next call: page-locked memory takes longer to get than to fill. None goes back
-// before the pool's end: that waits for all that the device does, which may wait for peers that wait for this rank.
-// Thread safe: what a Work holds may come back from any thread.
+// Memory for the copies. It is kept for the next call, because allocating page-locked memory takes longer than filling
+// it. Nothing is freed before the end of the pool: freeing waits for all work of the device, which may wait for peers
+// that wait for this rank. Thread safe: the memory of a Work may come back from any thread.
 class StagingPool {
  public:
   struct Block {
-    Device::Type type = Device::Type::cpu;  // page-locked, or of the device
+    Device::Type type = Device::Type::cpu;  // page-locked host memory, or memory of the device
     int device = 0;
     std::size_t bytes = 0;
-    std::shared_ptr<void> memory = {};  // shared with nobody: what DeviceMemory gives
+    std::shared_ptr<void> memory = {};  // not shared with others: what DeviceMemory returns
   };
 
   // Throws resource, and what gpus() throws.
@@ -28,43 +28,43 @@ class StagingPool {
   void give_back(Block block);
 
  private:
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<Block> free_;
 };
 
-// The copies of one call. In order: replace() for each buffer, fetch(), the call itself on what replace() gave,
-// give_back(); copied() in between until all has been. Dropped before it has come to that, the memory must stay as it
-// is; so it does, for as long as the pool.
+// The copies of one call. The order is: replace() for each buffer, fetch(), the call itself on what replace() returned,
+// give_back(). Between these steps, call copied() until it returns true. If it is destroyed before the end, the memory
+// must stay as it is; it does, as long as the pool lives.
 class Staging {
  public:
-  // Of a long copy: long enough that starting it costs little, short enough that the first part in and the last one
-  // out, which nothing hides, are little of the whole.
+  // The size of a part of a long copy. It is long enough that starting it costs little. It is short enough that the
+  // first part in and the last part out, which nothing hides, are a small share of the whole.
   static constexpr std::size_t kPartBytes = std::size_t{4} << 20;
 
-  // Whether a channel for memory of `wanted` needs a copy of the buffer. What runs on a GPU wants elements where their
-  // type belongs; what runs on the host takes them anywhere.
+  // Whether a channel for memory of `wanted` needs a copy of the buffer. Work on a GPU needs elements at aligned
+  // addresses; work on the host takes them at any address.
   static bool is_needed(ConstTensorView view, Device wanted) {
     if (view.empty()) return false;
     const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0;
     return view.device.type != wanted.type || (wanted.type != Device::Type::cpu && !is_aligned);
   }
 
-  explicit Staging(StagingPool& pool) : pool_(pool) {}  // which must outlive it
+  explicit Staging(StagingPool& pool) : pool_(pool) {}  // the pool must outlive it
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // What the call works on instead, in memory of `wanted`: the buffer itself where that serves. `is_read`,
-  // `is_written`: by the call. Throws invalid_argument when the memory is not where its view says, resource, and what
+  // What the call works on instead of the buffer, in memory of `wanted`; the buffer itself if that works. `is_read`,
+  // `is_written`: by the call. Throws invalid_argument if the memory is not where its view says, resource, and what
   // gpus() throws.
   TensorView replace(TensorView view, Device wanted, bool is_read, bool is_written);
   bool empty() const noexcept { return copies_.empty(); }
   bool is_captured(Stream stream) const;
-  // Starts to copy what is read, or back what has been written: in `stream` as DeviceMemory::copy() says. In parts, of
-  // which those that have been copied can be used.
+  // Starts to copy what the call reads, in `stream` as DeviceMemory::copy() says. It copies in parts; parts that have
+  // been copied can be used.
   void fetch(Stream stream);
   void give_back(Stream stream);
-  // How many bytes of what replace() gave as `data` have been fetched, from the first one. Throws io.
+  // How many bytes of the copy `data` (from replace()) have been fetched, from the first one. Throws io.
   std::size_t fetched(const void* data);
   // Starts to copy back what has been written of it so far.
   void give_back(const void* data, std::size_t written, Stream stream);
@@ -74,13 +74,13 @@ class Staging {
  private:
   struct Part {
     std::unique_ptr<DeviceCopy> copy;
-    std::size_t end;  // in bytes from the buffer's begin
+    std::size_t end;  // in bytes from the begin of the buffer
   };
   struct Copy {
     TensorView original;
     StagingPool::Block block;
-    Device place;    // of the block
-    int device = 0;  // that copies between the two
+    Device place;    // the place of the block
+    int device = 0;  // the device that copies between the two
     bool is_read = false, is_written = false;
     std::vector<Part> fetching = {};  // in order
     std::size_t parts_fetched = 0;

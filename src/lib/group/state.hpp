@@ -1,4 +1,4 @@
-// What is behind a Group handle.
+// The implementation behind a Group handle.
 #pragma once
 
 #include <atomic>
@@ -29,31 +29,30 @@ namespace col {
 
 namespace group {
 
-// What joining a group gives.
+// The result of joining a group.
 struct GroupParts {
   Surroundings surroundings;  // name, rank, peers, scope, control page
-  std::string id;             // tells this group from others of its name, also in its record
+  std::string id;             // separates this group from others of its name, also in its record
   std::string backend = "self";
-  std::unique_ptr<Channel> channel;  // null in a world of one on the CPU
-  // Beside a channel for memory of GPUs, one for that of the host: for what the other cannot do. Null elsewhere, and in
-  // a world of one.
+  std::unique_ptr<Channel> channel;  // null in a world of one rank on the CPU
+  // A second channel for host memory, beside a channel for GPU memory: for what the first one cannot do. Null in other
+  // groups, and in a world of one rank.
   std::string host_backend;
   std::unique_ptr<Channel> host_channel;
-  bool may_stage = false;  // some rank had a GPU when the group was made; the same on all ranks
-  std::string why_staged;  // why memory of GPUs goes through the host in this group; empty where it does not
+  bool may_stage = false;  // some rank had a GPU when the group was made; equal on all ranks
+  std::string why_staged;  // why GPU memory goes through the host in this group; empty if it does not
   std::uint64_t token = 0;
-  RankRecord* record = nullptr;  // this rank's in the control page; null when there is none
+  RankRecord* record = nullptr;  // this rank's record in the control page; null if there is none
   Duration timeout{};
   bool is_high_priority_stream = false;
 };
 
-// What the context lends to its groups.
+// What the context provides to its groups.
 struct GroupHost {
   std::string error_file = {};                        // empty: none
-  std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context, and outlives it with them
+  std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context; may outlive it with them
   int global_rank = 0;
-  // Not called after the group was destroyed.
-  // With the job's ranks of its members, in order.
+  // Not called after the group was destroyed. Takes the job's ranks of its members, in order.
   std::function<Group(const GroupSpec&, std::vector<int>)> make_group = {};
   std::function<bool(const std::string&)> has_group = {};
   std::function<std::vector<Group>()> all_groups = {};
@@ -62,7 +61,7 @@ struct GroupHost {
 
 }  // namespace group
 
-// A user's thread holds it through a Use, one at a time; a progress thread takes the lock alone, in between.
+// A user's thread holds it through a Use, one at a time. A progress thread takes only the lock, in between.
 class Group::State : public std::enable_shared_from_this<Group::State> {
  public:
   using PendingPtr = std::shared_ptr<group::Pending>;  // shared by the group, its Works and its pool
@@ -81,36 +80,37 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   int rank_of(int world_rank) const { return parts_.surroundings.rank_of(world_rank); }
   Duration timeout() const { return parts_.timeout; }
 
-  // ---- Collectives (state.cpp). Check, run and, on failure, break the group.
+  // ---- Collectives (state.cpp). They check, run and, on failure, break the group.
   void run(Request request, const Options& options);
-  // The same for a few words in host memory, which no rank has elsewhere: in a group of GPUs, without a GPU.
+  // The same for a few words in host memory, for ranks that all have them there. In a group of GPUs, it uses no GPU.
   void run_on_host(Request request, const Options& options);
   Work start(Request request, const Options& options);
   std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) const;
   std::vector<std::string> algorithm_names(Collective collective) const { return own_.dispatcher.names(collective); }
 
   // ---- Messages (messages.cpp)
-  // Blocks until all have been exchanged; returns the rank that the last receive came from.
+  // Blocks until all have been exchanged. Returns the rank that sent the last received message.
   int exchange(std::string_view name, std::vector<group::Leg> legs, const Options& options);
   Work start_messages(std::string_view name, std::vector<group::Leg> legs, const Options& options);
 
-  // ---- Several GPUs a rank (multi_gpu.cpp). Both block.
+  // ---- Several GPUs for each rank (multi_gpu.cpp). Both block.
   void run_multi_gpu(const group::MultiGpuCall& call, const Options& options);
   void exchange_multi_gpu(const group::MultiGpuMessage& message, const Options& options);
 
   // ---- Memory (memory.cpp)
   std::shared_ptr<void> allocate(std::size_t bytes, const Options& options);
-  // Throws invalid_argument when a call or an operation of this group, or, while it lives, of another one in its
-  // context, may use the memory.
+  // Throws invalid_argument if a call or an operation may use the memory: one of this group, or, while it lives, of
+  // another group in its context.
   void require_unused(const void* memory, std::size_t bytes);
 
   // ---- Works (progress.cpp)
-  // False when `pending` has not ended after `budget`; a budget of zero is "its timeout", after which it fails.
+  // Returns false if `pending` has not ended after `budget`. A budget of zero means "its timeout", after which it
+  // fails.
   bool wait(group::Pending& pending, Duration budget);
   bool test(group::Pending& pending);
-  // For threads that are not in a call of this group: whether anything is still in flight. Does not block.
+  // For threads that are not in a call of this group. Returns whether anything is still in flight. Does not block.
   bool progress_in_background();
-  // Whether this thread is inside of that, of any group.
+  // Whether this thread is inside that function, for any group.
   static bool is_moving_one_on() noexcept;
 
   // ---- Groups made from this one (subgroups.cpp)
@@ -122,38 +122,38 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void record_trace(bool on);
   std::vector<TraceEntry> trace();
 
-  // Breaks the group: the others wait for something that this rank cannot do.
+  // Breaks the group, because the others wait for something that this rank cannot do.
   [[noreturn]] void give_up(const Error& cause);
-  // Of a receive that has ended; -1 otherwise.
+  // For a receive that has ended; otherwise -1.
   int source_of(const group::Pending& pending);
   std::optional<Error> error_of(const group::Pending& pending);
 
-  // Ends what is in flight, for a few seconds at most, and closes the connections; every later call throws.
-  // Returns what nobody else will hear of: that the calls of the ranks differ.
-  // `why`: after which error of another group.
+  // Ends what is in flight, in a few seconds at most, and closes the connections. Every later call throws. Returns an
+  // error that no other call will report: the calls of the ranks differ. `why`: the error of another group that is the
+  // reason.
   std::optional<Error> destroy(const std::optional<Error>& why = std::nullopt) noexcept;
-  // The same, and takes it out of its context's registry. Idempotent.
+  // The same, and removes the group from its context's registry. Idempotent.
   void leave();
-  // By what it is broken. Nothing as well while a call of another thread uses the group.
+  // The error that broke it. Also nothing while a call of another thread uses the group.
   std::optional<Error> broken_by();
-  // For others to compare with theirs, unless a thread uses the group.
+  // Lets others compare these calls with theirs, unless a thread uses the group.
   void post_calls();
 
  private:
-  struct ToSelf {  // a message to oneself, not yet received
+  struct ToSelf {  // a message to oneself that is not received yet
     DType dtype;
     std::size_t count;
     std::vector<std::byte> bytes;
   };
   class Use;
 
-  // Connections that move one kind of memory, and who decides how calls go over them.
+  // Connections that move one kind of memory, and the dispatcher for calls over them.
   struct Lane {
     Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
          const group::CallSettings& settings);
 
-    Channel* const channel;  // of parts_; null in a world of one
-    const Device device;     // whose memory it moves
+    Channel* const channel;  // of parts_; null in a world of one rank
+    const Device device;     // the memory that it moves
     group::Dispatcher dispatcher;
   };
 
@@ -210,7 +210,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void run_native(const PendingPtr& call);
   PendingPtr acquire();
   [[noreturn]] void fail(const Error& cause);
-  // Called in a catch block: breaks the group with what was thrown, whatever it was.
+  // Called in a catch block: breaks the group with the present exception.
   [[noreturn]] void fail_with_current(group::Diagnosis& diagnosis, const group::Pending& pending);
   void break_with(const Error& cause) noexcept;
   void abort_channels(const Error& cause) noexcept;
@@ -259,34 +259,34 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
   group::GroupParts parts_;
   const group::GroupHost host_;
-  const core::ForkGuard fork_guard_;  // a forked child of the process that joined is no member
+  const core::ForkGuard fork_guard_;  // a child that was forked after the process joined is not a member
   Lane own_;
-  std::optional<Lane> hosted_;  // of a group for memory of GPUs: over the host
+  std::optional<Lane> hosted_;  // in a group for GPU memory: over the host
   const exec::Fault* const fault_;
 
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
-  std::mutex mutex_;  // guards all that follows, and the channel
+  std::mutex mutex_;  // guards all members below, and the channel
   std::optional<Error> broken_;
   std::uint64_t sequence_ = 0;                                 // collectives so far
   std::uint64_t calls_ = 0;                                    // hash of them
   std::uint64_t children_ = 0;                                 // groups made from this one
   std::uint64_t shrinks_ = 0;                                  // calls of shrink()
   std::map<std::pair<int, int>, std::uint64_t> between_gpus_;  // by (source, destination): messages so far
-  std::map<int, int> open_any_;                                // by tag: receives from any rank under way
+  std::map<int, int> open_any_;                                // by tag: receives from any rank that are in flight
   std::map<int, std::deque<ToSelf>> to_self_;                  // by tag
   group::StagingPool staging_;                                 // used by the operations below, to their end
   std::vector<PendingPtr> active_;                             // in flight, in the order of starting
   std::vector<PendingPtr> pool_;                               // for reuse
   std::vector<PendingPtr> repeated_;                           // native calls that may come again, by slot_of()
-  int in_parts_ = 0;                                           // messages in flight that are moved part by part
+  int in_parts_ = 0;                                           // messages in flight that move in parts
   bool is_left_to_others_ = false;                             // in InFlight
-  int idle_turns_ = 0;                                         // looks since a part of one was moved
+  int idle_turns_ = 0;                                         // polls since a part of one last moved
   bool told_of_memory_ = false;
   bool told_of_staging_ = false;
   bool tracing_ = false;
   std::vector<TraceEntry> trace_;
-  std::set<std::string, std::less<>> names_;  // of algorithms in the trace
+  std::set<std::string, std::less<>> names_;  // of the algorithms in the trace
 };
 
 struct Work::Handle {
