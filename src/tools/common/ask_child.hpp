@@ -1,4 +1,4 @@
-// A question that is answered by a child process, so that nothing of the search for the answer stays in this one.
+// Lets a child process answer a question, so that this process keeps no traces of the search for the answer.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace col::tools {
 
-// What `question` returns in a child of this process; nothing when the child has not answered after `limit`, or ended
-// without an answer. Blocks until then. Requires: this process has one thread. Throws std::system_error when there can
-// be no child.
+// What `question` returns in a child of this process. Nothing if the child has not answered within `limit`, or ended
+// without an answer. Blocks until then. Requires: this process has one thread. Throws std::system_error if no child can
+// be made.
 std::optional<std::string> ask_child(const std::function<std::string()>& question, Duration limit);
 
 }  // namespace col::tools

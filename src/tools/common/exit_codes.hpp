@@ -11,8 +11,8 @@ inline constexpr int kWrongData = 1;
 inline constexpr int kRankTimeout = 3;  // a rank does not answer
 inline constexpr int kRegression = 4;   // slower than the caller allows
 inline constexpr int kRankDied = 5;
-inline constexpr int kInvalidMeasurement = 6;  // below the physical bound: no such time can be true
-inline constexpr int kSkipped = 77;            // nothing could be done here; the reason was said
+inline constexpr int kInvalidMeasurement = 6;  // below the physical bound: such a time cannot be right
+inline constexpr int kSkipped = 77;            // nothing could be done here; the output says why
 
 // colrun.
 inline constexpr int kTimeout = 124;        // reserved for a time limit of the job
@@ -20,6 +20,6 @@ inline constexpr int kLauncher = 125;       // the launcher itself failed
 inline constexpr int kNotExecutable = 126;  // the program was found but cannot be executed
 inline constexpr int kNotFound = 127;       // the program was not found
 inline constexpr int kSignalBase = 128;     // plus the number of the signal that ended the rank
-inline constexpr int kOutputClosed = 141;   // whoever read our output is gone (128 + SIGPIPE)
+inline constexpr int kOutputClosed = 141;   // the reader of our output is gone (128 + SIGPIPE)
 
 }  // namespace col::tools::exit_code

@@ -7,7 +7,7 @@
 
 namespace col::tools {
 
-// `text` as a whole number in [least, most]; nothing when it is anything else ("", "4x", "1.5", out of range).
+// `text` as a whole number in [least, most]; nothing if it is anything else ("", "4x", "1.5", out of range).
 template <typename Integer>
 std::optional<Integer> parse_whole_number(std::string_view text, Integer least, Integer most) noexcept {
   Integer value{};

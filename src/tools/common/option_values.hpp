@@ -1,4 +1,4 @@
-// What stands behind options on a command line: lists, ranges, durations, seeds. All of it pure.
+// Parses option values: lists, ranges, durations, seeds. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@ namespace col::tools {
 
 inline constexpr int kMaxRanks = 64;
 
-// The parts between commas, repeated ones once; nothing when a part is empty.
+// The parts between commas, without duplicates. Nothing if a part is empty.
 std::optional<std::vector<std::string>> parse_list(std::string_view text);
 
-// "1-9,16": numbers and ranges in [1, kMaxRanks]. Ascending, no two equal; nothing when it is anything else.
+// "1-9,16": numbers and ranges in [1, kMaxRanks]. The result is ascending, without duplicates. Nothing if it is
+// anything else.
 std::optional<std::vector<int>> parse_ranks(std::string_view text);
 
 // "20us", "500ms", "90s", "10m", "1h": a whole number and its unit, up to 720h; nothing when it is anything else.

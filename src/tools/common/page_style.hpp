@@ -1,11 +1,11 @@
-// How the tools' HTML reports look; each adds what is its own.
+// The style of the tools' HTML reports. Each report adds its own rules.
 #pragma once
 
 #include <string_view>
 
 namespace col::tools {
 
-// Every colour of a text has a contrast of at least 4.5 to what is behind it. Symbols and words say what colours say.
+// Every text colour has a contrast of at least 4.5 to its background. Symbols and words repeat what colours say.
 inline constexpr std::string_view kPageStyle = R"(
 :root { color-scheme: light dark; --text: #1b1f24; --faint: #59616b; --page: #ffffff; --panel: #f5f7f9;
   --line: #d8dde3; --good: #0f5c2e; --good-back: #e3f5e9; --bad: #9c1414; --bad-back: #fde7e7;

@@ -1,24 +1,24 @@
-// The terminal that a tool was started on, as its ranks know it.
+// The terminal on which a tool was started, as its ranks know it.
 #pragma once
 
 #include <string>
 
 namespace col::tools {
 
-// How rank 0 shows what goes on, and where it leaves its verdict. The text of `--spawned`, when the tool started the
-// ranks itself.
+// How rank 0 shows progress, and where it leaves its verdict. It is passed as the text after `--spawned` if the tool
+// has started the ranks itself.
 struct Screen {
-  int progress_fd = -1;  // a terminal, or none
+  int progress_fd = -1;  // a terminal; -1: none
   int columns = 80;
   bool colour = false;
   bool utf8 = true;
-  // A pipe to the process that started the ranks. A verdict is no failure of the rank that has found it: through its
-  // exit code the launcher would take it for one.
+  // A pipe to the process that started the ranks. A rank that finds a bad verdict has not failed itself; but if its
+  // exit code were the verdict, the launcher would treat it as a failure.
   int verdict_fd = -1;
 
   std::string text() const;
   static Screen parse(const std::string& text);
-  // As this process's own stdout and stderr are.
+  // From this process's own stdout and stderr.
   static Screen own();
 };
 

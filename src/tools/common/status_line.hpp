@@ -1,4 +1,4 @@
-// A line on a terminal that is written over.
+// A line on a terminal that is overwritten again and again.
 #pragma once
 
 #include <chrono>
@@ -11,23 +11,22 @@ namespace col::tools {
 // "7 s", "2 min 05 s".
 std::string clock_text(std::chrono::seconds elapsed);
 
-// `activity` and an ellipsis, shortened so that it fits into `room` columns; empty when what is left would tell
-// nothing.
+// `activity` and an ellipsis, shortened to fit into `room` columns. Empty if the rest would say nothing.
 std::string activity_text(std::string_view activity, std::size_t room, bool utf8);
 
-// Not thread safe. Never blocks: when the terminal takes nothing, or has gone, the line is not drawn.
+// Not thread safe. Never blocks: if the terminal accepts nothing, or is gone, the line is not drawn.
 class StatusLine {
  public:
-  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
+  // Draws on `fd`, which belongs to the caller and has `width` columns. Draws nothing if it is -1.
   StatusLine(int fd, int width) : fd_(fd), width_(width) {}
   ~StatusLine() { clear(); }
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
   bool usable() const { return fd_ >= 0 && width_ >= 2; }
-  // Columns that a text may have: not the last one, since some terminals go to the next line after it.
+  // How many columns a text may have. The last column is left out, because some terminals go to the next line after it.
   std::size_t width() const { return static_cast<std::size_t>(width_) - 1; }
-  // Replaces what is there. `text` is clean, and no wider than width().
+  // Replaces the present text. `text` is clean, and not wider than width().
   void draw(const std::string& text);
   // Leaves the cursor at the start of an empty line.
   void clear();

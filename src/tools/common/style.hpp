@@ -1,4 +1,4 @@
-// How a report may look on the terminal.
+// What a report may use on the terminal.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace col::tools {
 
 struct Style {
-  bool utf8 = false;  // else plain ASCII
+  bool utf8 = false;  // otherwise plain ASCII
   bool colour = false;
 
   std::string_view pass() const { return utf8 ? "✔" : "ok"; }
@@ -20,7 +20,7 @@ struct Style {
 
 enum class Tone { plain, good, bad, attention, faint };
 
-// `text` in that colour, if there may be colour.
+// `text` in that colour, if colours are allowed.
 std::string toned(std::string_view text, Tone tone, Style style);
 
 }  // namespace col::tools

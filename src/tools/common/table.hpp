@@ -13,7 +13,7 @@ struct TextCell {
   Tone tone = Tone::plain;
 };
 
-// A rule stands below the first row. Rows may be shorter than others. No spaces at the ends of lines.
+// There is a rule below the first row. Rows may be shorter than others. Lines have no spaces at their ends.
 std::string render_table(const std::vector<std::vector<TextCell>>& rows, Style style);
 
 }  // namespace col::tools

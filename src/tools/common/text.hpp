@@ -1,4 +1,4 @@
-// Text for reports: what came from elsewhere made harmless, numbers and names as readers expect them. All of it pure.
+// Text for reports: makes foreign text harmless, and formats numbers and names. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace col::tools {
 
-// `text` as valid UTF-8 without control characters but tab and newline: every other byte as \x1b. With `ascii`, also
-// every byte that is not ASCII.
+// `text` as valid UTF-8 without control characters except tab and newline. Every other byte becomes \x1b. With `ascii`,
+// this holds for every byte that is not ASCII too.
 std::string clean(std::string_view text, bool ascii = false);
-// The same on one line: each stretch of spaces, tabs and newlines becomes a space, none is left at the ends.
+// The same on one line: each run of spaces, tabs and newlines becomes one space, and none is left at the ends.
 std::string one_line(std::string_view text, bool ascii = false);
 
-// Terminal columns that clean text takes, one for each character.
+// The number of terminal columns of clean text: one for each character.
 std::size_t columns_of(std::string_view text);
-// The first `columns` of it.
+// The first `columns` columns of it.
 std::string_view cut(std::string_view text, std::size_t columns);
 
 // "2,412".
