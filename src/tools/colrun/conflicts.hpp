@@ -1,4 +1,4 @@
-// Options that are each right and do not go together.
+// Options that are right by themselves, but cannot be used together.
 #pragma once
 
 #include "colrun/surroundings.hpp"
@@ -7,7 +7,7 @@
 
 namespace col::colrun {
 
-// `spec` as it was read from `values`. Throws UsageError for the first conflict, which says what to write instead.
+// `spec` is what was read from `values`. For the first conflict, throws UsageError that says what to write instead.
 void check_conflicts(const Values& values, const Surroundings& surroundings, const launch::JobSpec& spec);
 
 }  // namespace col::colrun

@@ -7,8 +7,8 @@
 
 namespace col::colrun {
 
-// "NAME=value" for each line, in their order. A line may begin with "export "; a value may stand in quotes; nothing is
-// expanded. `path` is for messages. Throws UsageError, which names the line.
+// "NAME=value" for each line, in order. A line may begin with "export ". A value may be in quotes. Nothing is expanded.
+// `path` is for messages. Throws UsageError that names the line.
 std::vector<std::string> parse_env_file(std::string_view text, const std::string& path);
 
 }  // namespace col::colrun

@@ -7,7 +7,7 @@ namespace col::colrun {
 
 enum class HelpExtent { everyday, all };
 
-// `default_ranks` is what -n auto means here.
+// `default_ranks` is the number of ranks that -n auto gives here.
 std::string help_text(HelpExtent extent, int default_ranks);
 
 }  // namespace col::colrun

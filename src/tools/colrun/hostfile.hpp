@@ -1,4 +1,4 @@
-// Which hosts a job is started on.
+// The hosts on which a job is started.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace col::colrun {
 // "a:4,ada@b". Throws UsageError.
 std::vector<launch::HostSpec> parse_host_list(const Given& given);
 
-// One host a line: "h", "h:4", "h slots=4", "user@h"; # begins a comment anywhere. `path` is for messages. Throws
-// UsageError, which names the line.
+// One host on each line: "h", "h:4", "h slots=4", "user@h". A # begins a comment anywhere. `path` is for messages.
+// Throws UsageError that names the line.
 std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::string& path);
 
 }  // namespace col::colrun

@@ -1,5 +1,5 @@
-// From what was said to what a job is: one function for each group of options. All of them throw UsageError for a value
-// that is none; whether options go together is looked at in conflicts.hpp.
+// Turns option values into the description of a job: one function for each group of options. All of them throw
+// UsageError for an invalid value. conflicts.hpp checks whether options can be used together.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace col::colrun {
 
-// How many ranks of one program -n means.
+// How many ranks of one program -n stands for.
 int ranks_of(const Given& given, const Surroundings& surroundings);
-// "NAME=value" of -x NAME or -x NAME=value.
+// "NAME=value" for -x NAME or -x NAME=value.
 std::string rank_variable(const Given& given, const Surroundings& surroundings);
 
 void read_nodes(const Values& values, launch::NodesSpec& nodes);

@@ -1,5 +1,5 @@
-// All options of colrun: how they are written, what they take, and what --help says about them. The parser, the texts
-// of --help, the variables COLRUN_*, configuration files and the tests of the manual page go by this one list.
+// All options of colrun: their names, their values, and the text of --help for them. The parser, the texts of --help,
+// the variables COLRUN_*, configuration files and the tests of the manual page all use this one list.
 #pragma once
 
 #include <optional>
@@ -79,28 +79,28 @@ struct OptionRow {
   std::string_view value;  // "N"; empty for a flag
   Takes takes;
   Shown shown;
-  std::string_view group;  // of --help
+  std::string_view group;  // its group in --help
   std::string_view text;
 
   bool is_flag() const noexcept { return takes == Takes::nothing; }
-  // By COLRUN_* or in a configuration file as well.
+  // Whether COLRUN_* and configuration files may set it too.
   bool is_setting() const noexcept;
   std::vector<std::string_view> all_names() const;
   std::string_view first_name() const noexcept;
-  // The first long one without its dashes: "np".
+  // The first long name without its dashes: "np".
   std::string_view key() const noexcept;
 };
 
-// In the order in which they are shown.
+// In the order in which --help shows them.
 std::span<const OptionRow> option_rows() noexcept;
 const OptionRow& row_of(Option option) noexcept;
 
-// By "-n" or "--np"; null when there is none of that name.
+// By "-n" or "--np"; null if there is no option of that name.
 const OptionRow* find_option(std::string_view name) noexcept;
-// By "np" or "n", for settings only; underscores are as good as dashes.
+// By "np" or "n", only for settings. Underscores count as dashes.
 const OptionRow* find_setting(std::string_view key) noexcept;
 
-// "; did you mean '--timeout'?", or nothing when no name is near.
+// "; did you mean '--timeout'?", or nothing if no name is near.
 std::string did_you_mean_option(std::string_view name);
 std::string did_you_mean_key(std::string_view key);
 std::string did_you_mean_variable(std::string_view variable);

@@ -1,4 +1,5 @@
-// What stands behind the options of colrun: times, lists, addresses. All of it pure; nothing when the text is none.
+// Parses the values of colrun's options: times, lists, addresses. All functions are pure, and return nothing for
+// invalid text.
 #pragma once
 
 #include <chrono>
@@ -13,32 +14,32 @@
 
 namespace col::colrun {
 
-inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // that an option may name
+inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // the largest rank that an option may name
 
 // "90" (seconds), "90s", "1.5s", "500ms", "5m", "1h"; up to 30 days.
 std::optional<launch::Milliseconds> parse_time(std::string_view text);
 
-// "0,3-5": numbers from 0 to `most` and ranges of them; sorted, none twice.
+// "0,3-5": numbers from 0 to `most` and ranges of them. The result is sorted, without duplicates.
 std::optional<std::vector<int>> parse_numbers(std::string_view text, int most);
 
 // "0-1;2-3": one list of processors for each rank.
 std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text);
 
-// Words as a shell would make them of `text`: spaces divide, quotes and backslashes keep together. Nothing else is
-// special. Nothing as well when there is no word.
+// Splits `text` into words as a shell does: spaces separate words, quotes and backslashes protect. Nothing else is
+// special. Returns nothing if there is no word.
 std::optional<std::vector<std::string>> parse_words(std::string_view text);
 
-// "host:29400", "[fe80::1]:29400", or without a port; a port of 0 is one. Stricter than launch::parse_endpoint(): the
-// name may not look like an option.
+// "host:29400", "[fe80::1]:29400", or without a port. A port of 0 is accepted. Stricter than launch::parse_endpoint():
+// the name must not look like an option.
 std::optional<launch::Endpoint> parse_endpoint(std::string_view text);
 
 // "host", "user@host:4", "[fe80::1]:4".
 std::optional<launch::HostSpec> parse_host(std::string_view text);
 
-// "kill:3@2s", "stop:1@1s+5s", "slow:1x4"; "@TIME" may be left out where it is at once.
+// "kill:3@2s", "stop:1@1s+5s", "slow:1x4". "@TIME" may be left out for an immediate injection.
 std::optional<launch::Injection> parse_injection(std::string_view text);
 
-// The name of a variable: not empty, without '=' and spaces.
+// Whether it can be the name of a variable: not empty, without '=' and spaces.
 bool is_variable_name(std::string_view name) noexcept;
 
 }  // namespace col::colrun

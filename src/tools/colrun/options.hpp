@@ -1,4 +1,4 @@
-// The command line of colrun, the variables COLRUN_* and a configuration file: what the job is.
+// Reads the command line of colrun, the variables COLRUN_* and a configuration file, and describes the job.
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace col::colrun {
 
-// The command line cannot be used; what() is one line: what is wrong and what to write instead.
+// The command line cannot be used. what() is one line: what is wrong, and what to write instead.
 using tools::UsageError;
 
 struct Job {
   launch::JobSpec spec;
   std::vector<std::string> warnings;  // for the user, a line each
 };
-struct Text {  // to be printed: --help, --help-all, --version
+struct Text {  // text to print: --help, --help-all, --version
   std::string text;
 };
-struct Agent {};  // another colrun has started this one on its host: --agent
+struct Agent {};  // --agent: another colrun has started this one on its host
 
 using Request = std::variant<Job, Text, Agent>;
 
-// `arguments` without argv[0]. Reads the files that options name, each under a deadline. Throws UsageError.
+// `arguments` does not contain argv[0]. Reads the files that options name, each with a deadline. Throws UsageError.
 Request parse_options(const std::vector<std::string>& arguments, const Surroundings& surroundings);
 
 }  // namespace col::colrun

@@ -1,4 +1,4 @@
-// Values of options that several groups have; each function throws UsageError with the option's name.
+// Option values that several groups use. Each function throws UsageError with the option's name.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// Options from the environment and a file, and how they go together with those of the command line.
+// Options from the environment and a file, and how they combine with those of the command line.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace col::colrun {
 struct Settings {
   Values values;                          // of all sources
   std::vector<std::string> warnings;      // a line each
-  std::vector<std::string> command_line;  // options that say what environment and file say, as far as it counts
+  std::vector<std::string> command_line;  // options that express what environment and file say, if it has an effect
 };
 
 // Reads the variables COLRUN_* and the file of --config or COLRUN_CONFIG. The command line wins over the environment,
-// and that over the file. Throws UsageError.
+// and the environment wins over the file. Throws UsageError.
 Settings collect_settings(const Values& command_line, const Surroundings& surroundings);
 
 }  // namespace col::colrun

@@ -1,4 +1,4 @@
-// What colrun finds around it.
+// The surroundings in which colrun runs.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace col::colrun {
 struct Surroundings {
   std::string self = "colrun";               // argv[0]
   const char* const* environment = nullptr;  // null-terminated, as ::environ; null: none
-  // That this process may use; asked only where they count, such as for -n auto and -n gpu.
+  // How many processors this process may use. Only called if it matters, for example for -n auto and -n gpu.
   std::function<int()> processors = [] { return 1; };
   std::function<int()> gpus = [] { return 0; };
 

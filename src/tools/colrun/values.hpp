@@ -1,4 +1,4 @@
-// What was said about the options, by whom, before it is understood.
+// The values of options and their sources, before they are interpreted.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@ namespace col::colrun {
 
 using tools::UsageError;
 
-// A later one wins over an earlier one.
+// A later source wins over an earlier one.
 enum class Source { config_file, environment, command_line };
 
 struct Given {
   Source source = Source::command_line;
   std::string said_as;  // for errors: "-n", "COLRUN_NP", "job.conf:3: np"
-  std::string text;     // of a flag: "1" or "0"
+  std::string text;     // for a flag: "1" or "0"
 };
 
 // Throws UsageError: "-n takes a whole number, not '4x'".
@@ -26,18 +26,18 @@ struct Given {
 
 class Values {
  public:
-  // Of a flag the last one counts. Throws UsageError when an option that takes one value has one from this source
-  // already.
+  // For a flag, the last value counts. Throws UsageError if an option that takes one value already has one from this
+  // source.
   void add(Option option, Given given);
-  // Takes over what `stronger` says: in place of what is here, and beside it where an option has several values.
+  // Takes over the values of `stronger`. They replace the values here; for options with several values, they are added.
   void override_by(const Values& stronger);
   void erase(Option option) { values_[index(option)].clear(); }
 
-  // Null when nothing was said.
+  // Null if no source has set it.
   const Given* find(Option option) const;
   const std::vector<Given>& all(Option option) const { return values_[index(option)]; }
   bool has(Option option) const { return !all(option).empty(); }
-  // Of a flag: whether it is on.
+  // Whether a flag is on.
   bool is_on(Option option) const;
 
  private:
