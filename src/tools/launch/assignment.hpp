@@ -1,4 +1,4 @@
-// What one node is told to start: once for a job, and again for each restart.
+// What one node must start: once for a job, and again for each restart.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@ namespace col::launch {
 struct Assignment {
   int node_rank = 0;
   int nodes = 1;
-  int first_rank = 0;  // global rank of this node's first
+  int first_rank = 0;  // global rank of this node's first rank
   int local_ranks = 1;
   int world_size = 1;
   int restart = 0;
   std::string job_id = {};
-  std::string store_url = {};    // empty: a file store in the job directory of this node, the only one
+  std::string store_url = {};    // empty: a file store in the job directory of this node, which is the only node
   std::string store_token = {};  // of a tcp:// store
   std::string master_address = "127.0.0.1";
   int master_port = 0;
 };
 
-// What patterns say of one of its ranks, on this host.
+// The pattern values of one of its ranks, on this host.
 inline RankNames names_of(const Assignment& assignment, int local_rank, const std::string& host) {
   return {.rank = assignment.first_rank + local_rank,
           .local_rank = local_rank,

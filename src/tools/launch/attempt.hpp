@@ -1,5 +1,5 @@
 // One generation of the ranks of this node: their processes, from the first start to the last end. A restart is a new
-// one, in a directory, with a store and a control page of its own.
+// Attempt, with its own directory, store and control page.
 #pragma once
 
 #include <sys/resource.h>
@@ -32,9 +32,10 @@ struct AttemptParts {
   const std::vector<std::string>& programs;  // paths, as many as spec.programs
   const Placement& placement;
   Assignment assignment;
-  std::string directory;  // names the job directory; of this launcher alone, as nodes may share a file system
+  // names the job directory; it belongs to this launcher only, because nodes may share a file system
+  std::string directory;
   std::string host;
-  rlimit open_files{};  // as the launcher was started with
+  rlimit open_files{};  // the limit with which the launcher was started
   int epoll_fd = -1;
   std::uint64_t rank_tag = 0;  // events of rank i come as rank_tag | i
   Ending::Time job_began{};
@@ -45,7 +46,7 @@ class Attempt {
   using Clock = Ending::Clock;
   using Time = Ending::Time;
 
-  // Makes the job directory and the control page. Throws LaunchError (125); then nothing is left behind.
+  // Makes the job directory and the control page. Throws LaunchError (125), and then leaves nothing behind.
   explicit Attempt(const AttemptParts& parts);
   // Removes the directory. The ranks must be gone.
   ~Attempt();
@@ -60,42 +61,42 @@ class Attempt {
   int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
   RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }
 
-  // Starts one rank; its descriptors are the caller's to close. A spawn that failed for want of processes (fork_error
-  // EAGAIN) may be tried again; throws LaunchError when the program cannot be executed.
+  // Starts one rank. The caller closes its descriptors. If a spawn failed for lack of processes (fork_error EAGAIN), it
+  // may be tried again. Throws LaunchError if the program cannot be executed.
   SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
-  // Takes note of a rank that was spawned. False when the system refuses an event for its end (errno says why): then
-  // SIGCHLD has to tell.
+  // Registers a rank that was spawned. Returns false if the system refuses an event for its end (errno says why): then
+  // SIGCHLD must report it.
   bool watch(int local_rank, pid_t pid);
 
   int living() const noexcept { return living_; }
   const RankStatus& status(int local_rank) const { return ranks_[static_cast<std::size_t>(local_rank)].status; }
-  int rank_of(pid_t pid) const;           // the local rank that has not been reaped; -1 when it is none
+  int rank_of(pid_t pid) const;           // the local rank with this pid that has not been reaped; -1: none
   bool has_event(int local_rank) const;   // for its end
   std::vector<int> living_ranks() const;  // global
-  // When the first rank ended well while others have not ended yet.
+  // When the first rank ended well, if others have not ended yet.
   std::optional<Time> first_good_end() const noexcept { return first_good_end_; }
 
-  // To be called at a rank's event. Reaps it if it has ended, and says whether that was a failure.
+  // Call it at a rank's event. Reaps the rank if it has ended, and says whether that was a failure.
   enum class Ended { no, well, failed };
   Ended reap(int local_rank, Time now);
 
-  void signal_all(int signal);     // that ends them: to their process groups
-  void notify_all(int signal);     // to the rank processes alone
+  void signal_all(int signal);     // for signals that end them: to their process groups
+  void notify_all(int signal);     // only to the rank processes
   void set_stopped(bool stopped);  // ^Z: their process groups
   void signal_group(int local_rank, int signal);
 
   // Why the job ends, for the ranks to see. The first cause stays.
   void abort(const AbortCause& cause) { page_->abort(cause); }
   bool others_may_notice() const;  // a living rank uses col
-  // What the ranks are doing in col, for the report. The first call counts.
+  // Records what the ranks are doing in col, for the report. Only the first call counts.
   void remember_calls();
   std::vector<pid_t> living_pids() const;
   void keep_stack(pid_t pid, Stack stack);
 
-  // Global rank whose exit code is the job's (--exit-policy), -1 when all is well.
+  // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.
   int deciding_rank() const;
   std::vector<RankStory> stories() const;
-  // False when something of the directory could not be removed.
+  // Returns false if a part of the directory could not be removed.
   bool remove_directory() noexcept;
   const std::string& directory() const noexcept { return directory_.path(); }
 
@@ -103,13 +104,13 @@ class Attempt {
   struct Rank {
     RankStatus status;
     bool living = false;    // not reaped
-    tools::UniqueFd pidfd;  // none where the system refuses it
+    tools::UniqueFd pidfd;  // empty if the system refuses it
     Time started{};
     std::optional<RankActivity> last;
     std::optional<Stack> stack;
   };
 
-  bool uses_col(int local_rank) const;  // joined a job of libcol and has not left it in good order
+  bool uses_col(int local_rank) const;  // has joined a job of libcol and has not left it in good order
   bool all_exited() const;
   const Program& program_of(int local_rank, std::size_t& index) const;
 
@@ -120,7 +121,7 @@ class Attempt {
   Ending ending_;
   Injector injector_;
   OutOfMemoryWatch memory_;
-  std::vector<int> changed_signals_;  // of ours, that the ranks shall not have
+  std::vector<int> changed_signals_;  // signals changed in this process that the ranks must not inherit
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger
   int living_ = 0;

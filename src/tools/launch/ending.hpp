@@ -24,22 +24,22 @@ class Ending {
   using Time = Clock::time_point;
   static constexpr std::chrono::milliseconds kSettle{250};
   static constexpr std::chrono::milliseconds kExamine{10'000};
-  // After SIGKILL: only a process stuck in the kernel takes longer.
+  // After SIGKILL, only a process that is stuck in the kernel takes longer.
   static constexpr std::chrono::milliseconds kKillWait{5000};
 
   struct Rules {
     std::chrono::milliseconds grace{5'000};
     std::chrono::milliseconds term_grace{25'000};
-    bool keep_going = false;           // a failed rank ends nobody
-    bool examine_failures = false;     // stacks are taken before ranks are ended because one has failed
-    bool examine_time_limits = false;  // … or because a time limit has passed
+    bool keep_going = false;           // a failed rank does not end the others
+    bool examine_failures = false;     // take stacks before ranks are ended because one has failed
+    bool examine_time_limits = false;  // take stacks before ranks are ended because a time limit has passed
   };
   explicit Ending(const Rules& rules) : rules_(rules) {}
 
   enum class Phase { running, examining, settling, interrupted, terminating, killing, given_up };
 
-  // A rank ended with a nonzero status. `collateral`: because another one had failed; `by_signal`: the signal that
-  // killed it, or 0; `others_may_notice`: other living ranks use col, and so will see that this one is lost.
+  // A rank has ended with a nonzero status. `collateral`: because another one had failed. `by_signal`: the signal that
+  // killed it, or 0. `others_may_notice`: other living ranks use col, so they will see that this one is lost.
   struct Failure {
     int rank = -1;
     bool collateral = false;
@@ -48,23 +48,25 @@ class Ending {
   };
   void on_failure(const Failure& failure, Time now);
   void on_failure_elsewhere(bool others_may_notice, Time now);  // of a rank on another node
-  void on_signal(int signal, Time now);                         // one that ends the job
+  void on_signal(int signal, Time now);                         // a signal that ends the job
   void on_limit(EndCause cause, Time now);                      // timed_out, exit_timed_out, node_lost
   void on_output_closed(Time now);
   void kill(EndCause cause, Time now);
-  // Stacks have been taken, or cannot be: the examining phase is over.
+  // Stacks have been taken, or cannot be taken: the examining phase has ended.
   void on_examined(Time now);
 
-  // The signal that all living ranks are to get now, 0 for none. Call it after every event and at deadline().
+  // The signal that all living ranks must get now; 0 for none. Call it after every event and at deadline().
   int due(Time now);
   std::optional<Time> deadline() const { return deadline_; }
 
   Phase phase() const noexcept { return phase_; }
   EndCause cause() const noexcept { return cause_; }
   bool is_ending() const noexcept { return cause_ != EndCause::none; }
-  int signal() const noexcept { return signal_; }    // that interrupted the job, or 0
-  int culprit() const noexcept { return culprit_; }  // first rank that failed by itself, else of all; or -1
-  bool signalled_after() const noexcept { return later_signal_; }  // one arrived while the job was ending already
+  int signal() const noexcept { return signal_; }  // the signal that interrupted the job, or 0
+  // the first rank that failed by itself, else the first that failed; or -1
+  int culprit() const noexcept { return culprit_; }
+  // whether one arrived while the job was already ending
+  bool signalled_after() const noexcept { return later_signal_; }
 
  private:
   void enter(Phase phase, int signal, std::optional<Time> deadline);

@@ -1,4 +1,4 @@
-// What an event of the supervisor's epoll is about: the kind in the upper half, an index in the lower.
+// What an event of the supervisor's epoll is about: the kind is in the upper half, an index in the lower half.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 namespace col::launch {
 
-// What this machine calls itself; "unknown" when it has no name.
+// The name of this machine; "unknown" if it has none.
 std::string host_name();
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// Faults for drills (--inject): which signal which rank gets when. Decisions only, no system calls.
+// Faults for drills (--inject): which rank gets which signal, and when. It only decides; it makes no system calls.
 #pragma once
 
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace col::launch {
 
-// A slowed rank runs for a part of each period and is stopped for the rest of it.
+// A slowed rank runs for a part of each period and is stopped for the rest.
 class Injector {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::milliseconds kPeriod{40};
 
-  // Only injections of ranks first_rank … first_rank + count - 1 are taken.
+  // Takes only the injections for ranks first_rank … first_rank + count - 1.
   Injector(const std::vector<Injection>& injections, int first_rank, int count);
 
   void on_started(int rank, Time now);
@@ -24,16 +24,16 @@ class Injector {
   struct Act {
     int rank = 0;
     int signal = 0;
-    bool announced = true;  // worth a line to the user: not each stop of a rank that is slowed
+    bool announced = true;  // worth a line to the user; false for the single stops of a slowed rank
   };
-  // What is due at `now`, in order; to be called at deadline().
+  // What is due at `now`, in order. Call it at deadline().
   std::vector<Act> due(Time now);
   std::optional<Time> deadline() const;
 
  private:
   struct Planned {
     Injection injection;
-    std::optional<Time> at = {};  // when the next act is due; nothing: not started, or over
+    std::optional<Time> at = {};  // when the next act is due; nothing: not started, or finished
     bool stopped = false;
     bool began = false;
   };

@@ -1,4 +1,4 @@
-// What a job would be, said without starting anything: --dry-run, --display map, --print-env.
+// Describes a job without starting anything: --dry-run, --display map, --print-env.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace col::launch {
 
-// Of this node's ranks, and of those that it starts by ssh. Where each node's launcher is started by somebody else,
-// each says what it starts.
+// The map of this node's ranks, and of those that it starts by ssh. If somebody else starts each node's launcher, each
+// node shows its own.
 std::string map_text(const JobSpec& spec, const Placement& placement, const Rendezvous& rendezvous,
                      const Assignment& assignment, const std::string& host);
 
-// The variables that the launcher and the options give each rank, a line each: "[3] COL_RANK=3".
+// The variables that the launcher and the options give to each rank, one per line: "[3] COL_RANK=3".
 std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,
                              const std::string& host);
 

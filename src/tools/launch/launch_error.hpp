@@ -1,4 +1,4 @@
-// Why a job could not be started, inside the engine. run() turns it into a JobResult.
+// Why a job could not be started; used inside the engine. run() turns it into a JobResult.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// For tools that are programs of several ranks themselves: starts ranks of the tool's own program.
+// For tools that are themselves programs of several ranks: starts ranks of the tool's own program.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace col::launch {
 
 struct OwnRanks {
-  std::string tool;                         // who speaks in messages
+  std::string tool;                         // the name in messages
   std::vector<std::string> arguments = {};  // of each rank, after "--spawned" and the text of the screen
   int ranks = 1;
   tools::Screen screen = {};  // the tool's own
@@ -19,16 +19,16 @@ struct OwnRanks {
 };
 
 struct OwnResult {
-  int exit_code = 0;  // rank 0's verdict; without one what the tools say of ranks that failed
-  int signal = 0;     // the tool was interrupted by this signal: clean up, then die of it (signals.hpp)
+  int exit_code = 0;  // rank 0's verdict; without one, the tools' exit code for ranks that failed
+  int signal = 0;     // the signal that interrupted the tool: clean up, then die of it (signals.hpp)
 };
 
-// Runs them and returns when the last one is gone; as run(). Rank 0 leaves its verdict with leave_verdict(). What the
-// launcher has to say of a failure goes to stderr. Throws std::system_error when it cannot begin.
+// Runs them, and returns when the last one is gone, as run() does. Rank 0 leaves its verdict with leave_verdict(). The
+// launcher's messages about a failure go to stderr. Throws std::system_error if it cannot begin.
 OwnResult run_own_ranks(const OwnRanks& job);
 
-// By rank 0: gives `code` to run_own_ranks() by other means than the rank's exit code, which its launcher would take
-// for a failure. False when `screen` has no such means.
+// For rank 0: passes `code` to run_own_ranks(), but not as its exit code, which the launcher would treat as a failure.
+// Returns false if `screen` has no way to do so.
 bool leave_verdict(const tools::Screen& screen, int code);
 
 }  // namespace col::launch

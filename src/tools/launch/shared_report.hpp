@@ -1,4 +1,4 @@
-// How the watcher process tells the front process what became of the job.
+// How the watcher process tells the front process how the job ended.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,17 @@
 
 namespace col::launch {
 
-// Memory that both processes see, made before the watcher exists. The watcher writes once, at its end; the front reads
-// once the watcher is gone, so a watcher that was killed leaves `complete` unset, never half a report.
+// Memory that both processes see, made before the watcher exists. The watcher writes once, at its end. The front reads
+// after the watcher is gone. A watcher that was killed leaves `complete` unset, and never half a report.
 class SharedReport {
  public:
-  SharedReport();  // throws LaunchError (125) when there is no memory
+  SharedReport();  // throws LaunchError (125) if there is no memory
   ~SharedReport();
   SharedReport(const SharedReport&) = delete;
   SharedReport& operator=(const SharedReport&) = delete;
 
   void publish(const JobResult& result) noexcept;
-  // False when nothing was published.
+  // False if nothing was published.
   bool read(JobResult& result) const;
 
  private:

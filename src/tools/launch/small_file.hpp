@@ -1,4 +1,4 @@
-// Reading what the kernel says in /proc and /sys.
+// Reads files of the kernel in /proc and /sys.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace col::launch {
 
-// The whole file; nothing when it cannot be read. Such files have no size that could be asked for beforehand.
+// The whole file; nothing if it cannot be read. The size of such files cannot be asked for before.
 std::optional<std::string> read_small_file(const std::string& path);
 
-// The whole number that a file begins with; nothing when there is no such file or no number ("max").
+// The whole number at the begin of a file; nothing if there is no such file or no number ("max").
 std::optional<long long> read_number(const std::string& path);
 
-// Cuts `text` behind the first `separator` and returns what was before it.
+// Cuts `text` after the first `separator`, and returns the part before it.
 std::string_view take(std::string_view& text, char separator);
 
 }  // namespace col::launch

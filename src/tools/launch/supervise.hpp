@@ -1,5 +1,5 @@
-// The life of a job on this node, inside the watcher process: starts the ranks, passes signals and output on, ends them
-// in order, and starts them again where that is wanted.
+// The life of a job on this node, inside the watcher process: starts the ranks, passes on signals and output, ends the
+// ranks in order, and starts them again if a restart is wanted.
 #pragma once
 
 #include <sys/resource.h>
@@ -28,7 +28,7 @@
 
 namespace col::launch {
 
-// What a job needs that exists before its first rank.
+// What a job needs before its first rank.
 struct JobParts {
   const JobSpec& spec;
   const std::vector<std::string>& programs;  // paths, as many as spec.programs
@@ -36,16 +36,17 @@ struct JobParts {
   const std::string& job_id;
   const Rendezvous& rendezvous;
   SignalGate& signals;
-  int lifeline;  // non-blocking; one byte per signal that the front got, its end when the front is gone
+  int lifeline;  // non-blocking; one byte for each signal that the front got; it ends when the front is gone
 };
 
 class Supervisor {
  public:
-  // Throws LaunchError when the limits of this process do not allow that many ranks, or nothing is as asked for.
+  // Throws LaunchError if the limits of this process do not allow this number of ranks, or if something requested is
+  // missing.
   explicit Supervisor(const JobParts& parts);
 
-  // Returns when every process of the job on this node is gone and all output is written. Throws LaunchError when a
-  // rank could not be started; those that were are gone then, too.
+  // Returns when every process of the job on this node is gone, and all output is written. Throws LaunchError if a rank
+  // could not be started; ranks that were started are then gone too.
   JobResult run();
 
  private:
@@ -87,7 +88,7 @@ class Supervisor {
   void write_json(const JobStory& story);
   JobResult finish(JobStory story);
 
-  // supervise_nodes.cpp: what other nodes have to do with it
+  // supervise_nodes.cpp: the communication with other nodes
   void meet_nodes();
   void share_input();
   void serve_meeting(Listener listener, const std::string& host);
@@ -104,32 +105,32 @@ class Supervisor {
   JobStory failed_story(const Assignment& assignment, const LaunchError& error) const;
 
   JobParts parts_;
-  rlimit open_files_;  // as the launcher was started with
+  rlimit open_files_;  // the limit with which the launcher was started
   const std::string host_;
   const Time began_;
   const std::chrono::system_clock::time_point began_at_;
   tools::UniqueFd epoll_;
   tools::UniqueFd null_;
   Output output_;
-  std::unique_ptr<Input> input_;         // null: no rank reads, or one that has the descriptor itself
+  std::unique_ptr<Input> input_;         // null: no rank reads, or one rank has the descriptor itself
   std::vector<int> readers_;             // local ranks in the order in which input_ knows them
-  std::unique_ptr<NodeLink> link_;       // null: this node is the only one
-  std::unique_ptr<Remotes> remotes_;     // null: no other node is started from here
-  std::unique_ptr<Input> shared_input_;  // among nodes; null: no rank of another node reads ours
+  std::unique_ptr<NodeLink> link_;       // null: this is the only node
+  std::unique_ptr<Remotes> remotes_;     // null: this node starts no other node
+  std::unique_ptr<Input> shared_input_;  // shared between nodes; null: no rank of another node reads our input
   std::unique_ptr<Attempt> attempt_;
   std::unique_ptr<StackTaker> stacks_;  // while they are taken
-  std::vector<pid_t> examined_;         // whose
-  std::optional<LinkEvent> news_;       // that ranks start or that the job is over; not acted upon yet
-  std::vector<LinkEvent> early_;        // what has come for ranks that are about to be started
-  pid_t meeting_ = 0;                   // process where the nodes meet, when it is on this one
+  std::vector<pid_t> examined_;         // the processes whose stacks are taken
+  std::optional<LinkEvent> news_;       // ranks start, or the job is over; not handled yet
+  std::vector<LinkEvent> early_;        // for ranks that are about to be started
+  pid_t meeting_ = 0;                   // the process where the nodes meet, if it is on this node
   std::string meeting_place_;           // where this node has joined it
   std::size_t processes_left_ = 0;
   int restarts_ = 0;
   int node_rank_ = 0;
   int signal_between_ = 0;   // the first that came while there were no ranks
   int signals_between_ = 0;  // how many
-  int own_signals_ = 0;      // that this launcher was told to end by
-  int signal_round_ = 0;     // the most that any node's was: one ^C may reach all of them
+  int own_signals_ = 0;      // how many this launcher got that end the job
+  int signal_round_ = 0;     // the largest number of any node: one ^C may reach all of them
   bool more_output_ = false;
   bool child_changed_ = false;
   bool said_no_pidfd_ = false;

@@ -1,4 +1,4 @@
-// The second process of a job: keeps it, and cleans up after it whatever happens to the first.
+// The second process of a job. It runs the job, and cleans up after it, whatever happens to the first process.
 #pragma once
 
 #include "launch/shared_report.hpp"
@@ -11,7 +11,7 @@ struct WatcherParts {
   SharedReport& report;
 };
 
-// The whole life of the watcher process; the arrangement is drawn in front.cpp.
+// The whole life of the watcher process. front.cpp has a picture.
 [[noreturn]] void watch_job(const WatcherParts& parts);
 
 }  // namespace col::launch

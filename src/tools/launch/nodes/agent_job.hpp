@@ -1,4 +1,4 @@
-// A job as one launcher tells it to another: a JSON text of one line.
+// A job as one launcher sends it to another: JSON text on one line.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace col::launch {
 struct AgentJob {
   JobSpec spec;
   Rendezvous rendezvous;
-  std::string directory;                 // to start in
+  std::string directory;                 // the directory to start in
   std::vector<std::string> environment;  // "NAME=value", in addition to what the remote shell has
 };
 
-// For the launcher on `host`; the nodes meet at `port` of this one.
+// For the launcher on `host`. The nodes meet at `port` of this host.
 std::string agent_job_text(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host, int port);
-// Throws LaunchError (125) when `text` is none.
+// Throws LaunchError (125) if `text` is not a job.
 AgentJob parse_agent_job(const std::string& text);
 
 }  // namespace col::launch

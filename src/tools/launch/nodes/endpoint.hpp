@@ -10,7 +10,7 @@
 
 namespace col::launch {
 
-// torchrun's, when an endpoint has none.
+// torchrun's port, for an endpoint without one
 inline constexpr int kDefaultPort = 29400;
 
 struct Endpoint {
@@ -20,20 +20,20 @@ struct Endpoint {
   std::string text() const;
 };
 
-// Of "host:port", "host", "[address]:port". Throws LaunchError (2) when it is none.
+// Parses "host:port", "host", "[address]:port". Throws LaunchError (2) for anything else.
 Endpoint parse_endpoint(std::string_view text);
 
 // Whether `host` is a name or an address of this machine. May ask a name server.
 bool is_this_host(const std::string& host);
-// Those of this machine's interfaces that others may reach it at; loopback only when there is no other.
+// The addresses of this machine's interfaces at which others may reach it; loopback only if there is no other.
 std::vector<std::string> own_addresses();
 
 struct Listener {
-  std::vector<tools::UniqueFd> sockets;  // non-blocking; none, or one for each address
+  std::vector<tools::UniqueFd> sockets;  // non-blocking; one for each address, or none
   int port = 0;
-  int error = 0;  // errno, when there is no socket
+  int error = 0;  // errno, if there is no socket
 };
-// At these addresses, in digits, of which "" is all. Port 0: one that the kernel chooses.
+// Listens at these addresses, in digits; "" means all addresses. Port 0: the kernel chooses one.
 Listener listen_on(const std::vector<std::string>& addresses, int port);
 
 struct Connection {
@@ -41,7 +41,7 @@ struct Connection {
   std::string peer_address;  // numeric
   std::string error;         // why there is no socket
 };
-// Tries all addresses of the host once. Blocks for `timeout` at most, and as long as a name server takes.
+// Tries all addresses of the host once. Blocks for `timeout` at most, plus the time that a name server takes.
 Connection connect_to(const Endpoint& endpoint, std::chrono::milliseconds timeout);
 
 // The numeric address at the other end of a connected socket.

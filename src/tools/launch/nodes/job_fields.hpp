@@ -1,14 +1,15 @@
-// What of a job a launcher on another host needs: each struct has one list of its fields, for writing and for reading.
+// The parts of a job that a launcher on another host needs. Each struct has one list of its fields, for writing and for
+// reading.
 //
-// A list begins by naming all members of its struct. So a member that is added to a struct does not compile here until
-// somebody has decided: it travels, or it stays.
+// A list begins with the names of all members of its struct. So if a member is added to a struct, this does not compile
+// until somebody has decided whether the member travels or stays.
 #pragma once
 
 #include "launch/job_spec.hpp"
 
 namespace col::launch {
 
-// Of members that only the launcher needs which the user has started.
+// For members that only the launcher needs that the user has started.
 template <class... Members>
 void stays(const Members&...) {}
 

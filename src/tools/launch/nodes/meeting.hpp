@@ -7,8 +7,9 @@
 //        │ over ◄─────────────────────────────────────────────────────── ending   until each has ended its ranks
 //        └──────────── again: restarts left, or another number of nodes ──┘
 //
-// The nodes' launchers are the members; each is known by the number of its connection. A member without ranks (the
-// launcher that started the others by ssh, on a host that is not in the list) looks on: it is told how the job ends.
+// The members are the launchers of the nodes. The number of its connection identifies each. A member without ranks only
+// watches, and is told how the job ends: it is the launcher that has started the others by ssh, on a host that is not
+// in the list.
 #pragma once
 
 #include <chrono>
@@ -31,38 +32,38 @@ struct MeetingSpec {
   int min_nodes = 1;
   int max_nodes = 1;
   std::string id;      // of the rendezvous
-  std::string secret;  // empty: none is asked for
+  std::string secret;  // empty: no secret is required
   std::string job_id;
   std::string tool = "colrun";
-  std::string host = {};  // where the ranks' store listens, as the meeting does; empty: everywhere
+  std::string host = {};  // where the ranks' store and the meeting listen; empty: everywhere
   Milliseconds join_timeout{600'000};
   int max_restarts = 0;
-  bool others_may_come = true;  // in place of a node that is lost; not when this launcher starts them all itself
-  bool keep_going = false;      // a rank that fails does not end the others
+  bool others_may_come = true;  // in place of a lost node; false if this launcher starts all of them itself
+  bool keep_going = false;      // a failed rank does not end the others
   ExitPolicy exit_policy = ExitPolicy::first;
 };
 
 // The store of one generation, made when it starts.
 struct MeetingStore {
   int port = 0;
-  std::string salt;  // of its token: store_token_of()
+  std::string salt;  // the salt of its token: store_token_of()
 };
 
 class Meeting {
  public:
   using Time = std::chrono::steady_clock::time_point;
   using Member = int;
-  // With fewer than max_nodes, how long more are waited for once there are enough.
+  // With fewer than max_nodes: how much longer to wait for more nodes once there are enough.
   static constexpr std::chrono::milliseconds kLastCall{3'000};
-  // After a failure that only followed from another, for that other one to be heard of.
+  // After a failure that is only the consequence of another one: how long to wait for news of that one.
   static constexpr std::chrono::milliseconds kSettle{250};
 
   Meeting(MeetingSpec spec, std::function<MeetingStore(int restart)> make_store, Time now);
 
-  // Somebody has connected, and is asked who it is: it is to prove that it knows the secret, and is told nothing
+  // A launcher has connected, and is asked who it is. It must prove that it knows the secret, and is told nothing
   // before.
   void on_call(Member from);
-  // `address`: where the member's connection comes from.
+  // `address`: the address from which the member has connected.
   void on_message(Member from, const std::string& address, const nlohmann::json& message, Time now);
   void on_lost(Member member, const std::string& why, Time now);
   void tick(Time now);
@@ -71,10 +72,10 @@ class Meeting {
   struct Letter {
     Member to = 0;
     nlohmann::json message;
-    bool last = false;  // the connection is to be closed once it is sent
+    bool last = false;  // close the connection after this is sent
   };
   std::vector<Letter> take_letters();
-  // Everybody was told how the job ended.
+  // Whether all members were told how the job ended.
   bool over() const noexcept { return state_ == State::over; }
   bool has(Member member) const { return nodes_.contains(member); }
   std::size_t nodes() const noexcept { return nodes_.size(); }
@@ -91,9 +92,9 @@ class Meeting {
     bool wants_stories = true;
     int node_rank = -1;  // in this generation; -1: not in it
     int first_rank = 0;
-    int order = 0;  // of arrival
+    int order = 0;  // order of arrival
     bool ended = false;
-    int signals = 0;  // that its launcher was told to end by
+    int signals = 0;  // how many signals its launcher got that end the job
   };
   struct Failure {
     int rank = -1;
@@ -108,7 +109,7 @@ class Meeting {
   bool is_of_this_generation(const nlohmann::json& message) const;
   void refuse(Member to, const std::string& why);
 
-  int ranked_nodes() const;  // that bring ranks
+  int ranked_nodes() const;  // number of nodes with ranks
   bool is_elastic() const { return spec_.min_nodes < spec_.max_nodes; }
   void look_whether_all_are_here(Time now);
   std::vector<Member> order_nodes() const;
@@ -128,29 +129,30 @@ class Meeting {
   MeetingSpec spec_;
   std::function<MeetingStore(int)> make_store_;
   State state_ = State::gathering;
-  std::map<Member, std::string> strangers_;  // that have connected: the nonce of each
+  // members that have connected but not proven who they are, with the nonce of each
+  std::map<Member, std::string> strangers_;
   std::map<Member, Node> nodes_;
   std::vector<Letter> letters_;
   Time join_deadline_;
   std::optional<Time> last_call_;
-  std::optional<Time> abort_at_;  // a collateral failure is told then
+  std::optional<Time> abort_at_;  // when to report a collateral failure
   int arrivals_ = 0;
   int generation_ = 0;
   int started_nodes_ = 0;          // in this generation
-  std::string again_because_;      // what the generation before has ended for
-  int restarts_ = 0;               // of those that count
+  std::string again_because_;      // why the previous generation has ended
+  int restarts_ = 0;               // restarts that count towards the limit
   bool members_change_ = false;    // a node came: all start again
-  std::vector<Failure> failures_;  // of this generation, in the order in which they were heard of
+  std::vector<Failure> failures_;  // of this generation, in the order of their reports
   std::vector<std::string> lost_;  // hosts, since the last start
   int signal_ = 0;
-  int signal_round_ = 0;  // the most that one node has got
+  int signal_round_ = 0;  // the largest number that one node has got
   std::optional<EndCause> limit_;
   int launcher_code_ = 0;
-  std::string launcher_error_;       // of a node that could not start its ranks
-  std::optional<JobResult> closed_;  // of a node whose output nobody reads any more
+  std::string launcher_error_;       // from a node that could not start its ranks
+  std::optional<JobResult> closed_;  // from a node whose output nobody reads any more
   std::size_t processes_left_ = 0;   // on all nodes
   std::vector<RankStory> stories_;
-  JobStory first_story_;  // of the node with rank 0: what is told of the job as a whole
+  JobStory first_story_;  // from the node with rank 0: what is said about the job as a whole
   bool have_story_ = false;
 };
 

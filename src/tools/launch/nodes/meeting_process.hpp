@@ -1,7 +1,7 @@
 // The process in which the nodes of a job meet: a child of the watcher on one of them.
 //
-// It is none of the ranks' and holds nothing of theirs: it serves the meeting's port and the job's store, and ends when
-// the job is over, or with the watcher.
+// It does not belong to the ranks, and holds nothing of theirs. It serves the meeting's port and the job's store, and
+// ends with the job or with the watcher.
 #pragma once
 
 #include <sys/types.h>

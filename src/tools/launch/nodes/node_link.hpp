@@ -16,11 +16,12 @@
 
 namespace col::launch {
 
-// Sent by each side every kAliveInterval; a side that has heard nothing for kSilence takes the other for lost.
+// Each side sends a message every kAliveInterval. A side that has received nothing for kSilence treats the other as
+// lost.
 inline constexpr std::chrono::seconds kAliveInterval{1};
 inline constexpr std::chrono::seconds kSilence{6};
 
-// What the meeting says.
+// A message from the meeting.
 struct LinkEvent {
   enum class Kind {
     start,    // `assignment`; for a restart `why`
@@ -28,26 +29,26 @@ struct LinkEvent {
     signal,   // another node was told to end the job by `signal`
     limit,    // another node found that a time limit has passed: `limit`
     done,     // the job is over: `outcome`, the same on all nodes
-    refused,  // the meeting does not want this node: `why`
-    lost,     // it cannot be reached any more: `why`
+    refused,  // the meeting refuses this node: `why`
+    lost,     // the meeting cannot be reached any more: `why`
   } kind = Kind::lost;
   Assignment assignment = {};
   AbortCause abort = {};
   int signal = 0;
-  int round = 1;  // of the signal: how many the launcher has got that has got most
+  int round = 1;  // for a signal: the largest number of signals that one launcher has got
   EndCause limit = EndCause::timed_out;
   JobStory outcome = {};
   std::string why = {};
 };
 
-// What a node says of itself when it comes.
+// What a node says about itself when it connects.
 struct NodeHello {
   std::string id;      // of the rendezvous
-  std::string secret;  // that both sides are to know, and that is not sent; may be empty
+  std::string secret;  // both sides must know it; it is not sent; may be empty
   int node_rank = -1;  // -1: any
   std::string host;
-  int local_ranks = 0;  // 0: this node only looks on
-  int master_port = 0;  // a free one, should rank 0 be here
+  int local_ranks = 0;  // 0: this node only watches
+  int master_port = 0;  // a free one, in case rank 0 is here
   bool wants_stories = true;
 };
 
@@ -55,23 +56,23 @@ class NodeLink {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Says hello once it is asked, and obeys once the meeting has proven that it knows the secret, too. `peer_address` is
-  // that of the meeting as this node reaches it.
+  // Says hello once it is asked. It obeys once the meeting has proven that it knows the secret too. `peer_address` is
+  // the meeting's address as this node reaches it.
   NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now);
 
   int fd() const noexcept { return wire_.fd(); }
-  // At an event of fd(), which is to be watched edge-triggered for reading and writing.
+  // Call it at an event of fd(), which must be watched edge-triggered for reading and writing.
   std::vector<LinkEvent> receive(Time now);
-  // Says that this node is alive, and finds out whether the meeting is; to be called at deadline().
+  // Says that this node is alive, and checks whether the meeting is alive. Call it at deadline().
   void tick(Time now);
   std::optional<Time> deadline() const;
-  // Nothing more is to come.
+  // Whether nothing more will come.
   bool lost() const noexcept { return told_lost_; }
 
   void tell_failure(int restart, int rank, bool collateral, const std::string& what);
   void tell_signal(int signal);
   void tell_limit(EndCause cause, int restart);
-  // Another node could not be started; the job's exit code is then that one.
+  // Another node could not be started; the job's exit code is then `exit_code`.
   void tell_unreachable(const std::string& what, int exit_code);
   void tell_end(const JobStory& story, int restart);
 
@@ -85,9 +86,9 @@ class NodeLink {
   Wire wire_;
   std::string peer_address_;
   NodeHello hello_;
-  std::string meeting_nonce_, own_nonce_;  // the latter is empty until hello is said
+  std::string meeting_nonce_, own_nonce_;  // own_nonce_ is empty until hello is said
   bool trusts_ = false;                    // the meeting has proven who it is
-  std::vector<nlohmann::json> held_back_;  // until then
+  std::vector<nlohmann::json> held_back_;  // messages until then
   Time began_at_;
   Time heard_at_;
   Time alive_at_;

@@ -1,8 +1,8 @@
 // Launchers on other hosts that this one starts by ssh.
 //
-// Each reads its job from its stdin, which stays open: its end tells the remote launcher to end its ranks at once,
-// however this one, ssh or the connection came to an end. Behind the job comes its ranks' input, in frames
-// (input_frames.hpp). What its ranks print comes by ssh's stdout and stderr as whole lines.
+// Each reads its job from its stdin, which stays open. The end of stdin tells the remote launcher to end its ranks at
+// once, whatever the reason: the end of this launcher, of ssh, or of the connection. After the job comes its ranks'
+// input, in frames (input_frames.hpp). The output of its ranks comes as whole lines by ssh's stdout and stderr.
 #pragma once
 
 #include <sys/types.h>
@@ -23,12 +23,12 @@ class Remotes {
   // Events come as tag | index.
   Remotes(int epoll_fd, std::uint64_t tag, Output& output);
 
-  // Starts one launcher on each of meeting.remotes, which will meet at `port` of this host. Throws LaunchError (125)
-  // when ssh cannot be started.
+  // Starts one launcher on each of meeting.remotes. They meet at `port` of this host. Throws LaunchError (125) if ssh
+  // cannot be started.
   void start(const JobSpec& spec, const Rendezvous& meeting, int port);
 
-  // What is read from `input` until its end is for ranks of that host, the index of one in meeting.remotes. No more is
-  // read than the host takes.
+  // All data from `input` goes to ranks of that host (an index in meeting.remotes). It reads only as much as the host
+  // takes.
   void give_input(std::size_t host, tools::UniqueFd input);
 
   void on_event(std::size_t index);
@@ -38,10 +38,10 @@ class Remotes {
     std::string what;
     int exit_code;  // of the job
   };
-  std::vector<Failure> take_failures();  // each is told once
-  std::vector<pid_t> pids() const;       // of living ones
+  std::vector<Failure> take_failures();  // each failure is returned once
+  std::vector<pid_t> pids() const;       // of launchers that still run
   bool any_left() const { return !pids().empty(); }
-  // The job is over: those that still wait for something are told to end.
+  // The job is over: launchers that still wait for something are told to end.
   void let_go();
 
  private:
@@ -49,9 +49,9 @@ class Remotes {
     std::string host;
     pid_t pid = 0;          // 0: has ended
     tools::UniqueFd input;  // ssh's stdin
-    std::string unsent;     // from `sent` on
+    std::string unsent;     // the part from `sent` on
     std::size_t sent = 0;
-    tools::UniqueFd source;  // of its ranks' input
+    tools::UniqueFd source;  // the source of its ranks' input
   };
 
   void pump(Remote& remote);
@@ -67,8 +67,7 @@ class Remotes {
   bool over_ = false;
 };
 
-// The command that a remote shell is given to start colrun there: the one at the path of this one, else the one in
-// PATH.
+// The command for a remote shell that starts colrun there: the one at the same path as this one, else the one in PATH.
 std::string remote_command(const std::string& own_path);
 
 }  // namespace col::launch

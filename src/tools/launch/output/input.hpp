@@ -11,11 +11,11 @@
 
 namespace col::launch {
 
-// One block of bytes is read and written to every reader before the next is read: the slowest reader sets the pace, and
-// memory is bounded. A reader that has closed its end is left out. When the last has, our input is closed, so that its
-// writer notices.
+// One block of bytes is read, and written to every reader before the next block is read. So the slowest reader sets the
+// pace, and memory is bounded. A reader that has closed its end is skipped. When the last reader has, our input is
+// closed, so that its writer notices.
 //
-// Registers its descriptors with the caller's epoll; event data is `tag | index`.
+// Registers its descriptors with the caller's epoll. Event data is `tag | index`.
 class Input {
  public:
   Input(int epoll_fd, std::uint64_t tag, int stdin_fd);
@@ -23,28 +23,29 @@ class Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  // Readers are numbered in the order of these calls. Throw LaunchError (125) when the system has no more files.
-  // Returns what the rank reads from.
+  // Readers are numbered in the order of these calls. Both throw LaunchError (125) if the system has no more files.
+  // Returns the end from which the rank reads.
   tools::UniqueFd add_pipe();
   // `keyboard` is the other end of the rank's terminal (ChildStreams).
   void add_terminal(tools::UniqueFd keyboard);
 
-  // All readers have been added: reads from now on. When terminals are among them, ours (if our input is one) is raw
-  // until no more is read.
+  // All readers have been added: starts to read. If there are terminals among them and our input is a terminal, it is
+  // raw until reading ends.
   void start();
-  // Others wait for what we read: when the last reader is gone our input is read on and thrown away.
+  // Other processes wait for our reading: when the last reader is gone, our input is still read, and the data is
+  // dropped.
   void keep_reading() { keeps_reading_ = true; }
 
   void on_event(std::size_t index);
-  // Moves bytes. Returns true when there is more to do at once. Does nothing before start().
+  // Moves bytes. Returns true if there is more to do at once. Does nothing before start().
   bool work();
 
-  // The rank has ended; whoever has inherited its input must not stop the others.
+  // The rank has ended. A process that has inherited its input must not stop the others.
   void on_reader_end(std::size_t reader);
-  // While the job is stopped nothing is read, and our terminal is as it was.
+  // While the job is stopped, nothing is read, and our terminal has its original settings.
   void suspend();
   void resume();
-  // Ends it for all readers; a terminal's, too.
+  // Ends the input for all readers, also for terminals.
   void close();
 
  private:
@@ -70,8 +71,8 @@ class Input {
   InputSource source_;
   std::vector<Reader> readers_;
   std::string buffer_;
-  std::string block_;      // what every reader is to get now
-  char last_byte_ = '\n';  // that was read
+  std::string block_;      // the block that every reader must get now
+  char last_byte_ = '\n';  // the last byte that was read
   bool source_ready_ = true;
   bool started_ = false;
   bool suspended_ = false;

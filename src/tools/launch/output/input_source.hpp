@@ -1,4 +1,4 @@
-// Reading from a descriptor of the user's without ever blocking.
+// Reads from a descriptor of the user without ever blocking.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace col::launch {
 
-// The user's descriptor is shared with other processes, so its flags are left alone, as in Sink.
+// Other processes share the user's descriptor, so its flags are not changed. This is the same in Sink.
 class InputSource {
  public:
-  // Registers itself with the epoll (edge-triggered, data `event`) where it can be waited for. -1: is at its end.
+  // Registers itself with the epoll (edge-triggered, data `event`) if it can be waited for. -1: it is at its end.
   InputSource(int user_fd, int epoll_fd, std::uint64_t event);
 
   struct Outcome {

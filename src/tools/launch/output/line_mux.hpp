@@ -1,4 +1,4 @@
-// Joins the output of many sources into one stream of whole lines. No descriptors here: bytes in, bytes out.
+// Joins the output of many sources into one stream of whole lines. It has no descriptors: bytes come in, bytes go out.
 #pragma once
 
 #include <chrono>
@@ -11,58 +11,59 @@
 
 namespace col::launch {
 
-// Bytes pass unchanged and in the order of each source; two sources never share a line. Text without a newline waits
-// for it, except that
-// - it is passed on when its source falls silent for kSilence (a prompt shows), when its source ends, and when it grows
-//   beyond kMaxHeld or all held text beyond its limit (a line of any length passes). That line is then open, and others
-//   wait for its end;
-// - after kPatience, or when its source has ended, an open line is ended by a newline of ours, so that a prompt or a
-//   progress bar of one rank cannot hold up the rest for ever. These newlines, and those that end the last line of a
+// Bytes pass unchanged, in the order of each source. Two sources never share a line. Text without a newline waits for
+// its newline, with these exceptions:
+// - It is passed on when its source is silent for kSilence (so a prompt shows), when its source ends, or when it grows
+//   beyond kMaxHeld, or all held text beyond its limit (so a line of any length passes). That line is then open, and
+//   others wait for its end.
+// - After kPatience, or when its source has ended, an open line is ended by a newline of ours. So a prompt or progress
+//   bar of one rank cannot delay the others forever. These newlines, and newlines at the end of the last line of a
+//   source with a label or stamp, are the only bytes that are ever added.
 //   source with a label or a stamp, are the only bytes that are ever added.
 class LineMux {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
   static constexpr std::size_t kMaxHeld = 64 * 1024;     // per source
-  static constexpr std::size_t kMaxQueued = 256 * 1024;  // beyond it no source is to be read
+  static constexpr std::size_t kMaxQueued = 256 * 1024;  // above it, no source should be read
   static constexpr std::chrono::milliseconds kSilence{50};
   static constexpr std::chrono::milliseconds kPatience{1000};
 
   struct Options {
-    std::size_t max_held = 8 * 1024 * 1024;  // of all sources; each may exceed it by what it was fed last
-    bool one_source = false;                 // there will never be another: nothing waits for the end of its line
-    // The memory that an empty queue keeps for what comes next.
+    std::size_t max_held = 8 * 1024 * 1024;  // for all sources; each may exceed it by its last feed
+    bool one_source = false;  // there will never be a second source: nothing waits for the end of its line
+    // How much memory an empty queue keeps for later bytes.
     std::size_t kept = std::numeric_limits<std::size_t>::max();
   };
   LineMux() : LineMux(Options{}) {}
   explicit LineMux(const Options& options) : options_(options) {}
 
-  // Every line of the source begins with `label`. Returns its number; numbers of forgotten sources are used again.
+  // Every line of the source begins with `label`. Returns its number. Numbers of forgotten sources are used again.
   int add_source(std::string label);
 
-  // Lines that begin in `bytes` begin with `stamp`, and then the label.
+  // Lines that begin in `bytes` begin with `stamp`, followed by the label.
   void feed(int source, std::string_view bytes, Time now, std::string_view stamp = {});
   void close(int source, Time now);
-  // What the source has said is still passed on; nothing of it may be asked or fed any more. Requires: it is closed.
+  // Bytes of the source are still passed on, but no function may be called for it any more. Requires: it is closed.
   void forget(int source);
-  // Does what is due at `now`; to be called at deadline().
+  // Does what is due at `now`. Call it at deadline().
   void tick(Time now);
   std::optional<Time> deadline() const;
 
-  // Whether bytes of the source have room now; when not, it is to be asked again after the queue has drained.
+  // Whether there is room for bytes of the source now. If not, ask again after the queue has drained.
   bool wants(int source) const;
 
-  // What is to be written, in order. The caller consumes it.
+  // The bytes to write, in order. The caller consumes them.
   std::string_view pending() const { return std::string_view(queue_).substr(consumed_); }
   void consume(std::size_t bytes);
-  // Nothing is pending, nor waits for the end of another's line.
+  // Whether nothing is pending, and nothing waits for the end of another source's line.
   bool is_drained() const { return consumed_ == queue_.size() && waiting_.empty(); }
 
  private:
   struct Source {
     std::string label;
-    std::string held{};     // not passed on yet; with labels and stamps
-    std::size_t whole = 0;  // so much of `held` are whole lines
+    std::string held{};     // not passed on yet; contains labels and stamps
+    std::size_t whole = 0;  // how many bytes of `held` are whole lines
     Time fed_at{};
     bool at_start = true;    // the next byte begins a line
     bool decorated = false;  // has a label or was given a stamp
@@ -70,7 +71,7 @@ class LineMux {
     bool forgotten = false;
     bool waits = false;    // in waiting_
     bool partial = false;  // in partial_
-    bool silent = false;   // for long enough: text without a newline is to be passed on
+    bool silent = false;   // silent for long enough: text without a newline must be passed on
   };
   static constexpr int kNobody = -1;
 
@@ -98,10 +99,10 @@ class LineMux {
   std::size_t held_ = 0;       // bytes, of all sources
   std::string queue_;
   std::size_t consumed_ = 0;
-  int open_ = kNobody;       // whose line is begun in the queue and not ended
-  std::deque<int> waiting_;  // sources with something to pass on while another's line is open
+  int open_ = kNobody;       // the source with an open line in the queue
+  std::deque<int> waiting_;  // sources with something to pass on while another source's line is open
   Time waiting_since_{};
-  std::vector<int> partial_;  // sources that hold text without a newline and do not wait
+  std::vector<int> partial_;  // sources with text without a newline that do not wait
   std::string prefix_;        // scratch: stamp and label
 };
 

@@ -10,18 +10,17 @@
 
 namespace col::launch {
 
-// Of a line that a carriage return begins anew (a progress bar) only what comes after it is kept: what a terminal shows
-// last.
+// If a carriage return restarts a line (a progress bar), only the text after it is kept: what a terminal shows last.
 class LineTail {
  public:
   static constexpr std::size_t kLines = 20;
   static constexpr std::size_t kLineBytes = 4 * 1024;  // the rest of a longer line is cut off
 
-  // Keeps at most about `max_bytes`, dropping old lines first.
+  // Keeps about `max_bytes` at most, and drops old lines first.
   explicit LineTail(std::size_t max_bytes = kLines * kLineBytes) : max_bytes_(max_bytes) {}
 
   void feed(std::string_view bytes);
-  // Oldest first, without their newlines; an unfinished last line, too.
+  // The oldest line first, without newlines; also an unfinished last line.
   std::vector<std::string> lines() const;
 
  private:
@@ -34,7 +33,7 @@ class LineTail {
   std::string open_;
 };
 
-// The same of what stands in a file from `first` on; empty when it cannot be read.
+// The same for the content of a file from `first` on; empty if it cannot be read.
 std::vector<std::string> last_lines_of_file(const std::string& path, off_t first);
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// Passes what the ranks print on to the user and into files, whole lines, without ever blocking or losing any.
+// Passes the ranks' output on to the user and into files, in whole lines. It never blocks and never loses a line.
 #pragma once
 
 #include <chrono>
@@ -21,28 +21,29 @@
 
 namespace col::launch {
 
-// The child's ends of its output, to be closed here when the child has them.
+// The child's ends of its output. Close them here when the child has them.
 struct ChildStreams {
   tools::UniqueFd out;
-  tools::UniqueFd err = {};  // empty when stderr is the same as stdout
-  // Not empty: `out` is a pseudo-terminal, also to be read by the rank, and this is where we type
+  tools::UniqueFd err = {};  // empty if stderr is the same as stdout
+  // If not empty: `out` is a pseudo-terminal, from which the rank also reads, and this is the end for our typing
   // (Input::add_terminal).
   tools::UniqueFd keyboard = {};
-  bool is_terminal = false;  // `out` is to become the rank's controlling terminal
+  bool is_terminal = false;  // `out` becomes the rank's controlling terminal
 
   int out_fd() const { return out.get(); }
   int err_fd() const { return err ? err.get() : out.get(); }
 };
 
-// Registers its descriptors with the caller's epoll; event data is `tag | index`. Back-pressure instead of buffers:
-// when the user's side is full, the ranks' pipes are not read, and the ranks wait as they would on the user's own pipe.
+// Registers its descriptors with the caller's epoll. Event data is `tag | index`. It uses back-pressure instead of
+// buffers: if the user's side is full, the ranks' pipes are not read, and the ranks wait as they would on the user's
+// own pipe.
 //
 //     rank ── pipe or terminal ──┬─► console: stdout, stderr   (an outlet each, one when both lead to the same place)
 //                                ├─► file                      (an outlet per file)
 //                                └─► last lines of its stderr
 //     rank ── file               when nothing is to be added to it, nor shown
 //
-// Where the job has files of its own, a console whose reader is gone does not matter.
+// If the job writes its own files, a console without a reader does not matter.
 class Output {
  public:
   using Time = LineMux::Time;
@@ -51,56 +52,56 @@ class Output {
   struct Wiring {
     int epoll_fd = -1;
     std::uint64_t pipe_tag = 0, sink_tag = 0;
-    int stdin_fd = -1;  // asked for the size of its window only
+    int stdin_fd = -1;  // used only to ask for the size of its window
     int stdout_fd = 1, stderr_fd = 2;
     int ranks = 1;  // of this node
   };
-  // How many descriptors each rank takes at most, the child's ends included.
+  // The largest number of descriptors for each rank, including the child's ends.
   static int files_per_rank(const OutputSpec& spec);
 
   // `spec` must outlive it.
   Output(const Wiring& wiring, const OutputSpec& spec);
 
-  // Makes what the rank writes to. Throws LaunchError (125) when a file cannot be opened or the system has no more
-  // descriptors. `takes_input`: from our input, so that with a pseudo-terminal it has a keyboard.
+  // Makes the rank's output. Throws LaunchError (125) if a file cannot be opened or the system has no more descriptors.
+  // `takes_input`: it reads our input, so with a pseudo-terminal it has a keyboard.
   ChildStreams add_rank(const RankNames& names, bool takes_input);
-  // The output of another node's launcher, complete lines that it has already labelled, joins the console.
+  // Adds the output of another node's launcher to the console: complete lines that already have labels.
   void add_raw(Stream stream, tools::UniqueFd read_end);
 
-  // A line of the launcher's own, without its newline.
+  // A line from the launcher itself, without its newline.
   void say(std::string_view line);
-  // Text of the launcher's own that was asked for on stdout: whole lines, without labels.
+  // Text from the launcher itself that was requested on stdout: whole lines, without labels.
   void print(std::string_view text);
 
-  // Events of epoll: a pipe has something, a sink has room.
+  // Events of epoll: a pipe has data, or a sink has room.
   void on_pipe(std::size_t index);
   void on_sink(std::size_t index);
   // The user's terminal has another size (SIGWINCH).
   void copy_window_size();
 
-  // Moves bytes: one read per pipe that has some, then writes. Returns true when there is more to do at once.
+  // Moves bytes: one read for each pipe with data, then writes. Returns true if there is more to do at once.
   bool work(Time now);
   std::optional<Time> deadline() const;
 
-  // Every pipe was read to its end: those of ranks, and all.
+  // Whether every pipe was read to its end: those of ranks, and all.
   bool ranks_ended() const noexcept { return open_rank_pipes_ == 0; }
   bool all_ended() const noexcept { return open_rank_pipes_ + open_raw_pipes_ == 0; }
   bool all_written() const;
-  // Stops waiting for pipes that somebody still holds open. What is in them was read before.
+  // Stops waiting for pipes that some process still holds open. Their data has already been read.
   void give_up_rank_pipes(Time now);
   void give_up_pipes(Time now);
   void drop_unwritten();
 
-  // The last lines of the stderr of a rank (of all it wrote, where stdout and stderr are joined), in the order of
-  // add_rank(). Bytes as they came: they need not be UTF-8.
+  // The last lines of the stderr of a rank (or of all its output, if stdout and stderr are joined). Ranks are in the
+  // order of add_rank(). The bytes are unchanged: they need not be UTF-8.
   std::vector<std::string> last_stderr(std::size_t rank) const;
-  // Before a restart: gives up the ranks' pipes and forgets the ranks; add_rank() counts from 0 again.
+  // Before a restart: gives up the ranks' pipes and forgets the ranks. add_rank() counts from 0 again.
   void forget_ranks(Time now);
 
-  // errno of the first write that failed for good (EPIPE: the reader is gone); 0 when none. The pipes of that side are
-  // closed then, so that the ranks see it too.
+  // errno of the first write that failed permanently (EPIPE: the reader is gone); 0 if there is none. The pipes of that
+  // side are then closed, so that the ranks see it too.
   int error() const noexcept { return error_; }
-  // What could not be written: the name of a file; empty for the console.
+  // The name of the file that could not be written; empty for the console.
   const std::string& error_file() const noexcept { return error_file_; }
 
  private:
@@ -122,11 +123,11 @@ class Output {
   struct Pipe {
     tools::UniqueFd fd = {};
     std::vector<Route> routes = {};
-    int tail = -1;  // index in ranks_, of whose last lines its bytes are
+    int tail = -1;  // index in ranks_ of the rank whose last lines these bytes are
     bool is_raw = false;
     bool is_terminal = false;
     bool ready = false;
-    bool unused = false;  // may become another's
+    bool unused = false;  // may be used for another one
   };
   struct RankOutput {
     LineTail tail;
@@ -153,11 +154,11 @@ class Output {
 
   Wiring wiring_;
   const OutputSpec& spec_;
-  bool direct_ = false;  // ranks write to their files themselves
+  bool direct_ = false;  // ranks write directly to their files
   bool file_per_rank_ = false;
   OutputFiles files_;
   std::vector<std::unique_ptr<Outlet>> outlets_;  // consoles first
-  std::size_t consoles_ = 0;                      // one for both streams when they lead to the same place
+  std::size_t consoles_ = 0;                      // one for both streams if they lead to the same place
   std::unordered_map<std::string, std::size_t> file_outlets_;
   int own_source_ = -1;    // of lines that the launcher says
   int print_source_ = -1;  // and prints

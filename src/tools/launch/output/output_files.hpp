@@ -13,11 +13,11 @@ namespace col::launch {
 class OutputFiles {
  public:
   struct File {
-    tools::UniqueFd fd;  // appends; non-blocking, which matters to a named pipe only
+    tools::UniqueFd fd;  // appends; non-blocking, which matters only for a named pipe
     off_t size = 0;      // when it was opened
   };
-  // Creates the file and its directories where they are missing. A file of an earlier job is emptied when it is opened
-  // for the first time and `is_restart` is false. Throws LaunchError (125).
+  // Creates the file and its directories if they are missing. A file from an earlier job is emptied when it is first
+  // opened, unless `is_restart`. Throws LaunchError (125).
   File open(const std::string& path, bool is_restart);
 
  private:

@@ -1,9 +1,4 @@
-// Patterns in which % and a letter stand for something of a rank: in labels, names of files and variables.
-//
-//   %r  rank                   %h  host               %s  stream: "out" or "err"
-//   %R  rank, with zeros       %n  node rank          %j  job id
-//   %l  local rank             %w  world size         %g  restart count (generation)
-//   %%  a percent sign
+// Patterns in which % and a letter stand for a property of a rank: in labels, file names and variables.
 #pragma once
 
 #include <optional>
@@ -22,7 +17,7 @@ struct RankNames {
   int restart = 0;
 };
 
-// Why `pattern` is none, in words for the user ("%q is not known; …"); nothing when it is fine.
+// Why `pattern` is not valid, in words for the user ("%q is not known; …"); nothing if it is valid.
 std::optional<std::string> why_no_pattern(std::string_view pattern);
 
 // %R has as many digits as the highest rank of the world. Requires: !why_no_pattern(pattern).

@@ -7,11 +7,11 @@
 
 namespace col::launch {
 
-// Keys reach the rank as they are typed (^C, too: it is the rank's terminal that makes a signal of it). Only the way in
-// is raw; lines that are written to the terminal go on starting at its left side.
+// Keys reach the rank as they are typed. This includes ^C: the rank's terminal turns it into a signal. Only the input
+// is raw; lines that are written to the terminal still start at its left side.
 //
-// Does nothing when the descriptor is no terminal. A second process may hold one, made before the terminal became raw,
-// to restore it when the first was killed.
+// Does nothing if the descriptor is not a terminal. A second process may have an object that was made before the
+// terminal became raw, to restore the terminal if the first process is killed.
 class RawTerminal {
  public:
   explicit RawTerminal(int fd);
@@ -22,12 +22,12 @@ class RawTerminal {
   bool is_terminal() const noexcept { return static_cast<bool>(fd_); }
   void enter();
   void leave();    // restores it if we had entered
-  void restore();  // to what it was at construction
+  void restore();  // to the settings at construction
 
  private:
   void set(const termios& settings);
 
-  tools::UniqueFd fd_;  // empty when there is no terminal
+  tools::UniqueFd fd_;  // empty if there is no terminal
   termios before_{};
   bool entered_ = false;
 };

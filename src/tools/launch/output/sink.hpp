@@ -1,4 +1,4 @@
-// Writing to a descriptor of the user's without ever blocking for long.
+// Writes to a descriptor of the user without ever blocking for long.
 #pragma once
 
 #include <string_view>
@@ -8,16 +8,17 @@
 
 namespace col::launch {
 
-// The user's descriptor is shared with other processes, so its flags are left alone: where it can be, it is opened
-// again, non-blocking, for us alone; where not, it is asked for room before each small write.
+// Other processes share the user's descriptor, so its flags are not changed. If possible, the file is opened again,
+// non-blocking, only for us. Otherwise the descriptor is asked for room before each small write.
 class Sink {
  public:
   explicit Sink(int user_fd);
-  explicit Sink(tools::UniqueFd own) : fd_(std::move(own)) {}  // non-blocking, where that means something
+  explicit Sink(tools::UniqueFd own) : fd_(std::move(own)) {}  // non-blocking, where that has a meaning
 
   struct Outcome {
     std::size_t written = 0;
-    int error = 0;  // EAGAIN: full, wait until fd() is writable; EPIPE: the reader is gone; else what write said
+    // EAGAIN: full, wait until fd() is writable; EPIPE: the reader is gone; otherwise the error of write
+    int error = 0;
   };
   Outcome write(std::string_view bytes);
 
@@ -29,7 +30,7 @@ class Sink {
   bool is_socket_ = false;
 };
 
-// True when both descriptors lead to the same place (`2>&1`): lines must then share one stream to stay whole.
+// True if both descriptors lead to the same place (`2>&1`). Lines must then share one stream to stay whole.
 bool same_file(int left, int right);
 
 }  // namespace col::launch

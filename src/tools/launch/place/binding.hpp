@@ -1,4 +1,4 @@
-// Which processors each rank of this node gets.
+// Which processors each rank of this node uses.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 namespace col::launch {
 
 struct Binding {
-  std::vector<std::vector<int>> cpus;  // by local rank: ascending; empty: that rank is not bound
-  std::string notice = {};             // one line for the user when ranks have to share cores; else empty
+  std::vector<std::vector<int>> cpus;  // by local rank, ascending; empty: that rank is not bound
+  std::string notice = {};             // one line for the user if ranks have to share cores; otherwise empty
 };
 
-// Requires: local_ranks >= 1. Throws LaunchError (2) when the user named processors that this process may not use.
+// Requires: local_ranks >= 1. Throws LaunchError (2) if the user named processors that this process may not use.
 Binding plan_binding(const Topology& topology, const BindingSpec& spec, int local_ranks);
 
 // For --report-bindings: "rank 3: CPUs 6-7 (core 3, NUMA node 0)", one line for each local rank. `ranks` are their
@@ -23,14 +23,14 @@ Binding plan_binding(const Topology& topology, const BindingSpec& spec, int loca
 std::vector<std::string> describe_bindings(const Topology& topology, const Binding& binding,
                                            std::span<const int> ranks);
 
-// Processors as the kernel takes them, ready before a child exists that shall run on them.
+// Processors in the kernel's form. It is made before the child that should run on them.
 class CpuMask {
  public:
-  CpuMask() = default;  // of nothing: apply() does nothing
+  CpuMask() = default;  // empty: apply() does nothing
   explicit CpuMask(std::span<const int> cpus);
 
-  // The calling thread runs on these alone from now on, and what it starts does. One system call, safe between vfork
-  // and exec. Returns 0, or errno.
+  // From now on, the calling thread and everything that it starts run only on these. It is one system call, safe
+  // between vfork and exec. Returns 0, or errno.
   int apply() const noexcept;
 
  private:

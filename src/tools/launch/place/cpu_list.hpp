@@ -1,4 +1,4 @@
-// Lists of processors as the kernel writes them: "0-3,8".
+// Lists of processors in the kernel's notation: "0-3,8".
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace col::launch {
 
 inline constexpr int kMaxCpus = 65536;  // more than any kernel can number
 
-// Ascending, no two equal. Nothing when `text` is no such list, or empty; white space at its end does not matter.
+// Ascending, without duplicates. Nothing if `text` is not such a list, or empty. White space at its end is ignored.
 std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
 
 // Requires: ascending. Empty for no processors.

@@ -1,4 +1,4 @@
-// What a job is about to be, for --display map and --dry-run.
+// The map of a job before it starts, for --display map and --dry-run.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct MappedRank {
   int local_rank = 0;
   std::vector<std::string> command;
   std::vector<int> cpus = {};          // ascending; empty: not bound
-  std::vector<std::string> gpus = {};  // UUIDs; empty: left alone
+  std::vector<std::string> gpus = {};  // UUIDs; empty: not changed
   std::string output = "console";      // where stdout and stderr go, in words
 };
 
@@ -27,8 +27,7 @@ struct JobMap {
   std::vector<MappedNode> nodes;
 };
 
-// A heading for each node and a table below it, one line for each rank. Columns of which no rank has anything are left
-// out.
+// A heading for each node and a table below it, with one line for each rank. Columns without any value are left out.
 std::string render_job_map(const JobMap& map, tools::Style style);
 
 }  // namespace col::launch

@@ -11,18 +11,18 @@
 namespace col::launch {
 
 struct Placement {
-  Topology topology = {};  // empty when nothing is bound
+  Topology topology = {};  // empty if nothing is bound
   Binding binding = {};
-  std::vector<CpuMask> masks = {};        // by local rank; empty: none is bound
-  std::vector<std::string> gpus = {};     // values of CUDA_VISIBLE_DEVICES by local rank; empty: left alone
+  std::vector<CpuMask> masks = {};        // by local rank; empty: no rank is bound
+  std::vector<std::string> gpus = {};     // values of CUDA_VISIBLE_DEVICES by local rank; empty: not changed
   std::vector<std::string> notices = {};  // for the user
 };
 
-// For --nproc-per-node gpu, too.
+// Also for --nproc-per-node gpu.
 int visible_gpu_count();
 
-// Throws LaunchError when processors or devices that were asked for are not there. With --gpus-per-rank it may start a
-// process for a moment: not while somebody else waits for children.
+// Throws LaunchError if requested processors or devices do not exist. With --gpus-per-rank, it may start a process for
+// a moment: do not call it while another function waits for children.
 Placement place_ranks(const JobSpec& spec);
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// Limits of this system that make a start impossible, found before anything is started.
+// Finds limits of this system that make a start impossible, before anything is started.
 #pragma once
 
 #include <sys/resource.h>
@@ -7,10 +7,10 @@
 
 namespace col::launch {
 
-// Open files that supervising `ranks` ranks takes at most.
+// The largest number of open files that supervising `ranks` ranks needs.
 rlim_t open_files_needed(int ranks) noexcept;
 
-// Throws LaunchError (125) when `ranks` ranks cannot be started on this node. `proc` is where procfs is.
+// Throws LaunchError (125) if `ranks` ranks cannot be started on this node. `proc` is the path of procfs.
 void preflight(int ranks, const std::string& proc = "/proc");
 
 // The two parts of it.

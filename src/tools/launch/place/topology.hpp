@@ -7,11 +7,11 @@
 
 namespace col::launch {
 
-// Processors are numbered as the operating system does: "CPU" is a hardware thread, a core has one or more of them.
+// Processors have the numbers of the operating system. A "CPU" is a hardware thread; a core has one or more of them.
 struct Core {
-  std::vector<int> cpus;  // of its hardware threads those that may be used, ascending; not empty
-  int threads = 1;        // hardware threads that it has, usable or not
-  int number = 0;         // its own, within the package
+  std::vector<int> cpus;  // those of its hardware threads that may be used, ascending; not empty
+  int threads = 1;        // all its hardware threads, usable or not
+  int number = 0;         // its number within the package
   int package = 0;
   int node = 0;  // NUMA node
 };
@@ -20,12 +20,12 @@ struct Topology {
   std::vector<Core> cores;  // by NUMA node, then by their lowest usable CPU
 
   std::vector<int> cpus() const;   // all that may be used, ascending
-  std::vector<int> nodes() const;  // NUMA nodes that have such, ascending
+  std::vector<int> nodes() const;  // NUMA nodes with usable CPUs, ascending
   bool has_one_package() const;
 };
 
-// Of the processors in `allowed` (ascending, not empty) alone. What sysfs, which is at `sys`, does not tell is assumed:
-// a processor of which nothing is known is a core of its own, on NUMA node 0.
+// Only for the processors in `allowed` (ascending, not empty). What sysfs (at `sys`) does not tell is assumed: an
+// unknown processor is a core of its own, on NUMA node 0.
 Topology read_topology(std::span<const int> allowed, const std::string& sys = "/sys");
 
 }  // namespace col::launch

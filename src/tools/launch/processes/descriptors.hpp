@@ -1,4 +1,4 @@
-// The descriptors that supervising a job takes. Every function throws LaunchError (125) when the system has no more.
+// The descriptors for supervising a job. Every function throws LaunchError (125) if the system has no more.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,8 +9,8 @@
 
 namespace col::launch {
 
-// Raises this process's limit of open files as far as it may; returns what it was. Throws when it is too low for
-// `ranks` with so many files each (a pidfd, and what Output and Input take).
+// Raises this process's limit of open files as far as allowed, and returns the old limit. Throws if it is too low for
+// `ranks` ranks with this number of files each (a pidfd, and what Output and Input need).
 rlimit raise_open_files(int ranks, int files_per_rank);
 
 tools::UniqueFd make_epoll();
@@ -21,13 +21,13 @@ void watch_readable(int epoll_fd, int fd, std::uint64_t tag);
 struct PipeEnds {
   tools::UniqueFd read, write;
 };
-// What a rank writes goes in at one end; the other is ours, and non-blocking. Of the usual capacity: larger ones were
-// not faster, and the system grants each user only so much.
+// The rank writes to one end; the other end is ours, and non-blocking. The pipe has the usual capacity: larger ones
+// were not faster, and the system gives each user only a limited amount.
 PipeEnds make_output_pipe();
-// What we write, without blocking, a rank reads at the other end.
+// We write to one end without blocking, and a rank reads at the other.
 PipeEnds make_input_pipe();
 
-// Opens /dev/null as those of the descriptors 0 to 2 that are closed: otherwise other files would get these numbers.
+// Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise other files would get these numbers.
 void ensure_standard_descriptors();
 
 }  // namespace col::launch

@@ -20,25 +20,26 @@ struct EnvironmentParts {
   const Assignment& assignment;
   const JobDirectory& directory;
   std::string host;
-  std::function<int()> cpus = [] { return 1; };  // that the ranks of this node share; asked only when it matters
-  std::vector<std::string> gpus = {};            // CUDA_VISIBLE_DEVICES of each local rank; empty: left alone
+  // the number of processors that the ranks of this node share; called only if it matters
+  std::function<int()> cpus = [] { return 1; };
+  std::vector<std::string> gpus = {};  // CUDA_VISIBLE_DEVICES of each local rank; empty: not changed
 };
 
-// What all ranks of a node share is built once, from the caller's environment:
-// - an outer launcher's rank variables (PMI_*, PMIX_*, OMPI_COMM_*, SLURM_PROCID, …) are left out: a rank that saw them
-//   would think that it belongs to that launcher's job;
-// - what the user asks for (EnvironmentSpec, Program) replaces what was there, in this order: --env-remove, --env-file
-//   and -x, --rank-env, the program's own;
-// - what the launcher sets replaces everything.
+// The part that all ranks of a node share is built once, from the caller's environment:
+// - The rank variables of an outer launcher (PMI_*, PMIX_*, OMPI_COMM_*, SLURM_PROCID, …) are left out: a rank that saw
+//   them would believe that it belongs to that launcher's job.
+// - The user's settings (EnvironmentSpec, Program) replace what was there, in this order: --env-remove, --env-file and
+//   -x, --rank-env, the program's own.
+// - The launcher's variables replace everything.
 class Environment {
  public:
   // Requires: `inherited` is a null-terminated array of "NAME=value", as ::environ. Keeps no reference to `parts`.
   Environment(const char* const* inherited, const EnvironmentParts& parts);
 
-  // The variables of one rank for execve. Valid as long as this object and until the next call.
+  // The variables of one rank for execve. Valid as long as this object lives, and until the next call.
   std::vector<char*> of_rank(int local_rank);
 
-  // OMP_NUM_THREADS as it was set here because the caller had none; 0 when the caller had one.
+  // OMP_NUM_THREADS, if it was set here because the caller had none; 0 if the caller had one.
   int omp_threads() const noexcept { return omp_threads_; }
 
  private:
@@ -56,8 +57,8 @@ class Environment {
   std::vector<std::size_t> program_;   // by local rank
   int omp_threads_ = 0;
   Variables shared_;
-  std::vector<std::string> fixed_;  // names of those in `shared_` that the launcher sets
-  Variables own_;                   // of the rank asked for last
+  std::vector<std::string> fixed_;  // names of the variables in `shared_` that the launcher sets
+  Variables own_;                   // those of the rank that was asked for last
 };
 
 // The NAME of "NAME=value".

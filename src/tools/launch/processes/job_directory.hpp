@@ -5,11 +5,11 @@
 
 namespace col::launch {
 
-// "20261121-042407-1234-9f86d081": when, which launcher, and random digits. Unique among all jobs of all machines that
-// share a directory.
+// "20261121-042407-1234-9f86d081": the time, the launcher, and random digits. Unique among all jobs of all machines
+// that share a directory.
 std::string make_job_id();
 
-// The paths of one job's directory. Naming them creates nothing.
+// The paths in one job's directory. The object creates nothing by itself.
 class JobDirectory {
  public:
   // In $TMPDIR, else /tmp.
@@ -21,10 +21,11 @@ class JobDirectory {
   std::string error_file(int rank) const;
   std::string torch_error_file(int rank) const;
 
-  // Makes it and its store, mode 0700. Throws LaunchError (125) when it exists already or cannot be made; then nothing
-  // is left behind.
+  // Makes the directory and its store, with mode 0700. Throws LaunchError (125) if it already exists or cannot be made,
+  // and then leaves nothing behind.
   void create() const;
-  // Removes it with everything in it. Fine when it does not exist; returns false when something could not be removed.
+  // Removes it with all its content. It is no error if it does not exist. Returns false if something could not be
+  // removed.
   bool remove() const noexcept;
 
  private:

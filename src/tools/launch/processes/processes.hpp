@@ -1,4 +1,4 @@
-// Finding and ending processes that nobody holds a handle of.
+// Finds and ends processes without a handle on them.
 #pragma once
 
 #include <sys/types.h>
@@ -13,25 +13,25 @@ namespace col::launch {
 struct ProcessInfo {
   pid_t pid = 0;
   pid_t parent = 0;
-  std::uint64_t start_ticks = 0;  // since boot; tells a reused pid apart
+  std::uint64_t start_ticks = 0;  // since boot; identifies a reused pid
 };
 
-// What /proc says about one process; pid 0 when it is gone.
+// The information in /proc about one process; pid 0 if it is gone.
 ProcessInfo read_process(pid_t pid);
 
-// The direct children of `parent`, living or not yet reaped. Reads all of /proc: not for the path of a job that is
-// well.
+// The direct children of `parent`, living or not reaped yet. It reads all of /proc, so it is not for the normal path of
+// a job.
 std::vector<ProcessInfo> children_of(pid_t parent);
 
-// True when this process has no child at all. One system call.
+// True if this process has no child at all. One system call.
 bool has_no_children() noexcept;
 
-// Kills and reaps the children of this process that started at or after `since_ticks`, with all their descendants, and
-// returns how many were left at the deadline (0 nearly always: only a process stuck in the kernel survives). Those in
-// `kept` stay.
+// Kills and reaps the children of this process that started at or after `since_ticks`, with all their descendants.
+// Returns how many were left at the deadline. This is nearly always 0: only a process that is stuck in the kernel
+// survives. Processes in `kept` stay.
 //
-// Only direct children are ever signalled, and a child keeps its pid until we reap it, so no stranger can be hit. Their
-// descendants become our children as their parents die. Requires: this process is a child subreaper.
+// Only direct children are ever signalled, and a child keeps its pid until we reap it, so no other process can be hit.
+// When their parents die, descendants become our children. Requires: this process is a child subreaper.
 std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
                           std::span<const pid_t> kept = {});
 

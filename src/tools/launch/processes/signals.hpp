@@ -1,4 +1,4 @@
-// Signals by name, which of them a job knows, and keeping them off a process until they are read.
+// Names of signals, their meaning for a job, and how to block them until they are read.
 #pragma once
 
 #include <csignal>
@@ -12,20 +12,21 @@ namespace col::launch {
 // "SIGTERM"; "signal 99" when it has no name.
 std::string signal_name(int signal);
 
-// SIGINT, SIGTERM, SIGHUP, SIGQUIT end the job: forwarded to the ranks' process groups, then escalated. SIGUSR1,
-// SIGUSR2, SIGALRM and SIGWINCH are only passed on, to the rank processes themselves: helpers that a rank started do
-// not expect them.
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT end the job: they are forwarded to the ranks' process groups, and then escalated.
+// SIGUSR1, SIGUSR2, SIGALRM and SIGWINCH are only passed on, to the rank processes themselves, because helpers that a
+// rank started do not expect them.
 bool ends_job(int signal) noexcept;
 
-// True when SIGHUP is ignored, as under nohup. It stays so, for us and for the ranks. Other ignored signals do not: a
-// script that starts `colrun … &` hands SIGINT ignored, and `kill -INT` shall still end the job.
+// True if SIGHUP is ignored, as under nohup. It stays ignored, for us and for the ranks. Other ignored signals do not
+// stay ignored: a script that starts `colrun … &` passes SIGINT on as ignored, but `kill -INT` must still end the job.
 bool hangup_is_ignored() noexcept;
 
-// Those that are not at their default action here, but for SIGHUP where it shall stay as it is.
+// The signals that do not have their default action here; without SIGHUP, if it must stay as it is.
 std::vector<int> changed_signals(bool without_hangup = false);
 
-// While it lives, all signals above, SIGTSTP and SIGCHLD are blocked, to be read from fd(). SIGCHLD is at its default
-// action, as ignoring it would lose exit statuses; SIGTSTP is left alone where it is ignored. Restores mask and action.
+// As long as it lives, all signals above, SIGTSTP and SIGCHLD are blocked, and can be read from fd(). SIGCHLD has its
+// default action, because ignoring it would lose exit statuses. SIGTSTP is not changed if it is ignored. The destructor
+// restores mask and action.
 class SignalGate {
  public:
   SignalGate();
@@ -34,7 +35,7 @@ class SignalGate {
   SignalGate& operator=(const SignalGate&) = delete;
 
   int fd() const noexcept { return fd_.get(); }
-  int next();  // the next pending signal, 0 when there is none
+  int next();  // the next pending signal; 0 if there is none
 
  private:
   tools::UniqueFd fd_;
@@ -42,11 +43,11 @@ class SignalGate {
   struct sigaction old_child_action_;
 };
 
-// Stops this process as SIGTSTP does that nobody catches; returns when it is continued, or at once where nobody could
-// continue it (no shell with job control). Requires: SIGTSTP is blocked.
+// Stops this process, as an uncaught SIGTSTP does. Returns when it is continued, or at once if nobody could continue it
+// (no shell with job control). Requires: SIGTSTP is blocked.
 void stop_self();
 
-// Ends this process by `signal`, so that its parent sees the same as if nobody had caught it.
+// Ends this process by `signal`, so that its parent sees the same as if nobody had caught the signal.
 [[noreturn]] void die_of(int signal);
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// Starting one rank.
+// Starts one rank.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,39 +10,39 @@
 
 namespace col::launch {
 
-// What become the child's descriptors 0, 1 and 2.
+// The files that become the child's descriptors 0, 1 and 2.
 struct ChildDescriptors {
   int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;
-  bool controlling_terminal = false;  // stdout_fd is a terminal that becomes the child's own
+  bool controlling_terminal = false;  // stdout_fd is a terminal that becomes the child's controlling terminal
 };
 
-// All that the child needs, made before it exists: between its birth and exec it may only make system calls.
+// Everything that the child needs. It is made before the child exists: between its start and exec, the child may only
+// make system calls.
 struct ChildPlan {
   const char* path;
   char* const* arguments;
   char* const* environment;
   ChildDescriptors descriptors;
-  std::span<const int> keep_fds;  // sorted; everything else above 2 is closed
-  rlimit open_files;              // the limit that the launcher itself was started with
+  std::span<const int> keep_fds;  // sorted; all other descriptors above 2 are closed
+  rlimit open_files;              // the limit with which the launcher itself was started
   std::span<const int>
       changed_signals;            // get their default action back; found once, not anew for each of many children
-  const CpuMask* cpus = nullptr;  // null: as the launcher's
+  const CpuMask* cpus = nullptr;  // null: as for the launcher
 };
 
 struct SpawnResult {
   pid_t pid = -1;      // -1: nothing was started
   int fork_error = 0;  // errno of the fork
-  int exec_error = 0;  // errno of the exec: the child is gone and reaped
+  int exec_error = 0;  // errno of the exec: the child has ended and was reaped
 };
 
-// Starts the child in a process group of its own (a session, with a terminal of its own), with default signal actions
-// and an empty mask. It is killed when the calling thread ends. Returns when the program has been entered, or could not
-// be.
+// Starts the child in its own process group (its own session, if it has its own terminal), with default signal actions
+// and an empty mask. The child is killed when the calling thread ends. Returns when the program has started, or could
+// not be started.
 //
-// Requires: signals that have handlers are blocked, and are among `changed_signals` (the child borrows our memory until
-// exec).
+// Requires: signals with handlers are blocked, and are in `changed_signals` (the child uses our memory until exec).
 SpawnResult spawn(const ChildPlan& plan);
 
 }  // namespace col::launch

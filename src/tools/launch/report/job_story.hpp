@@ -1,4 +1,4 @@
-// All that is known of a job at its end: what the final report is made of, in words and as JSON.
+// Everything that is known about a job at its end. The final report is made of it, in words and as JSON.
 #pragma once
 
 #include <chrono>
@@ -15,8 +15,8 @@
 namespace col::launch {
 
 struct Stack {
-  std::string source;              // who took it: "gdb", "eu-stack", "/proc"
-  std::vector<std::string> lines;  // as they are to be shown
+  std::string source;              // the tool that took it: "gdb", "eu-stack", "/proc"
+  std::vector<std::string> lines;  // as they should be shown
 };
 
 struct RankStory {
@@ -25,23 +25,23 @@ struct RankStory {
   int node_rank = 0;
   std::string host;
   RankStatus status;
-  std::optional<RankError> said;  // by its error file
+  std::optional<RankError> said;  // from its error file
   std::optional<RankActivity>
       last;                    // what it was doing in col when the job began to end; nothing when it does not use col
-  std::optional<Stack> stack;  // before it was ended
-  std::vector<std::string> last_stderr;  // its last lines, oldest first; kept for ranks that failed
+  std::optional<Stack> stack;  // taken before it was ended
+  std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
 };
 
 struct JobStory {
   std::string tool = "colrun";
   std::string job_id;
-  std::vector<std::string> command_line;  // that repeats the run
+  std::vector<std::string> command_line;  // repeats the run
   std::string directory;                  // where it was started
   std::chrono::system_clock::time_point started_at;
   double seconds = 0;
   int nodes = 1;
   int restarts = 0;                // that were made
-  std::size_t processes_left = 0;  // descendants that survived SIGKILL
+  std::size_t processes_left = 0;  // descendants that SIGKILL did not end
   JobResult result;
   std::vector<RankStory> ranks;  // by global rank
 };

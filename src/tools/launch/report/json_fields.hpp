@@ -1,4 +1,4 @@
-// Reading the members of a JSON object that somebody else wrote.
+// Reads the members of a JSON object from an untrusted source.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@
 
 namespace col::launch {
 
-// Every function throws StoryError when the member is missing, or anything else than asked for.
+// Every function throws StoryError if the member is missing, or is not what was asked for.
 class JsonFields {
  public:
   using Json = nlohmann::ordered_json;
@@ -56,7 +56,7 @@ class JsonFields {
     return value.get<Integer>();
   }
 
-  // At most a million years, so that what is computed from it is still a number.
+  // At most a million years, so that computed values are still numbers.
   double seconds(const char* name) const {
     constexpr double kMost = 3e13;
     const double value = at(name).is_number() ? at(name).get<double>() : kMost * 2;

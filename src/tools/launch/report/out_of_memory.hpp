@@ -1,8 +1,9 @@
-// Whether a process that died of SIGKILL was killed by the kernel, for want of memory.
+// Finds out whether the kernel killed a process, which died of SIGKILL, for lack of memory.
 //
-// The kernel says to nobody which process it killed but counts the kills, for each control group and for the machine.
-// The count of this process's own group is the one that tells, as ranks are in it too; a group around it, and then the
-// machine, stands in where that one cannot be read. Such a count may grow by processes of others.
+// The kernel does not say which process it killed. It only counts the kills, for each control group and for the
+// machine. The count of this process's own group is the right one, because ranks are in this group too. If it cannot be
+// read, the count of a group around it is used, and then that of the machine. These counts may grow because of other
+// processes.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +13,26 @@ namespace col::launch {
 
 class OutOfMemoryWatch {
  public:
-  // Where the kernel shows the counts. Other values than these are for tests.
+  // Where the kernel shows the counts. Tests use other values.
   struct Places {
     std::string own = "/proc/self/cgroup";
     std::string root = "/sys/fs/cgroup";
     std::string machine = "/proc/vmstat";
   };
 
-  // Kills from now on count. Never fails: where nothing can be read there are no kills.
+  // Counts kills from now on. Never fails: if nothing can be read, there are no kills.
   OutOfMemoryWatch() : OutOfMemoryWatch(Places()) {}
   explicit OutOfMemoryWatch(const Places& places);
 
-  // True when there was a kill that was not claimed yet, and claims it. To be asked when a process was found dead of a
-  // SIGKILL that is not ours, once for each: the kernel counts before it kills.
+  // Returns true if there was a kill that was not claimed yet, and claims it. Call it once for each process that died
+  // of a SIGKILL that is not ours. The kernel counts before it kills.
   bool claim();
-  // Kills that were not claimed yet.
+  // The number of kills that were not claimed yet.
   std::uint64_t unclaimed() const;
 
  private:
-  std::string file_;           // that has the count; empty: none can be read
-  std::uint64_t claimed_ = 0;  // the count up to which all is claimed
+  std::string file_;           // the file with the count; empty: none can be read
+  std::uint64_t claimed_ = 0;  // all kills up to this count are claimed
 };
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// What the kernel says about a process without a debugger.
+// What the kernel says about a process, without a debugger.
 #pragma once
 
 #include <sys/types.h>
@@ -9,11 +9,10 @@
 
 namespace col::launch {
 
-// One line for each thread: what it does, the system call that it is in, where it waits in the kernel; below it, for a
-// thread that no signal can reach, the kernel's own stack where it may be read. At most `most_lines`; empty when the
-// process has ended or is no more.
+// One line for each thread: its state, its system call, and where it waits in the kernel. For a thread that no signal
+// can reach, the kernel's own stack follows, if it may be read. At most `most_lines`. Empty if the process has ended.
 //
-// May block as long as the process is within execve: call it in a process of its own.
+// May block while the process is in execve, so call it in a separate process.
 std::vector<std::string> proc_stack(pid_t pid, std::size_t most_lines);
 
 }  // namespace col::launch

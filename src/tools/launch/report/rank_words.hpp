@@ -21,7 +21,7 @@ std::string name_ranks(const std::vector<int>& ranks);
 // "12.3 GiB", "812 MiB", "96 KiB".
 std::string describe_bytes(std::uint64_t bytes);
 
-// It ended badly, and neither the launcher nor another rank's failure is to blame.
+// Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);
 
 }  // namespace col::launch

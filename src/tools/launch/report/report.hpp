@@ -1,4 +1,4 @@
-// What the user reads at the end of a job: one block, every line begins with the tool's name.
+// The report at the end of a job: one block in which every line begins with the tool's name.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,15 @@ namespace col::launch {
 
 struct ReportStyle {
   tools::Style text = {};
-  std::size_t columns = 0;  // of the terminal: lines of stacks are cut there; 0: they are not
-  // What --timeout or --exit-timeout allowed, when that is why the job ended.
+  std::size_t columns = 0;  // width of the terminal: lines of stacks are cut there; 0: they are not cut
+  // The limit of --timeout or --exit-timeout, if it is the reason why the job ended.
   std::optional<std::chrono::milliseconds> limit = {};
 };
 
-inline constexpr std::size_t kStderrLines = 20;  // of the culprit, that are repeated
+inline constexpr std::size_t kStderrLines = 20;  // how many lines of the culprit are repeated
 
-// Who failed, and how; what it said; what the others were doing, and what became of them. Lines without newlines; none
-// when all is well, or when only the launcher failed (result.error is the front process's to print).
+// Who failed and how, what it said, what the others were doing, and what became of them. Lines have no newlines. There
+// are none if all is well, or if only the launcher failed (the front process prints result.error).
 std::vector<std::string> report_lines(const JobStory& story, const ReportStyle& style = {});
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// What debuggers print, cut down to what a reader of a report wants. All of it pure.
+// Reduces the output of debuggers to what a reader of a report wants. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace col::launch {
 
-// The threads and frames in the output of `gdb` or `eu-stack`, without what else they say, without addresses where a
-// frame has a name, and at most `most_lines`; empty when there is no frame in it.
+// The threads and frames in the output of `gdb` or `eu-stack`, without other text, and without addresses for frames
+// with a name. At most `most_lines`. Empty if there is no frame in it.
 std::vector<std::string> trim_stack(std::string_view output, std::size_t most_lines);
 
-// The lines in one text, without what differs between processes that do the same: addresses, numbers of threads.
+// The lines as one text, without what differs between processes that do the same: addresses and thread numbers.
 std::string stack_key(const std::vector<std::string>& lines);
 
 }  // namespace col::launch

@@ -1,7 +1,7 @@
-// Where processes are that do not go on: their stacks, taken while they still live.
+// The stacks of processes that hang, taken while they still live.
 //
-// By gdb where it is installed, else, or where it fails, by eu-stack (elfutils), else by what /proc says. The work is
-// done by child processes, a few at once; the caller only waits for a descriptor.
+// It uses gdb if it is installed. If it is not, or if it fails, it uses eu-stack (elfutils), and otherwise /proc. Child
+// processes do the work, a few at a time. The caller only waits for a descriptor.
 #pragma once
 
 #include <sys/types.h>
@@ -22,42 +22,43 @@ namespace col::launch {
 //   … epoll or poll says that taker.fd() is readable: taker.on_readable(), until taker.finished()
 //   stacks = taker.take();
 //
-// Its children are no business of the caller, who may reap them or not; none outlives it, or the calling thread.
-// Requires: the processes are the caller's children and not reaped, so that their pids mean them; a single thread.
+// Its children do not concern the caller, who may reap them or not. None of them outlives the object, or the calling
+// thread. Requires: the processes are the caller's children and not reaped, so that their pids identify them; and a
+// single thread.
 class StackTaker {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kUsualTime{10'000};
 
   struct Options {
-    std::size_t most_processes = 8;  // the first of those given; the others have no stack
+    std::size_t most_processes = 8;  // only the first of the given ones get a stack
     std::size_t most_lines = 40;     // of one process
     std::size_t at_once = 2;
-    std::chrono::milliseconds per_process{8'000};  // then its debugger is killed, and /proc is asked
-    std::string path = {};                         // where debuggers are looked for, as $PATH; empty: $PATH
+    std::chrono::milliseconds per_process{8'000};  // then its debugger is killed, and /proc is used
+    std::string path = {};                         // where to look for debuggers, like $PATH; empty: $PATH
   };
 
-  // Throws nothing but std::bad_alloc and std::system_error (no more descriptors).
+  // Throws only std::bad_alloc and std::system_error (no more descriptors).
   StackTaker(std::vector<pid_t> pids, Clock::time_point deadline) : StackTaker(std::move(pids), deadline, Options()) {}
   StackTaker(std::vector<pid_t> pids, Clock::time_point deadline, const Options& options);
   ~StackTaker();
   StackTaker(const StackTaker&) = delete;
   StackTaker& operator=(const StackTaker&) = delete;
 
-  // Readable when on_readable() has something to do; it is also when time is up, so the caller needs no timer for it.
-  // Always the same descriptor.
+  // Readable when on_readable() has something to do, also when the time is up; so the caller needs no timer. It is
+  // always the same descriptor.
   int fd() const noexcept { return epoll_.get(); }
   void on_readable();
-  // All stacks are there, or were given up; at the latest at the deadline.
+  // Whether all stacks are there or were given up. This is true at the deadline at the latest.
   bool finished() const noexcept;
-  // What there is, in the order of the pids; nothing for a process that has ended, or that time was too short for.
+  // The stacks, in the order of the pids; nothing for a process that has ended, or for which there was not enough time.
   std::vector<std::optional<Stack>> take();
 
  private:
   enum class Way { gdb, eu_stack, proc };
   struct Process {
     pid_t pid;
-    std::deque<Way> ways;  // that were not tried yet; none: it is done
+    std::deque<Way> ways;  // ways that were not tried yet; empty: it is done
     bool running = false;
   };
   struct Child {
@@ -82,12 +83,12 @@ class StackTaker {
   Options options_;
   std::string gdb_, eu_stack_;  // their paths; empty: not installed
   Clock::time_point deadline_;
-  Clock::time_point debuggers_until_;  // so that there is time left for /proc
+  Clock::time_point debuggers_until_;  // leaves time for /proc
   tools::UniqueFd epoll_, timer_;
   std::vector<Process> processes_;
   std::vector<std::optional<Stack>> stacks_;
-  std::vector<Child> children_;          // that run
-  std::vector<tools::UniqueFd> ending_;  // children that have nothing more to say, not known to be reaped
+  std::vector<Child> children_;          // children that run
+  std::vector<tools::UniqueFd> ending_;  // children that have nothing more to say, and may not be reaped yet
 };
 
 }  // namespace col::launch

@@ -1,7 +1,7 @@
-// What is known of a job and of its ranks as JSON: for reports, and to send it to another node.
+// What is known about a job and its ranks as JSON: for reports, and for sending it to another node.
 //
-// Text that is no UTF-8 has the bytes that are none replaced (U+FFFD). What is read may come from anybody: every value
-// is checked, and there is a limit to everything.
+// In text that is not UTF-8, invalid bytes are replaced (U+FFFD). What is read may come from anybody: every value is
+// checked, and everything has a limit.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@
 
 namespace col::launch {
 
-// What was read is no story; what() is one line: "rank story: 'pid' must be a whole number from 0 to 2147483647".
+// The input is not a story. what() is one line: "rank story: 'pid' must be a whole number from 0 to 2147483647".
 class StoryError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,7 +23,7 @@ class StoryError : public std::runtime_error {
 std::string_view to_string(EndCause cause) noexcept;
 
 nlohmann::ordered_json rank_story_to_json(const RankStory& story);
-// Throws StoryError. Members that it does not know are left alone; those that only repeat others are not read.
+// Throws StoryError. Unknown members are ignored; members that only repeat others are not read.
 RankStory rank_story_from_json(const nlohmann::ordered_json& value);
 
 inline constexpr std::string_view kJobSchema = "col.job/1";
