@@ -1,5 +1,13 @@
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <map>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,18 +20,32 @@ namespace col {
 
 namespace {
 
-constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {
-    "int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64"};
-constexpr std::array<std::size_t, kDTypeCount> kDTypeSizes = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8};
-constexpr std::array<std::string_view, 4> kBackendNames = {"automatic", "shm", "gloo", "nccl"};
+constexpr std::string_view kOpaqueName = "bytes[";  // "bytes[12]"
 
-// DLDataType of dlpack.h: code (0 signed, 1 unsigned, 2 IEEE float, 4 bfloat) and bits.
-struct DLPackType {
-  int code;
-  int bits;
-};
-constexpr std::array<DLPackType, kDTypeCount> kDLPackTypes = {
-    {{0, 8}, {1, 8}, {0, 32}, {1, 32}, {0, 64}, {1, 64}, {2, 16}, {4, 16}, {2, 32}, {2, 64}}};
+// A name for each size that is used; they stay for ever.
+std::string_view opaque_name(std::size_t size) {
+  static std::mutex mutex;
+  static auto& names = *new std::map<std::size_t, std::string>;
+  const std::lock_guard lock(mutex);
+  return names.try_emplace(size, fmt::format("{}{}]", kOpaqueName, size)).first->second;
+}
+
+std::optional<DType> opaque_from_name(std::string_view name) {
+  if (!name.starts_with(kOpaqueName) || !name.ends_with(']')) return std::nullopt;
+  const char* const end = name.data() + name.size() - 1;
+  std::size_t size = 0;
+  const auto [stopped, error] = std::from_chars(name.data() + kOpaqueName.size(), end, size);
+  if (error != std::errc() || stopped != end || size == 0 || size > kMaxElementBytes) return std::nullopt;
+  return opaque(size);
+}
+
+std::vector<std::string_view> names_of_dtypes() {
+  std::vector<std::string_view> names;
+  for (const DTypeRow& row : kDTypes) names.push_back(row.name);
+  return names;
+}
+
+constexpr std::array<std::string_view, 4> kBackendNames = {"automatic", "shm", "gloo", "nccl"};
 
 // DLDeviceType of dlpack.h.
 constexpr int kDLCPU = 1;
@@ -32,17 +54,24 @@ constexpr int kDLCUDAHost = 3;
 
 }  // namespace
 
-std::size_t size_of(DType dtype) noexcept {
-  const auto index = static_cast<std::size_t>(dtype);
-  return index < kDTypeSizes.size() ? kDTypeSizes[index] : 0;
-}
-
 std::string_view to_string(DType dtype) noexcept {
-  return core::name_at(kDTypeNames, static_cast<std::size_t>(dtype));
+  const std::size_t size = size_of(dtype);
+  if (size == 0) return dtype == DType::bytes ? "bytes" : "?";
+  if (!is_opaque(dtype)) return row_of(dtype).name;
+  try {
+    return opaque_name(size);
+  } catch (const std::bad_alloc&) {
+    return kOpaqueRow.name;
+  }
 }
 
 DType dtype_from_string(std::string_view name) {
-  return core::value_of<DType>(kDTypeNames, name, "dtype");
+  if (const auto opaque = opaque_from_name(name)) return *opaque;
+  for (std::size_t i = 0; i < kDTypes.size(); ++i)
+    if (kDTypes[i].name == name) return static_cast<DType>(i);
+  throw Error(ErrorCode::invalid_argument, fmt::format("unknown dtype '{}'; use one of {}, or bytes[N] for opaque "
+                                                       "elements of N bytes",
+                                                       name, fmt::join(names_of_dtypes(), ", ")));
 }
 
 std::string_view to_string(Backend backend) noexcept {
@@ -74,11 +103,11 @@ DType dtype_from_dlpack(int code, int bits, int lanes) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("from_dlpack: the tensor has {} lanes per element; only 1 is supported", lanes));
   }
-  for (std::size_t i = 0; i < kDLPackTypes.size(); ++i)
-    if (kDLPackTypes[i].code == code && kDLPackTypes[i].bits == bits) return static_cast<DType>(i);
+  for (std::size_t i = 0; i < kDTypes.size(); ++i)
+    if (kDTypes[i].dlpack_code == code && static_cast<int>(8 * kDTypes[i].size) == bits) return static_cast<DType>(i);
   throw Error(ErrorCode::invalid_argument,
               fmt::format("from_dlpack: no dtype for type code {} with {} bits; convert the tensor to one of {}", code,
-                          bits, fmt::join(kDTypeNames, ", ")));
+                          bits, fmt::join(names_of_dtypes(), ", ")));
 }
 
 Device device_from_dlpack(int device_type, int device_id) {

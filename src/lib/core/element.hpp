@@ -39,6 +39,10 @@ struct Element<DType::int64> : PlainElement<std::int64_t> {};
 template <>
 struct Element<DType::uint64> : PlainElement<std::uint64_t> {};
 template <>
+struct Element<DType::int16> : PlainElement<std::int16_t> {};
+template <>
+struct Element<DType::uint16> : PlainElement<std::uint16_t> {};
+template <>
 struct Element<DType::float32> : PlainElement<float> {};
 template <>
 struct Element<DType::float64> : PlainElement<double> {};
@@ -78,16 +82,27 @@ template <class T>
 using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
 
 template <DType kDType>
-constexpr bool is_integer = std::is_integral_v<typename Element<kDType>::Compute>;
+constexpr bool is_integer = row_of(kDType).is_integer();
+// Whether there is an Element of it.
+template <DType kDType>
+constexpr bool is_number = is_integer<kDType> || row_of(kDType).kind == ElementKind::floating;
+// The type of the two parts of a complex number; else the type itself.
+constexpr DType part_type(DType dtype) noexcept {
+  return dtype == DType::complex64 ? DType::float32 : dtype == DType::complex128 ? DType::float64 : dtype;
+}
 
-// Calls function(std::integral_constant<DType, d>) with the d that equals `dtype`. Returns false if `dtype` is not an
-// enumerator.
+// Calls function(std::integral_constant<DType, d>) with the d that equals `dtype`. Returns false if `dtype` is not a
+// number (is_number).
 template <class Function>
 bool dispatch(DType dtype, Function&& function) {
   return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    return ((static_cast<std::size_t>(dtype) == kIndex &&
-             (function(std::integral_constant<DType, static_cast<DType>(kIndex)>{}), true)) ||
-            ...);
+    const auto is_it = [&]<DType kDType>(std::integral_constant<DType, kDType> constant) {
+      if constexpr (is_number<kDType>) {
+        if (dtype == kDType) return function(constant), true;
+      }
+      return false;
+    };
+    return (is_it(std::integral_constant<DType, static_cast<DType>(kIndex)>{}) || ...);
   }
   (std::make_index_sequence<kDTypeCount>{});
 }

@@ -86,8 +86,7 @@ FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool 
   if (op.kind() == Op::Kind::user || row >= kReduceOpCount || column >= kDTypeCount) return nullptr;
   const bool half = is_half(dtype);
   if (wide && half) return kernels.wide_folds[row][column];
-  const bool is_float = half || dtype == DType::float32 || dtype == DType::float64;
-  if (divides ? !is_float : inputs == 1) return nullptr;
+  if (divides ? row_of(dtype).is_integer() : inputs == 1) return nullptr;
   return kernels.folds[row][column];
 }
 

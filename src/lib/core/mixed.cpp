@@ -108,6 +108,8 @@ void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const v
 void premultiply_to(double scale, DType user, const void* in, bool to_wide, void* out, std::size_t count) {
   const auto* from = static_cast<const std::byte*>(in);
   auto* to = static_cast<std::byte*>(out);
+  if (row_of(user).kind == ElementKind::complex)  // both parts
+    return premultiply_to(scale, part_type(user), in, to_wide, out, 2 * count);
   const auto multiply = [&]<DType kDType>(std::integral_constant<DType, kDType>) {
     if (is_integer<kDType> && !is_whole(scale)) {
       throw Error(ErrorCode::internal,

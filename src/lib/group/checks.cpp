@@ -1,5 +1,6 @@
 #include "group/checks.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -47,16 +48,25 @@ std::size_t sum_of(std::span<const std::size_t> counts, std::string_view role, c
   return sum;
 }
 
+std::string_view operators_of(ElementKind kind) {
+  if (kind == ElementKind::boolean) return "booleans take band, bor, bxor, min and max";
+  if (kind == ElementKind::complex) return "complex numbers take sum, product, avg and premul_sum";
+  if (kind == ElementKind::opaque) return "opaque elements take a user's function, Op::user()";
+  return "the bitwise operators take integer types only";
+}
+
 void check_operator(const Request& request, const Shape& shape) {
   const Op& op = request.op;
   const DType dtype = request.in.dtype;
   if (op.kind() == Op::Kind::user && !op.user_function())
     refuse(shape, "the user-defined operator '{}' has no function", op.name());
   if (!core::is_reducible(op, dtype))
-    refuse(shape, "{} is not defined on {}: the bitwise operators take integer types only", op.name(),
-           to_string(dtype));
-  const bool integer = core::accumulation_type(dtype) == dtype && dtype != DType::float32 && dtype != DType::float64;
-  if (op.kind() == Op::Kind::premul_sum && integer && !core::is_whole(op.scale()))
+    refuse(shape, "{} is not defined on {}: {}", op.name(), to_string(dtype), operators_of(row_of(dtype).kind));
+  if (size_of(dtype) > kMaxReducedBytes)
+    refuse(shape,
+           "an operator combines elements of up to {} bytes, not {}; send larger ones with a call that moves data",
+           kMaxReducedBytes, to_string(dtype));
+  if (op.kind() == Op::Kind::premul_sum && row_of(dtype).is_integer() && !core::is_whole(op.scale()))
     refuse(shape, "premul_sum on {} needs a whole number, not {}", to_string(dtype), op.scale());
 }
 
@@ -154,10 +164,14 @@ bool is_in_place(const Request& request, const Shape& shape) {
 }
 
 void check_tensor(ConstTensorView view, std::string_view role, const Shape& shape) {
-  if (size_of(view.dtype) == 0)
+  const std::size_t size = size_of(view.dtype);
+  if (size == 0 && is_opaque(view.dtype))
+    refuse(shape, "{} has opaque elements without a size; write col::opaque(bytes), with 1 to {} bytes", role,
+           kMaxElementBytes);
+  if (size == 0)
     refuse(shape, "{} has an unknown dtype ({}); use one of col::DType", role, static_cast<int>(view.dtype));
   if (view.data == nullptr && view.count > 0) refuse(shape, "{} has {} elements but a null pointer", role, view.count);
-  if (view.count > kMaxCount)
+  if (view.count > kMaxCount / std::max<std::size_t>(1, size / 16))
     refuse(shape, "{} has {} elements, more than memory can hold: a negative count?", role, view.count);
 }
 

@@ -256,6 +256,8 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
     return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
   if ((entry.arithmetic_only && !c.key.arithmetic) || (entry.built_in_only && !c.key.built_in))
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());
+  if (entry.reduces != nullptr && row_of(c.key.collective).reduces() && !entry.reduces(c.request.op, c.key.dtype))
+    return fmt::format("{} does not combine {} by '{}'", entry.name, to_string(c.key.dtype), c.request.op.name());
   if (c.key.deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
   const bool rounds =
       entry.rounds_per_hop && core::accumulation_type(c.key.dtype) != c.key.dtype && row_of(c.key.collective).reduces();

@@ -35,7 +35,7 @@ std::size_t Group::State::elements_of_piece(const Lane& lane, const Request& req
   if (!parts_.may_stage || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
   if (!is_by_element(request.collective) || options.compress) return 0;
   const ConstTensorView view = group::common_view(request);
-  const std::size_t elements = group::Staging::kPartBytes / size_of(view.dtype);
+  const std::size_t elements = std::max<std::size_t>(1, group::Staging::kPartBytes / size_of(view.dtype));
   return view.count >= 2 * elements ? elements : 0;
 }
 

@@ -188,8 +188,15 @@ void read_cells(const Texts& texts, Request& request) {
   // What is measured of the machine is about the host.
   if (request.device == Device::Type::cuda) request.method.calibrate = false;
   const bool bitwise = request.op == ReduceOp::band || request.op == ReduceOp::bor || request.op == ReduceOp::bxor;
-  if (bitwise && request.dtype >= DType::float16)
+  const bool orders = request.op == ReduceOp::min || request.op == ReduceOp::max;
+  const ElementKind kind = row_of(request.dtype).kind;
+  if (bitwise && (kind == ElementKind::floating || kind == ElementKind::complex))
     throw UsageError(fmt::format("{} is for integers, not for {}; use --dtype int32", col::to_string(request.op),
+                                 col::to_string(request.dtype)));
+  const bool has_reductions = std::any_of(request.operations.begin(), request.operations.end(), is_reduction);
+  if (has_reductions && (kind == ElementKind::opaque || (kind == ElementKind::boolean && !bitwise && !orders) ||
+                         (kind == ElementKind::complex && orders)))
+    throw UsageError(fmt::format("{} is not defined on {}; choose another --op or --dtype", col::to_string(request.op),
                                  col::to_string(request.dtype)));
 }
 

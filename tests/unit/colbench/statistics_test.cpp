@@ -110,7 +110,7 @@ TEST_CASE("bandwidth: the factors are those of nccl-tests", "[colbench]") {
   }
   for (const Operation operation :
        std::vector<Operation>{Operation::broadcast, Operation::reduce, Operation::scan, Operation::exscan,
-                                        Operation::pingpong, Operation::oneway, Operation::bidirectional}) {
+                              Operation::pingpong, Operation::oneway, Operation::bidirectional}) {
     INFO(to_string(operation));
     CHECK(bus(operation, 4) == 4000);
   }

@@ -22,12 +22,16 @@
 namespace col::gloo_backend {
 namespace {
 
+bool has_element(const Op& /*op*/, DType dtype) noexcept {
+  return has_element_of(size_of(dtype));
+}
+
 // What the packaged Gloo does. None of them is marked rounds_per_hop or drops_nan: the reduction functions are ours,
 // and 16-bit floats travel as float32.
 constexpr std::array kEntries = {
-    NativeEntry{Collective::allreduce, kRing},
-    NativeEntry{Collective::allreduce, kBcube},
-    NativeEntry{Collective::reduce, kRing},
+    NativeEntry{.collective = Collective::allreduce, .name = kRing, .reduces = &has_element},
+    NativeEntry{.collective = Collective::allreduce, .name = kBcube, .reduces = &has_element},
+    NativeEntry{.collective = Collective::reduce, .name = kRing, .reduces = &has_element},
     NativeEntry{Collective::broadcast, "gloo_binomial"},
     NativeEntry{Collective::allgather, kRing},
     NativeEntry{Collective::allgatherv, kRing},
@@ -110,16 +114,14 @@ void Native::allgatherv(const Request& request) {
   // All counts have to agree, or a block would be longer than the place for it.
   core::Hash counts_hash;
   for (const std::size_t count : request.out_counts) counts_hash.add(count);
-  std::vector<std::size_t> counts(request.out_counts.begin(), request.out_counts.end());
-  with_element_of(dtype, [&](auto element) {
-    ::gloo::AllgathervOptions options(mesh_);
-    if (request.in.data != bytes_at(request.out.data, block_offset(request.out_counts, rank(), dtype))) {
-      options.setInput<decltype(element)>(buffer_of(*mesh_, request.in.data, request.in.bytes()));
-    }
-    options.setOutput<decltype(element)>(buffer_of(*mesh_, request.out.data, request.out.bytes()), std::move(counts));
-    options.setTag(collective_tag(request.fingerprint, counts_hash.value()));
-    ::gloo::allgatherv(options);
-  });
+  std::vector<std::size_t> bytes;
+  for (const std::size_t count : request.out_counts) bytes.push_back(count * size_of(dtype));
+  ::gloo::AllgathervOptions options(mesh_);
+  if (request.in.data != bytes_at(request.out.data, block_offset(request.out_counts, rank(), dtype)))
+    options.setInput<std::uint8_t>(buffer_of(*mesh_, request.in.data, request.in.bytes()));
+  options.setOutput<std::uint8_t>(buffer_of(*mesh_, request.out.data, request.out.bytes()), std::move(bytes));
+  options.setTag(collective_tag(request.fingerprint, counts_hash.value()));
+  ::gloo::allgatherv(options);
 }
 
 void Native::gather(const Request& request, const void* in, void* out) {

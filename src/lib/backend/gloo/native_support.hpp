@@ -24,6 +24,13 @@ inline Buffer buffer_of(const Mesh& mesh, const void* data, std::size_t bytes) {
 }
 
 // Gloo's options take the element type as a template parameter, but use only its size.
+struct Element16 {
+  std::byte bytes[16];
+};
+constexpr bool has_element_of(std::size_t size) noexcept {
+  return size == 1 || size == 2 || size == 4 || size == 8 || size == 16;
+}
+// Requires: has_element_of(size_of(dtype)).
 template <class Body>
 void with_element_of(DType dtype, Body body) {
   switch (size_of(dtype)) {
@@ -33,8 +40,10 @@ void with_element_of(DType dtype, Body body) {
       return body(std::uint16_t{});
     case 4:
       return body(std::uint32_t{});
-    default:
+    case 8:
       return body(std::uint64_t{});
+    default:
+      return body(Element16{});
   }
 }
 

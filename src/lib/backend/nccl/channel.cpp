@@ -312,10 +312,10 @@ void NcclChannel::give_posts() {
   Together together(nccl);
   for (const std::uint64_t number : waiting_) {
     Post& post = posts_.at(number);
-    require(post.is_send ? nccl.Send(post.send.data, post.send.count, to_nccl(post.send.dtype), post.peer,
-                                     communicator_->get(), stream)
-                         : nccl.Recv(post.receive.data, post.receive.count, to_nccl(post.receive.dtype), post.peer,
-                                     communicator_->get(), stream));
+    const ConstTensorView data = post.is_send ? post.send : ConstTensorView(post.receive);
+    const auto [count, type] = to_nccl(data.dtype, data.count);
+    require(post.is_send ? nccl.Send(data.data, count, type, post.peer, communicator_->get(), stream)
+                         : nccl.Recv(post.receive.data, count, type, post.peer, communicator_->get(), stream));
   }
   require(together.end());
   starting_ = std::exchange(waiting_, {});

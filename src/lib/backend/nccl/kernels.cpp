@@ -13,17 +13,22 @@ namespace {
 
 constexpr std::size_t kMostBlocks = 2048;  // as many as the largest GPUs run at a time; each thread then does more
 
+// Of the kernels in the image.
+constexpr bool has_folds(DType dtype) {
+  return dtype <= DType::float64;
+}
+
 // Calls visit(op, dtype, name) for each that folds.
 template <class Visit>
 void for_each_fold(Visit visit) {
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::band,
                             ReduceOp::bor, ReduceOp::bxor}) {
     const bool is_bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
-    for (const DType dtype : {DType::int8, DType::uint8, DType::int32, DType::uint32, DType::int64, DType::uint64})
-      visit(op, dtype, fmt::format("col_fold_{}_{}", to_string(op), to_string(dtype)));
-    if (is_bitwise) continue;
-    for (const DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64})
-      visit(op, dtype, fmt::format("col_fold_{}_{}", to_string(op), to_string(dtype)));
+    for (int i = 0; i < kDTypeCount; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      if (has_folds(dtype) && (row_of(dtype).is_integer() || !is_bitwise))
+        visit(op, dtype, fmt::format("col_fold_{}_{}", to_string(op), to_string(dtype)));
+    }
   }
 }
 
@@ -48,6 +53,10 @@ Kernels::Kernels(const CudaDriver& cuda) : cuda_(cuda) {
   } catch (const Error& error) {
     why_not_ = error;
   }
+}
+
+bool Kernels::have(const Op& op, DType dtype) noexcept {
+  return op.kind() != Op::Kind::user && has_folds(dtype);
 }
 
 void Kernels::load(CUfunction& function, const std::string& name) {

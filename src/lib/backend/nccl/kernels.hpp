@@ -26,6 +26,8 @@ class Kernels {
 
   // Whether this build has kernels, that is, was made with nvcc.
   static bool are_built() noexcept;
+  // Whether there is a kernel: for integers of 16 bits, booleans, complex numbers and opaque elements there is none.
+  static bool have(const Op& op, DType dtype) noexcept;
   // The names that the image must have.
   static std::vector<std::string> names();
 

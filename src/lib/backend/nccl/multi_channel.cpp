@@ -38,28 +38,28 @@ struct Part {
   CUstream stream;
 
   ncclResult_t start(ncclRedOp_t op) const {
-    const ncclDataType_t dtype = to_nccl(request.dtype);
+    const auto [count, dtype] = to_nccl(request.dtype, request.count);
     switch (request.collective) {
       case Collective::reduce:
-        return nccl.Reduce(in(), out(), request.count, dtype, op, request.root, comm, stream);
+        return nccl.Reduce(in(), out(), count, dtype, op, request.root, comm, stream);
       case Collective::broadcast:
-        return nccl.Broadcast(in(), out(), request.count, dtype, request.root, comm, stream);
+        return nccl.Broadcast(in(), out(), count, dtype, request.root, comm, stream);
       case Collective::allgather:
         if (request.out.size() == request.devices.size())
-          return nccl.AllGather(in(), out(), request.count, dtype, comm, stream);
+          return nccl.AllGather(in(), out(), count, dtype, comm, stream);
         // Each block goes straight to its place; NCCL runs them as one.
-        return for_blocks(blocks, [&](std::size_t block) {
-          return nccl.Broadcast(in(), out(block), request.count, dtype, static_cast<int>(block), comm, stream);
+        return for_blocks(blocks, [&, elements = count, type = dtype](std::size_t block) {
+          return nccl.Broadcast(in(), out(block), elements, type, static_cast<int>(block), comm, stream);
         });
       case Collective::reduce_scatter:
         if (request.in.size() == request.devices.size())
-          return nccl.ReduceScatter(in(), out(), request.count, dtype, op, comm, stream);
-        return for_blocks(blocks, [&](std::size_t block) {
-          return nccl.Reduce(in(block), block == flat ? out() : nullptr, request.count, dtype, op,
-                             static_cast<int>(block), comm, stream);
+          return nccl.ReduceScatter(in(), out(), count, dtype, op, comm, stream);
+        return for_blocks(blocks, [&, elements = count, type = dtype](std::size_t block) {
+          return nccl.Reduce(in(block), block == flat ? out() : nullptr, elements, type, op, static_cast<int>(block),
+                             comm, stream);
         });
       default:
-        return nccl.AllReduce(in(), out(), request.count, dtype, op, comm, stream);
+        return nccl.AllReduce(in(), out(), count, dtype, op, comm, stream);
     }
   }
 
@@ -97,7 +97,7 @@ void NcclMultiChannel::refuse(const MultiRequest& request, const std::string& wh
 void NcclMultiChannel::check(const MultiRequest& request) const {
   if (row_of(request.collective).reduces()) {
     try {
-      Operator::require(request.op);
+      Operator::require(request.op, request.dtype);
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", request.call, error.message()), place_.group, place_.rank);
     }
@@ -236,13 +236,13 @@ void NcclMultiChannel::run_collective(const MultiRequest& request, WaitContext& 
 void NcclMultiChannel::run_message(const MultiRequest& request, WaitContext& wait) {
   DeviceSet& set = pair_of(request, wait);
   const int peer = place_.rank < request.peer ? 1 : 0;
-  const ncclDataType_t dtype = to_nccl(request.dtype);
+  const NcclArray data = to_nccl(request.dtype, request.count);
   set.run(
       "cannot start the message",
       [&](std::size_t /*gpu*/, ncclComm_t comm, CUstream stream) {
         return request.collective == Collective::send
-                   ? nccl_.Send(request.in.front().data, request.count, dtype, peer, comm, stream)
-                   : nccl_.Recv(request.out.front().data, request.count, dtype, peer, comm, stream);
+                   ? nccl_.Send(request.in.front().data, data.count, data.type, peer, comm, stream)
+                   : nccl_.Recv(request.out.front().data, data.count, data.type, peer, comm, stream);
       },
       wait);
 }

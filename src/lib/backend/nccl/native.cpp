@@ -38,8 +38,12 @@ Native::Native(Communicator& communicator, const GpuDevice& device, int rank, in
   const NcclLibrary& nccl = communicator.nccl();
   // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
   for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter})
-    entries_.push_back(
-        {.collective = reduction, .name = kOwn, .rounds_per_hop = true, .drops_nan = true, .arithmetic_only = true});
+    entries_.push_back({.collective = reduction,
+                        .name = kOwn,
+                        .rounds_per_hop = true,
+                        .drops_nan = true,
+                        .arithmetic_only = true,
+                        .reduces = &nccl_reduces});
   for (const Collective own : {Collective::broadcast, Collective::allgather, Collective::barrier})
     entries_.push_back({own, kOwn});
   entries_.push_back({Collective::gather, nccl.Gather != nullptr ? kOwn : kMessages});
@@ -51,7 +55,11 @@ Native::Native(Communicator& communicator, const GpuDevice& device, int rank, in
   if (Kernels::are_built()) {
     for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter,
                                        Collective::reduce_scatterv, Collective::scan, Collective::exscan})
-      entries_.push_back({.collective = reduction, .name = kFold, .rank_order = true, .built_in_only = true});
+      entries_.push_back({.collective = reduction,
+                          .name = kFold,
+                          .rank_order = true,
+                          .built_in_only = true,
+                          .reduces = &Kernels::have});
   }
   for (NativeEntry& entry : entries_) entry.asynchronous = true;
   byte_ = std::make_unique<GpuMemory>(device.cuda(), 1);
@@ -139,17 +147,16 @@ void Native::copy(const Call& call, const void* from, void* to, std::size_t byte
 void Native::reduction(const Call& call) const {
   const Request& r = call.request;
   const Operator op(communicator_, r.op, r.in.dtype);
-  const ncclDataType_t dtype = to_nccl(r.in.dtype);
+  const bool is_scatter = r.collective == Collective::reduce_scatter;
+  const auto [count, type] = to_nccl(r.in.dtype, is_scatter ? r.out.count : r.in.count);
   switch (r.collective) {
     case Collective::allreduce:
-      return start(call,
-                   call.nccl.AllReduce(r.in.data, r.out.data, r.in.count, dtype, op.get(), call.comm, call.stream));
+      return start(call, call.nccl.AllReduce(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
     case Collective::reduce:
-      return start(
-          call, call.nccl.Reduce(r.in.data, r.out.data, r.in.count, dtype, op.get(), r.root, call.comm, call.stream));
+      return start(call,
+                   call.nccl.Reduce(r.in.data, r.out.data, count, type, op.get(), r.root, call.comm, call.stream));
     default:
-      return start(
-          call, call.nccl.ReduceScatter(r.in.data, r.out.data, r.out.count, dtype, op.get(), call.comm, call.stream));
+      return start(call, call.nccl.ReduceScatter(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
   }
 }
 
@@ -157,15 +164,15 @@ void Native::reduction(const Call& call) const {
 
 void Native::broadcast(const Call& call) const {
   const Request& r = call.request;
-  start(call,
-        call.nccl.Broadcast(r.out.data, r.out.data, r.out.count, to_nccl(r.out.dtype), r.root, call.comm, call.stream));
+  const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
+  start(call, call.nccl.Broadcast(r.out.data, r.out.data, count, type, r.root, call.comm, call.stream));
 }
 
 void Native::allgather(const Call& call) const {
   const Request& r = call.request;
+  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
   if (r.collective == Collective::allgather)
-    return start(call,
-                 call.nccl.AllGather(r.in.data, r.out.data, r.in.count, to_nccl(r.in.dtype), call.comm, call.stream));
+    return start(call, call.nccl.AllGather(r.in.data, r.out.data, count, type, call.comm, call.stream));
   const std::vector<ConstTensorView> to(static_cast<std::size_t>(size_), r.in);  // the same block for everybody
   exchange(call, to, blocks_of(r.out, r.out_counts));
 }
@@ -173,9 +180,9 @@ void Native::allgather(const Call& call) const {
 void Native::gather(const Call& call) const {
   const Request& r = call.request;
   const bool is_v = r.collective == Collective::gatherv;
+  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
   if (!is_v && call.nccl.Gather != nullptr)
-    return start(
-        call, call.nccl.Gather(r.in.data, r.out.data, r.in.count, to_nccl(r.in.dtype), r.root, call.comm, call.stream));
+    return start(call, call.nccl.Gather(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
   std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
   to[static_cast<std::size_t>(r.root)] = r.in.count;
   if (rank_ == r.root) {
@@ -190,9 +197,9 @@ void Native::gather(const Call& call) const {
 void Native::scatter(const Call& call) const {
   const Request& r = call.request;
   const bool is_v = r.collective == Collective::scatterv;
+  const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
   if (!is_v && call.nccl.Scatter != nullptr)
-    return start(call, call.nccl.Scatter(r.in.data, r.out.data, r.out.count, to_nccl(r.out.dtype), r.root, call.comm,
-                                         call.stream));
+    return start(call, call.nccl.Scatter(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
   std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
   from[static_cast<std::size_t>(r.root)] = r.out.count;
   if (rank_ == r.root) {
@@ -225,9 +232,9 @@ void Native::alltoall(const Call& call, ConstTensorView in) const {
   const auto n = static_cast<std::size_t>(size_);
   if (r.collective == Collective::alltoallv)
     return exchange(call, blocks_of(in, r.in_counts), blocks_of(r.out, r.out_counts));
+  const auto [count, type] = to_nccl(in.dtype, in.count / n);
   if (call.nccl.AlltoAll != nullptr)
-    return start(call,
-                 call.nccl.AlltoAll(in.data, r.out.data, in.count / n, to_nccl(in.dtype), call.comm, call.stream));
+    return start(call, call.nccl.AlltoAll(in.data, r.out.data, count, type, call.comm, call.stream));
   const std::vector<std::size_t> counts(n, in.count / n);
   exchange(call, blocks_of(in, counts), blocks_of(r.out, counts));
 }
@@ -243,10 +250,10 @@ void Native::exchange(const Call& call, std::span<const ConstTensorView> to, std
       copy(call, source.data, target.data, source.bytes());
       continue;
     }
-    if (!source.empty())
-      start(call, call.nccl.Send(source.data, source.count, to_nccl(source.dtype), peer, call.comm, call.stream));
+    const NcclArray sent = to_nccl(source.dtype, source.count), received = to_nccl(target.dtype, target.count);
+    if (!source.empty()) start(call, call.nccl.Send(source.data, sent.count, sent.type, peer, call.comm, call.stream));
     if (!target.empty())
-      start(call, call.nccl.Recv(target.data, target.count, to_nccl(target.dtype), peer, call.comm, call.stream));
+      start(call, call.nccl.Recv(target.data, received.count, received.type, peer, call.comm, call.stream));
   }
   start(call, together.end());
 }

@@ -86,9 +86,7 @@ class Cut {
 
 // See factor_of().
 std::uint64_t factor_bits(double scale, DType dtype) {
-  const bool is_float =
-      dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
-  return is_float ? std::bit_cast<std::uint64_t>(scale) : wrapped(scale);
+  return row_of(dtype).kind == ElementKind::floating ? std::bit_cast<std::uint64_t>(scale) : wrapped(scale);
 }
 
 Results results_of(Collective collective) {

@@ -41,19 +41,22 @@ Scale to_element(double scale, DType dtype) {
     case DType::bfloat16:
       element.bits = bfloat16(static_cast<float>(scale)).bits;
       break;
+    case DType::complex64:
     case DType::float32:
       element.float32 = static_cast<float>(scale);
       break;
-    case DType::float64:
+    default:  // float64 and complex128
       element.float64 = scale;
       break;
   }
   return element;
 }
 
-[[noreturn]] void refuse(const Op& op) {
+[[noreturn]] void refuse(const Op& op, DType dtype) {
   throw Error(ErrorCode::unavailable,
-              fmt::format("NCCL cannot reduce by '{}'; copy the data to the host, and reduce it there", op.name()));
+              fmt::format("NCCL cannot reduce {} by '{}'; copy the data to the host, and reduce "
+                          "it there",
+                          to_string(dtype), op.name()));
 }
 
 }  // namespace
@@ -61,14 +64,14 @@ Scale to_element(double scale, DType dtype) {
 Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
   if (op.kind() == Op::Kind::premul_sum) {
     Scale scale = to_element(op.scale(), dtype);
-    const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype),
+    const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype, 1).type,
                                                                          ncclScalarHostImmediate, communicator.get());
     if (result != ncclSuccess) throw communicator.error_of(result, "cannot make the operator of a scaled sum");
     made_ = true;
     return;
   }
   const auto own = to_nccl(op);
-  if (!own) refuse(op);
+  if (!own || !nccl_reduces(op, dtype)) refuse(op, dtype);
   op_ = *own;
 }
 
@@ -76,8 +79,8 @@ Operator::~Operator() {
   if (made_) communicator_.nccl().RedOpDestroy(op_, communicator_.get());
 }
 
-void Operator::require(const Op& op) {
-  if (op.kind() != Op::Kind::premul_sum && !to_nccl(op)) refuse(op);
+void Operator::require(const Op& op, DType dtype) {
+  if (!nccl_reduces(op, dtype)) refuse(op, dtype);
 }
 
 }  // namespace col::nccl_backend

@@ -20,7 +20,7 @@ class Operator {
   ncclRedOp_t get() const noexcept { return op_; }
 
   // Throws what the constructor would throw if NCCL does not have the operator.
-  static void require(const Op& op);
+  static void require(const Op& op, DType dtype);
 
  private:
   const Communicator& communicator_;

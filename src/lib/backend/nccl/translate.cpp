@@ -1,33 +1,29 @@
 #include "backend/nccl/translate.hpp"
 
+#include <array>
 #include <cmath>
 
 namespace col::nccl_backend {
 
-ncclDataType_t to_nccl(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::int8:
-      return ncclInt8;
-    case DType::uint8:
-      return ncclUint8;
-    case DType::int32:
-      return ncclInt32;
-    case DType::uint32:
-      return ncclUint32;
-    case DType::int64:
-      return ncclInt64;
-    case DType::uint64:
-      return ncclUint64;
-    case DType::float16:
-      return ncclFloat16;
-    case DType::bfloat16:
-      return ncclBfloat16;
-    case DType::float32:
-      return ncclFloat32;
-    case DType::float64:
-      break;
-  }
-  return ncclFloat64;
+NcclArray to_nccl(DType dtype, std::size_t count) noexcept {
+  // In the order of the enumerators.
+  constexpr std::array<ncclDataType_t, 10> kTypes = {ncclInt8,   ncclUint8,   ncclInt32,    ncclUint32,  ncclInt64,
+                                                     ncclUint64, ncclFloat16, ncclBfloat16, ncclFloat32, ncclFloat64};
+  static_assert(static_cast<std::size_t>(DType::float64) + 1 == kTypes.size());
+  const auto number = static_cast<std::size_t>(dtype);
+  if (number < kTypes.size()) return {count, kTypes[number]};
+  if (row_of(dtype).kind == ElementKind::complex)
+    return {2 * count, dtype == DType::complex64 ? ncclFloat32 : ncclFloat64};
+  return {count * size_of(dtype), ncclUint8};
+}
+
+bool nccl_reduces(const Op& op, DType dtype) noexcept {
+  const bool is_scaled = op.kind() == Op::Kind::premul_sum;
+  const auto own = to_nccl(op);
+  if (!is_scaled && !own) return false;
+  if (dtype <= DType::float64) return true;
+  if (row_of(dtype).kind == ElementKind::complex) return is_scaled || *own == ncclSum || *own == ncclAvg;
+  return dtype == DType::boolean && !is_scaled && (*own == ncclMin || *own == ncclMax);
 }
 
 std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept {

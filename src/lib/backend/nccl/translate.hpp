@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -10,7 +11,16 @@
 
 namespace col::nccl_backend {
 
-ncclDataType_t to_nccl(DType dtype) noexcept;
+// An array in NCCL's terms. A type that NCCL does not have becomes what it is made of: a complex number its two parts,
+// a boolean a byte, anything else bytes.
+struct NcclArray {
+  std::size_t count = 0;
+  ncclDataType_t type = ncclUint8;
+};
+NcclArray to_nccl(DType dtype, std::size_t count) noexcept;
+
+// Whether NCCL reduces `dtype` by `op`, or by an operator that can be made of `op`.
+bool nccl_reduces(const Op& op, DType dtype) noexcept;
 
 // Nothing for operators that NCCL does not have: bitwise operators and user's functions.
 std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept;

@@ -21,7 +21,7 @@ namespace {  // NOLINT(google-build-namespaces)
 
 template <class T>
 using Dividend = std::conditional_t<
-    sizeof(T) == 1, float,
+    sizeof(T) <= 2, float,
     std::conditional_t<sizeof(T) == 4, double, std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>>;
 
 // `Isa` only separates the loops of one instruction set from those of another.

@@ -13,6 +13,7 @@
 #include "core/kernels/fold_loop.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/mixed_loops.hpp"
+#include "core/kernels/plain_folds.hpp"
 #include "core/operators.hpp"
 
 namespace col::core {
@@ -24,6 +25,8 @@ constexpr DType without_sign(DType dtype) {
   switch (dtype) {
     case DType::int8:
       return DType::uint8;
+    case DType::int16:
+      return DType::uint16;
     case DType::int32:
       return DType::uint32;
     case DType::int64:
@@ -39,9 +42,40 @@ constexpr bool kIsBitwise =
 template <class Operator>
 constexpr bool kOrders = std::is_same_v<Operator, Min> || std::is_same_v<Operator, Max>;
 
+template <class Operator>
+constexpr FoldKernel logical_kernel() {
+  if (std::is_same_v<Operator, Min> || std::is_same_v<Operator, BitAnd>) return &fold_logical_and;
+  if (std::is_same_v<Operator, Max> || std::is_same_v<Operator, BitOr>) return &fold_logical_or;
+  return std::is_same_v<Operator, BitXor> ? &fold_logical_xor : nullptr;
+}
+
+// A sum of complex numbers is the sum of their parts.
+template <class Isa, DType kPart>
+void fold_parts(const FoldCall& call) {
+  FoldCall parts = call;
+  parts.count *= 2;
+  parts.input_begin *= 2;
+  FoldLoop<Isa, Sum, kPart, kPart>::run(parts);
+}
+
+template <class Isa, class Operator, DType kDType>
+constexpr FoldKernel complex_kernel() {
+  if constexpr (std::is_same_v<Operator, Sum>) {
+    return &fold_parts<Isa, part_type(kDType)>;
+  } else if constexpr (std::is_same_v<Operator, Product>) {
+    return kDType == DType::complex64 ? &fold_complex64_product : &fold_complex128_product;
+  } else {
+    return nullptr;
+  }
+}
+
 template <class Isa, class Operator, DType kDType>
 constexpr FoldKernel fold_kernel() {
-  if constexpr (kIsBitwise<Operator> && !is_integer<kDType>) {
+  if constexpr (kDType == DType::boolean) {
+    return logical_kernel<Operator>();
+  } else if constexpr (row_of(kDType).kind == ElementKind::complex) {
+    return complex_kernel<Isa, Operator, kDType>();
+  } else if constexpr (kIsBitwise<Operator> && !is_integer<kDType>) {
     return nullptr;
   } else {
     constexpr DType kComputed = kOrders<Operator> ? kDType : without_sign(kDType);

@@ -61,6 +61,8 @@ struct NativeEntry {
   bool arithmetic_only = false;
   bool built_in_only = false;  // takes no function of the user
   bool asynchronous = false;   // start_native() takes it too
+  // Of a reduction: whether it combines this type by this operator. Null: whatever is defined (see Op).
+  bool (*reduces)(const Op& op, DType dtype) noexcept = nullptr;
 };
 
 // The slot of a message has two halves. The lower half says what the message is. The upper half names the stream of

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <compare>
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <type_traits>
 
 #include <col/collective.hpp>  // IWYU pragma: export
+#include <col/dtype.hpp>       // IWYU pragma: export
 #include <col/error.hpp>
 #include <col/export.hpp>
 
@@ -27,16 +29,6 @@ namespace col {
 using Duration = std::chrono::nanoseconds;
 
 // ---- Element types --------------------------------------------------------------------------------------------------
-
-enum class DType : std::uint8_t { int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32, float64 };
-inline constexpr int kDTypeCount = 10;
-
-// Bytes of one element; 0 for a value that is not an enumerator.
-COL_EXPORT std::size_t size_of(DType dtype) noexcept;
-// The name of the enumerator ("float32"); "?" for a value that is not one.
-COL_EXPORT std::string_view to_string(DType dtype) noexcept;
-// The DType of that name. Throws invalid_argument that lists the valid names.
-COL_EXPORT DType dtype_from_string(std::string_view name);
 
 // IEEE 754 binary16. Conversion from float rounds to nearest, ties to even; overflow gives infinity; a NaN stays a NaN.
 struct COL_EXPORT float16 {
@@ -69,12 +61,13 @@ namespace detail {
 template <class T>
 constexpr bool is_integer_element =
     std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char> && !std::is_same_v<T, wchar_t> &&
-    !std::is_same_v<T, char8_t> && !std::is_same_v<T, char16_t> && !std::is_same_v<T, char32_t> && sizeof(T) != 2;
+    !std::is_same_v<T, char8_t> && !std::is_same_v<T, char16_t> && !std::is_same_v<T, char32_t>;
 
 }  // namespace detail
 
-// The C++ types that have a DType: integers of 1, 4 or 8 bytes (bool and the character types excepted), std::byte
-// (uint8), col::float16, col::bfloat16, float and double. A view of anything else does not compile.
+// The C++ types that have a DType: integers of 1, 2, 4 or 8 bytes (the character types excepted), bool, std::byte
+// (uint8), col::float16, col::bfloat16, float, double, and std::complex of the last two. A view of anything else does
+// not compile; a struct of your own can be passed as TensorView(pointer, count, col::opaque(sizeof(Struct))).
 //
 // Formatted by hand: clang-format 14 does not know concepts.
 // clang-format off
@@ -82,7 +75,9 @@ template <class T>
 concept TensorElement =
     detail::is_integer_element<std::remove_cv_t<T>> || std::same_as<std::remove_cv_t<T>, std::byte> ||
     std::same_as<std::remove_cv_t<T>, float16> || std::same_as<std::remove_cv_t<T>, bfloat16> ||
-    std::same_as<std::remove_cv_t<T>, float> || std::same_as<std::remove_cv_t<T>, double>;
+    std::same_as<std::remove_cv_t<T>, float> || std::same_as<std::remove_cv_t<T>, double> ||
+    std::same_as<std::remove_cv_t<T>, bool> || std::same_as<std::remove_cv_t<T>, std::complex<float>> ||
+    std::same_as<std::remove_cv_t<T>, std::complex<double>>;
 // clang-format on
 
 // The DType of a C++ element type.
@@ -99,8 +94,16 @@ constexpr DType dtype_of() noexcept {
     return DType::float32;
   else if constexpr (std::same_as<U, double>)
     return DType::float64;
+  else if constexpr (std::same_as<U, bool>)
+    return DType::boolean;
+  else if constexpr (std::same_as<U, std::complex<float>>)
+    return DType::complex64;
+  else if constexpr (std::same_as<U, std::complex<double>>)
+    return DType::complex128;
   else if constexpr (sizeof(U) == 1)
     return std::is_signed_v<U> ? DType::int8 : DType::uint8;
+  else if constexpr (sizeof(U) == 2)
+    return std::is_signed_v<U> ? DType::int16 : DType::uint16;
   else if constexpr (sizeof(U) == 4)
     return std::is_signed_v<U> ? DType::int32 : DType::uint32;
   else
@@ -118,8 +121,12 @@ COL_EXPORT ReduceOp reduce_op_from_string(std::string_view name);
 
 // How a reduction combines two elements. It converts implicitly from ReduceOp, so `{.op = col::ReduceOp::max}` works.
 //
-// Integers wrap, and integer avg rounds toward zero. min and max propagate NaN, and treat -0 as less than +0. The
-// bitwise operators take integer types only: with a floating type, the collective throws invalid_argument.
+// Integers wrap, and integer avg rounds toward zero. min and max propagate NaN, and treat -0 as less than +0. These are
+// not defined, and the collective throws invalid_argument:
+// - the bitwise operators on floating and complex types; min and max on complex types;
+// - sum, product, avg and premul_sum on boolean. There min and band are the logical and, max and bor the logical or,
+//   bxor the exclusive or; where ranks combine, the result is 0 or 1;
+// - every operator but a user's on opaque elements.
 class COL_EXPORT Op {
  public:
   enum class Kind : std::uint8_t { builtin, premul_sum, user };

@@ -23,8 +23,13 @@ TensorView CellBuffer::view(std::size_t offset, std::size_t count, DType dtype) 
 
 std::optional<Difference> CellBuffer::compare(std::size_t offset, const CellBuffer& expected, std::size_t count,
                                               std::size_t element_bytes) const {
-  return tools::compare_on_gpu(gpu_->data() + offset, expected.gpu_->data(), count, element_bytes,
-                               gpu_->device().index);
+  // The kernels compare up to 8 bytes at once; of anything else each byte.
+  const bool has_kernel = element_bytes <= 8 && (element_bytes & (element_bytes - 1)) == 0;
+  const std::size_t each = has_kernel ? element_bytes : 1;
+  auto found = tools::compare_on_gpu(gpu_->data() + offset, expected.gpu_->data(), count * (element_bytes / each), each,
+                                     gpu_->device().index);
+  if (found && each != element_bytes) *found = {std::min(found->count, count), found->first / element_bytes};
+  return found;
 }
 
 void CellBuffer::flush() const {

@@ -19,82 +19,114 @@ T get(const void* from) {
   return value;
 }
 
-// As the type keeps it.
-double wrapped(std::int64_t value, DType dtype) {
+// Calls body(T{}) for the type of a whole number that a real DType is kept in.
+template <class Body>
+auto with_real(DType dtype, Body body) {
   switch (dtype) {
     case DType::int8:
-      return static_cast<std::int8_t>(value);
+      return body(std::int8_t{});
     case DType::uint8:
-      return static_cast<std::uint8_t>(value);
+      return body(std::uint8_t{});
+    case DType::int16:
+      return body(std::int16_t{});
+    case DType::uint16:
+      return body(std::uint16_t{});
     case DType::int32:
-      return static_cast<std::int32_t>(value);
+      return body(std::int32_t{});
     case DType::uint32:
-      return static_cast<std::uint32_t>(value);
-    default:
-      return static_cast<double>(value);
+      return body(std::uint32_t{});
+    case DType::float16:
+      return body(float16{});
+    case DType::bfloat16:
+      return body(bfloat16{});
+    case DType::float32:
+    case DType::complex64:
+      return body(float{});
+    case DType::float64:
+    case DType::complex128:
+      return body(double{});
+    default:  // sums of 64 bits wrap alike, with a sign and without
+      return body(std::int64_t{});
   }
 }
 
 bool is_integer(DType dtype) {
-  return dtype < DType::float16;
+  const ElementKind kind = row_of(dtype).kind;
+  return row_of(dtype).is_integer() || kind == ElementKind::boolean || kind == ElementKind::opaque;
+}
+
+// Byte `index` of an opaque element, or of a boolean: the value's bytes again and again.
+std::uint8_t byte_of(std::int64_t value, std::size_t index) {
+  return static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * (index % sizeof value)));
+}
+
+// As the type keeps it.
+double wrapped(std::int64_t value, DType dtype) {
+  if (dtype == DType::boolean) return value != 0 ? 1 : 0;
+  if (is_opaque(dtype) && size_of(dtype) < sizeof value)
+    return static_cast<double>(value & ((std::int64_t{1} << (8 * size_of(dtype))) - 1));
+  if (!row_of(dtype).is_integer()) return static_cast<double>(value);
+  return with_real(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>) return static_cast<double>(static_cast<T>(value));
+    return static_cast<double>(value);
+  });
+}
+
+double load_opaque(const void* from, DType dtype) {
+  const auto* const bytes = static_cast<const std::uint8_t*>(from);
+  std::int64_t value = 0;
+  for (std::size_t i = std::min(size_of(dtype), sizeof value); i-- > 0;) value = value * 256 + bytes[i];
+  for (std::size_t i = 0; i < size_of(dtype); ++i)
+    if (bytes[i] != byte_of(value, i)) return std::nan("");
+  return static_cast<double>(value);
 }
 
 }  // namespace
 
 void store_element(void* to, DType dtype, std::int64_t value) {
-  switch (dtype) {
-    case DType::int8:
-    case DType::uint8:
-      return put(to, static_cast<std::uint8_t>(value));
-    case DType::int32:
-    case DType::uint32:
-      return put(to, static_cast<std::uint32_t>(value));
-    case DType::int64:
-    case DType::uint64:
-      return put(to, value);
-    default:
-      return store_result(to, dtype, static_cast<double>(value));
+  if (dtype == DType::boolean) return put(to, value != 0);
+  if (is_opaque(dtype)) {
+    for (std::size_t i = 0; i < size_of(dtype); ++i) static_cast<std::uint8_t*>(to)[i] = byte_of(value, i);
+    return;
   }
+  with_real(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>)
+      put(to, static_cast<T>(value));
+    else
+      store_result(to, dtype, static_cast<double>(value));
+  });
 }
 
 void store_result(void* to, DType dtype, double value) {
-  switch (dtype) {
-    case DType::float16:
-      return put(to, float16(static_cast<float>(value)));
-    case DType::bfloat16:
-      return put(to, bfloat16(static_cast<float>(value)));
-    case DType::float32:
-      return put(to, static_cast<float>(value));
-    case DType::float64:
-      return put(to, value);
-    default:  // a whole number that the type has
-      return store_element(to, dtype, static_cast<std::int64_t>(value));
-  }
+  if (is_integer(dtype)) return store_element(to, dtype, static_cast<std::int64_t>(value));  // the type has it
+  with_real(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, double>)
+      put(to, value);
+    else
+      put(to, static_cast<T>(static_cast<float>(value)));
+    if (row_of(dtype).kind == ElementKind::complex) put(static_cast<std::byte*>(to) + sizeof(T), T{});
+  });
 }
 
+// Of a complex number its real part; no number if the other part is not 0.
 double load_element(const void* from, DType dtype) {
-  switch (dtype) {
-    case DType::int8:
-      return get<std::int8_t>(from);
-    case DType::uint8:
-      return get<std::uint8_t>(from);
-    case DType::int32:
-      return get<std::int32_t>(from);
-    case DType::uint32:
-      return get<std::uint32_t>(from);
-    case DType::int64:
-    case DType::uint64:
-      return static_cast<double>(get<std::int64_t>(from));
-    case DType::float16:
-      return static_cast<float>(get<float16>(from));
-    case DType::bfloat16:
-      return static_cast<float>(get<bfloat16>(from));
-    case DType::float32:
-      return get<float>(from);
-    case DType::float64:
-      return get<double>(from);
-  }
-  return 0;
+  if (dtype == DType::boolean) return get<std::uint8_t>(from);
+  if (is_opaque(dtype)) return load_opaque(from, dtype);
+  return with_real(dtype, [&](auto element) -> double {
+    using T = decltype(element);
+    const auto value = get<T>(from);
+    if constexpr (std::is_floating_point_v<T>) {
+      if (row_of(dtype).kind == ElementKind::complex && get<T>(static_cast<const std::byte*>(from) + sizeof(T)) != 0)
+        return std::nan("");
+    }
+    if constexpr (sizeof(T) == 2 && !std::is_integral_v<T>)
+      return static_cast<float>(value);
+    else
+      return static_cast<double>(value);
+  });
 }
 
 bool is_element(const void* from, DType dtype, double expected, int averaged) {
@@ -112,6 +144,7 @@ bool is_element(const void* from, DType dtype, double expected, int averaged) {
 }
 
 void Fold::add(std::int64_t value) {
+  if (dtype_ == DType::boolean) value = value != 0;
   product_ *= static_cast<double>(value);
   if (added_++ == 0) {
     value_ = value;

@@ -74,4 +74,9 @@ bool takes(const Form& form, Operator op) {
   return op != Operator::ordered || form.built_in == nullptr || form.built_in->order != FoldOrder::any;
 }
 
+// NCCL, and col's kernels beside it, reduce no other types than NCCL's own.
+bool takes(const Form& form, DType dtype) {
+  return form.backend != "nccl" || !is_reduction(form.primitive) || dtype <= DType::float64;
+}
+
 }  // namespace col::colcheck

@@ -27,6 +27,8 @@ std::vector<Form> forms_of(const Selection& selection);
 bool serves(const Form& form, int ranks);
 // Whether it can serve a case with that operator.
 bool takes(const Form& form, Operator op);
+// And with elements of that type.
+bool takes(const Form& form, DType dtype);
 // Whether Gloo or NCCL does it in its own way. A backend may declare its own algorithms less careful with 16-bit sums
 // and NaN than our plans, and colcheck does not see what it declares: so theirs are left out of cases about these, and
 // over NCCL what is chosen, too, which may be its own. Other backends claim nothing, and are let off nothing.

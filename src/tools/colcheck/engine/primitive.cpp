@@ -78,7 +78,7 @@ std::optional<Operator> operator_from_string(std::string_view name) {
 }
 
 bool is_integer(DType dtype) {
-  return dtype <= DType::uint64;
+  return row_of(dtype).is_integer();
 }
 
 bool is_half(DType dtype) {
@@ -87,6 +87,11 @@ bool is_half(DType dtype) {
 
 bool is_defined(Operator op, DType dtype) {
   const bool bitwise = op == Operator::band || op == Operator::bor || op == Operator::bxor;
+  const bool orders = op == Operator::min || op == Operator::max;
+  const bool user = op == Operator::user || op == Operator::ordered;
+  const ElementKind kind = row_of(dtype).kind;
+  if (kind == ElementKind::boolean) return bitwise || orders || user;
+  if (kind == ElementKind::complex) return !bitwise && !orders;
   return !bitwise || is_integer(dtype);
 }
 

@@ -21,6 +21,11 @@ template <class T>
 T from_bits(std::uint64_t bits) {
   if constexpr (is_half_v<T>) {
     return T::from_bits(static_cast<std::uint16_t>(bits));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return bits % 2 == 1;
+  } else if constexpr (is_complex_v<T>) {
+    return {static_cast<typename T::value_type>(static_cast<std::int32_t>(bits)),
+            static_cast<typename T::value_type>(static_cast<std::int32_t>(bits >> 32))};
   } else {
     T value;
     std::memcpy(&value, &bits, sizeof value);  // the low bytes
@@ -51,12 +56,12 @@ int compose(int left, int right) {
 
 template <class T>
 int whole(T value) {
-  return static_cast<int>(static_cast<Wide<T>>(value));
+  return static_cast<int>(value_of_element(value));
 }
 
 template <class T>
 T number(int value) {
-  return static_cast<T>(static_cast<Wide<T>>(value));
+  return element_of<T>(static_cast<float>(value));
 }
 
 template <int (*kFunction)(int, int)>
@@ -94,10 +99,20 @@ T element(const Case& c, int rank, std::uint64_t index) {
   } else if (c.op == Operator::product) {
     constexpr std::array<float, 6> kFactors = {1, -1, 2, -2, 0.5f, -0.5f};
     const float factor = kFactors[random % (is_narrow(c) ? 2 : kFactors.size())];
-    return static_cast<T>(rank % 4 == 0 ? 3 * factor : factor);
+    const float value = rank % 4 == 0 ? 3 * factor : factor;
+    if constexpr (is_complex_v<T>) {
+      // Rank 0 alone has two parts: then no part of a product that it is in is 0, of which there are two.
+      if (rank == 0) return {value, 2 * value};
+      if ((random >> 40) % 2 == 0) return {0, value};
+    }
+    return static_cast<T>(value);
   } else {
     const float value = static_cast<float>(random % (is_narrow(c) ? 2 : 60) + 1);  // no zero: there are two of them
-    return static_cast<T>((random >> 32) % 2 == 0 ? value : -value);
+    const float number = (random >> 32) % 2 == 0 ? value : -value;
+    if constexpr (is_complex_v<T>)
+      return {number, static_cast<float>((random >> 40) % 60 + 1)};
+    else
+      return static_cast<T>(number);
   }
 }
 
@@ -105,11 +120,19 @@ T element(const Case& c, int rank, std::uint64_t index) {
 
 template <class T>
 Wide<T> combined(Operator op, Wide<T> left, Wide<T> right) {
-  if (op == Operator::user) return static_cast<Wide<T>>(add(static_cast<int>(left), static_cast<int>(right)));
-  if (op == Operator::ordered) return static_cast<Wide<T>>(compose(static_cast<int>(left), static_cast<int>(right)));
-  if (op == Operator::min) return std::min(left, right);
-  if (op == Operator::max) return std::max(left, right);
-  if constexpr (std::is_integral_v<T>) {
+  using W = Wide<T>;
+  if (op == Operator::user) return number<W>(add(whole<W>(left), whole<W>(right)));
+  if (op == Operator::ordered) return number<W>(compose(whole<W>(left), whole<W>(right)));
+  if constexpr (!is_complex_v<T>) {
+    if (op == Operator::min) return std::min(left, right);
+    if (op == Operator::max) return std::max(left, right);
+  }
+  if constexpr (std::is_same_v<T, bool>) {
+    if (op == Operator::bxor) return left != right;
+    return op == Operator::band ? left && right : left || right;
+  } else if constexpr (is_complex_v<T>) {
+    return op == Operator::product ? product_of(left, right) : left + right;
+  } else if constexpr (std::is_integral_v<T>) {
     const auto x = static_cast<std::uint64_t>(left), y = static_cast<std::uint64_t>(right);
     if (op == Operator::product) return static_cast<T>(x * y);
     if (op == Operator::band) return static_cast<T>(x & y);
@@ -125,7 +148,9 @@ template <class T>
 Wide<T> scaled(const Case& c, int rank, T value) {
   if (c.op != Operator::premul_sum) return static_cast<Wide<T>>(value);
   const double scale = scale_of(c.dtype, rank);
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (is_complex_v<T>)
+    return value * static_cast<typename RealOf<T>::Type>(scale);
+  else if constexpr (std::is_integral_v<T>)
     return static_cast<T>(static_cast<std::uint64_t>(value) *
                           static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)));
   else
@@ -139,9 +164,13 @@ T reduced(const Case& c, int ranks, int size, std::uint64_t index) {
   auto total = scaled<T>(c, 0, element<T>(c, 0, index));
   for (int r = 1; r < ranks; ++r) total = combined<T>(c.op, total, scaled<T>(c, r, element<T>(c, r, index)));
   if (c.op == Operator::avg) {
-    using Signed = std::conditional_t<std::is_signed_v<Wide<T>>, std::int64_t, std::uint64_t>;
-    using Quotient = std::conditional_t<std::is_integral_v<T>, Signed, Wide<T>>;
-    total = static_cast<Wide<T>>(static_cast<Quotient>(total) / static_cast<Quotient>(size));
+    if constexpr (is_complex_v<T>) {
+      total /= static_cast<typename RealOf<T>::Type>(size);
+    } else {
+      using Signed = std::conditional_t<std::is_signed_v<Wide<T>>, std::int64_t, std::uint64_t>;
+      using Quotient = std::conditional_t<std::is_integral_v<T>, Signed, Wide<T>>;
+      total = static_cast<Wide<T>>(static_cast<Quotient>(total) / static_cast<Quotient>(size));
+    }
   }
   return static_cast<T>(total);
 }

@@ -86,6 +86,7 @@ Case Draw::draw(const Form& form, int ranks, const std::string& backend) {
   if (is_rooted(c.primitive)) c.root = drawn(0, ranks);
   if (c.primitive == Primitive::barrier) return c;
   c.dtype = static_cast<DType>(drawn(1, kDTypeCount));
+  if (!takes(form, c.dtype)) c.dtype = DType::int32;
   const std::size_t count = count_of(1 + drawn(2, kCountClasses - 1), ranks, c.seed);
   c.count = count_of_bytes(c, count * size_of(c.dtype));
   for (std::uint64_t i = 3; is_reduction(c.primitive); ++i) {
@@ -104,7 +105,7 @@ std::size_t count_of_bytes(const Case& c, std::size_t bytes) {
 
 void set_dtype(Case& c, DType dtype) {
   c.dtype = dtype;
-  if (!is_defined(c.op, dtype)) c.op = Operator::sum;
+  if (!is_defined(c.op, dtype)) c.op = dtype == DType::boolean ? Operator::bor : Operator::sum;
 }
 
 }  // namespace col::colcheck

@@ -61,7 +61,7 @@ class Table {
       case kBackend:
         return !form.is_native() || form.backend == selection_.backends[static_cast<std::size_t>(other.value)];
       case kDType:
-        return moves == (other.value != kNoDType);
+        return moves == (other.value != kNoDType) && (!moves || takes(form, static_cast<DType>(other.value)));
       case kOperator:
         return is_reduction(form.primitive) == (other.value != kNoOperator) &&
                takes(form, static_cast<Operator>(other.value));

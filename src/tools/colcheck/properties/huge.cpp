@@ -206,14 +206,14 @@ class Check {
 
   void put(std::byte* data, std::size_t index, int value) const {
     with_element(c_.dtype, [&](auto element) {
-      element = static_cast<decltype(element)>(static_cast<float>(value));
+      element = element_of<decltype(element)>(static_cast<float>(value));
       std::memcpy(data + index * sizeof element, &element, sizeof element);
     });
   }
   int get(const std::byte* data, std::size_t index) const {
     return with_element(c_.dtype, [&](auto element) {
       std::memcpy(&element, data + index * sizeof element, sizeof element);
-      return static_cast<int>(static_cast<float>(element));
+      return static_cast<int>(value_of_element(element));
     });
   }
 

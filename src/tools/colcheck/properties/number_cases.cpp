@@ -103,7 +103,7 @@ class Dealer {
   }
 
   bool allowed(const Form& form, const Numbers& numbers) const {
-    if (is_reduction(form.primitive) && !takes(form, numbers.op)) return false;
+    if (is_reduction(form.primitive) && (!takes(form, numbers.op) || !takes(form, numbers.dtype))) return false;
     if (!wanted_.allows) return true;
     Case c;
     c.primitive = form.primitive;

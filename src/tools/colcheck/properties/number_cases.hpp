@@ -78,7 +78,7 @@ Finding with_integer(DType dtype, Body body) {
   if (!is_integer(dtype))
     throw std::invalid_argument(fmt::format("the property is about integers, and {} is none", to_string(dtype)));
   return with_element(dtype, [&](auto element) {
-    if constexpr (std::is_integral_v<decltype(element)>)
+    if constexpr (std::is_integral_v<decltype(element)> && !std::is_same_v<decltype(element), bool>)
       return body(element);
     else
       return Finding{};

@@ -26,8 +26,10 @@ bool can_serve(const std::string& algorithm, const Case& c, int ranks) {
   const std::string name = AlgorithmSpec::parse(algorithm).name;
   const auto collective = collective_of(c.primitive);
   if (!collective) return false;
-  if (find_algorithm(*collective, name) == nullptr)  // a backend's own
-    return !c.asynchronous && takes({.primitive = c.primitive, .algorithm = name, .backend = c.backend}, c.op);
+  if (find_algorithm(*collective, name) == nullptr) {  // a backend's own
+    const Form form{.primitive = c.primitive, .algorithm = name, .backend = c.backend};
+    return !c.asynchronous && takes(form, c.op) && takes(form, c.dtype);
+  }
   const auto able = candidates(c, ranks);
   return std::any_of(able.begin(), able.end(), [&](const Algorithm* a) { return a->name == name; });
 }

@@ -25,7 +25,10 @@ void cases(const Selection& selection, std::vector<Case>& all) {
     c->asynchronous = !form.is_native() && has_i_form(c->primitive) && mix(c->seed, 2) % 4 == 0;
     // A user's function gets the user's own pointers, and colcheck's wants them aligned.
     const bool users = c->op == Operator::user || c->op == Operator::ordered;
-    if (users && placement == Placement::odd_byte) c->op = Operator::sum;
+    if (users && placement == Placement::odd_byte) {
+      c->op = Operator::sum;
+      set_dtype(*c, c->dtype);
+    }
     all.push_back(*std::move(c));
   };
   for (const Form& form : draw.forms()) {

@@ -60,7 +60,7 @@ template <class T>
 T value_of(const Case& c, int rank, int block, std::size_t index) {
   const std::uint64_t drawn =
       mix(mix(c.seed, 50 + static_cast<std::uint64_t>(rank)), static_cast<std::uint64_t>(block), index);
-  return static_cast<T>(static_cast<float>(drawn % 7));
+  return element_of<T>(static_cast<float>(drawn % 7));
 }
 
 void append_block(Bytes& bytes, const Case& c, int rank, int block, std::size_t count) {
@@ -80,8 +80,8 @@ Bytes summed_block(const Case& c, int block, std::size_t count) {
     Bytes bytes(count * sizeof(T));
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;
-      for (int r = 0; r < c.ranks; ++r) sum += static_cast<float>(value_of<T>(c, r, block, i));
-      const auto value = static_cast<T>(sum);
+      for (int r = 0; r < c.ranks; ++r) sum += value_of_element(value_of<T>(c, r, block, i));
+      const auto value = element_of<T>(sum);
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
     }
     return bytes;

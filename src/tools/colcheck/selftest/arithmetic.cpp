@@ -131,13 +131,25 @@ T Arithmetic::scaled(T value) const {
     const std::uint64_t scale = op_.scale() < 0 ? 0 - magnitude : magnitude;
     return static_cast<T>(static_cast<std::uint64_t>(value) * scale);
   } else {
-    return value * static_cast<T>(op_.scale());
+    return value * static_cast<typename RealOf<T>::Type>(op_.scale());
   }
 }
 
 template <class T>
 T Arithmetic::combined(T left, T right) const {
   const ReduceOp op = op_.reduce_op();
+  if constexpr (std::is_same_v<T, bool>) {
+    if (op == ReduceOp::bxor) return left != right;
+    return op == ReduceOp::band || op == ReduceOp::min ? left && right : left || right;
+  } else if constexpr (is_complex_v<T>) {
+    return op == ReduceOp::product ? product_of(left, right) : left + right;
+  } else {
+    return combined_real(op, left, right);
+  }
+}
+
+template <class T>
+T Arithmetic::combined_real(ReduceOp op, T left, T right) const {
   if (op == ReduceOp::min || op == ReduceOp::max) {
     const bool greatest = op == ReduceOp::max;
     if (has(Bug::lost_nan)) return extreme_without_nan(greatest, left, right);
@@ -178,7 +190,7 @@ T Arithmetic::averaged(T total) const {
     const bool lowers = has(Bug::avg_floor) && sum < 0 && sum % ranks != 0;
     return static_cast<T>(sum / ranks - (lowers ? 1 : 0));
   } else {
-    return total / static_cast<T>(ranks_);
+    return total / static_cast<typename RealOf<T>::Type>(ranks_);
   }
 }
 

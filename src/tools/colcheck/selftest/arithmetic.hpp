@@ -32,6 +32,8 @@ class Arithmetic {
   template <class T>
   T combined(T left, T right) const;
   template <class T>
+  T combined_real(ReduceOp op, T left, T right) const;
+  template <class T>
   T summed(T left, T right) const;
   template <class T>
   T averaged(T total) const;

@@ -15,7 +15,6 @@ constexpr std::size_t kLargestSlot = 128 << 10;
 constexpr std::size_t kUsualCache = std::size_t{1} << 20;
 // All slots of a rank fill a quarter of its second-level cache, which also has to hold what it reads of others.
 constexpr std::size_t kSlotsInCache = 16;
-constexpr std::size_t kLargestElement = 8;
 
 }  // namespace
 

@@ -76,6 +76,9 @@ static_assert(kSlots * sizeof(SlotHeader) <= kSlotsHeader);
 // One rank's view of the area. It is a value; the memory belongs to the segment.
 class Area {
  public:
+  // Bytes: at least one element of this size from each rank fits a slot.
+  static constexpr std::size_t kLargestElement = 16;
+
   Area() = default;
   Area(std::byte* base, int size, std::size_t slot_bytes) noexcept
       : base_(base), size_(static_cast<std::size_t>(size)), slot_bytes_(slot_bytes) {}

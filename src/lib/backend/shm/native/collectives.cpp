@@ -27,18 +27,21 @@ constexpr Duration kTimeForWords = std::chrono::milliseconds(250);  // those who
 constexpr Duration kTimeToLetGo = std::chrono::milliseconds(200);
 constexpr Duration kVotingPause = std::chrono::milliseconds(5);
 
-constexpr NativeEntry entry(Collective collective) {
-  return {.collective = collective, .name = kName, .rank_order = true};
+// A slot holds at least one element of this size from each rank. Longer ones go by a plan.
+bool fits_slot(const Op& /*op*/, DType dtype) noexcept {
+  return size_of(dtype) <= Area::kLargestElement;
 }
 
-constexpr std::array kEntries = {entry(Collective::gatherv),         entry(Collective::scatterv),
-                                 entry(Collective::alltoallv),       entry(Collective::allreduce),
-                                 entry(Collective::reduce),          entry(Collective::broadcast),
-                                 entry(Collective::allgather),       entry(Collective::allgatherv),
-                                 entry(Collective::gather),          entry(Collective::reduce_scatter),
-                                 entry(Collective::reduce_scatterv), entry(Collective::scatter),
-                                 entry(Collective::alltoall),        entry(Collective::scan),
-                                 entry(Collective::exscan),          entry(Collective::barrier)};
+constexpr auto kEntries = [] {
+  std::array<NativeEntry, std::ranges::count(kCollectives, false, &CollectiveRow::is_message)> entries{};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < kCollectives.size(); ++i) {
+    if (!kCollectives[i].is_message)
+      entries[next++] = {
+          .collective = static_cast<Collective>(i), .name = kName, .rank_order = true, .reduces = &fits_slot};
+  }
+  return entries;
+}();
 
 // Up to this size in total, reading all inputs on every rank is faster than one more wait.
 constexpr std::size_t kFoldAllBytes = std::size_t{32} << 10;

@@ -163,7 +163,7 @@ void Direct::fold_into(std::span<std::byte* const> targets, Range from, std::siz
 
 // This rank's slice of the root's vector, to all others: read once, while each rank reads another part.
 void Direct::copy_slice(const Rest& rest) {
-  const std::size_t most = kBlockBytes / size_of_;
+  const std::size_t most = std::max<std::size_t>(1, kBlockBytes / size_of_);
   const Range mine = slice(request_.out.count);
   std::size_t until_rest = 0;
   for (std::size_t done = 0; done < mine.count; done += most) {

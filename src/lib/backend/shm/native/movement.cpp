@@ -45,13 +45,14 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
       size_(size),
       stores_(stores),
       sources_(sources),
-      dtype_(dtype_of(request, rank)),
+      dtype_(row_.reduces() ? dtype_of(request, rank) : DType::uint8),
+      units_(row_.reduces() ? 1 : col::size_of(dtype_of(request, rank))),
       scaled_(folds(form) && request.op.kind() == Op::Kind::premul_sum),
       wide_(scaled_ && core::accumulation_type(dtype_) != dtype_),
       by_blocks_(row_.in == Extent::blocks),
       in_size_(wide_ ? col::size_of(core::accumulation_type(dtype_)) : col::size_of(dtype_)),
       size_of_(col::size_of(dtype_)),
-      length_(length) {
+      length_(length * units_) {
   const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
   if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
     chunk_ = std::max<std::size_t>(1, length_);
@@ -81,7 +82,7 @@ Movement::Range Movement::slice(int rank, const Range& chunk) const noexcept {
 Movement::Range Movement::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
   const auto r = static_cast<std::size_t>(rank);
   if (counts.empty()) return {r * equal, equal};
-  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
+  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}) * units_, counts[r] * units_};
 }
 
 // What the slots of this step hold at most: small steps lie in the header.
@@ -103,7 +104,7 @@ void Movement::move_own() const {
   if (row_.reduces() || !(to_blocks || by_blocks_) || (row_.rooted && !is_root())) return;
   const std::byte* from = input();
   if (by_blocks_) from += block(rank_, request_.in_counts, length_).begin * size_of_;
-  const Range to = to_blocks ? block(rank_, request_.out_counts, length_) : Range{0, request_.out.count};
+  const Range to = to_blocks ? block(rank_, request_.out_counts, length_) : Range{0, request_.out.count * units_};
   if (output() + to.begin * size_of_ != from) copy_out(to.begin, from, to.count);
 }
 
@@ -129,7 +130,7 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
     }
     return;
   }
-  const std::size_t length = row_.in == Extent::block ? request_.in.count : length_;
+  const std::size_t length = row_.in == Extent::block ? request_.in.count * units_ : length_;
   const Range part = chunk(index, length);
   if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
     return copy_in(to, part.begin, part.count);
@@ -183,7 +184,7 @@ void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
     const Range theirs = slice(peer, part);
     return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
   }
-  Range whole{0, row_.out == Extent::nothing ? 0 : request_.out.count};
+  Range whole{0, row_.out == Extent::nothing ? 0 : request_.out.count * units_};
   if (row_.out == Extent::blocks) whole = block(peer, request_.out_counts, length_);
   if (by_blocks_) from += place(rank_);
   const Range part = chunk(index, whole.count);

@@ -70,7 +70,9 @@ class Movement {
   const int rank_, size_;
   const core::Stores stores_;
   const std::span<const std::byte*> sources_;
+  // A call that reduces moves elements, any other bytes: an opaque element may be longer than a slot.
   DType dtype_ = DType::uint8;
+  std::size_t units_ = 1;  // for one element of the call
   // The input is multiplied on its way into the slot, also for this rank; 16-bit floats are float32 there.
   bool scaled_ = false, wide_ = false;
   bool by_blocks_ = false;                 // one chunk of each block in a slot
