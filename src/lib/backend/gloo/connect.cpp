@@ -25,7 +25,7 @@ namespace col::gloo_backend {
 namespace {
 
 constexpr std::string_view kFailedKey = "failed";
-// What a rank that failed leaves in the place of its address, for those who wait for it.
+// A rank that failed leaves this in place of its address, for the ranks that wait for the address.
 constexpr std::string_view kNoAddress = "failed";
 // How often a waiting rank looks whether another one has failed.
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
@@ -64,7 +64,7 @@ class Connecting {
   Connecting(const ConnectRequest& request, WaitContext& wait) : request_(request), wait_(wait) {}
 
   std::shared_ptr<Mesh> run();
-  // The error to throw: the one that a rank published first, which is made this one when there is none.
+  // The error to throw: the first one that a rank has published. If there is none, this one is published.
   Error publish(const Error& error) noexcept;
   Error translated(const std::exception_ptr& failure);
   void give_up(const Error& error);

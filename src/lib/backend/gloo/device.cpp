@@ -29,7 +29,8 @@ constexpr bool listens_itself() {
   };
 }
 
-// Devices that no group uses. Those of a parent process are dead in a forked child: their threads stayed behind.
+// Devices that no group uses. In a forked child, the devices of the parent are dead, because their threads do not exist
+// there.
 struct Idle {
   std::mutex mutex;
   std::vector<std::pair<pid_t, LoopDevice*>> devices;

@@ -33,7 +33,7 @@ std::optional<Interface> usable(const ifaddrs& entry) {
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry.ifa_addr)->sin_addr, text.data(), text.size());
   } else if (entry.ifa_addr->sa_family == AF_INET6) {
     const auto& address = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr)->sin6_addr;
-    // A link-local address means nothing on another machine.
+    // A link-local address has no meaning on another machine.
     if (IN6_IS_ADDR_LINKLOCAL(&address)) return std::nullopt;
     result.sockaddr_bytes = sizeof(sockaddr_in6);
     std::memcpy(&result.sockaddr, entry.ifa_addr, sizeof(sockaddr_in6));
@@ -70,7 +70,7 @@ std::string candidates(const std::vector<Interface>& all) {
   return text.empty() ? "none" : text;
 }
 
-// The interface of the IPv4 default route with the lowest metric; empty when there is none.
+// The interface of the IPv4 default route with the lowest metric; empty if there is none.
 std::string default_route_interface() {
   std::ifstream table("/proc/net/route");
   std::string line;

@@ -208,8 +208,8 @@ void GuardedPair::fail(const std::string& why) {
 }
 
 bool GuardedPair::stuck() {
-  // Gloo leaves a message in the socket when there is no buffer to read it into, and in its queue when there is none to
-  // write it from, and is then woken for it without end.
+  // Gloo leaves a message in the socket if there is no buffer to read it into, and in its queue if there is none to
+  // write it from. The event loop would then wake up for it again and again.
   if (state_ != CONNECTED) return false;
   if (!tx_.empty() && is_gone(tx_.front().ubuf)) return true;
   if (rx_.nread < sizeof(rx_.preamble)) return false;

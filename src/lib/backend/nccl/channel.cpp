@@ -121,7 +121,7 @@ void NcclChannel::abort(const Error& cause) noexcept {
     if (!cause_) cause_ = cause;
     broken_.store(true, std::memory_order_release);
   }
-  // Who is inside NCCL sees that it is broken, and aborts on its way out.
+  // A thread inside NCCL sees that the channel is broken, and aborts on its way out.
   const std::unique_lock use(use_, std::try_to_lock);
   if (!use) return;
   try {

@@ -16,7 +16,7 @@ constexpr int kRecordsContexts = 12050;
 
 CudaDriver::CudaDriver() {
   const SharedLibrary library("CUDA driver", {"libcuda.so.1"});
-  // Where a function has several versions, the name is that of the one which cuda.h declares.
+  // If a function has several versions, the name is that of the version in cuda.h.
   library.bind("cuInit", Init);
   library.bind("cuDriverGetVersion", DriverGetVersion);
   library.bind("cuGetErrorName", GetErrorName);

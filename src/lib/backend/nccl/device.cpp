@@ -65,7 +65,7 @@ std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDev
   const GpuDevice::Scope scope(asked);
   const auto begin = reinterpret_cast<CUdeviceptr>(memory);
   std::optional<int> device;
-  // The ends alone: what lies between may be several allocations, mapped one beside the other.
+  // Only the two ends: between them there may be several allocations, mapped one beside the other.
   for (const CUdeviceptr place : {begin, begin + std::max<std::size_t>(bytes, 1) - 1}) {
     int ordinal = -1;
     const CUresult found = cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, place);

@@ -211,7 +211,7 @@ void Native::scatter(const Call& call) const {
   exchange(call, blocks_of(r.in, to), blocks_of(r.out, from));
 }
 
-// Neither NCCL's alltoall nor messages can do it in place.
+// In place, neither NCCL's alltoall nor messages work.
 bool Native::needs_scratch(const Request& r) const noexcept {
   if (r.in.empty()) return false;
   if (folds(r)) return true;

@@ -38,8 +38,8 @@ ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> seg
 
 ShmChannel::~ShmChannel() {
   if (fork_guard_.is_forked_child()) return;
-  // Pairs with who_left(): whoever sees it sees all tails that came before. seq_cst, as the doorbells are read next
-  // (doorbell.hpp).
+  // Pairs with who_left(): a rank that sees this also sees all tails from before. seq_cst, because the doorbells are
+  // read next (doorbell.hpp).
   segment_->place(rank_).left.store(1, std::memory_order_seq_cst);
   for (int other = 0; other < segment_->size(); ++other) Doorbell(segment_->place(other).doorbell).ring();
 }
@@ -78,7 +78,7 @@ Operation& ShmChannel::find(Ticket ticket) {
       group_);
 }
 
-// Ends the group for everybody: the peers that wait for this rank learn of it at once.
+// Ends the group for all ranks: peers that wait for this rank learn about it at once.
 void ShmChannel::fail(const Error& error) {
   const Error named(error.code(), error.message(), error.group().empty() ? group_ : error.group(), error.rank());
   abort(named);
@@ -145,7 +145,7 @@ int ShmChannel::finish(Operation& operation) noexcept {
   return peer;
 }
 
-// The rank for which `operation` waits in vain, since it left; -1 when there is none.
+// The rank that `operation` waits for without success, because it has left; -1 if there is none.
 int ShmChannel::who_left(const Operation& operation) const noexcept {
   // Pairs with the destructor. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
   const auto left = [&](int rank) { return segment_->place(rank).left.load(std::memory_order_seq_cst) != 0; };

@@ -27,7 +27,7 @@ constexpr std::size_t kLargestRing = 256 << 10;
 // What a rank needs besides to join a small group, and has not taken yet: measured 330 KiB in a group of four.
 constexpr std::size_t kPrivateOfRank = std::size_t{512} << 10;
 
-// ThreadSanitizer sees neither fences, of which gcc warns, nor what the kernel reads.
+// ThreadSanitizer sees neither fences (gcc warns about this) nor the kernel's reads.
 void fence([[maybe_unused]] std::memory_order order) noexcept {
 #ifndef __SANITIZE_THREAD__
   std::atomic_thread_fence(order);
@@ -114,7 +114,7 @@ std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) 
   header->ring_bytes = segment->ring_bytes_;
   header->slot_bytes = Area::slot_bytes_for(size);
   segment->area().construct();
-  // release pairs with the acquire in open(): whoever reads the magic sees all of the above.
+  // release pairs with the acquire in open(): a rank that reads the magic sees everything above.
   header->magic.store(kMagic, std::memory_order_release);
   return segment;
 }
@@ -178,8 +178,8 @@ Area Segment::area() const noexcept {
 void Segment::abort(int rank, const Error& cause) noexcept {
   AbortRecord& record = header().abort;
   std::uint32_t none = AbortRecord::kNone;
-  // The winner alone writes the record, nobody reads it before it is `written`. seq_cst: who fails looks next who works
-  // on its memory, and who works has said so before it looks here (lending.hpp).
+  // Only the winner writes the record, and no rank reads it before it is `written`. seq_cst: a rank that fails looks
+  // next which ranks work on its memory, and a rank that works has said so before it looks here (lending.hpp).
   if (record.state.compare_exchange_strong(none, AbortRecord::kWriting, std::memory_order_seq_cst)) {
     record.code = static_cast<std::int32_t>(cause.code());
     record.aborter = rank;
@@ -187,10 +187,12 @@ void Segment::abort(int rank, const Error& cause) noexcept {
     const std::size_t length = std::min(cause.message().size(), AbortRecord::kMaxMessage);
     std::memcpy(record.message, cause.message().data(), length);
     record.message[length] = '\0';
-    // Pairs with aborted(): whoever sees it sees the record. seq_cst, as the doorbells are read next (doorbell.hpp).
+    // Pairs with aborted(): a rank that sees this sees the record. seq_cst, because the doorbells are read next
+    // (doorbell.hpp).
     record.state.store(AbortRecord::kWritten, std::memory_order_seq_cst);
   }
-  // Pairs with ending_after_reads(): who has read what this rank's user writes from now on sees that the group ends.
+  // Pairs with ending_after_reads(): a rank that has read what this rank's user writes from now on sees that the group
+  // ends.
   fence(std::memory_order_release);
   for (int other = 0; other < size_; ++other) Doorbell(place(other).doorbell).ring();
 }

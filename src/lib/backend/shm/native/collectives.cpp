@@ -122,7 +122,7 @@ class Collectives::Port {
 template <class Told>
 class Collectives::Meeting {
  public:
-  // `told`: by rank, this one's own included; empty: nothing is told.
+  // `told`: by rank, including this one; empty: nothing is told.
   Meeting(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
@@ -142,7 +142,7 @@ class Collectives::Meeting {
   const std::span<Told> told_;
 };
 
-// All ranks tell all how many elements they send to whom.
+// All ranks tell all others how many elements they send to each rank.
 class Collectives::Counting {
  public:
   Counting(const Area& area, int rank, std::span<const std::uint64_t> sent, std::span<const std::uint64_t> expected,
@@ -182,7 +182,7 @@ class Collectives::Loan {
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  // seq_cst: either the group's end is seen in look(), or whoever has ended it sees this (take_back()).
+  // seq_cst: either look() sees the end of the group, or the rank that has ended it sees this (take_back()).
   void begin_work() { works().store(1, std::memory_order_seq_cst); }
   void end_work() noexcept { works().store(0, std::memory_order_release); }  // pairs with take_back()
   void look() {
@@ -294,7 +294,7 @@ void Collectives::run_through_slots(const Request& request, WaitContext& wait) {
                           sources_);
   if (row_of(request.collective).counts == BlockCounts::pairs && request.in.data == request.out.data &&
       !std::equal(request.in_counts.begin(), request.in_counts.end(), request.out_counts.begin())) {
-    // In place, and what comes does not lie where what goes has left: it would be overwritten before it is sent.
+    // In place, and arriving data is not in the place of sent data: blocks would be overwritten before they are sent.
     const auto* const input = static_cast<const std::byte*>(request.in.data);
     const std::vector<std::byte> copy(input, input + request.in.bytes());
     Request moved = request;
@@ -338,7 +338,7 @@ std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wa
   return longest;
 }
 
-// False when the buffers do not lie where all can reach them: nothing has been done then.
+// Returns false if not all ranks can reach the buffers. Nothing has been done then.
 bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
   const bool may_be_direct = regions_.any() && Direct::suits(request, size_);
   const bool may_pull = reach_.may_work() && Pull::suits(request, size_);
@@ -391,7 +391,7 @@ void Collectives::take_back() noexcept {
     Regions& regions;
     const Deadline deadline = Deadline::after(kTimeToLetGo);
 
-    // Who comes late sees that the group has ended; who is at work sees it soon, unless it has been stopped.
+    // A rank that comes late sees that the group has ended. A rank that works sees it soon, unless it has been stopped.
     bool wait_idle(int peer) const {
       while (segment.place(peer).works.load(std::memory_order_seq_cst) != 0) {  // see Loan::begin_work()
         if (deadline.expired()) return false;
@@ -411,7 +411,7 @@ void Collectives::meet(const Request& request, std::span<Told> told, WaitContext
 
 // ---- Calls that do not match
 
-// The first rank that is not with the majority; -1 where there is none.
+// The first rank that does not agree with the majority; -1 if there is none.
 int Collectives::odd_one() const {
   std::map<std::uint64_t, std::vector<int>> callers;
   for (int rank = 0; rank < size_; ++rank) {
@@ -437,7 +437,7 @@ bool Collectives::all_have_called() const {
 
 void Collectives::throw_mismatch(int peer, WaitContext& wait) {
   const auto named = [&](int odd) { return odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : ""; };
-  // Who compares the calls in words has more to say; who counts them knows better who is odd.
+  // A rank that compares the calls in words can say more. A rank that counts them knows better which rank differs.
   const Deadline voting = Deadline::after(kVotingTime);
   std::optional<Deadline> words;
   while (!voting.expired() && !(words && words->expired())) {

@@ -9,7 +9,7 @@
 namespace col::shm_backend {
 namespace {
 
-// Below, telling where the buffers lie costs more than is gained.
+// Below this size, telling where the buffers are costs more than is gained.
 constexpr std::size_t kSmallest = std::size_t{32} << 10;
 // Vectors that leave the caches anyway go past them.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;

@@ -85,7 +85,7 @@ Movement::Range Movement::block(int rank, std::span<const std::size_t> counts, s
   return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}) * units_, counts[r] * units_};
 }
 
-// What the slots of this step hold at most: small steps lie in the header.
+// The most that the slots of this step hold: the data of small steps is in the header.
 std::size_t Movement::slot_data_bytes(std::uint64_t index) const noexcept {
   if (by_blocks_) return static_cast<std::size_t>(size_) * chunk_ * in_size_;
   return chunk(index, length_).count * in_size_;
@@ -168,7 +168,7 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
   // afterwards.
   const bool shows_later = shows && wide_;
   if (shows && !wide_) shown = {slot(rank_, index, step) + place_in_slot, core::Stores::cached};
-  // On ranks other than the root, an output means nothing.
+  // On ranks other than the root, an output has no meaning.
   if (form_ != Form::fold_slices_at || is_root())
     out = {output() + part.begin * size_of_, shows_later ? core::Stores::cached : stores_};
   core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(end)), static_cast<std::size_t>(size_),

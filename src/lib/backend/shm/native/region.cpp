@@ -158,7 +158,7 @@ Regions::Offer Regions::make_offer(bool by_file, std::size_t part_bytes) const {
   return offer;
 }
 
-// This rank's mapping of what is offered; null where there is none, and `answer` says why.
+// This rank's mapping of the offer; null if there is none, and `answer` then says why.
 std::shared_ptr<Region> Regions::accept(const std::string& offer, std::size_t part_bytes, std::string& answer) const {
   try {
     std::istringstream words(offer);

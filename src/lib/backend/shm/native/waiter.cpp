@@ -65,7 +65,7 @@ bool Waiter::look(Condition ready, int peer, WaitContext& wait) {
 void Waiter::sleep(Condition ready, int peer, WaitContext& wait) {
   auto& sleepers = area_.header().sleepers;
   Doorbell doorbell(segment_.place(rank_).doorbell);
-  // relaxed: whoever sees the count below sees it.
+  // relaxed: a rank that sees the count below sees it too
   segment_.place(rank_).awaited.store(peer, std::memory_order_relaxed);
   // seq_cst: whoever stores what this rank waits for, looks at `sleepers` afterwards, and this rank looks at what is
   // stored after it has counted itself (doorbell.hpp).
