@@ -34,8 +34,8 @@ void copy_to(const KernelTable& kernels, const std::byte* from, FoldTarget first
       {&from, 1, 0, first, second, 0, bytes});
 }
 
-// Calls work(begin, count, block) for blocks of elements that fit `block`, which it may use as it likes, and then
-// copies what lies there, or whatever `work` returns a pointer to, to the targets.
+// Calls work(begin, count, block) for blocks of elements that fit `block`, which it may use freely. Then copies the
+// content of `block`, or what `work` returns a pointer to, to the targets.
 template <class Work>
 void by_blocks(const KernelTable& kernels, std::size_t element_bytes, FoldTarget first, FoldTarget second,
                std::size_t count, Work work) {
@@ -78,7 +78,7 @@ void fold_integer_average(const KernelTable& kernels, DType dtype, std::span<con
   });
 }
 
-// The kernel that does all of a fold in one pass; null when there is none.
+// The kernel that does a whole fold in one pass; null if there is none.
 FoldKernel one_pass(const KernelTable& kernels, const Op& op, DType dtype, bool wide, std::size_t inputs,
                     bool divides) noexcept {
   const auto row = static_cast<std::size_t>(op.reduce_op());

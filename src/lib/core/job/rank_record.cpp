@@ -70,7 +70,7 @@ class WriteLock {
       std::this_thread::yield();
       seen = version_.load(std::memory_order_relaxed);
     }
-    odd_ = (seen | 1) + 2;  // not the number of the one that is stuck, which may go on later
+    odd_ = (seen | 1) + 2;  // not the number of the stuck writer, which may go on later
     version_.store(odd_, std::memory_order_relaxed);
   }
   ~WriteLock() {
