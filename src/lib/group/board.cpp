@@ -12,7 +12,7 @@
 namespace col::group {
 namespace {
 
-// How long those who see two different calls wait for a majority to tell which is the odd one.
+// How long ranks that see two different calls wait for a majority to decide which is the odd one.
 constexpr Duration kVotingTime = std::chrono::milliseconds(500);
 // Between two looks of COL_CHECK=strict at the board.
 constexpr Duration kComparePause = std::chrono::microseconds(200);
@@ -28,7 +28,7 @@ std::string calls_key(int rank) {
 
 struct Difference {
   std::uint64_t sequence;
-  std::map<int, std::string> called;  // by rank, of those that are known to have come so far
+  std::map<int, std::string> called;  // by rank, for those that are known to have come so far
 };
 
 // The first call in which another rank differs from this one's `own`.

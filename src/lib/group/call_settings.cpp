@@ -48,7 +48,7 @@ CallSettings CallSettings::from_environment() {
   settings.progress_thread = one_of("COL_PROGRESS", {"calls", "thread"}) == 1;
   if (const auto text = core::env::get("COL_FAULT")) settings.fault = exec::Fault::parse(*text);
   settings.backend = backend_setting();
-  core::chosen_instructions();  // a wrong COL_ISA is told here, and not in the first reduction
+  core::chosen_instructions();  // reports a wrong COL_ISA here, and not in the first reduction
   return settings;
 }
 

@@ -74,7 +74,7 @@ std::size_t before(std::span<const std::size_t> counts, std::size_t rank) {
   return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(rank), std::size_t{0});
 }
 
-// Where the shorter of input and output lies in the longer one when the call is in place.
+// Where the shorter of input and output is inside the longer one, if the call is in place.
 struct InPlace {
   ConstTensorView placed, allowed;
 };

@@ -1,4 +1,4 @@
-// Where a process stands in its job, from COL_* or what another launcher says (docs/environment.md).
+// The place of a process in its job, from COL_* or another launcher's variables (docs/environment.md).
 #include <climits>
 #include <utility>
 

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using State = RankActivity::State;
 
-// A wait that has lasted this long says whom it is for.
+// After this time, a wait records which rank it is for.
 constexpr Duration kHoldupTime = milliseconds(250);
 // How long a broken connection waits for the rank that knows the cause to publish it.
 constexpr Duration kExplainTime = milliseconds(250);
@@ -38,7 +38,7 @@ std::string board_key(const Operation& operation, int rank) {
   return fmt::format("board/{}/{}", operation.board, rank);
 }
 
-// Whom that rank has lost: its error as text.
+// The key with the rank that `rank` has lost: its error as text.
 std::string loss_key(int rank) {
   return fmt::format("lost/{}", rank);
 }
@@ -62,7 +62,8 @@ int Surroundings::rank_of(int global_rank) const {
 
 std::optional<RankActivity> Surroundings::activity_of(int member) const {
   if (!control || member < 0 || member >= static_cast<int>(peers.size())) return std::nullopt;
-  // From where it usually lies: all look for all others, and most of the others' records would be read in vain.
+  // Starts at the usual place: all ranks look for all others, and most of the others' records would be read for
+  // nothing.
   const int global = peers[static_cast<std::size_t>(member)].global_rank, count = control->local_ranks();
   for (int i = 0; i < count; ++i) {
     RankActivity activity = control->record((std::max(global, 0) + i) % count).read();
@@ -116,7 +117,7 @@ bool Diagnosis::look() {
   return voting_ends_.has_value();
 }
 
-// For those who wait for this rank in other groups.
+// For ranks that wait for this rank in other groups.
 void Diagnosis::say_who_holds_up(bool thorough) const {
   if (surroundings_.record == nullptr) return;
   const auto holdup = find_holdup(surroundings_, operations_, thorough);
@@ -342,7 +343,7 @@ void Diagnosis::on_timeout(Duration budget) {
               surroundings_.group, culprit.rank, culprit.world_rank);
 }
 
-// What lies here from those that a receive waits for, under other tags.
+// Messages that have arrived here from the ranks that a receive waits for, but with other tags.
 std::string Diagnosis::waiting_messages() const {
   std::string text;
   for (const Operation& operation : operations_) {
@@ -364,7 +365,7 @@ std::string Diagnosis::waiting_messages() const {
   return text;
 }
 
-// Who is responsible.
+// Finds the responsible rank.
 Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
   const auto holdup = find_holdup(surroundings_, operations_, true);
   const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;

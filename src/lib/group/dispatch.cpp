@@ -45,7 +45,7 @@ std::size_t plan_count(const Request& request, const Shape& shape) {
   return row.in == Extent::blocks ? request.in.count / static_cast<std::size_t>(shape.size) : request.in.count;
 }
 
-// What selection goes by: nothing where the ranks do not all know it.
+// The size for the selection: 0 if not all ranks know it.
 std::size_t selection_bytes(const Request& request, const Shape& shape) {
   const CollectiveRow& row = row_of(request.collective);
   const auto size = static_cast<std::size_t>(shape.size);
@@ -141,7 +141,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
   auto owned = std::make_shared<OwnedPlan>();
   copy_counts(request.in_counts, owned->in_counts, owned->in_displacements);
   copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
-  // On ranks that are not the root, MPI's counts mean nothing.
+  // On ranks other than the root, MPI's counts have no meaning.
   const bool ignored = row_of(request.collective).counts == BlockCounts::root && request.root != shape_.rank;
   Case c{request, key, {}, selection_bytes(request, shape_)};
   c.plan = {.collective = request.collective,
@@ -285,8 +285,8 @@ std::optional<std::string> Dispatcher::why_not_file(const AlgorithmSpec& spec, c
       return std::string("plans from files do not serve collectives with counts per rank");
     const PlanFile& source = file(spec.file);
     if (auto refusal = source.refuse(c.plan)) return refusal;
-    // Both, whatever this rank does: ranks may differ in it, and must decide alike. (Not for a file in elements, which
-    // is for one problem.) A plan in chunks is verified with one element each, whatever the call moves.
+    // Both, whatever this rank does: ranks may differ in it, but must decide alike. (Not for a file in elements, which
+    // is for one problem.) A plan in chunks is verified with one element in each chunk, whatever the call moves.
     Verdict verdict;
     for (const bool in_place : {true, false}) {
       if (source.chunks() == 0 && in_place != c.key.in_place) continue;

@@ -26,8 +26,8 @@ void forget_parent() {
 }  // namespace
 
 InFlight& InFlight::instance() {
-  // acquire pairs with the release below: whoever sees the object sees it made. Never destroyed: groups may outlive
-  // statics.
+  // acquire pairs with the release below: a thread that sees the object sees it complete. Never destroyed: groups may
+  // outlive statics.
   InFlight* known = current.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
   static const int kRegistered = ::pthread_atfork(nullptr, nullptr, forget_parent);

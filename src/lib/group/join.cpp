@@ -28,7 +28,7 @@ std::uint64_t random_nonce() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-// The backend of that name, ready to use; else `unavailable`, saying why and what there is.
+// The backend of that name, ready to use. Otherwise throws `unavailable`, which says why and which backends there are.
 BackendFactory& usable_backend(std::string_view name, const std::string& group) {
   BackendFactory* factory = find_backend(name);
   if (factory == nullptr)
@@ -227,7 +227,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     parts.why_staged = std::move(why_not);
   } else {
     parts.may_stage = true;
-    // The host's first: who fails to start its GPU is then noticed as in any call.
+    // Host memory first: a rank that fails to start its GPU is then noticed as in any call.
     BackendFactory& on_host = choose_on_host();
     ConnectRequest beside = connect;
     beside.store = make_prefix_store(parts.surroundings.scope, "host mesh");
@@ -313,7 +313,8 @@ GroupParts join(const JoinRequest& request) {
       request.record->end(spec.name);
     }
     if (error.group() == spec.name) throw;
-    // From a wait, which knows neither the group nor its ranks: an abort cause names a rank of the job.
+    // This error comes from a wait, which knows neither the group nor its ranks. The rank of an abort cause is one of
+    // the job.
     throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()), error.world_rank());
   }
 }

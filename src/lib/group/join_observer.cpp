@@ -28,8 +28,8 @@ std::string how_it_ended(int wait_status) {
 
 }  // namespace
 
-// Before the ranks have met, only a group of the whole job is known to need everybody, and one whose members somebody
-// has listed.
+// Before the ranks have met, two kinds of groups are known to need all ranks: that of the whole job, and one whose
+// members somebody has listed.
 bool JoinObserver::is_whole_job() const {
   return request_.spec.world_size == request_.context.world_size;
 }
@@ -59,13 +59,13 @@ std::string JoinObserver::name(int global_rank) const {
   return rank >= 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} of the job", global_rank);
 }
 
-// Costs a look at memory, but for those that have ended. One that is `in_job` may have ended for want of one that is
-// not.
+// Costs one look at memory, except for processes that have ended. A process that is `in_job` may have ended because of
+// one that is not.
 void JoinObserver::look_for_end(const RankRecord& record, bool in_job) const {
   if (!record.has_ended()) return;
   const auto process = record.process();
   if (!belongs(process->rank)) return;
-  // A program of which only the launcher's own process has ended goes on.
+  // A program goes on if only the launcher's own process for it has ended.
   const RankActivity activity = record.read();
   if (in_job != (activity.state != State::absent && activity.state != State::finished)) return;
   if (activity.state != State::absent && core::ProcessId(activity.pid, activity.pid_start).alive()) return;
@@ -101,8 +101,8 @@ std::optional<JoinObserver::Stopped> JoinObserver::stopped(const RankRecord& rec
   return one;
 }
 
-// Whom those who wait for this rank elsewhere are to name: one that has not joined the job, else, of those that do not
-// wait, the one that has been silent longest.
+// Decides which rank the ranks that wait for this one elsewhere should name: one that has not joined the job;
+// otherwise, among those that do not wait, the one that has been silent for the longest time.
 void JoinObserver::say_who_holds_up() {
   held_up_by_ = -1;
   std::uint64_t since_ns = std::numeric_limits<std::uint64_t>::max();

@@ -31,7 +31,7 @@ namespace {
               group.name(), group.rank());
 }
 
-// Of this rank alone. Null where there is none.
+// Memory of only this rank. Null if there is none.
 std::shared_ptr<void> private_memory(std::size_t bytes) {
   const std::size_t length = std::max<std::size_t>(bytes, 1);
   void* const memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -109,8 +109,8 @@ void Group::State::require_unused(const void* memory, std::size_t bytes) {
 void Group::State::require_unused_here(const void* memory, std::size_t bytes, bool own) {
   if (is_forked_child()) return;
   require_not_inside();
-  // in_use_ is not taken: a call that begins meanwhile waits for the lock instead of being refused. Looked at also when
-  // the group is destroyed: a call in another thread may not have come to its end.
+  // in_use_ is not taken: a call that begins meanwhile waits for the lock and is not refused. This is also checked when
+  // the group is destroyed, because a call in another thread may not have ended.
   std::unique_lock lock(mutex_, std::defer_lock);
   for (;; std::this_thread::yield()) {
     if (in_use_.load(std::memory_order_acquire)) {

@@ -38,7 +38,7 @@ Work Group::State::start_messages(std::string_view name, std::vector<group::Leg>
   return work_of(std::move(pending));
 }
 
-// Between GPUs, messages without a tag go by NCCL. What is done for others needs the host.
+// Between GPUs, messages without a tag go by NCCL. Everything else needs the host.
 Channel* Group::State::channel_for(const group::Leg& leg) const {
   if (leg.peer == rank()) return nullptr;
   const bool by_host = hosted_ && (leg.tag != 0 || leg.peer == kAnyPeer);
@@ -87,7 +87,7 @@ void Group::State::check_apart(const std::vector<group::Leg>& legs) const {
   }
 }
 
-// Blocks for ever who waits for a message to oneself that nobody has sent. Looked at before anything is posted, so that
+// A wait for a message to oneself that was never sent would not end. This is checked before anything is posted, so that
 // the group stays usable.
 void Group::State::require_sent_to_self(const std::vector<group::Leg>& legs) const {
   const auto receives_own = [this](const group::Leg& leg) {
@@ -126,7 +126,8 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   PendingPtr pending = acquire();
   pending->name = group::Composite::current().empty() ? name : group::Composite::current();
   pending->collective = false;
-  // The record's number stays that of the last collective: whoever looks for a straggler compares collectives.
+  // The number in the record stays that of the last collective, because the search for a straggler compares
+  // collectives.
   pending->sequence = sequence_;
   pending->timeout = timeout_of(options);
   pending->stream = options.stream;
@@ -257,7 +258,7 @@ void Group::State::send_to_self(group::Leg& leg) {
   }
 }
 
-// False when there is none yet.
+// Returns false if there is none yet.
 bool Group::State::take_from_self(const group::Leg& leg) {
   const auto found = to_self_.find(leg.tag);
   if (found == to_self_.end() || found->second.empty()) return false;

@@ -27,7 +27,7 @@ MultiChannel& Group::State::multi_channel(std::string_view call) const {
                   backend()));
 }
 
-// What holds of collectives and messages alike.
+// The checks for both collectives and messages.
 void Group::State::check_multi_gpu(std::string_view call, const Options& options) const {
   check_name(options.group);
   multi_channel(call);

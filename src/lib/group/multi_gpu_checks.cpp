@@ -94,7 +94,8 @@ void check_blocks(const Check& check, const MultiGpuCall& call, const std::vecto
   }
 }
 
-// A GPU's tensor may be exactly its own block, and shares no memory with the others; nor do blocks that are written.
+// A GPU's tensor may be exactly its own block. It shares no memory with other tensors. Blocks that are written share no
+// memory either.
 void check_overlap(const Check& check, const MultiGpuCall& call, const std::vector<ConstTensorView>& tensors) {
   const auto blocks = call.blocks();
   const std::size_t all = block_count(tensors.size(), check.shape);

@@ -29,8 +29,8 @@ View part_of(View view, std::size_t first, std::size_t count, std::size_t whole)
 
 }  // namespace
 
-// 0: the call goes in one. Decided by what all ranks know: who has its buffers on the host takes part in the pieces of
-// those who have not.
+// 0: the call goes in one piece. It depends only on what all ranks know: a rank with its buffers on the host takes part
+// in the pieces of ranks with buffers on GPUs.
 std::size_t Group::State::elements_of_piece(const Lane& lane, const Request& request, const Options& options) const {
   if (!parts_.may_stage || lane.channel == nullptr || lane.device.type != Device::Type::cpu) return 0;
   if (!is_by_element(request.collective) || options.compress) return 0;

@@ -257,7 +257,7 @@ bool Group::State::wait(group::Pending& pending, Duration budget) {
     if (!pending.ended) await(pending);
   } else if (!pending.ended) {
     group::Watch& watch = watch_of(pending);
-    // Its deadline lies beyond the budget, so that the wait ends without breaking anything.
+    // Its deadline is later than the budget, so that the wait ends without breaking anything.
     budget = std::min(budget, Deadline::kMaxBudget);
     WaitContext wait(Deadline::after(budget + pending.timeout), parts_.surroundings.control.get(), parts_.record,
                      &watch.diagnosis());
@@ -284,7 +284,7 @@ bool Group::State::test(group::Pending& pending) {
   const Use use(*this);
   if (!pending.ended) progress_all();
   if (!pending.ended) {
-    if (parts_.record != nullptr) parts_.record->touch();  // who looks again and again is not stuck
+    if (parts_.record != nullptr) parts_.record->touch();  // a rank that polls again and again is not stuck
     look_why(pending);
     move_others_on();
   }
@@ -315,8 +315,8 @@ void Group::State::require_not_inside() const {
       "called from a function that this group runs, such as a reduction of yours; that must not use the group");
 }
 
-// At the begin and the end of a call: what is in flight is moved on by its own waits, or else by those of all others.
-// Requires: mutex_ is held.
+// Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by the
+// waits of all others. Requires: mutex_ is held.
 void Group::State::leave_to_others(bool leaves) noexcept {
   leaves = leaves && !active_.empty() && !destroyed_;
   if (leaves == is_left_to_others_) return;
@@ -342,7 +342,7 @@ bool Group::State::progress_in_background() {
     progress_all();
     const auto collective = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
     if (collective != active_.end()) look_why(**collective);
-  } catch (const std::exception&) {  // kept for whoever waits
+  } catch (const std::exception&) {  // kept for the thread that waits
   }
   moved_on = outer;
   if (active_.empty()) leave_to_others(false);

@@ -24,7 +24,7 @@ constexpr auto kPause = std::chrono::microseconds(50);
 
 ProgressThread& ProgressThread::instance() {
   static std::atomic<ProgressThread*> current{nullptr};
-  // acquire pairs with the release below: whoever sees the object sees it made.
+  // acquire pairs with the release below: a thread that sees the object sees it complete.
   ProgressThread* known = current.load(std::memory_order_acquire);
   while (known == nullptr || known->pid_ != getpid()) {
     std::unique_ptr<ProgressThread> own(new ProgressThread);

@@ -22,10 +22,10 @@ using std::chrono::milliseconds;
 
 // How long rank 0 waits for those who could tell which of two opinions is the odd one.
 constexpr Duration kVotingTime = milliseconds(300);
-// A refusal that is older than a new attempt is taken away by rank 0 when it starts anew. It gets this long for it.
+// When rank 0 starts a new attempt, it removes an older refusal. It gets this long to do so.
 constexpr Duration kStaleRefusal = milliseconds(300);
-// When a rank that waits first looks who else has come: later where there are many, each of whom looks for all others.
-// And the longest time between looks.
+// When a waiting rank first looks which others have come. It is later if there are many ranks, because each looks for
+// all others. And the longest time between looks.
 constexpr Duration kFirstLook = milliseconds(100), kLookForEach = milliseconds(4);
 constexpr Duration kLongestLookInterval = std::chrono::seconds(5);
 // More members than this are not looked for, whatever a rank claims.
@@ -172,7 +172,7 @@ Roster Attempt::lead() {
   return roster;
 }
 
-// Waits a moment for the others to vote, then tells everybody, those who come later included.
+// Waits a moment for the others to vote, and then tells all ranks, also those that come later.
 void Attempt::refuse() {
   const Deadline voting = Deadline::after(std::min<Duration>(kVotingTime, wait_.deadline().remaining()));
   for (;;) {
@@ -197,8 +197,8 @@ void Attempt::refuse() {
   throw error;
 }
 
-// Who is missing matters only when this rank gives up. But it cannot look then alone: those who give up at the same
-// time are just leaving. Whoever was there once has come.
+// The list of missing ranks matters only when this rank gives up. But it cannot look only at that moment, because ranks
+// that give up at the same time are just leaving. A rank that was there once has come.
 void Attempt::look_around() {
   const auto now = Deadline::Clock::now();
   if (now < next_look_ && !wait_.deadline().expired()) return;
@@ -251,7 +251,7 @@ Roster meet(std::string_view group, const Member& self, Store& scope, WaitContex
   } catch (const Error& error) {
     const std::vector<int> absent = attempt.missing();
     attempt.withdraw();
-    // A single one that has not come is whom the error is about.
+    // If only one rank has not come, the error is about that rank.
     if (error.code() != ErrorCode::timeout || error.rank() >= 0 || absent.size() != 1) throw;
     throw Error(error.code(), error.message(), group, absent.front());
   } catch (...) {

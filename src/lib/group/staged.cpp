@@ -11,7 +11,7 @@
 namespace col {
 namespace {
 
-// Staging takes all buffers alike; what is only read is never written through this.
+// Staging treats all buffers in the same way. A buffer that is only read is never written through this view.
 TensorView writable(ConstTensorView view) {
   return {const_cast<void*>(view.data), view.count, view.dtype, view.device};
 }
@@ -76,7 +76,7 @@ void Group::State::fetch(group::Pending& pending, WaitContext& wait) {
   await_copies(*pending.staging, wait);
 }
 
-// Copies what messages send, and blocks until that is done, but for those that are sent part by part.
+// Copies the data of sends, and blocks until that is done. Messages that are sent in parts are an exception.
 void Group::State::fetch_messages(group::Pending& pending) {
   if (!pending.staging) return;
   group::Staging& staging = *pending.staging;

@@ -275,7 +275,7 @@ std::string Group::State::explain(Collective collective, std::size_t bytes, DTyp
                      lane.dispatcher.explain(request, wishes_of(options, false)));
 }
 
-// Decided by what all ranks know, and so alike, wherever their buffers are.
+// Depends only on what all ranks know, so all ranks decide alike, wherever their buffers are.
 const Group::State::Lane& Group::State::lane_for(const Request& request, const Options& options,
                                                  bool asynchronous) const {
   if (!hosted_ || own_.dispatcher.can_run_natively(request, wishes_of(options, asynchronous))) return own_;

@@ -44,7 +44,7 @@ std::size_t end_of_ranks(std::string_view text, std::size_t from, std::vector<in
   }
 }
 
-// What follows a number: that it is no rank of the group, or that the other number is there already.
+// Whether the text after a number already says that it is not a rank of the group, or already has the other number.
 bool says_more(std::string_view rest) {
   return rest.starts_with(" of the job") || rest.starts_with(" (world rank");
 }

@@ -43,8 +43,8 @@ std::string parent_process() {
   return fmt::format("process {} {}", parent, start);
 }
 
-// Known to all ranks of the job without a word between them. It keeps other jobs out by accident, not by intent:
-// whoever knows the variables of the job can work it out.
+// All ranks of the job know it without communication. It keeps other jobs out by accident, but not by intent: a process
+// that knows the variables of the job can compute it.
 std::string derived_token(const std::string& job) {
   return fmt::format("{:016x}", core::Hash().add("col store").add(job).value());
 }
@@ -90,7 +90,7 @@ class ProcessJobs {
     for (auto& [key, job] : spread_jobs_) job.leave(Leaving::exiting);
   }
 
-  // Of the directory of this host, when `store` is that of a job over several.
+  // Leaves the directory of this host, if `store` belongs to a job over several hosts.
   void leave_directory(const Store* store) noexcept {
     const std::lock_guard lock(mutex_);
     if (owner_ != ::getpid()) return;

@@ -89,7 +89,7 @@ void JobDirectory::enter(Duration timeout) {
   if (entered()) return;
   const UserDirectory user(parent_, Deadline::after(timeout));
   const std::vector<std::string> candidates = tidy(user, key_.job);
-  // Those whom this rank has met there may still be in it, and come back to it.
+  // The ranks that this rank has met there may still be in it, and come back to it.
   for (const std::string& path : candidates) {
     if (path == path_ && join(path, true)) return;
   }

@@ -56,7 +56,7 @@ std::string say(std::string_view name, int value) {
   return fmt::format("{}={}", name, value);
 }
 
-// Checks a number of local ranks against the world's, and says so when it means several hosts.
+// Checks a number of local ranks against that of the world, and records if it means several hosts.
 void set_local_size(Place& place, int local_size, std::string_view local_name, std::string_view world_name) {
   if (local_size > place.world_size)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is above {}={}; correct what sets them, or unset them",

@@ -12,7 +12,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of(kDigits) == std::string_view::npos;
 }
 
-// Of "01-03,7", what is between the brackets: "01", with its zeros. Empty when it is no list of numbers.
+// For "01-03,7", the text between the brackets: "01", with its zeros. Empty if it is not a list of numbers.
 std::string_view first_number(std::string_view ranges) {
   const std::string_view first = ranges.substr(0, ranges.find_first_of("-,"));
   for (bool more = true; more;) {

@@ -72,7 +72,7 @@ void ServedStore::serve() {
 void ServedStore::serve_in_turn() {
   if (server_) return;
   StoreServerSpec server;
-  // An address that is not of this host is one that is forwarded here, as that of a Service is.
+  // An address that does not belong to this host is forwarded here, as that of a Service is.
   if (listen_addresses(spec_.host)) server.host = spec_.host;
   server.port = spec_.port;
   server.token = spec_.token;
@@ -223,7 +223,7 @@ void ServedStore::linger(Leaving why) {
     // Who finalizes twice does not wait twice.
     if (std::exchange(lingered_, departures) == departures && why != Leaving::exiting) return;
   }
-  // Rank 0 may be in no group and still serve those of the others.
+  // Rank 0 may be in no group, and still serve those of the others.
   client.counts->wait(gone_key(std::max(departures, 1)), wait);
   wait.describe("the other ranks to leave");
   while (client.counts->get(kPresent) != "0") {
