@@ -207,8 +207,8 @@ double scan_doubling(const CostTerms& t) {
   return t.logarithm() * (t.message(t.n) + t.add(t.n));
 }
 
-// In round k somebody has two sums to add up, its own to pass on and that of the lower ranks, if 3 * 2^k < p; in round
-// 0 only the first of them. Beyond powers of two, not all ranks that wait for each other do.
+// In round k, if 3 * 2^k < p, some rank has two sums to add up: its own to pass on, and that of the lower ranks. In
+// round 0 it has only the first one. For other numbers than powers of two, not all ranks that wait for each other do.
 double exscan_doubling(const CostTerms& t) {
   int additions = t.p > 3 ? 1 : 0;
   for (int distance = 2; distance < t.p; distance *= 2) additions += 3 * distance < t.p ? 2 : 1;

@@ -19,7 +19,7 @@ namespace drawing = plan::drawing;
 
 struct Look {
   std::string_view name;
-  std::string_view colour;  // told apart by those who see fewer colours, too
+  std::string_view colour;  // can also be distinguished by people who see fewer colours
 };
 // By drawing::Payload.
 constexpr std::array<Look, drawing::kPayloads> kLooks = {Look{"signal", "#707070"}, Look{"bare input", "#0072b2"},
@@ -111,7 +111,7 @@ bool Picture::has_room(std::size_t i) const {
     return there.round != message.round || there.from != message.from || labels_[other] == labels_[i];
   };
   bool all_agree = labels_[i].size() <= kLongest;
-  // Those of one rank and round are neighbours.
+  // Messages of one rank and round are neighbours.
   for (std::size_t k = i; k-- > 0 && trace_.messages[k].round == message.round;) all_agree = all_agree && agrees(k);
   for (std::size_t k = i + 1; k < labels_.size() && trace_.messages[k].round == message.round; ++k)
     all_agree = all_agree && agrees(k);

@@ -47,7 +47,7 @@ std::string text_of(const Step& step) {
   return fmt::format(R"({{"{}": {}, "into": {}}})", to_string(step.kind), text_of(step.left), text_of(step.to));
 }
 
-// What there is to say of a step: one without elements does something only as a message.
+// Whether a step is worth writing: one without elements does something only if it is a message.
 bool counts(const Step& step) {
   return step.kind == Step::Kind::send || step.kind == Step::Kind::recv || !step.to.empty();
 }

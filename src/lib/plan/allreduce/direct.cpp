@@ -30,7 +30,7 @@ struct Direct {
   RankOrderFold fold;
 
   void operator()(std::size_t index, Round& round) const {
-    // Each rank begins with its right neighbour, so that nobody is everybody's first.
+    // Each rank begins with its right neighbour, so that they do not all begin with the same rank.
     for (int distance = 1; distance < request.size; ++distance) {
       const int to = shifted(request.rank, distance, request.size);
       const int from = shifted(request.rank, -distance, request.size);

@@ -105,7 +105,7 @@ struct DoubleTree {
     return tree.sum[s % 2].part(0, tree.segments.count(s));
   }
 
-  // Everybody at one depth does the same in a round: a segment climbs and falls one level in each.
+  // All ranks at one depth do the same in a round: a segment climbs and falls one level in each round.
   void operator()(std::size_t index, Round& round) const {
     for (const Tree& tree : trees) {
       const int climbed = height - tree.depth;  // the round in which segment 0 leaves for the parent

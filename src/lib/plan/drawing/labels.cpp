@@ -59,7 +59,7 @@ bool goes_around(std::uint64_t mask, int size) {
   return (mask & ends) == ends && ranks(mask, size) != fmt::format("0-{}", size - 1);
 }
 
-// Elements of equal history: those of these ranks, combined or (in an alltoall) each.
+// Elements with equal history: the inputs of these ranks, combined or (in an alltoall) separate.
 struct Group {
   bool is_result;
   std::uint64_t ranks;

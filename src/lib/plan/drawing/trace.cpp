@@ -68,7 +68,7 @@ std::size_t place_of_input(const PlanProblem& problem, int r) {
   return place_of_block(problem, r, problem.request(problem.spec().root).out_displacements);
 }
 
-// The block of a longer input that a rank's output lies in, in place.
+// In place: the block of a longer input that contains a rank's output.
 std::size_t place_of_output(const PlanProblem& problem, int r) {
   if (row_of(problem.spec().collective).out != Extent::block) return 0;
   return place_of_block(problem, r, problem.request(problem.spec().root).in_displacements);

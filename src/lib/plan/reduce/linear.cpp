@@ -27,7 +27,7 @@ struct Linear {
   Slice first;       // rank 0's contribution
   Slice landing[2];  // the others', by parity of the round: one is added while the next arrives
 
-  // The root's rounds: the contribution of `arriving` travels, that of the rank before it is added.
+  // The root's rounds: the contribution of `arriving` travels, and that of the rank before it is added.
   int rank_in_round(int index) const { return index < request.root ? index : index + 1; }
 
   void add(int rank, const Slice& contribution, Round& round) const {
@@ -55,7 +55,7 @@ Plan build(const PlanRequest& request) {
   Linear linear{.request = request, .sum = {}, .first = {}, .landing = {}};
   if (request.rank != request.root) return make_plan(1, {}, linear);
   Scratch scratch;
-  // In place, the root's own input lies where the result goes, until its turn comes.
+  // In place, the root's own input is in the place of the result until it is added.
   const bool sum_in_output = !request.widens && (!request.in_place || request.root == 0);
   linear.sum = sum_in_output ? Slice{Buffer::output, 0, request.count} : scratch.take(Buffer::wide, request.count);
   if (request.root == 0) {

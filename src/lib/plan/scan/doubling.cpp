@@ -34,7 +34,7 @@ struct DoublingScan {
   // The last round in which this rank receives; -1 for rank 0.
   int last_receipt() const { return request.rank == 0 ? -1 : floor_log2(request.rank); }
 
-  // The sum that ends with this rank, as it is before round k. It lies still once it is complete.
+  // The sum that ends with this rank, before round k. Once it is complete, it stays in its place.
   Slice sum_before(int k) const {
     if (k > last_receipt()) k = last_receipt() + 1;
     if (k == 0) return input();

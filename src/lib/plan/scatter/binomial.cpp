@@ -54,7 +54,7 @@ struct Binomial {
     if (me & weight) return receive(me, me - weight, round);
     if (me + weight < request.size) send_down(me + weight, round);
     if (weight != 1) return;
-    // Whoever is inside the tree sends in the last round too, so that the copy costs no time of its own.
+    // A rank inside the tree sends in the last round too, so the copy takes no extra time.
     const Slice output = blocks(Buffer::output, 0, 1);
     if (me != 0 && subtree(me, request.size) > 1) round.copy(output, blocks(Buffer::scratch, 0, 1));
     if (me == 0 && !request.in_place) round.copy(output, blocks(Buffer::input, request.rank, 1));

@@ -1,4 +1,4 @@
-// When no rank can move: who waits for whom.
+// Explains a state in which no rank can move: which rank waits for which.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -22,14 +22,14 @@ const Machine::Lane* Machine::open_lane(int rank) const {
 }
 
 void Machine::report_deadlock() const {
-  // A rank that has ended comes to nobody's help, and is the simplest thing to say.
+  // A rank that has ended helps no other rank, and is the simplest explanation.
   for (int rank = 0; rank < problem_.size(); ++rank) {
     for (const Lane& lane : at(rank).lanes) {
       if (lane.moved < lane.count && at(lane.peer).has_ended())
         fail(rank, fmt::format("{}, which has ended", wait_of(rank, lane)));
     }
   }
-  // Now whoever is stuck waits for somebody who is stuck: going along leads into a cycle.
+  // Now every stuck rank waits for a stuck rank, so following the chain leads into a cycle.
   std::vector<int> seen_at(ranks_.size(), -1);
   std::vector<int> path;
   int rank = 0;
