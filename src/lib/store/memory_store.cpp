@@ -36,7 +36,7 @@ class MemoryStore final : public Store {
         if (!values_.contains(key)) changed_.wait_for(lock, wait.slice());
         if (auto value = find(key)) return *std::move(value);
       }
-      wait.check();  // unlocked: an observer may look into this very store to tell who is missing
+      wait.check();  // without the lock, because an observer may look into this store to find the missing ranks
     }
   }
 

@@ -250,7 +250,7 @@ class TcpStore final : public Store {
     return number;
   }
 
-  // What is there at this moment; nothing when the server does not say so at once.
+  // The value at this moment; nothing if the server does not return one at once.
   std::optional<std::string> look(std::string_view key) {
     try {
       return value_of({.type = RequestType::get, .key = key}, kLookPatience);

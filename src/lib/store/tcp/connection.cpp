@@ -35,7 +35,7 @@ Connection::Connection(const Endpoint& endpoint, std::string_view token, std::st
                        bool once)
     : url_(endpoint.url()), fd_(connect_to(endpoint, patience, once)), reader_(kMaxErrorBytes) {
   patience.explain("it accepts connections, but says nothing: it is stopped, or no store of col");
-  // Whoever has the port now may be silent, or slow, until the server has it.
+  // The process that has the port now may be silent or slow, until the server has the port.
   Patience little = patience.part(kHandshakePatience, "proven who it is");
   try {
     const std::string nonce = read_greeting(little);

@@ -89,7 +89,7 @@ void Engine::greet(Session& session, const Request& request) {
   const Handshake handshake{.token = token_, .job = request.key, .server_nonce = session.nonce_};
   const auto client_nonce = check_hello(request, handshake);
   if (!client_nonce) return refuse(session, request, "the token is not this store's");
-  // Told to nobody who does not know the token.
+  // Only a client that knows the token is told this.
   if (!job_.empty() && request.key != job_)
     return refuse(session, request,
                   fmt::format("it is of job and restart '{}', the store of '{}'", printable(request.key), job_));

@@ -270,7 +270,7 @@ bool StoreServer::Impl::accept_one(int listener) {
   return errno == ECONNABORTED || errno == EINTR;
 }
 
-// Descriptors have run out: the next client is told so, rather than left waiting while epoll reports it again and
+// Descriptors have run out. The next client gets an error, so that it does not wait while epoll reports it again and
 // again.
 void StoreServer::Impl::accept_beyond_limit(int listener) {
   spare_.reset();
