@@ -60,7 +60,8 @@ bool is_rooted(Operation operation);
 bool is_message(Operation operation);  // pingpong, oneway, bidirectional
 bool has_in_place(Operation operation);
 
-// isolated: every operation starts anew, at a common time. stream: one after the other, without waiting in between.
+// isolated: every operation starts from rest, at a common time. stream: one operation after the other, without waiting
+// in between.
 enum class Cadence : std::uint8_t { isolated, stream };
 // hot: the same buffers every time. cold: their lines are flushed before every operation. rotate: buffers in turn that
 // together are larger than the caches.
@@ -107,7 +108,7 @@ std::size_t whole_bytes(const CellSpec& spec, int group_size);
 std::string text_of(const CellSpec& spec);
 // "32M", "1000", "1.5K": powers of 1024, exact or with at most two decimals.
 std::string size_text(std::size_t bytes);
-// Nothing when it is no size: "32M", "8", "1K", "1.5M", "32MB" is none.
+// A size: "32M", "8", "1K", "1.5M". Nothing for other text: "32MB" is not a size.
 std::optional<std::size_t> parse_size(std::string_view text);
 
 }  // namespace col::colbench

@@ -17,7 +17,7 @@ inline constexpr int kMostLaunches = 40;  // when nobody says how many
 // How cells are measured. What differs from cell to cell is in CellSpec.
 struct Method {
   int ranks = 2;
-  // How often the ranks are started anew. 0: as often as it takes, as run_launches() says.
+  // How often the ranks are started. 0: as often as needed, by the rules of run_launches().
   int launches = 0;
   double target_interval = 0.02;  // half width of the median's interval, over the median
   int min_iterations = 30;        // of all launches together
@@ -25,7 +25,7 @@ struct Method {
   int warm_ups = 2;  // operations before the first one that counts, each time a cell is taken up
   Duration max_time = std::chrono::seconds(1);  // per cell, all launches together
   std::uint64_t seed = 0;
-  bool shuffle = true;        // the order of cells, anew in every launch and round
+  bool shuffle = true;        // a new order of cells in every launch and round
   bool barrier_sync = false;  // each sample starts at a barrier instead of at a common deadline
   std::string check = "sample";
   std::string skew = {};                        // "uniform:20us", "late:1:1ms"; empty: none

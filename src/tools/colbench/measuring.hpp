@@ -12,8 +12,8 @@
 
 namespace col::colbench {
 
-// In ranks of this program's own, started anew for every launch. `command` is for reports, `title` as in JobSpec.
-// Requires: this process has one thread, and is no rank of a job.
+// In ranks of this program's own, which are started for every launch. `command` is for reports, `title` as in JobSpec.
+// Requires: this process has one thread, and is not a rank of a job.
 Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::string> command, std::span<char> title);
 
 // One of those ranks. `arguments` are those behind --spawned. Returns the exit code.

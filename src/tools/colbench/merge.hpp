@@ -7,8 +7,8 @@
 
 namespace col::colbench {
 
-// Adds what one more launch has found. Cells are told apart by their spec; of the machine the best is kept, and the
-// median-like middle of what was fitted.
+// Adds the results of one more launch. Cells are identified by their spec. For the machine, the best value is kept; for
+// fitted values, one near their median.
 void add_launch(Results& all, const Results& launch);
 
 // Keeps the faster of two messages of the same length, and how many that is the best of.

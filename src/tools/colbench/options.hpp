@@ -84,8 +84,8 @@ std::vector<Operation> parse_operations(const std::string& text);
 // "32M", "1K,3M", "8:256M:x2", "8:1M:+64K". Throws UsageError.
 std::vector<std::size_t> parse_sizes(const std::string& text);
 
-// Every combination, in the order in which a reader wants them. Throws UsageError when there is none, or for what could
-// never be measured (more memory than there is).
+// Every combination, in the order in which a reader wants them. Throws UsageError if there is none, or for cells that
+// could never be measured (more memory than the machine has).
 std::vector<CellSpec> cells_of(const Request& request);
 
 }  // namespace col::colbench

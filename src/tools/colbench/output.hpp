@@ -12,7 +12,7 @@ namespace col::colbench {
 // Throws UsageError when one of the files could not be written, before anything is measured.
 void check_outputs(const Output& output);
 
-// Writes the files. Returns the exit code: that of the results, or 2 when a file cannot be written, which is said.
+// Writes the files. Returns the exit code: that of the results, or 2 if a file cannot be written, which it reports.
 int write_outputs(const Results& results, const Output& output);
 
 // write_outputs(), then prints `text`: what cannot be printed must not take the files with it. Throws

@@ -143,7 +143,7 @@ struct CellStatistics {
   std::size_t outliers = 0;                  // Tukey: beyond 1.5 interquartile ranges; counted, not dropped
   double autocorrelation = 0;                // at lag 1
   double skew = 0;                           // median of start_skew
-  std::optional<double> device_median = {};  // of the launches, of device_seconds; nothing when there are none
+  std::optional<double> device_median = {};  // of the launches, of device_seconds; nothing if there are none
   // The interquartile range of the launches' medians, over their median; 0 with one launch.
   double launch_spread = 0;
 };

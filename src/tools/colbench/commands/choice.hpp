@@ -19,7 +19,7 @@ struct ChoiceSettings {
   std::optional<SelectionTable> table = {};       // COL_SELECTION
   enum class Numerics { fast, strict, deterministic } numerics = Numerics::fast;
 
-  // Throws UsageError for a value that means nothing; io when a file cannot be read.
+  // Throws UsageError for an invalid value; io if a file cannot be read.
   static ChoiceSettings from_environment();
 };
 

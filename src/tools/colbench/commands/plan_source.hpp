@@ -23,8 +23,8 @@ std::size_t wide_size_of(const CellSpec& cell);
 
 class PlanSource {
  public:
-  // "ring", "knomial:radix=8", "file:my.json". Throws UsageError, with the nearest name; for a file that cannot be read
-  // or means nothing, what PlanFile::load() throws.
+  // "ring", "knomial:radix=8", "file:my.json". Throws UsageError, with the nearest name. If a file cannot be read or is
+  // invalid, throws what PlanFile::load() throws.
   static PlanSource find(Collective collective, const std::string& text);
   // "all", or a list of them.
   static std::vector<PlanSource> list(Collective collective, const std::vector<std::string>& texts);

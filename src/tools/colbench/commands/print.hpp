@@ -9,7 +9,7 @@
 
 namespace col::colbench {
 
-// Whoever reads stdout is gone, or it is full.
+// The reader of stdout is gone, or stdout is full.
 class OutputClosed : public tools::WriteError {
  public:
   using tools::WriteError::WriteError;

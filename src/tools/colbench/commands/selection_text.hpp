@@ -23,12 +23,12 @@ struct TableEvidence {
   std::string machine, date, command;
 };
 
-// What SelectionTable::parse() reads. The format has no place for what is known of a single rule: it stands in the
-// evidence, by the number of the rule.
+// The text for SelectionTable::parse(). The format has no place for facts about a single rule. They are in the
+// evidence, with the number of the rule.
 std::string selection_text(std::span<const TunedRule> rules, const TableEvidence& evidence);
 
-// The evidence of such a table (SelectionTable::evidence()) without what is about other rules than number `rule`, from
-// 1. That of other tables as it is.
+// The evidence of such a table (SelectionTable::evidence()), without facts about rules other than number `rule` (from
+// 1). The evidence of other tables is unchanged.
 std::string evidence_of_rule(const std::string& evidence, std::size_t rule);
 
 }  // namespace col::colbench

@@ -13,7 +13,7 @@ namespace col::colbench {
 
 // One collective on one number of ranks over one backend.
 struct TunedSeries {
-  CellSpec cell;        // its bytes and algorithm mean nothing
+  CellSpec cell;        // its bytes and algorithm have no meaning
   std::string backend;  // what ran
   std::vector<TunedPoint> points = {};
   std::vector<TunedRange> ranges = {};
@@ -29,8 +29,8 @@ struct TuneResult {
   int exit_code = 0;
 };
 
-// Measures `cells`, then between their sizes wherever the best algorithm changes, until the place is known to a factor
-// of `precision` or was asked for `refinements` times. A run that ends early ends it too: `series` then is empty.
+// Measures `cells`, and then sizes between them wherever the best algorithm changes, until the place is known to a
+// factor of `precision`, or after `refinements` steps. If a run ends early, it ends too: `series` is then empty.
 TuneResult tune(const Measure& measure, const Method& method, std::span<const CellSpec> cells, double precision,
                 int refinements);
 

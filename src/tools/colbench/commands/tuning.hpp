@@ -34,7 +34,7 @@ struct TunedRange {
 // As few ranges as possible, so that at every point the algorithm is as good as the fastest one there. Among those that
 // are, each range has the one that is the fastest on the whole. `points` is ascending; none is without entries.
 std::vector<TunedRange> tuned_ranges(std::span<const TunedPoint> points);
-// One algorithm for all of them: of those that were measured at all points, the one that is the fastest on the whole.
+// One algorithm for all of them: among those that were measured at all points, the one that is fastest overall.
 TunedRange one_range(std::span<const TunedPoint> points);
 
 // How many times as fast a range's algorithm is as the next one, on the whole (geometric mean).

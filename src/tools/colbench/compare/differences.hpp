@@ -1,4 +1,4 @@
-// What is different about two runs besides what they were to show.
+// Differences between two runs, other than the measured ones.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace col::colbench {
 
-// One line for each: "measured on different hosts: A on n1, B on n2". The machine, the method, the environment, and
-// that one of them ended early. Empty when only time lies between them. Pure.
+// One line for each: "measured on different hosts: A on n1, B on n2". It covers the machine, the method, the
+// environment, and whether one of them ended early. Empty if the runs differ only in time. Pure.
 std::vector<std::string> differences(const Results& a, const Results& b);
 
 }  // namespace col::colbench

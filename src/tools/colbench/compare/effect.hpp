@@ -15,7 +15,7 @@ std::string_view to_string(Verdict verdict);
 
 struct Rule {
   double alpha = 0.05;       // how often, at most, chance alone may give any verdict
-  double min_effect = 0.03;  // a difference below it is none
+  double min_effect = 0.03;  // a smaller difference does not count
   // A's and B's launches were made in turn, so that what disturbs the machine for a while disturbs both: a[i] and b[i]
   // are next to each other in time.
   bool interleaved = false;
@@ -43,8 +43,8 @@ struct Effect {
 Effect effect_of(std::span<const double> a, std::span<const double> b, const Rule& rule);
 
 // Slower: `p` (adjusted for the number of tests) is at most alpha, the ratio is at least 1 + min_effect, and its
-// interval lies above 1. All three, so that a verdict never contradicts what is printed beside it. Faster: the same for
-// A over B.
+// interval is above 1. All three are required, so that a verdict never contradicts the numbers beside it. Faster: the
+// same for A over B.
 Verdict verdict_of(const Effect& effect, double p, const Rule& rule);
 
 // Launches a side below which no verdict can come out when so many tests are made.

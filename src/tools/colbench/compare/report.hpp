@@ -14,7 +14,7 @@ namespace col::colbench {
 std::vector<std::string> row_names(const std::vector<CellSpec>& specs);
 // "0.031", "<0.001".
 std::string p_text(double p);
-// "0.981 to 1.032"; "-" where there is none.
+// "0.981 to 1.032"; "-" if there is none.
 std::string interval_text(const Interval& interval);
 
 // The rows with a verdict for each, and '#' lines below: what was left out and why, warnings, and last what the

@@ -7,8 +7,8 @@
 
 namespace col::colbench {
 
-// Bytes that the ranks of all groups together must read from their inputs and write to their outputs, whoever does it
-// and by whatever way: every input once, every output once. `ranks` is the number of all ranks.
+// The bytes that the ranks of all groups together must read from their inputs and write to their outputs, in whatever
+// way: every input once, every output once. `ranks` is the number of all ranks.
 std::size_t bytes_that_must_move(const CellSpec& spec);
 
 // The largest working set of a rank that machines are measured with: beyond the caches, within the memory.
@@ -23,8 +23,8 @@ std::size_t level_of(const CellSpec& spec);
 // machine has not been measured, and for buffers on GPUs. Of `run` the cores and the way to start count.
 Bound bound_of(const CellSpec& spec, const Machine& machine, const RunFacts& run);
 
-// Sets the bound of every cell, and what is wrong with those below it: `strict`: a median below 0.8 of the bound, found
-// again after the machine was measured anew, makes the cell invalid.
+// Sets the bound of every cell, and the problem of those below it. `strict`: a median below 0.8 of the bound, found
+// again after the machine was measured again, makes the cell invalid.
 void apply_bounds(Results& results, bool strict);
 
 }  // namespace col::colbench

@@ -12,10 +12,11 @@ namespace col::colbench {
 // can go on, and long messages may cost less by the byte. 0 below the second length that was measured.
 double least_passing_seconds(const Machine::Fit& fit, std::size_t bytes);
 
-// The greatest of: bytes that must pass one node's port, at the best rate that was seen between nodes; what each rank
-// has to reduce, at the best speed seen; and one message. Not more than one: messages to several ranks may be on their
-// way at once. Nothing (0) when all ranks of each group are on one node, or no message between nodes has been measured.
-// `common_start`: all ranks count from one moment, so that a message of which only the receiver waits shows as a whole.
+// The largest of three values: the bytes that must pass one node's port, at the best rate that was seen between nodes;
+// what each rank has to reduce, at the best speed seen; and one message. It is not more than one message, because
+// messages to several ranks may travel at once. Nothing (0) if all ranks of each group are on one node, or if no
+// message between nodes has been measured. `common_start`: all ranks count from one moment, so a message for which only
+// the receiver waits counts completely.
 Bound network_bound(const CellSpec& spec, const Machine& machine, bool common_start);
 
 }  // namespace col::colbench

@@ -39,7 +39,7 @@ std::string messages_text(std::size_t bytes);
 std::string title_of(const HeatMap& map);
 // The pair's value in the map's unit, three digits: "1.23"; "-" when it was not measured.
 std::string value_text(const HeatMap& map, int a, int b);
-// The median of all pairs' times; 0 when there is none.
+// The median of all pairs' times; 0 if there are none.
 double median_seconds(const HeatMap& map);
 
 // The map with its title and the legend of its shades; with the numbers where `columns` allow, else the shades alone.

@@ -16,13 +16,13 @@ struct PairTime {
   double seconds = 0;  // median
   double low = 0;      // the least that it may be: the lower end of the median's interval, or the median of a launch
 };
-// Nothing when the cell names no pair, has no samples, or is invalid. What slowed a pair down in some launches only is
-// no property of the pair: hence `low`.
+// Nothing if the cell names no pair, has no samples, or is invalid. A slowdown in only some launches is not a property
+// of the pair; that is why there is `low`.
 std::optional<PairTime> pair_time_of(const Cell& cell);
 
-// A value is slower than the rest when even its `low` lies beyond the median of all by more than 20 % and by more than
-// 5 median absolute deviations. Medians of even numbers of values are the lower of the two in the middle: up to half of
-// them may be slow without hiding it.
+// A value is slower than the rest if even its `low` is above the median of all by more than 20 % and by more than 5
+// median absolute deviations. The median of an even number of values is the lower of the two in the middle: up to half
+// of them may be slow without hiding it.
 struct Outliers {
   struct Rank {
     int rank = 0;
@@ -33,7 +33,8 @@ struct Outliers {
     double ratio = 1;  // over the median of all pairs without a slow rank
   };
   // Both in the order of their ranks.
-  std::vector<Rank> ranks = {};  // slow with everybody: the lower quartile of their pairs is slower than the others'
+  // slow with all other ranks: the lower quartile of their pairs is slower than the others'
+  std::vector<Rank> ranks = {};
   std::vector<Pair> pairs = {};  // slow pairs that no slow rank explains
   double median = 0;             // of all pairs without a slow rank
   bool comparable = false;       // there are at least three ranks and three pairs; else nothing can stand out
@@ -42,7 +43,7 @@ struct Outliers {
 // `pairs`: at most one time for two ranks, in any order; not every pair needs one.
 Outliers find_outliers(int ranks, std::span<const PairTime> pairs);
 
-// In sentences, one a line: who is slow and by how much, or that nobody is. `what`: "64-byte messages".
+// In sentences, one on each line: which ranks are slow and by how much, or that none is. `what`: "64-byte messages".
 std::string outlier_text(const Outliers& outliers, const std::string& what);
 
 }  // namespace col::colbench

@@ -19,8 +19,8 @@ class CellBuffer {
   CellBuffer(std::size_t bytes, Device::Type device);
 
   std::size_t size() const noexcept { return image_.size(); }
-  // Where to write what the buffer shall hold, and to look at what it holds: the buffer itself, or on a GPU an image of
-  // it, a part of which push() copies there, and pull() back.
+  // The place to write the wanted content of the buffer, and to read its content: the buffer itself, or for a GPU a
+  // copy of it on the host. push() copies a part of this copy to the GPU, and pull() copies it back.
   std::byte* image() const noexcept { return image_.data(); }
   void push(std::size_t offset, std::size_t bytes) const;
   void pull(std::size_t offset, std::size_t bytes) const;

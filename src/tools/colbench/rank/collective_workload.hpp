@@ -20,11 +20,11 @@ struct WorkloadSetup {
   Duration timeout = {};
 };
 
-// Which algorithm runs such a collective; empty for what is none. Every rank may ask alone.
+// The algorithm that runs such a collective; empty if it is not a collective. A rank may call it alone.
 std::string algorithm_of(Group& group, const CellSpec& spec);
 
-// How many pairs of buffers a cell with CacheState::rotate uses in turn: together they are larger than the processor's
-// caches, and than `cache_bytes`, those of the GPU that they are on; but no more than 4096 pairs.
+// How many pairs of buffers a cell with CacheState::rotate uses in turn. Together they are larger than the processor's
+// caches, and larger than `cache_bytes`, the cache of the GPU that they are on; but there are at most 4096 pairs.
 std::size_t rotated_sets(const CellSpec& spec, int group_size, std::size_t cache_bytes = 0);
 
 // How many operations follow each other in a window of cadence stream.

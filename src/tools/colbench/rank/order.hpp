@@ -17,7 +17,7 @@ struct Order {
 };
 
 std::string encode(const Order& order);
-// Throws UsageError when it is no text of encode().
+// Throws UsageError if the text is not from encode().
 Order decode_order(const std::string& text);
 
 }  // namespace col::colbench

@@ -16,9 +16,9 @@ namespace col::colbench {
 // CLOCK_MONOTONIC, which is the same for all processes of a host.
 std::int64_t now_ns() noexcept;
 
-// Two ways to start together. Window: all have mapped one page of memory; when the last one has arrived there, a moment
-// a little in the future is written down, and everybody starts then. Barrier: the ranks share no clock, and each counts
-// from where it leaves a barrier.
+// Two ways to start together. Window: all ranks have mapped one page of memory. When the last one has arrived, it
+// writes a moment a little in the future there, and all ranks start then. Barrier: the ranks share no clock, and each
+// counts from the moment at which it leaves a barrier.
 class StartLine {
  public:
   // Collective over `control`. Window, unless the ranks are on several hosts or `barrier` asks for the other way.

@@ -25,7 +25,7 @@ Whereabouts own_whereabouts(int gpu = -1);
 std::string gpus_of(std::span<const Whereabouts> ranks);
 
 bool share_host(const Whereabouts& a, const Whereabouts& b);
-// Whether process numbers of the one mean the same to the other.
+// Whether process numbers have the same meaning for both.
 bool share_processes(const Whereabouts& a, const Whereabouts& b);
 
 // A number for each rank, from 0 in the order of the ranks: equal for those that share a host and its network. Where

@@ -25,7 +25,7 @@ class Workload {
   virtual std::optional<double> device_seconds() { return std::nullopt; }
   // How many operations a run() is: its time is divided by that.
   virtual double operations() const { return 1; }
-  // Whether this rank's own times count: not for one that has no part in the cell.
+  // Whether this rank's own times count: false for a rank without a part in the cell.
   virtual bool takes_part() const { return true; }
 };
 

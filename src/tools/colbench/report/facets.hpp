@@ -40,12 +40,12 @@ std::string device_text(const Cell& cell);
 
 // The name of its column: "coll", "algo", "be", ….
 std::string_view column_of(Facet facet);
-// The cell's value in a column: "in", "32M", "3", "ring"; "-" where it means nothing. An algorithm is the one that
-// ran; "ring*" was the library's choice.
+// The cell's value in a column: "in", "32M", "3", "ring"; "-" if it has no meaning. The algorithm is the one that ran;
+// "ring*" was the library's choice.
 std::string value_of(const Cell& cell, Facet facet);
-// The same where it stands alone: "in place", "32M", "3 ranks", "root 0"; empty where it means nothing.
+// The same without a column: "in place", "32M", "3 ranks", "root 0"; empty if it has no meaning.
 std::string words_of(const Cell& cell, Facet facet);
-// Whether two of the cells differ in it. Where it means nothing it equals everything.
+// Whether two of the cells differ in it. A cell in which it has no meaning equals all others.
 bool varies(std::span<const Cell> cells, Facet facet);
 // The words of every facet of `among` that all cells share; without "cpu" and "hot caches",
 // which a reader takes for granted.

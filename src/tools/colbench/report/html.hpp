@@ -7,10 +7,10 @@
 
 namespace col::colbench {
 
-// A whole HTML document in UTF-8 that refers to nothing outside itself and runs no scripts: what was found in words,
-// the curves (when gnuplot can draw them; else why not), every row with all its statistics, the machine, the command,
-// and json_results() in a <script type="application/json">. Blocks while gnuplot draws, 60 seconds at most. Does not
-// throw for want of a drawing.
+// A complete HTML document in UTF-8 that refers to nothing outside of itself and runs no scripts: the results in words,
+// the curves (if gnuplot can draw them; otherwise the reason), every row with all its statistics, the machine, the
+// command, and json_results() in a <script type="application/json">. Blocks while gnuplot draws, for 60 seconds at
+// most. Does not throw if a drawing fails.
 std::string html_report(const Results& results);
 
 }  // namespace col::colbench

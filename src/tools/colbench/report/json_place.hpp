@@ -18,13 +18,13 @@ class JsonPlace {
  public:
   JsonPlace(const nlohmann::json& value, std::string file) : value_(&value), file_(std::move(file)) {}
 
-  // A member of an object; fails when this is none, or lacks it.
+  // A member of an object. Fails if this is not an object, or lacks the member.
   JsonPlace operator[](std::string_view member) const;
   // Whether this is an object with such a member.
   bool has(std::string_view member) const;
-  // The elements of an array; fails when this is none.
+  // The elements of an array. Fails if this is not an array.
   std::vector<JsonPlace> list() const;
-  // The names of an object's members; fails when this is none.
+  // The names of an object's members. Fails if this is not an object.
   std::vector<std::string> names() const;
   bool is_null() const;
   bool is_true() const;

@@ -16,8 +16,8 @@ std::string plot_svg(const Results& results);
 // --faint and --line.
 std::string plot_element(const Results& results);
 
-// Draws into the file at `path`, as an SVG document or as a PNG image, whichever its name ends with. Throws what
-// plot_svg() throws and what tools::write_file() throws, tools::UsageError for any other ending.
+// Draws into the file at `path`: an SVG document or a PNG image, by the ending of its name. Throws what plot_svg() and
+// tools::write_file() throw, and tools::UsageError for any other ending.
 void write_plot(const Results& results, const std::string& path);
 // Throws the tools::UsageError or tools::WriteError that write_plot() would, as far as can be known before there are
 // results: for --plot, before anything is measured. Changes nothing.

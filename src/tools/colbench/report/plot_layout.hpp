@@ -1,4 +1,4 @@
-// Where things stand in a plot: axes and the legend. All of it pure.
+// The layout of a plot: axes and the legend. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct Legend {
 };
 Legend legend_of(const PlotPanel& panel, double width, double font_size);
 
-// A bound as it is drawn: that of several curves, when it is the same, is drawn once.
+// A bound as it is drawn. If several curves have the same bound, it is drawn once.
 struct BoundLine {
   std::size_t curve = 0;  // the first that has it
   bool shared = false;    // other curves have it too

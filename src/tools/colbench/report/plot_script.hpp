@@ -1,4 +1,4 @@
-// What gnuplot is told to draw. All of it pure.
+// The script for gnuplot. All functions are pure.
 #pragma once
 
 #include <cstdint>

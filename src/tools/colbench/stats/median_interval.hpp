@@ -16,12 +16,12 @@ namespace col::colbench {
 // resembles the one before (autocorrelation), the interval is too narrow. Requires: ascending values.
 Interval median_interval(std::span<const double> sorted);
 
-// The same of the medians of launches, which are not independent: the machine drifts, so that launches resemble those
-// around them, by more than one run can find out. Three of them count as one observation, and six launches at least as
-// six: the ends are the order statistics at the part of the launches where those of so many would be. On synthetic
-// launches with a drift of a quarter of their variance that lasts for twenty of them it holds the median in 89 % to
-// 98 % of runs of 6 to 40 launches, in 97 % and more without a drift; without this care, in 68 % to 95 %
-// (tests/unit/colbench/coverage_test.cpp). Requires: ascending values.
+// The same for the medians of launches, which are not independent: the machine drifts, so launches are similar to their
+// neighbours, and a single run cannot find out by how much. Three launches count as one observation, and six launches
+// at least count as six. The ends are the order statistics at the same relative positions as for this number of
+// independent launches. On synthetic launches with a drift of a quarter of their variance that lasts for twenty of
+// them, the interval holds the median in 89 % to 98 % of runs of 6 to 40 launches, and in 97 % or more without a drift;
+// without this correction, in 68 % to 95 % (tests/unit/colbench/coverage_test.cpp). Requires: ascending values.
 Interval launch_interval(std::span<const double> sorted);
 inline constexpr std::size_t kFewestLaunches = 6;  // 5 cannot give 95 %: 2 (1/2)^5 is more than 5 %
 inline constexpr double kLaunchesPerObservation = 3;

@@ -22,7 +22,7 @@ struct PsMethod {
 // In the order of the table. The reference is what the others are compared with.
 std::span<const PsMethod> ps_methods();
 inline constexpr std::size_t kReferenceMethod = 3;  // in ps_methods()
-// The method of a row; null when it is none of them.
+// The method of a row; null if the row has none of them.
 const PsMethod* ps_method_of(const CellSpec& spec);
 
 // The cells for one number of ranks: every method at every size; with `gloo` false, without those over Gloo.

@@ -15,8 +15,9 @@ struct Shares {
   double bytes = 0;                   // the rest: bytes on their way between ranks, reductions, waits
 };
 
-// Bytes that the row's method copies within its ranks, all ranks together, besides what carries bytes between them: the
-// store's serialising and deserialising, and a plan's copy steps. Nothing when the algorithm that ran is no plan.
+// Bytes that the row's method copies within its ranks, for all ranks together, without the copies that carry bytes
+// between them: the store's serialising and deserialising, and a plan's copy steps. Nothing if the algorithm that ran
+// is not a plan.
 std::optional<std::size_t> copied_bytes(const Cell& cell);
 
 // Bytes per second, read and written, of all ranks at once at a working set of that many bytes; 0 when it was not

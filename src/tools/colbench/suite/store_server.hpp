@@ -22,9 +22,9 @@ struct StoreLimits {
   Duration timeout = {};         // a client that does not go on with what it began for so long is dropped
 };
 
-// Serves Unix stream sockets, any number of clients at a time, one request of each at a time; the bytes are copied from
-// socket to memory and back, as between processes. Whatever a client does harms no other one: one that sends what is no
-// frame, or puts an object that exists, is told why and dropped; one that goes away is forgotten.
+// Serves Unix stream sockets: any number of clients at a time, one request of each at a time. The bytes are copied from
+// socket to memory and back, as between processes. No client can harm another one. A client that sends an invalid
+// frame, or puts an object that already exists, gets an error and is dropped. A client that goes away is forgotten.
 class StoreServer {
  public:
   // Throws std::system_error when the thread cannot be started.

@@ -42,7 +42,7 @@ using FrameBytes = std::array<std::byte, kFrameBytes>;
 FrameBytes encode(const Frame& frame);
 // Nothing when these bytes are no header: another magic number, an unknown kind.
 std::optional<Frame> decode(std::span<const std::byte, kFrameBytes> bytes);
-// A frame that says `text`, and the error that it stands for at the other end.
+// A frame with `text`, and the error that it becomes at the other end.
 Frame failed_frame(ErrorCode code, int rank, std::string_view text);
 Error error_of(const Frame& failed, std::string text);
 
@@ -57,7 +57,7 @@ class Wire {
   // Connects to the Listener of that name. Does not wait: its queue must have room.
   static Wire connect(const std::string& name, std::string who, int rank);
 
-  // This end, when it is known who is at the other one.
+  // This end, once it is known who is at the other end.
   Wire renamed(std::string who, int rank) && { return {std::move(fd_), std::move(who), rank}; }
 
   int fd() const noexcept { return fd_.get(); }
@@ -81,8 +81,9 @@ class Wire {
   int rank_ = -1;
 };
 
-// A listening socket, not blocking, that is no file: its name, which the kernel gives, is gone with it, however its
-// process ends. Whoever is in the same network namespace may connect; accept() lets in processes of the same user only.
+// A listening socket, non-blocking, that is not a file. The kernel gives its name, and the name is gone with it,
+// however its process ends. Every process in the same network namespace may connect; accept() accepts only processes of
+// the same user.
 class Listener {
  public:
   Listener() = default;  // none

@@ -1,12 +1,12 @@
-// An allreduce put together from an object store and remote calls, as programs without a collective library do it.
+// An allreduce made from an object store and remote calls, as in programs without a collective library.
 //
-// It is an emulation of what users of Ray write (ray.put, ray.get, a call to worker 0), made of processes and Unix
-// sockets of one host; it is no measurement of Ray. Every worker serialises its tensor (a header and a copy), puts it
-// into the store (a copy into a socket, a copy out of it) and calls worker 0 with the object's id. Worker 0 gets each
-// object in rank order, adds it up, puts the sum, and answers with its id; every worker, worker 0 too, gets the sum and
-// deserialises it (a copy). The store is a thread of rank 0's process, so copies and waits are as between processes,
-// but rank 0 shares its memory limit with it. What Ray adds to that (Python, scheduling, its RPC) is not there; and
-// Ray's own store is mapped by the workers of a node, which spares them two of the copies of a get.
+// It emulates what users of Ray write (ray.put, ray.get, a call to worker 0) with processes and Unix sockets of one
+// host. It does not measure Ray. Every worker serialises its tensor (a header and a copy), puts it into the store (a
+// copy into a socket, a copy out of it), and calls worker 0 with the object's id. Worker 0 gets each object in rank
+// order, adds it up, puts the sum, and answers with its id. Every worker, worker 0 too, gets the sum and deserialises
+// it (a copy). The store is a thread of rank 0's process, so copies and waits are as between processes, but rank 0
+// shares its memory limit with it. The overhead of Ray (Python, scheduling, its RPC) is not there. On the other hand,
+// the workers of a node map Ray's own store, which saves them two of the copies of a get.
 #pragma once
 
 #include <cstddef>
