@@ -13,7 +13,7 @@ namespace col::colcheck {
 void check_requirements(const Options& options);
 
 // Starts as many ranks of this program as `options` need, with these arguments, and waits for them. Returns the exit
-// code. `title` is where argv lies (JobSpec::title). Requires: the caller has one thread.
+// code. `title` is the memory of argv (JobSpec::title). Requires: the caller has one thread.
 int drive(const Options& options, const std::vector<std::string>& arguments, std::span<char> title);
 
 }  // namespace col::colcheck

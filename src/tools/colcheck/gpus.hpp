@@ -25,7 +25,7 @@ RankGpu look_for_gpu(const ContextSpec& rank);
 
 // How many ranks, from the first on, have a GPU that none before them has: so many can NCCL serve.
 std::size_t ranks_with_own_gpu(std::span<const RankGpu> gpus);
-// Whether NCCL is told to let ranks share a GPU, which it can from version 2.30 on.
+// Whether NCCL may let ranks share a GPU. It can from version 2.30 on.
 bool may_share_gpus();
 
 // "ranks 0, 2: NVIDIA H200 0000:1b:00.0; rank 1: NVIDIA H200 0000:2b:00.0".

@@ -19,7 +19,7 @@ class Mailbox {
 
   // By the lead. Returns the order's number; they count from 0.
   std::uint64_t post_order(const std::string& text);
-  // The last order: the ranks shall go.
+  // The last order: the ranks must end.
   void dismiss() noexcept;
   // By the others; nothing after the last one. Throws col::Error: timeout, peer_lost, aborted.
   std::optional<std::string> wait_for_order(std::uint64_t number, Duration limit);

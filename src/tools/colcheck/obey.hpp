@@ -19,8 +19,8 @@ struct ObeyOptions {
   std::function<void(const Case&)> on_case = {};
 };
 
-// This rank's part in `order`, the run's number `number`. Blocks until it is done. Does not throw for what cases find,
-// nor for a group that cannot be made.
+// Does this rank's part in `order`, the run's number `number`. Blocks until it is done. Does not throw for findings of
+// cases, or for a group that cannot be made.
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options);
 
 // Runs cases that need no group, in this process.

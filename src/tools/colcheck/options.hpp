@@ -40,7 +40,7 @@ struct Options {
 
 using tools::UsageError;
 
-// What there is to do: check, or print a text (--help, --version, --list) and end.
+// What to do: check, or print a text (--help, --version, --list) and end.
 using Request = std::variant<Options, std::string>;
 
 // Throws UsageError. Looks at nothing but its arguments. `known` are the properties there are.
@@ -54,7 +54,8 @@ std::vector<const Property*> chosen_properties(const Options& options,
 // 1 to 9; full: and 16.
 std::vector<int> default_ranks(Effort effort);
 
-// What of --algo is neither a built-in algorithm nor one of the natives (as in Selection), in any collective.
+// The names in --algo that are neither a built-in algorithm nor one of the natives (as in Selection), for any
+// collective.
 std::vector<std::string> unknown_algorithms(const Options& options, const decltype(Selection::natives)& natives);
 // Throws UsageError that names the first of them, and what to write instead.
 void check_algorithms(const Options& options, const decltype(Selection::natives)& natives);

@@ -26,8 +26,8 @@ std::string activity_of(const Case& c);
 // shortened first.
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 
-// Draws the line, and draws it anew in place, at most ten times a second. Not thread safe. Never blocks: when the
-// terminal takes nothing, or has gone, the line is not drawn.
+// Draws the line, and draws it again in place, at most ten times a second. Not thread safe. Never blocks: if the
+// terminal accepts nothing, or is gone, the line is not drawn.
 class Progress {
  public:
   using Clock = std::chrono::steady_clock;

@@ -38,7 +38,7 @@ struct Selection {
   // What each backend offers besides the built-in algorithms: "ring" is here only if the backend has one of its own.
   std::map<std::string, std::map<Collective, std::vector<std::string>>> natives = {};
 
-  // Whether --algo lets this one through. Empty stands for the default algorithm.
+  // Whether --algo accepts this one. Empty means the default algorithm.
   bool wants_algorithm(std::string_view algorithm) const;
   bool is_about_gpus() const { return devices != std::vector{Devices::cpu}; }
 };
@@ -48,7 +48,7 @@ struct Finding {
   enum class Verdict : std::uint8_t { pass, skip, fail };
   Verdict verdict = Verdict::pass;
   std::string text = {};  // why it was skipped; what is wrong, in one line
-  // A hash of what all ranks must have alike; the lead compares. Nothing when there is no such thing.
+  // A hash of what must be equal on all ranks; the lead compares it. Nothing if there is no such thing.
   std::optional<std::uint64_t> digest = {};
 
   static Finding pass() { return {}; }
@@ -80,7 +80,7 @@ struct Property {
 
 // In the order of reports.
 std::span<const Property* const> properties();
-// Null when there is none of that name.
+// Null if there is none of that name.
 const Property* find_property(std::string_view name);
 
 }  // namespace col::colcheck

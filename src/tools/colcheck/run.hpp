@@ -13,7 +13,7 @@
 
 namespace col::colcheck {
 
-// What is told while it goes on.
+// Gets progress messages during a run.
 struct RunListener {
   std::function<void(std::size_t total)> on_planned = {};
   std::function<void(const CaseResult&)> on_result = {};

@@ -32,7 +32,7 @@ class Call {
   void wait();
   // What start() has left in flight, to be looked at before wait(); nothing for blocking calls.
   std::span<Work> works() { return works_; }
-  // Instead of wait(): lets go of them, so that they end by themselves. The memory must not be looked at, nor given up,
+  // Instead of wait(): drops the Works, so that the operations end by themselves. The memory must not be read or freed
   // before the group has been destroyed. Requires: no receive from any rank.
   void drop() { works_.clear(); }
   // What is wrong with the memory after that; empty when nothing is.

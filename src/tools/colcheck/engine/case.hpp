@@ -51,7 +51,7 @@ int tag_of(Primitive primitive, std::size_t number);
 // Elements from rank `from` to rank `to` (the own rank where there is one direction only).
 std::size_t block_count(const Case& c, int from, int to);
 
-// Whom a rank sends to, and receives from, in send_recv and sendrecv: a rotation.
+// The distance from a rank to the ranks that it sends to and receives from in send_recv and sendrecv: a rotation.
 int shift_of(const Case& c, int size);
 int destination_of(const Case& c, int rank, int size);
 int source_of(const Case& c, int rank, int size);

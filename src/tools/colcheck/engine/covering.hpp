@@ -28,7 +28,8 @@ struct Parameters {
   std::function<bool(Choice, Choice)> compatible;
 };
 
-// A row with both choices, the other values such that many pairs of `wanted` are in it; nothing when there is none.
+// A row with both choices, whose other values are chosen so that it contains many pairs of `wanted`; nothing if there
+// is none.
 std::optional<Row> complete(const Parameters& parameters, const Pair& pair, const std::set<Pair>& wanted,
                             std::mt19937_64& random);
 

@@ -18,14 +18,14 @@ enum class Devices : std::uint8_t {
 };
 
 std::string_view to_string(Devices devices);
-// Nothing when there is none of that name.
+// Nothing if there is none of that name.
 std::optional<Devices> devices_from_string(std::string_view name);
 
 // The two buffers of a call; in place, the input is both.
 enum class Side : std::uint8_t { input, output };
 
-// What a rank's buffer is memory of. Mixed: inputs of even ranks are the host's and those of odd ranks their GPUs', and
-// outputs in one half of the cases the same, in the other half the opposite.
+// The kind of memory of a rank's buffer. Mixed: inputs of even ranks are in host memory, and those of odd ranks in GPU
+// memory. Outputs are the same in one half of the cases, and the opposite in the other half.
 Device::Type device_of(const Case& c, int rank, Side side);
 
 // Whether a rank needs a GPU: for its buffers, or for the backend.

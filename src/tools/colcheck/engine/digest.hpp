@@ -1,4 +1,4 @@
-// A hash of what several ranks must have alike.
+// A hash of what must be equal on several ranks.
 #pragma once
 
 #include <cstddef>

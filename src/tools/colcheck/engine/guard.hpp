@@ -6,10 +6,10 @@
 
 namespace col::colcheck {
 
-// `size` bytes of memory between two pages that nobody may touch. Whoever does so is allowed to go on (the page is
-// opened by a handler of SIGSEGV), but it is noted. Other faults end the process as ever.
+// `size` bytes of memory between two pages that no code may touch. An access to these pages is allowed to go on (a
+// handler of SIGSEGV opens the page), but it is recorded. Other faults end the process as usual.
 //
-// At most kMostGuarded exist at a time. Touching is safe from any thread.
+// At most kMostGuarded exist at a time. Accesses are safe from any thread.
 class Guarded {
  public:
   static constexpr std::size_t kMostGuarded = 4096;

@@ -78,7 +78,7 @@ std::string first_problem(const Reduction& call, const PerRank<T>& inputs, const
   return {};
 }
 
-// Whether an allreduce gave all ranks the same bits, those of a NaN included.
+// Whether an allreduce gave all ranks the same bits, including those of NaNs.
 template <class T>
 std::string differs_between_ranks(const Reduction& call, const PerRank<T>& outputs) {
   if (call.collective != Collective::allreduce) return {};

@@ -19,8 +19,8 @@ namespace col::colcheck {
 
 using Bytes = std::vector<std::byte>;
 
-// Where a buffer lies, and what is beside it. A GPU has no pages that could be guarded: there, what is beside a guarded
-// buffer is a page of a pattern, so that writes are seen and reads are not.
+// Where a buffer is, and what is beside it. A GPU has no pages that could be guarded. There, a page with a pattern is
+// beside a guarded buffer: it shows writes, but not reads.
 enum class Placement : std::uint8_t {
   margins,       // aligned to 64 bytes, with a pattern on both sides that must not change
   guard_after,   // its last byte is the last of a page, and the next page must not be touched, not even read

@@ -16,7 +16,7 @@ PerRank<T> make_inputs(int size, std::size_t count, Make make) {
   return inputs;
 }
 
-// Numbers of both signs whose magnitudes lie in [low, high].
+// Numbers of both signs with magnitudes in [low, high].
 template <class T>
 PerRank<T> random_inputs(int size, std::size_t count, std::uint64_t seed, double low, double high) {
   std::mt19937_64 random(seed);
@@ -27,8 +27,8 @@ PerRank<T> random_inputs(int size, std::size_t count, std::uint64_t seed, double
   });
 }
 
-// Numbers of both signs and of magnitudes between 2^-octaves and 2^octaves, all octaves alike: most sums are rounded,
-// and another order of adding them up gives other bits for many elements.
+// Numbers of both signs with magnitudes between 2^-octaves and 2^octaves, all octaves equally often. Most sums are
+// rounded, and for many elements another order of adding gives other bits.
 template <class T>
 PerRank<T> ill_conditioned_inputs(int size, std::size_t count, std::uint64_t seed, double octaves = 4) {
   std::mt19937_64 random(seed);

@@ -69,7 +69,7 @@ class Primitive {
 inline constexpr int kPrimitiveCount = Primitive::collectives() + kMessagesCount;
 
 std::string_view to_string(Primitive primitive);
-// Nothing when there is none of that name.
+// Nothing if there is none of that name.
 std::optional<Primitive> primitive_from_string(std::string_view name);
 inline std::optional<Collective> collective_of(Primitive primitive) {
   return primitive.collective();

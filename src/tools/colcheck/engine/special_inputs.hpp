@@ -1,4 +1,4 @@
-// NaN, infinities, zeros of both signs and denormals: where they are, and what stands beside them.
+// NaN, infinities, zeros of both signs and denormals: their places, and the values beside them.
 #pragma once
 
 #include "colcheck/engine/number_inputs.hpp"
@@ -26,7 +26,7 @@ struct Encoding {
   static T negative(T value) { return of(static_cast<Bits>(bits_of(value) ^ kSign)); }
 };
 
-// Whole numbers, of which no more than eight are other than powers of two: so float32 holds their products.
+// Whole numbers. At most eight of them are not powers of two, so float32 holds their products.
 template <class T>
 T ordinary_number(std::size_t rank) {
   return static_cast<T>(static_cast<Partial<T>>(rank < 8 ? rank + 1 : 1 + rank % 2));
@@ -52,8 +52,8 @@ std::vector<std::vector<T>> zero_columns(std::size_t ranks) {
   return columns;
 }
 
-// One element of every rank. What any order of summing or multiplying them gives is the same but for a NaN's payload:
-// all partial results are exact, or NaN, infinite or zero in every order.
+// One element of every rank. Every order of summing or multiplying them gives the same, except for a NaN's payload: all
+// partial results are exact, or NaN, infinite or zero in every order.
 template <class T>
 std::vector<std::vector<T>> special_columns(int size) {
   using E = Encoding<T>;

@@ -44,7 +44,7 @@ class Child {
   bool running() const { return !ending_; }
   // Nothing while it runs. Does not block; reaps it.
   const std::optional<Ending>& try_end();
-  // Whether it stands still (SIGSTOP). Does not block.
+  // Whether it is stopped (SIGSTOP). Does not block.
   bool stopped() const;
   void signal(int number) const;
 

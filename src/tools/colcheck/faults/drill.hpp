@@ -1,4 +1,4 @@
-// What the ranks of a sacrificial job are told to do: the text after `--fault-rank`.
+// The orders for the ranks of a sacrificial job: the text after `--fault-rank`.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ namespace col::colcheck {
 
 struct Expectation {
   ErrorCode code = ErrorCode::peer_lost;
-  int culprit = -1;              // whom the errors must name
+  int culprit = -1;              // the rank that the errors must name
   std::vector<int> exempt = {};  // ranks that are judged otherwise
   double since = 0;              // seconds since the job's start: what they are late by is counted from here …
   double within = 1;             // … and may be this many seconds
@@ -38,8 +38,8 @@ std::string describe(const JobEnd& end, int rank);
 // The first that is not empty.
 std::string first_of(std::vector<std::string> problems);
 
-// The numbers of ranks that drills are made with: of those that `selection` allows, 3 and 4; without these, the
-// smallest above that is not absurd for one machine; else 2, if that is at least `least`; else none.
+// The numbers of ranks for drills: 3 and 4, if `selection` allows them; otherwise the smallest allowed number above
+// that which one machine can run; otherwise 2, if that is at least `least`; otherwise none.
 std::vector<int> drill_ranks(const Selection& selection, int least = 2);
 
 }  // namespace col::colcheck

@@ -14,9 +14,9 @@ struct Traces {
   std::chrono::system_clock::time_point started = {};
 };
 
-// A process that carries the job's id; a file of the library in /dev/shm that was made since; a file in the scratch
-// directory, or one that has the job's id in its name beside the job's directory. The first that is found, in words;
-// empty when there is nothing. What is just going is given a second for it.
+// Finds the first of these, in words: a process that carries the job's id; a file of the library in /dev/shm that was
+// made since; a file in the scratch directory, or one that has the job's id in its name beside the job's directory.
+// Empty if there is nothing. What is just being removed gets a second to go.
 std::string leftover(const Traces& traces);
 
 }  // namespace col::colcheck

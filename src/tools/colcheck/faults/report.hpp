@@ -24,7 +24,7 @@ std::uint64_t monotonic_ns();
 
 // One line, without its end.
 std::string encode(const Report& report);
-// Nothing when the text is none.
+// Nothing if the text is not a report.
 std::optional<Report> decode_report(std::string_view line);
 
 }  // namespace col::colcheck

@@ -20,7 +20,7 @@ class Draw {
   Draw(const Selection& selection, std::string_view property);
 
   bool quick() const noexcept { return selection_.effort == Effort::quick; }
-  // Those of the selection, less the algorithms of backends that are not in it.
+  // The forms of the selection, without algorithms of backends that are not in it.
   const std::vector<Form>& forms() const noexcept { return forms_; }
   std::vector<Form> forms_of(Primitive primitive) const;
   // How many cases in a row take every backend: of messages, which have one form; one of collectives, which have many.
@@ -49,8 +49,8 @@ class Draw {
   std::array<std::uint64_t, kPrimitiveCount> turns_ = {};  // of each primitive
 };
 
-// So many bytes in elements of the case's type; fewer where its algorithm is told to use short segments, of which it
-// takes long to send many.
+// The number of elements of the case's type for this number of bytes. It is smaller if the case's algorithm must use
+// short segments, because sending many of them takes long.
 std::size_t count_of_bytes(const Case& c, std::size_t bytes);
 
 // Gives a reduction another type, and an operator that goes with it if its own does not.

@@ -40,7 +40,7 @@ inline constexpr std::uint64_t kMistakeCount = 23;
 bool is_possible(Mistake mistake, Primitive primitive, int ranks);
 // Whether ranks that are not the root would find nothing wrong with the same call.
 bool only_root_can_know(Mistake mistake, Primitive primitive);
-// An algorithm that changes the order of the ranks; null when there is none.
+// An algorithm that changes the order of the ranks; null if there is none.
 const Algorithm* unordered_algorithm(Primitive primitive);
 
 }  // namespace col::colcheck

@@ -45,7 +45,7 @@ struct NumberCases {
 // the others with pairs of type and operator in a random order, all equally often. Deterministic.
 void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
 
-// Whether the algorithm is told to send in segments that are much shorter than one would choose.
+// Whether the algorithm must use segments that are much shorter than usual.
 bool has_short_segments(const Case& c);
 
 // The call of a case, with `scale` of each rank for premul_sum.

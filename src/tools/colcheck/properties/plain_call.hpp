@@ -21,8 +21,8 @@ struct Views {
 // The options of the case for `rank`.
 col::Options options_of(const Case& c, int rank);
 
-// Calls, and waits until the rank's part is done. Messages go as Call sends them; what recv_any brings lies in rank
-// order afterwards. Throws col::Error; std::runtime_error when recv_any did not get one message from each rank.
+// Makes the call, and waits until the rank's part is done. Messages go as Call sends them; data from recv_any is in
+// rank order afterwards. Throws col::Error; std::runtime_error if recv_any did not get one message from each rank.
 void call_plainly(Group& group, const Case& c, const Views& views, const col::Options& options);
 
 // Where two pieces of memory of equal length differ: "byte 3 of the output is 0x1, not 0x2"; empty when nowhere.

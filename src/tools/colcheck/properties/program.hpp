@@ -16,7 +16,7 @@
 
 namespace col::colcheck {
 
-// Numbers of ranks for sequences: those of the selection, `fewest` at least. In a quick run none above five, unless
+// Numbers of ranks for sequences: those of the selection, at least `fewest`. A quick run uses none above five, unless
 // there are no others.
 std::vector<int> ranks_for_sequences(const Selection& selection, int fewest = 1);
 

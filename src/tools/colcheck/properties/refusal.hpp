@@ -17,9 +17,9 @@ std::string refusal_problem(const std::function<void()>& call);
 // For calls that must be refused: if they are not, and nobody else makes them, they end soon.
 inline constexpr Duration kRefusedTimeout = std::chrono::seconds(2);
 
-// Runs the case, which is legal, after calls were refused in its group, whether or not they were as they should:
-// `problem` says so, and is the answer unless empty; else the answer is what is wrong now. Throws std::runtime_error
-// with the answer when the group cannot be used any more.
+// Runs the case, which is legal, after calls were refused in its group. `problem` says whether the refusals were right;
+// if it is not empty, it is the answer. Otherwise the answer is what is wrong now. Throws std::runtime_error with the
+// answer if the group cannot be used any more.
 std::string problem_or_next(std::string problem, Group& group, const Case& c);
 
 // How many elements input and output have on a rank that has both, when all blocks have c.count.

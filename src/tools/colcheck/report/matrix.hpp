@@ -9,8 +9,8 @@
 
 namespace col::colcheck {
 
-// Primitives x backends, with notes below it. A cell is good only if something ran and nothing failed; one that no case
-// looked at says so.
+// Primitives x backends, with notes below. A cell is good only if something ran and nothing failed. A cell without any
+// case says so.
 std::string support_matrix(const Results& results, const Tally& tally, tools::Style style);
 
 // Properties x backends: passed/failed/skipped, and in words what that means.

@@ -1,4 +1,4 @@
-// The reductions of the planted backends, element by element: plain, slow, and right but for the bug that is asked for.
+// The reductions of the planted backends, element by element: simple, slow, and right except for the requested bug.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,12 @@ class Arithmetic {
 
   // The type of contributions and partial results: a user's function is given its own.
   DType working_type() const;
-  // What a rank with this input brings along, scaled where the operator says so. `in` need not be aligned.
+  // The contribution of a rank with this input, scaled if the operator requires it. `in` need not be aligned.
   Bytes contribution(ConstTensorView in) const;
   // left[i] = left[i] op right[i] for i in [0, count).
   void combine(Bytes& left, const Bytes& right, std::size_t count) const;
-  // The partial result over all ranks as elements of `dtype`: averaged where the operator says so, and rounded.
+  // The result from the partial result over all ranks, as elements of `dtype`: averaged if the operator requires it,
+  // and rounded.
   Bytes result(const Bytes& folded) const;
 
  private:

@@ -48,7 +48,7 @@ struct PlantedBug {
   // By name: each of these properties has to fail in some case. Their cases alone are run over this bug, as it may harm
   // memory that other properties do not expect to be harmed. Empty for the control, over which all of them are run.
   std::vector<std::string_view> caught_by;
-  // The cases go by these, the empty one being the default.
+  // The algorithms of the cases; the empty one is the default.
   std::vector<std::string_view> algorithms = {kPlantedAlgorithm};
 
   bool is_control() const { return bug == Bug::none; }
@@ -57,7 +57,7 @@ struct PlantedBug {
 
 // The control first. The objects live as long as the process.
 std::span<const PlantedBug> planted_bugs();
-// Null when there is none of that name.
+// Null if there is none of that name.
 const PlantedBug* find_planted_bug(std::string_view name);
 
 }  // namespace col::colcheck

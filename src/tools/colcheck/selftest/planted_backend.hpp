@@ -3,9 +3,9 @@
 
 namespace col::colcheck {
 
-// Registers them all, as "planted-BUG". Their messages are those of shared memory, or of Gloo where that cannot be
-// used; where neither can, they say so as their unavailable_reason(). Every rank has to call it before it joins a group
-// over one of them. Does nothing when they are registered already. Thread safe.
+// Registers all of them, as "planted-BUG". Their messages go over shared memory, or over Gloo if that cannot be used.
+// If neither can be used, their unavailable_reason() says so. Every rank has to call it before it joins a group over
+// one of them. Does nothing if they are already registered. Thread safe.
 void register_planted_backends();
 
 }  // namespace col::colcheck

@@ -1,5 +1,5 @@
-// Which elements go from whom to whom in a collective that is done in the plainest way: each rank sends every other one
-// what that one needs, in one message.
+// Which elements go from which rank to which rank in the simplest form of a collective: each rank sends to every other
+// rank what that rank needs, in one message.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ Traffic traffic_of(const Request& request, int rank, int size);
 
 // What a rank sends from.
 ConstTensorView source_of(const Request& request);
-// The type of the request's elements, also on a rank where one of the two buffers means nothing.
+// The type of the request's elements, also on a rank where one of the two buffers has no meaning.
 DType dtype_of(const Request& request);
 
 }  // namespace col::colcheck
