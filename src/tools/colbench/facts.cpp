@@ -108,7 +108,7 @@ std::vector<std::string> HostWatch::warnings(const RunFacts& facts) const {
     const double stolen = (now.stolen - before_.stolen) / all;
     if (stolen > kMuchStolen)
       warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the cores' time away", 100 * stolen));
-    // Under another launcher the ranks are nobody's children here.
+    // Under another launcher, the ranks are not children of a process here.
     const double other = (now.busy - before_.busy - (now.own - before_.own)) / all;
     if (facts.launcher == "colbench" && other > kMuchOtherWork)
       warnings.push_back(fmt::format("other processes used {:.0f} % of the cores", 100 * other));

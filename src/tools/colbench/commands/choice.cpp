@@ -157,7 +157,7 @@ std::optional<Choice> Chooser::choose_by(const SelectionTable& table, const Cell
                      [&](const AlgorithmSpec& spec) { return why_not(spec, cell, false); });
 }
 
-// The words are those of the library: what explain prints can be searched for in a log.
+// The same words as in the library: the output of explain can be searched for in a log.
 std::optional<std::string> Chooser::why_not(const AlgorithmSpec& spec, const CellSpec& cell, bool by_name) const {
   const Collective collective = collective_of(cell.operation).value();
   if (!spec.file.empty()) return why_not_file(spec, cell);

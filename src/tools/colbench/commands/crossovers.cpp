@@ -27,7 +27,7 @@ class Search {
     return best;
   }
 
-  // Adds what lies between two sizes, and the upper one. Requires: the lower one is added.
+  // Adds the sizes between two sizes, and the upper one. Requires: the lower one is added.
   void between(std::size_t lower, Best at_lower, std::size_t upper, Best at_upper,
                std::span<const std::size_t> candidates) {
     const auto middle =

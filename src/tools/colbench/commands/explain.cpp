@@ -76,7 +76,7 @@ std::string call_text(const CellSpec& cell, const std::string& backend) {
   return text + fmt::format(" on {} ranks over {}", cell.ranks, backend);
 }
 
-// Every rule that is for this call, and what became of it. Returns the number of the one that was taken, from 1.
+// Adds every rule for this call, and what happened to it. Returns the number of the rule that was taken, from 1.
 std::optional<std::size_t> add_rules(const SelectionTable& table, const CellSpec& cell, const Chooser& chooser,
                                      std::string& text) {
   const SelectionQuery query = query_of(cell, chooser.backend());

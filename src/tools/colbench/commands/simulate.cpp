@@ -182,7 +182,7 @@ std::string table(SimulatedCosts& costs, std::span<const PlanSource> sources, st
   return tools::render_table(rows, style);
 }
 
-// Who is not in the table, or is there by its closed form, and why.
+// Which algorithms are missing in the table, or are there by their closed form, and why.
 std::string notes(SimulatedCosts& costs, std::span<const PlanSource> sources, std::span<const std::size_t> sizes,
                   bool several_nodes) {
   std::string text;

@@ -29,7 +29,7 @@ Launches launches_of(const Cell& cell) {
   return launches;
 }
 
-// Those of `launches` whose numbers are in `numbers` too.
+// The medians of `launches` whose numbers are in `numbers` too.
 std::vector<double> common_medians(const Launches& launches, const std::vector<int>& numbers) {
   std::vector<double> medians;
   for (std::size_t i = 0; i < launches.numbers.size(); ++i) {

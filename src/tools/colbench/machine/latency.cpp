@@ -87,7 +87,7 @@ constexpr int kTurns = 20, kBursts = 500;
 constexpr int kSpins = 200;  // then the other one may need this core
 constexpr Duration kMostForTurns = std::chrono::seconds(2);
 
-// Shared by the two players and by who waits for them, as a player whose core is never given to it outlives the wait.
+// Shared by the two players and the thread that waits for them: a player that never gets its core outlives the wait.
 struct Game {
   std::array<int, 2> cpus = {};
   std::atomic<int> turn{0};

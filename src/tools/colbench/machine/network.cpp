@@ -13,7 +13,7 @@
 namespace col::colbench {
 namespace {
 
-// How the ranks of one group lie on nodes.
+// How the ranks of one group are distributed over nodes.
 struct Spread {
   int nodes = 1;
   int ranks_each = 0;  // 0: not equally many on each
@@ -130,7 +130,7 @@ Bound network_bound(const CellSpec& spec, const Machine& machine, bool common_st
   }
   const double message = fit->best.front().seconds;
   const bool waits_for_all = hears_of_all(spec.operation);
-  // Who leaves the barrier later than the sender counts that much less.
+  // A rank that leaves the barrier later than the sender counts that much less.
   if (!common_start && !waits_for_all) bound.seconds = std::max(0.0, bound.seconds - message);
   // In a stream, and in a window, the next message does not wait for this one to arrive.
   const bool waits = spec.cadence == Cadence::isolated && spec.operation != Operation::oneway &&

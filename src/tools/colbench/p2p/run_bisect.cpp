@@ -1,4 +1,4 @@
-// colbench bisect: what all ranks can move at once from one half to the other, and who holds it up.
+// colbench bisect: how much all ranks can move at once from one half to the other, and which rank slows it down.
 #include <chrono>
 
 #include <fmt/format.h>

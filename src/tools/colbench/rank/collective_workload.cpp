@@ -83,7 +83,7 @@ class CollectiveWorkload : public Workload {
     root_ = spec_.root == kRotatingRoot ? static_cast<int>(iteration % static_cast<std::uint64_t>(size_)) : spec_.root;
     options_.root = root_;
     sampled_.clear();
-    // A stream in place works on what it has made; nobody can say what comes of that.
+    // A stream in place works on its own results; nobody can say what they should be.
     if (checked_ && (window_ == 1 || !spec_.in_place)) renew(iteration);
     if (spec_.cache == CacheState::cold) {
       set_->first.flush();
@@ -188,8 +188,8 @@ class CollectiveWorkload : public Workload {
     if (expected_.size() > 0) renew_expected();
   }
 
-  // ---- Where results stay on a GPU: what must come out lies there, too, and follows the samples. So every operation
-  // is looked at as a whole, and nothing of it is copied.
+  // ---- Results that stay on a GPU. The expected result is there too, and follows the samples. So every operation is
+  // checked completely, and nothing of it is copied.
 
   // It does not pay where every element is new every time, or what must come out depends on more than the samples.
   bool keeps_expected() const {
@@ -211,7 +211,7 @@ class CollectiveWorkload : public Workload {
       store_result(expected_.image() + offset(block) + index * element_, spec_.dtype, expected(block, index));
   }
 
-  // In place all inputs have been filled anew, and earlier samples are gone; otherwise they are still there.
+  // In place, all inputs have been filled again, and earlier samples are gone. Otherwise they are still there.
   void renew_expected() {
     const auto renew = [this](std::size_t index) {
       write_expected(index);

@@ -90,7 +90,7 @@ std::vector<Answer> Lead::command(const Command& command) {
   player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
   const Answer own = player_.carry_out(told);
   std::vector<Answer> answers;
-  // They all do the same at the same time: who is done much later has been stopped, or is lost.
+  // They all do the same at the same time. A rank that is done much later has been stopped, or is lost.
   const Options patience{.timeout = order_.method.timeout + kSetUpTime};
   for (const std::string& bytes : player_.control().gather_object(encode(own), patience))
     answers.push_back(decode_answer(bytes));
@@ -114,8 +114,7 @@ void Lead::dismiss() noexcept {
 
 // ---- Which cells there are ------------------------------------------------------------------------------------------
 
-// "all" becomes every algorithm that there is; a name that there is not is said in the cell; cells for fitting follow
-// behind.
+// "all" becomes every existing algorithm. A cell with an unknown name says so. Cells for fitting come last.
 void Lead::note_gpus() {
   results_.run.gpus = gpus_of(player_.whereabouts());
   if (results_.run.gpus.empty()) return;
@@ -212,7 +211,7 @@ void Lead::record(State& state, const std::vector<Answer>& answers) {
       else
         longest_on_device = std::max(longest_on_device, answer.on_device[i] / answer.operations);
     }
-    // More late than not: the machine is like that, and what it gives is what there is.
+    // More late than not: the machine is like that, so late samples are used.
     if (is_late(state, last_start / answers.front().operations) &&
         samples.late <= static_cast<int>(samples.seconds.size())) {
       ++samples.late;
@@ -294,7 +293,7 @@ void Lead::sample(State& state, double budget_seconds) {
     record(state, answers);
     state.done = is_done(state);
     checkpoint();
-    // Where --min-iters is dear, up to several times the budget. A launch is an observation: a late start is none.
+    // If --min-iters is expensive, up to several times the budget. A launch is an observation; a late start is not.
   } while (!state.done && (cell.launches.front().seconds.empty() ||
                            spent() < (taken < least_iterations() ? kMostOverrun : 1) * budget_seconds));
 }

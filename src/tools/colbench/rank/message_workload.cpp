@@ -96,7 +96,7 @@ class MessageWorkload : public Workload {
 
   std::size_t offset(std::size_t index) const { return index * size_of(spec_.dtype); }
   std::byte* at(const CellBuffer& buffer, std::size_t index) const { return buffer.image() + offset(index); }
-  // The buffers of a message of the window; those of the last one are looked at.
+  // The buffers of one message of the window. Those of the last one are checked.
   const Set& set_of(int message) const { return sets_[(first_ + static_cast<std::uint64_t>(message)) % sets_.size()]; }
   const Set& last_set() const { return set_of(window_ - 1); }
   ConstTensorView to_send(int message) const { return set_of(message).sent.view(0, count_, spec_.dtype); }

@@ -77,7 +77,7 @@ void StartLine::unmap() noexcept {
   page_ = nullptr;
 }
 
-// Where rank 0's page is found, and how it is told from another one.
+// Where rank 0's page is, and how to distinguish it from another one.
 struct StartLine::Offer {
   std::int64_t pid = 0;
   int file = -1;  // none
@@ -165,7 +165,7 @@ std::int64_t StartLine::wait(Duration timeout) {
     return now_ns();
   }
   ++turn_;
-  // Long enough for everybody to have seen it, also those that first have to get a core.
+  // Long enough for all ranks to see it, also for those that must first get a core.
   const std::int64_t lead_ns = crowded_ ? 20'000 : 3'000;
   page_->arrived[static_cast<std::size_t>(rank_)].value.store(turn_, std::memory_order_release);
   if (rank_ == 0) {

@@ -122,7 +122,7 @@ std::string words_of(const Cell& cell, Facet facet) {
 bool varies(std::span<const Cell> cells, Facet facet) {
   std::string first;
   for (const Cell& cell : cells) {
-    // Without groups is a value too: that of one group of all ranks.
+    // "Without groups" is a value too: one group of all ranks.
     const bool counts = facet == Facet::groups || facet == Facet::pair || applies(cell.spec, facet);
     if (!counts) continue;
     const std::string value = value_of(cell, facet);

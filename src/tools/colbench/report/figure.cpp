@@ -21,7 +21,7 @@ namespace {
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr double kGiga = 1e9;
 
-// Cells of one curve: equal but for their size.
+// Cells of one curve: equal except for their size.
 struct Series {
   CellSpec spec;  // its size is 0
   std::vector<Cell> cells;

@@ -117,7 +117,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-// Nothing when there is none.
+// Nothing if it is not installed.
 std::optional<std::string> path_of_gnuplot() {
   try {
     return launch::resolve_program("gnuplot");

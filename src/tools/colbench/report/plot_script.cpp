@@ -23,7 +23,7 @@ struct Span {
 };
 constexpr Span kTimeSpan{76, 488}, kBandwidthSpan{562, 974};
 
-// Told apart by people who see colours differently, and on white as well as on black.
+// Can be distinguished by people who see colours differently, on white and on black.
 constexpr std::array<std::string_view, 8> kColours = {"#1a7dbf", "#d55e00", "#009e73", "#c76aa0",
                                                       "#b8860b", "#3fa3dc", "#8a5bd1", "#7a7f87"};
 constexpr std::array<int, 6> kMarkers = {7, 5, 9, 13, 11, 15};
@@ -37,8 +37,8 @@ int marker_of(std::size_t curve) {
   return kMarkers[(curve + curve / kColours.size()) % kMarkers.size()];
 }
 
-// Within single quotes gnuplot takes everything as it is but for that quote, which no text of ours has then: its own
-// way to write one does not hold everywhere. A back quote would begin a command elsewhere.
+// Within single quotes, gnuplot takes everything unchanged except this quote. So our texts contain none: gnuplot's own
+// way to write one does not work everywhere. A back quote would begin a command elsewhere.
 std::string quoted(std::string_view text) {
   std::string result = "'";
   for (const char letter : tools::one_line(text)) {
@@ -144,7 +144,7 @@ void Script::add_data() {
   }
 }
 
-// A missing interval is that of no width: the band closes there.
+// A missing interval is one without width: the band closes there.
 void Script::add_points(std::string_view name, const std::vector<CurvePoint>& points) {
   if (points.empty()) return;
   add("{} << EOD", name);

@@ -25,7 +25,7 @@ class IdleBackend : public BackendFactory {
  public:
   std::string_view name() const override { return kIdleBackend; }
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
-  // All it does is what making a group asks for: to return when everybody has come.
+  // It does only what making a group needs: it returns when all ranks have come.
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     request.store->set(fmt::format("here/{}", request.rank), "");
     for (int rank = 0; rank < request.size; ++rank) request.store->wait(fmt::format("here/{}", rank), wait);

@@ -12,7 +12,7 @@ namespace col::colbench {
 
 Interval ratio_interval(std::span<const double> a, std::span<const double> b, const Bootstrap& bootstrap) {
   if (a.empty() || b.empty()) return {0, std::numeric_limits<double>::infinity()};
-  // The engine's numbers are the same everywhere; those of std's distributions are not.
+  // The engine gives the same numbers everywhere; std's distributions do not.
   std::mt19937_64 random(bootstrap.seed);
   std::vector<double> drawn_a(a.size()), drawn_b(b.size()), ratios;
   ratios.reserve(static_cast<std::size_t>(bootstrap.resamples));

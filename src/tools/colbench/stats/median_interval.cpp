@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kTail = 0.025;  // on either side
 
-// The greatest k with P(fewer than k of n samples lie below the median) <= kTail; 0 when there is none.
+// The greatest k with P(fewer than k of n samples are below the median) <= kTail; 0 if there is none.
 std::size_t rank_of_end(std::size_t n) {
   // Beyond 20 standard deviations of sqrt(n) / 2, binomial weights are nothing to a double.
   const std::size_t middle = n / 2;
@@ -19,7 +19,7 @@ std::size_t rank_of_end(std::size_t n) {
   const std::size_t first = middle > reach ? middle - reach : 0;
   const std::size_t last = std::min(n, middle + reach);
 
-  // Weights relative to that of the middle, so that nothing overflows.
+  // Weights relative to the middle one, so that nothing overflows.
   std::vector<double> weights(last - first + 1);
   weights[middle - first] = 1;
   for (std::size_t k = middle; k > first; --k)

@@ -55,7 +55,7 @@ class Pool {
 
 struct Object {
   BlockRef block;
-  std::uint32_t readers = 0;  // that have yet to get it
+  std::uint32_t readers = 0;  // readers that still have to get it
 };
 
 struct Client {
@@ -105,7 +105,7 @@ class StoreServer::Loop {
 
  private:
   void accept_clients();
-  // Each returns false when the client shall be dropped.
+  // Each returns false if the client must be dropped.
   bool receive(Client& client);
   bool receive_header(Client& client, bool& more);
   bool begin_request(Client& client);

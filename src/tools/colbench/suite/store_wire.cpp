@@ -27,7 +27,7 @@ std::string system_text(int code) {
   return std::generic_category().message(code);
 }
 
-// Names of Linux's own kind: they begin with a zero byte, and no file stands for them.
+// Names of Linux's abstract kind: they begin with a zero byte, and have no file.
 struct Address {
   sockaddr_un bytes = {.sun_family = AF_UNIX, .sun_path = {}};
   socklen_t length = sizeof(sa_family_t);

@@ -80,7 +80,7 @@ void StoreWorkload::set_up(const StoreSetup& setup) {
           std::move(store), StoreLimits{.object_bytes = message_.size(), .clients = size_, .timeout = timeout_});
       calls_name = calls.name();
     } catch (const std::exception& error) {
-      why = error.what();  // the others wait for a name: they are told instead of left
+      why = error.what();  // the others wait for a name, so they get this reason
     }
   }
   group_.broadcast_object(store_name, options);
@@ -133,7 +133,7 @@ void StoreWorkload::run() {
     broken_ = true;
     tell_why(error);
     const Error cause = rank_ == 0 ? error : first_cause(error);
-    // Whoever waits for this rank shall not have to wait for its deadline.
+    // A rank that waits for this one must not wait until its deadline.
     store_.close();
     worker0_.close();
     workers_.clear();
@@ -272,7 +272,7 @@ void StoreWorkload::prepare(std::uint64_t iteration) {
   // Back to what they were.
   for (const std::size_t index : std::exchange(sampled_, {}))
     input()[index] = static_cast<float>(values_.at(rank_, 0, index, 0));
-  epoch_ = iteration + 1;  // epoch 0 is that of the rest
+  epoch_ = iteration + 1;  // epoch 0 belongs to the rest
   constexpr float kNoSum = -1;
   if (check_mode_ == "all") {
     for (std::size_t i = 0; i < count_; ++i) input()[i] = static_cast<float>(values_.at(rank_, 0, i, epoch_));
