@@ -41,7 +41,7 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   const Request request = parse_command_line(arguments);
   if (const auto* text = std::get_if<std::string>(&request)) return print(*text);
   const Options& options = std::get<Options>(request);
-  // A rank of a job, whoever started it, or nobody's.
+  // A rank of a job, whatever started it, or not a rank.
   const bool spawned = !options.spawned.empty();
   if (!spawned) {
     check_report_paths(options);

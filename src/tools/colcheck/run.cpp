@@ -132,7 +132,7 @@ void Run::find_gpus(Results& results, std::vector<Selection>& all) {
   if (wants_backend("nccl")) find_nccl(results, all);
 }
 
-// NCCL wants a GPU for each rank, unless it is told otherwise and can do it.
+// NCCL needs a GPU for each rank, unless it can share GPUs and is told to.
 void Run::find_nccl(Results& results, std::vector<Selection>& all) {
   for (std::size_t rank = 0; rank < results.gpus.size(); ++rank) {
     const std::string& why = results.gpus[rank].why_no_nccl;

@@ -99,7 +99,7 @@ int lead_world(Context& context, Mailbox& mailbox, const Options& options, const
                              say(result_line(result, screen.utf8));
                            }};
   const int code = Run(lead, options, context.spec(), std::move(listener)).run(results);
-  // When a rank has died its launcher may ask the others to go at any moment; what was found shall be said first.
+  // When a rank has died, its launcher may end the others at any moment. The findings must be reported first.
   if (!results.ended_early.empty()) ::signal(SIGTERM, SIG_IGN);
   results.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   progress.clear();

@@ -1,6 +1,6 @@
-// A rank that hangs in its own code, while calls of several groups and messages are in flight: whoever waits, for it or
-// for one that waits for it, names it when the timeout is over. It computes for ever (Case::variant 0), or is stopped
-// (1).
+// A rank that hangs in its own code, while calls of several groups and messages are in flight. Every rank that waits
+// for it, directly or through other ranks, names it when the timeout has passed. It computes forever (Case::variant 0),
+// or is stopped (1).
 #include <csignal>
 
 #include <fmt/format.h>

@@ -121,7 +121,7 @@ void Job::make_directory() {
   const char* const control = std::getenv("COL_CONTROL");
   std::filesystem::path parent =
       control != nullptr ? std::filesystem::path(control).parent_path() : std::filesystem::temp_directory_path(error);
-  // A /dev/shm of the job's own hides what lies in the machine's.
+  // The job's own /dev/shm hides that of the machine.
   const bool hidden = spec_.shm != nullptr && parent.string().starts_with("/dev/shm");
   if (error || hidden) parent = "/tmp";
   directory_ = parent / ("col-" + id_);

@@ -27,8 +27,8 @@ constexpr int kCalls = 2;
 // half done.
 constexpr std::size_t kSmall = 37, kLarge = 60'000;
 
-// Case::variant: which rank, and before which of its steps; step kThree stands for the first,
-// the middle and the last, kEvery for all.
+// Case::variant: the rank, and the step before which it is killed. Step kThree means the first, the middle and the
+// last, kEvery all.
 constexpr std::uint64_t kThree = 999, kEvery = 998;
 // Jobs at a time: most of a drill is waiting.
 constexpr std::size_t kAtOnce = 4;

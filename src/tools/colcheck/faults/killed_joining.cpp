@@ -1,5 +1,6 @@
-// SIGKILL while the group is being made: the survivors learn of it within a second, by name, and nothing is left.
-// Case::variant is how many microseconds after the ranks were told to join it strikes; 0: before the victim is told.
+// SIGKILL while the group is being made: within a second, the survivors get an error that names the rank, and nothing
+// is left behind. Case::variant is how many microseconds after the order to join it strikes; 0: before the victim gets
+// the order.
 #include <csignal>
 
 #include "colcheck/engine/mix.hpp"

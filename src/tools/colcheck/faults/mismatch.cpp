@@ -10,7 +10,8 @@ namespace col::colcheck {
 namespace {
 
 enum Check : std::uint64_t { kLazy, kStrict };
-// From the moment that the last rank may call. The library takes 100 ms to wonder, and some more to see who is odd.
+// From the moment at which the last rank may call. The library waits for 100 ms before it looks, and needs some more to
+// find the rank that differs.
 constexpr double kSecondOrSo = 1.5;
 constexpr Duration kTimeout = std::chrono::seconds(2);
 constexpr int kCalls = 2;

@@ -28,7 +28,7 @@
 namespace col::colcheck {
 namespace {
 
-// Longer than any job may last: whoever started this rank ends it before.
+// Longer than any job may last: the process that started this rank ends it earlier.
 constexpr int kPatienceMs = 120'000;
 
 void say(const std::string& line) {
@@ -164,7 +164,7 @@ void FaultRank::last_call() {
   call(c, drill_.calls);
 }
 
-// Waits in another call first, which all ranks make alike.
+// First waits in another call, which all ranks make in the same way.
 void FaultRank::call_in_flight(Case c, int number) {
   begin(fmt::format("call {} and one more", number));
   c.asynchronous = true;

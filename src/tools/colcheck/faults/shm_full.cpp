@@ -47,7 +47,7 @@ bool is_clean(const Report& report) {
   return report.good() || report.code == to_string(ErrorCode::resource) || report.code == to_string(ErrorCode::io);
 }
 
-// All alike: what one rank cannot have, the others cannot have either, and they are told why.
+// The same on all ranks: if one rank cannot get it, the others cannot either, and get an error that says why.
 std::string problem_with(const JobEnd& end, const Case& c) {
   for (int rank = 0; rank < c.ranks; ++rank) {
     const std::string problem = problem_with_end(end, rank);

@@ -1,6 +1,6 @@
-// SIGSTOP: a rank that stands still for less than the timeout is waited for, and the data is right; one that stands
-// still for longer is named by the others, and ends with an error itself once it goes on. It is stopped before a step
-// of its plan, for a short while (Case::variant 0) or a long one (1), or between two calls for a long one (2).
+// SIGSTOP. If a rank is stopped for less than the timeout, the others wait for it, and the data is right. If it is
+// stopped for longer, the others name it, and it ends with an error itself once it goes on. It is stopped before a step
+// of its plan, for a short time (Case::variant 0) or a long one (1), or between two calls for a long time (2).
 #include <csignal>
 
 #include <fmt/format.h>

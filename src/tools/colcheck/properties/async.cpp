@@ -100,7 +100,7 @@ Finding run(Rank& rank, const Case& c) {
   if (c.variant == kTest) poll(calls, {}, rank.timeout(), own);
   if (c.variant == kWaitFor) poll(calls, std::chrono::microseconds(1 + own() % 100), rank.timeout(), own);
   calls.end_all(own);
-  rank.group().barrier();  // nobody's next messages may meet a receive from any rank of this case
+  rank.group().barrier();  // no later message may meet a receive from any rank of this case
   return Finding::of(calls.problem());
 }
 

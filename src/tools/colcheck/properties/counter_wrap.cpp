@@ -1,8 +1,8 @@
-// Counters that pass 2^32, and the largest number that a signed one can hold.
+// Counters that pass 2^32, and the largest number of a signed type.
 //
-// What is counted in a group: its collectives, whose number is part of every call's fingerprint, and the bytes that
-// have ever gone through each ring of shared memory. The first cannot be counted up to there in a lifetime, so that the
-// group is told to begin shortly before (COL_FAULT=start:op=N); the second can.
+// A group counts its collectives, whose number is part of every call's fingerprint, and the bytes that have ever gone
+// through each ring of shared memory. The first counter would take more than a lifetime to reach such numbers, so the
+// group is told to begin shortly before (COL_FAULT=start:op=N). The second one can reach them.
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -20,7 +20,7 @@
 namespace col::colcheck {
 namespace {
 
-// Case::variant: the number that the counter passes; of collectives, unless it is that of bytes.
+// Case::variant: the number that the counter passes. It counts collectives, unless it is the number of bytes.
 constexpr std::uint64_t kSigned32 = std::uint64_t{1} << 31, kUnsigned32 = std::uint64_t{1} << 32,
                         kSigned64 = std::uint64_t{1} << 63;
 constexpr std::uint64_t kBytes = 1;  // 2^32 bytes from each rank to the next one
@@ -54,8 +54,8 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   }
 }
 
-// COL_FAULT has a value for as long as there is one of these. Ranks may be threads, of which one at a time makes what
-// reads it.
+// COL_FAULT has a value as long as one of these exists. If ranks are threads, one at a time makes an object that reads
+// it.
 class FaultVariable {
  public:
   explicit FaultVariable(const std::string& value) : lock_(mutex()) {
@@ -127,7 +127,7 @@ std::string pass_operations(Rank& rank, const Case& c) {
   return problem;
 }
 
-// Messages around the ring, of a length that is no divisor of anything, so that the passage of 2^32 lies within one.
+// Messages around the ring, with a length that divides nothing, so that the passage of 2^32 is inside a message.
 std::string pass_bytes(Rank& rank, const Case& c) {
   constexpr std::size_t kCount = 100'003;
   Group group = rank.make_group();

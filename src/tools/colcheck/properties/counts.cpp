@@ -15,7 +15,7 @@ namespace {
 // In shared memory: the largest message that is sent whole, a part of a larger one, a ring; by default, a segment of a
 // pipelined algorithm with float32. The first is for counts of the other kinds.
 constexpr std::array<std::size_t, 5> kPieceBytes = {0, 8 << 10, 32 << 10, 64 << 10, 256 << 10};
-// A segment of the algorithms that are told to use short ones: forms_of().
+// A segment of algorithms that must use short ones: forms_of().
 constexpr std::size_t kShortSegmentBytes = 64;
 constexpr std::array kDTypes = {DType::uint8, DType::bfloat16, DType::int32, DType::float64};
 // What a case may move if every rank sends to every rank: the reference costs more than the call.
@@ -46,7 +46,7 @@ class Table {
   }
 
  private:
-  // A quick run takes algorithms as they are chosen, and those of backends; `exact` has small counts with all others.
+  // A quick run uses chosen algorithms and those of backends. `exact` has small counts with all others.
   bool skips(const Form& form) const {
     if (form.primitive == Primitive::barrier) return true;
     return draw_.quick() && form.built_in != nullptr && selection_.algorithms.empty() && !is_segmented(form);

@@ -15,7 +15,7 @@
 namespace col::colcheck {
 namespace {
 
-// The parameters of a row, in this order; the last value of those with a "none" stands for it.
+// The parameters of a row, in this order. For parameters with a "none", the last value means none.
 enum Parameter : std::size_t { kForm, kRanks, kBackend, kDType, kOperator, kCount, kRoot, kPlace, kWay };
 constexpr int kNoDType = kDTypeCount, kNoOperator = kOperatorCount, kNoCount = kCountClasses;
 

@@ -1,6 +1,6 @@
-// Nobody reads or writes one byte beside a buffer: every buffer, of inputs and of outputs, ends where a page begins
-// that must not be touched, or begins where one ends. Also those of no bytes. On GPUs, what is beside them is a page of
-// a pattern: there, only what is written is seen.
+// No call reads or writes a byte beside a buffer. Every input and output buffer ends where a page begins that must not
+// be touched, or begins where one ends. This includes buffers of no bytes. On GPUs, a page with a pattern is beside the
+// buffers: there, only writes are seen.
 #include <algorithm>
 
 #include "colcheck/engine/call.hpp"

@@ -109,7 +109,7 @@ std::uint64_t needed_bytes(const Case& c, int size) {
   return (is_reduction(c.primitive) ? 2 : 1) * outputs + kSpare;
 }
 
-// Ranks may see different amounts, and must decide alike.
+// Ranks may see different amounts, but must decide alike.
 bool all_agree(Group& group, bool self) {
   std::uint8_t agreed = self ? 1 : 0;
   group.allreduce(std::span(&agreed, 1), {.op = ReduceOp::min});

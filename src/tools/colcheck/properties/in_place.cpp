@@ -1,4 +1,4 @@
-// In place wherever the library allows it, by every algorithm.
+// In place, where the library allows it, by every algorithm.
 #include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"

@@ -1,4 +1,4 @@
-// Four times as many ranks as the machine has cores: most of those that are waited for do not run.
+// Four times as many ranks as the machine has cores: most of the awaited ranks do not run.
 #include <algorithm>
 #include <optional>
 #include <thread>
@@ -30,7 +30,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   if (!ranks || !selection.wants_algorithm("")) return;
   std::size_t number = 0;
   for (const std::string& backend : selection.backends) {
-    // The first few are those that wait for everybody.
+    // In the first few, ranks wait for all others.
     for (int i = 0; i < kPrimitiveCount; i += quick ? 6 : 1) {
       Case c;
       c.property = "many_ranks";

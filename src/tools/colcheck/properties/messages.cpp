@@ -1,4 +1,4 @@
-// Point to point: which message a receive gets, from whom, and what never deadlocks.
+// Point to point: which message a receive gets, from which rank, and what never deadlocks.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -21,7 +21,7 @@ namespace {
 // Case::variant of send_recv.
 enum Matter : std::uint64_t {
   kOrder,     // messages of one tag arrive in the order in which they were sent, long and short ones
-  kTags,      // tags do not stand in each other's way
+  kTags,      // tags do not disturb each other
   kToSelf,    // what is sent to oneself
   kOddCount,  // a receive for another count than was sent: mismatch
   kOddDType,  // for another type of the same size
@@ -206,7 +206,7 @@ std::string to_self(Group& group, const Case& c) {
   return problem;
 }
 
-// Several messages from every rank, which the root takes as they come: those of one rank in their order.
+// Several messages from every rank, which the root takes as they come. Messages of one rank keep their order.
 std::string from_any(Group& group, const Case& c) {
   constexpr std::size_t kEach = 4;
   Parcels sent;
@@ -228,11 +228,12 @@ std::string from_any(Group& group, const Case& c) {
     }
   }
   for (Work& work : sends) work.wait();
-  group.barrier();  // nobody's next messages may meet these receives
+  group.barrier();  // no later message may meet these receives
   return problem;
 }
 
-// Several messages between any two ranks, listed in an order of each rank's own but for those between the same two.
+// Several messages between any two ranks. Each rank lists them in its own order, except that messages between the same
+// two ranks keep their order.
 std::string crowd(Group& group, const Case& c) {
   constexpr std::size_t kEach = 3;
   const auto n = static_cast<std::size_t>(group.size());

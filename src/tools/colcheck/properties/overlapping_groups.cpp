@@ -16,7 +16,7 @@
 namespace col::colcheck {
 namespace {
 
-// Case::variant: which groups there are besides that of all ranks.
+// Case::variant: the groups in addition to the group of all ranks.
 enum Shape : std::uint64_t {
   kPairs,     // of each rank and the next one, around in a ring
   kChildren,  // what dup, split and subgroup make
@@ -24,7 +24,7 @@ enum Shape : std::uint64_t {
 };
 constexpr int kRounds = 5;
 
-// Those of this rank, by the groups' place in the order of all; the others are false.
+// The groups of this rank, by their place in the order of all groups; the others are false.
 using Groups = std::vector<Group>;
 
 void cases(const Selection& selection, std::vector<Case>& all) {

@@ -17,7 +17,8 @@ constexpr int kMostQuickRanks = 5;
 // One call in so many is longer than what transports send at once.
 constexpr std::uint64_t kLongEvery = 16;
 constexpr std::size_t kLongCount = 9001;
-// Tags of receives from any rank: above those of other properties, and apart by more than a program is long.
+// Tags of receives from any rank. They are above those of other properties, and differ by more than the length of a
+// program.
 constexpr int kFirstTag = 1 << 24;
 constexpr int kTagsOfProgram = 1 << 10;
 

@@ -47,7 +47,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
 Finding run(Rank& rank, const Case& c) {
   const ProgramStyle style{.about = c.primitive, .algorithm = c.algorithm, .backend = c.backend, .devices = c.devices};
   std::string problem = run_program(rank.group(), style, c.seed, kLength);
-  rank.group().barrier();  // nobody's next messages may meet a receive from any rank of this program
+  rank.group().barrier();  // no later message may meet a receive from any rank of this program
   return Finding::of(std::move(problem));
 }
 

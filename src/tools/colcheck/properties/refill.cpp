@@ -88,7 +88,7 @@ class Rounds {
     std::copy(content.begin(), content.end(), memory.begin() + static_cast<std::ptrdiff_t>(offset));
   }
 
-  // Fills the memory anew; that is what must be in it until the call has changed it.
+  // Fills the memory again. This content must be in it until the call has changed it.
   static void fill(Memory& memory, const Bytes& content) {
     memory.write(0, content);
     memory.expect(0, content);

@@ -1,4 +1,4 @@
-// The same call with the same inputs gives the same bits every time, whichever rank comes first, wherever the buffers
+// The same call with the same inputs gives the same bits every time: whichever rank comes first, wherever the buffers
 // are, and in a group that has just been made.
 #include <atomic>
 #include <thread>
@@ -53,7 +53,7 @@ Finding check(Rank& rank, const Case& c) {
   const Reduction call = reduction_of(c, &broken_scale);
   const auto me = static_cast<std::size_t>(rank.rank());
   const auto input = ill_conditioned_inputs<T>(c.ranks, input_count(c), c.seed)[me];
-  PerRank<T> held;  // the buffers of earlier runs, so that those of later ones are elsewhere
+  PerRank<T> held;  // the buffers of earlier runs, so that later buffers are elsewhere
   std::vector<T> first;
   std::string problem;
   for (int run = 1; run <= kRuns; ++run) {

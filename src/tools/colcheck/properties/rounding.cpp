@@ -27,7 +27,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
       all);
 }
 
-// Products of many ranks must neither overflow nor underflow in float16.
+// Products of many ranks must not overflow or underflow in float16.
 double octaves(const Case& c) {
   if (c.op == Operator::product) return 8.0 / c.ranks;
   return is_half(c.dtype) ? 4 : 12;

@@ -1,6 +1,6 @@
-// Results that all ranks get are the same on all of them, to the bit: also where rounding depends on the order of the
-// operations, where NaNs of several payloads meet, and wherever in memory each rank has its buffers. The digests are
-// compared outside of the library.
+// A result that all ranks get has the same bits on all of them. This also holds where rounding depends on the order of
+// the operations, where NaNs with different payloads meet, and wherever in memory each rank has its buffers. The
+// digests are compared outside of the library.
 #include <span>
 
 #include "colcheck/engine/digest.hpp"

@@ -1,4 +1,4 @@
-// Signals that arrive all the time, at every rank and wherever it is: system calls are cut short, and nothing is lost.
+// Signals arrive all the time, at every rank and in every state: system calls are interrupted, and nothing is lost.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 // NaN (quiet, signalling, on each rank in turn, on all), infinities of both signs, their difference, zeros in all
-// combinations of signs, denormals. All of it in every block of the vector. Results are such that the order of the
-// ranks cannot be seen, but for the payload of a NaN, which is not looked at: min and max of a NaN and anything are
-// NaN, min of both zeros is -0 and max +0, and a denormal is not flushed to zero.
+// combinations of signs, and denormals. All of them are in every block of the vector. The results do not depend on the
+// order of the ranks, except for the payload of a NaN, which is not checked. min and max of a NaN and anything are NaN,
+// min of both zeros is -0 and max +0, and a denormal is not flushed to zero.
 #include "colcheck/engine/judge.hpp"
 #include "colcheck/engine/special_inputs.hpp"
 #include "colcheck/properties/list.hpp"

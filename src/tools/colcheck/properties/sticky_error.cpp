@@ -1,5 +1,5 @@
-// After an error a group is broken, and says so: every later call ends at once and names the first cause, the inputs
-// are as they were, and a group of the same name can be made anew and works.
+// After an error, a group is broken and says so: every later call ends at once and names the first cause, the inputs
+// are unchanged, and a group of the same name can be made again and works.
 #include <array>
 #include <functional>
 #include <stdexcept>

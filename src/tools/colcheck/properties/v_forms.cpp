@@ -1,5 +1,5 @@
-// Blocks of very different counts: none, all with one rank, skewed, at random. With an oracle of its own; batches of
-// messages stand in for blocks in an order that is not that of the ranks, which the v-forms do not have.
+// Blocks with very different counts: none, all with one rank, skewed, at random. It has its own oracle. The v-forms
+// have no blocks in another order than that of the ranks, so batches of messages test these.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -160,7 +160,7 @@ Counts shuffled_ranks(const Case& c, std::uint64_t salt) {
   return order;
 }
 
-// For each rank's block, where it lies when they stand in `order` with a gap of one element between them.
+// The place of each rank's block, if the blocks are in `order` with a gap of one element between them.
 Counts displacements(const Counts& counts, const Counts& order) {
   Counts places(counts.size());
   std::size_t next = 0;

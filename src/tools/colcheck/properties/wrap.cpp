@@ -35,7 +35,7 @@ T element(const Case& c, int rank, std::size_t i) {
   constexpr std::array<T, 6> kExtremes = {Limits::min(), Limits::max(), static_cast<T>(-1),
                                           T{0},          T{1},          static_cast<T>(Limits::max() / 2 + 1)};
   const std::uint64_t random = mix(c.seed, static_cast<std::uint64_t>(rank), i);
-  const std::uint64_t common = mix(c.seed, 40, i);  // alike on all ranks
+  const std::uint64_t common = mix(c.seed, 40, i);  // equal on all ranks
   switch ((c.seed + i) % 5) {
     case 0:  // any bits
       return static_cast<T>(random);

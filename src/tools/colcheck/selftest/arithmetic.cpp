@@ -44,7 +44,7 @@ T extreme(bool greatest, T left, T right) {
   return (right < left) != greatest ? right : left;
 }
 
-// The same with a comparison in which a NaN is neither less nor greater, and what came first stays.
+// The same with a comparison in which a NaN is neither less nor greater, and the first value stays.
 template <class T>
 T extreme_without_nan(bool greatest, T left, T right) {
   return greatest ? std::max(left, right) : std::min(left, right);

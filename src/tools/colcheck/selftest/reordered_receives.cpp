@@ -11,7 +11,7 @@ constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
 
 }  // namespace
 
-// Takes the place of the last one that is alike, so that slots and lengths come in the order of the messages.
+// Takes the place of the last equal one, so that slots and lengths come in the order of the messages.
 Ticket ReorderedReceives::add(int peer, std::uint64_t slot, TensorView data) {
   Receive receive{kOwn | next_++, peer, slot, data};
   const Ticket ticket{receive.id};
