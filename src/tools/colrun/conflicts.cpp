@@ -77,7 +77,7 @@ void check_hosts(const Values& values, const JobSpec& spec) {
   const bool all = std::all_of(spec.nodes.hosts.begin(), spec.nodes.hosts.end(), has_slots);
   const Given* ranks = values.find(Option::ranks_per_node);
   if (!all || ranks == nullptr) return;
-  // Whoever comes from mpirun says the sum as well.
+  // Users of mpirun give the sum as well.
   int sum = 0;
   for (const launch::HostSpec& host : spec.nodes.hosts) sum += *host.slots;
   if (ranks->text != fmt::format("{}", sum))

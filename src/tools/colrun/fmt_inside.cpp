@@ -1,6 +1,6 @@
-// What colrun uses of fmt, inside the program: libfmt.so would need libstdc++.so, and to load both takes longer than to
-// start a rank. Should anything be missing here, it is taken from libfmt.so; format_to() with an iterator that is none
-// of fmt's own is such a thing.
+// The parts of fmt that colrun uses, inside of the program. libfmt.so would need libstdc++.so, and loading both takes
+// longer than starting a rank. If anything is missing here, it is taken from libfmt.so; an example is format_to() with
+// an iterator that is not one of fmt's own.
 #include <fmt/format.h>
 
 namespace {

@@ -24,7 +24,7 @@
 
 namespace {
 
-// What whoever started us opened for the program, as a shell does for `<(…)`.
+// The files that the process that started us opened for the program, as a shell does for `<(…)`.
 std::vector<int> inherited_descriptors() {
   std::vector<int> fds;
   DIR* directory = ::opendir("/proc/self/fd");

@@ -231,7 +231,7 @@ std::string did_you_mean_key(std::string_view key) {
 }
 
 std::string did_you_mean_variable(std::string_view variable) {
-  // Without what all of them begin with: it would make any two names alike.
+  // Without the common prefix: it would make any two names similar.
   const auto in_capitals = [](std::string_view key) { return variable_of(key).substr(kVariablePrefix.size()); };
   std::vector<std::string> known = each_key(in_capitals);
   known.push_back(in_capitals("config"));

@@ -45,7 +45,7 @@ void drop_no_place(launch::NodesSpec& nodes) {
   if (endpoint && endpoint->port == 0) nodes.endpoint.clear();
 }
 
-// The hosts' word on ranks takes the place of -n's; their number that of --nnodes.
+// The hosts' number of ranks replaces -n, and the number of hosts replaces --nnodes.
 void apply_hosts(launch::JobSpec& spec) {
   const auto& hosts = spec.nodes.hosts;
   if (hosts.empty()) return;
