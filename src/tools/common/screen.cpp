@@ -19,7 +19,7 @@ int columns_of(int fd) {
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-// Terminals that say they are dumb get neither colour nor a line that is written over.
+// Terminals that call themselves dumb get no colour and no line that is overwritten.
 bool is_clever_terminal(int fd) {
   const char* term = std::getenv("TERM");
   return ::isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb";

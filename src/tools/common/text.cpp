@@ -8,8 +8,8 @@
 namespace col::tools {
 namespace {
 
-// Bytes of the UTF-8 character that `text` begins with; 0 when there is none, or none that may be shown: control
-// characters and the two that XML does not know.
+// The number of bytes of the UTF-8 character at the begin of `text`; 0 if there is none, or one that may not be shown:
+// control characters, and the two that XML does not know.
 std::size_t shown_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;

@@ -120,7 +120,7 @@ void check_writable(const std::string& path) {
     const Draft draft(path, target_of(path));
     return;
   }
-  // Not opened: whoever reads a FIFO may come later, or take our going for the end.
+  // Not opened: the reader of a FIFO may come later, or take our closing for the end.
   if (::access(path.c_str(), W_OK) != 0) refuse(path, errno);
 }
 
