@@ -213,7 +213,7 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
 
 void Attempt::signal_group(int local_rank, int signal) {
   const Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
-  // Not reaped yet, so neither the pid nor the group can have been given to a stranger.
+  // Not reaped yet, so neither the pid nor the group can belong to another process.
   if (rank.living) ::kill(-rank.status.pid, signal);
 }
 

@@ -32,7 +32,7 @@ struct Pipe {
   tools::UniqueFd out, in;
 };
 
-// What rank 0 found; nothing when it did not come to that.
+// Rank 0's verdict; nothing if it did not get that far.
 std::optional<int> verdict_from(int fd) {
   unsigned char code = 0;
   if (::read(fd, &code, 1) != 1) return std::nullopt;

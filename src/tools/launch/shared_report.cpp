@@ -14,7 +14,7 @@
 namespace col::launch {
 
 struct SharedReport::Header {
-  std::atomic<bool> complete;  // release by publish, acquire by read: what lies behind it is whole
+  std::atomic<bool> complete;  // release by publish, acquire by read: the data after it is complete
   int exit_code;
   int signal;
   EndCause cause;

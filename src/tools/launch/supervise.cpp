@@ -26,7 +26,7 @@ namespace {
 using tools::UniqueFd;
 using tools::exit_code::kLauncher;
 
-// After which a job whose first rank has ended well is told whom it still waits for.
+// After this time, a job whose first rank has ended well reports which ranks it still waits for.
 constexpr std::chrono::seconds kStragglerWarning{30};
 constexpr int kInputAndPidfd = 3;  // descriptors of a rank besides its output
 

@@ -205,7 +205,7 @@ LinkEvent Supervisor::next_news(const JobStory* ended) {
       link_->tell_limit(EndCause::exit_timed_out, restarts_);
       limit.reset();
     }
-    // Told of the first one; who is so impatient as to send more does not want to wait for the others.
+    // Reports the first one. A user who sends more does not want to wait for the others.
     if (signals_between_ > (remotes_ && remotes_->any_left() ? 2 : 1)) break;
   }
   if (news_) return *std::exchange(news_, std::nullopt);
@@ -280,7 +280,7 @@ void Supervisor::leave_others() {
   const auto is_coming = [&] { return (remotes_ && remotes_->any_left()) || !output_.all_ended(); };
   while (!front_is_gone_ && signals_between_ == 0 && Clock::now() < latest && is_coming()) {
     step(latest);
-    // It is our own reader who takes his time.
+    // Our own reader is slow.
     if (!output_.all_written()) latest = Clock::now() + kLastOutput;
   }
   output_.give_up_pipes(Clock::now());

@@ -20,7 +20,7 @@ namespace {
 
 using tools::exit_code::kLauncher;
 
-// How long a fork that fails for want of processes is tried again.
+// How long a fork that fails for lack of processes is tried again.
 constexpr std::chrono::milliseconds kForkRetry{2000};
 constexpr std::chrono::milliseconds kForkPause{10};
 

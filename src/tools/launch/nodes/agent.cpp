@@ -82,7 +82,7 @@ int run_agent(std::span<char> title) {
   HeadLink head(STDIN_FILENO, std::move(beginning.rest), has_input);
   job.spec.stdin_fd = head.ranks_end();
   const JobResult result = run_node(job.spec, job.rendezvous, &head);
-  // What another node is the reason of is told there.
+  // If another node is the reason, it is reported there.
   const bool own = result.cause == EndCause::launcher_failed || result.cause == EndCause::node_lost;
   if (!result.error.empty() && own) std::fprintf(stderr, "%s: %s\n", job.spec.tool.c_str(), result.error.c_str());
   return result.exit_code;

@@ -27,7 +27,7 @@ using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
 constexpr int kVersion = 2;
-// What ranks on other hosts get of this one's environment, besides what -x says.
+// Which of this environment's variables ranks on other hosts get, in addition to those of -x.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
 constexpr std::array<std::string_view, 6> kKept = {"COL_RANK",   "COL_CONTROL", "COL_STORE",

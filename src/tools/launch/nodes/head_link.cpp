@@ -27,7 +27,7 @@ HeadLink::HeadLink(int fd, std::string begun, bool has_input)
 }
 
 void HeadLink::prepare(pollfd& from_head, pollfd& to_ranks) const {
-  // Its end is told also while nothing is read.
+  // poll reports its end also while nothing is read.
   from_head = {fd_, static_cast<short>(pending_.size() < kPendingBytes ? POLLIN | POLLRDHUP : POLLRDHUP), 0};
   to_ranks = {fd_ < 0 ? -1 : pipe_.get(), static_cast<short>(can_pass_on() ? POLLOUT : 0), 0};
 }

@@ -369,7 +369,7 @@ void Meeting::decide(Time now) {
   }
   if (!launcher_error_.empty()) return finish_with_error(launcher_error_, EndCause::launcher_failed, launcher_code_);
   if (closed_) return finish(*closed_);
-  // What ranks did because a node was lost, or because all were told to start again, is no failure of theirs.
+  // What ranks did because a node was lost, or because all were told to start again, is not their own failure.
   if (members_change_) return gather_again("another node has come", now);
   if (!lost_.empty()) {
     const std::string why = fmt::format("{} is lost", fmt::join(lost_, ", "));

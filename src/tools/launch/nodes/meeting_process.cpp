@@ -135,7 +135,7 @@ class Host {
     for (const auto& [member, why] : gone) drop(member, why, now);
   }
 
-  // Whoever has a number has connected before all with higher ones.
+  // A lower number means an earlier connection.
   void drop_oldest_stranger() {
     for (const auto& [member, guest] : guests_) {
       if (!meeting_.has(member)) return drop(member, "too many others came and did not say who they are", Clock::now());

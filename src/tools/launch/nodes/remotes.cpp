@@ -44,7 +44,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// Not finding it is no fault of the ranks' program, for which these exit codes are.
+// These exit codes are for the ranks' program, and a missing ssh is not its fault.
 std::string resolve_ssh(const std::string& name) {
   try {
     return resolve_program(name);

@@ -28,7 +28,7 @@ std::optional<int> number(const Lookup& lookup, const char* name, int least, int
   return text ? tools::parse_whole_number(std::string_view(*text), least, most) : std::nullopt;
 }
 
-// Nothing when this is no task of its own on each node of a step.
+// Nothing if this is not a separate task on each node of a step.
 std::optional<NodePlace> from_slurm(const Lookup& lookup) {
   const auto step = lookup("SLURM_STEP_ID");
   const auto job = lookup("SLURM_JOB_ID");

@@ -44,7 +44,7 @@ InputSource::Outcome InputSource::read(std::span<char> buffer) {
   if (length > 0) return {static_cast<std::size_t>(length), more};
   if (length < 0 && errno == EAGAIN) return {0, empty};
   if (length < 0 && errno == EINTR) return {0, more};
-  return {0, ended};  // a terminal that was hung up says so by an error
+  return {0, ended};  // a terminal that was hung up reports an error
 }
 
 void InputSource::close() {

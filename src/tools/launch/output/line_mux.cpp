@@ -111,7 +111,7 @@ void LineMux::close(int source, Time now) {
 bool LineMux::wants(int source) const {
   const Source& from = at(source);
   if (from.closed || pending().size() >= kMaxQueued) return false;
-  // Whoever has the open line must be able to end it, however much the others hold.
+  // The source with the open line must be able to end it, however much the others hold.
   return open_ == source || (from.held.size() < kMaxHeld && held_ < options_.max_held);
 }
 
@@ -204,7 +204,7 @@ std::optional<LineMux::Time> LineMux::deadline() const {
 void LineMux::tick(Time now) {
   if (!waiting_.empty() && now >= waiting_since_ + kPatience) {
     if (pending().size() >= kMaxQueued) {
-      waiting_since_ = now;  // it is our reader who is slow, not the owner of the open line
+      waiting_since_ = now;  // our reader is slow, not the owner of the open line
     } else {
       end_open_line();
       pass_on_waiting(now);

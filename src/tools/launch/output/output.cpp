@@ -79,7 +79,7 @@ void Output::read(Pipe& pipe, Time now) {
     if (length < 0 && errno == EAGAIN) {
       pipe.ready = false;
     } else if (length == 0 || errno != EINTR) {
-      tools::UniqueFd ended = end(pipe, now);  // a terminal says so by an error
+      tools::UniqueFd ended = end(pipe, now);  // a terminal reports its end by an error
       // Its rank has closed it, but may still be about to exit: SIGHUP, which a closed terminal sends, would end it
       // first.
       if (pipe.is_terminal) silent_terminals_.push_back(std::move(ended));
@@ -96,7 +96,7 @@ void Output::read(Pipe& pipe, Time now) {
   if (pipe.tail >= 0) ranks_[static_cast<std::size_t>(pipe.tail)].tail.feed(bytes);
 }
 
-// Returns the descriptor, for those who want to keep it.
+// Returns the descriptor, for callers that want to keep it.
 tools::UniqueFd Output::end(Pipe& pipe, Time now) {
   // A terminal's descriptor may have a twin, so closing this one would not end its events.
   ::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_DEL, pipe.fd.get(), nullptr);

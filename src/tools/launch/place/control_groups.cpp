@@ -54,8 +54,8 @@ std::string unescaped(std::string_view text) {
 void add_directories(std::string group, const std::string& root, const std::string& point,
                      std::vector<std::string>& directories) {
   if (root != "/") {
-    // A group beside or above what is mounted cannot be reached: then the mounted one stands for it, as in a container
-    // that was given the host's names of groups.
+    // A group beside or above the mounted one cannot be reached. The mounted one is then used instead, as in a
+    // container that got the host's names of groups.
     const bool below = group.starts_with(root) && (group.size() == root.size() || group[root.size()] == '/');
     group = below ? group.substr(root.size()) : "";
   }

@@ -49,7 +49,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-// What stands behind "name:" on a line of its own; empty when there is no such line.
+// The text after "name:" on its own line; empty if there is no such line.
 std::string_view field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxFileBytes = 1024 * 1024;
 constexpr std::size_t kMaxColumns = 2000;
 
-// What the file holds as JSON; discarded (no object) when that is none.
+// The content of the file as JSON; discarded (no object) if it is not JSON.
 nlohmann::json read_json(const std::string& path) {
   nlohmann::json nothing(nlohmann::json::value_t::discarded);
   // Non-blocking: a rank could have put a FIFO there.

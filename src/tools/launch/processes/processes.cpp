@@ -54,7 +54,7 @@ ProcessInfo read_process(pid_t pid) {
   const ssize_t length = file ? ::read(file.get(), text, sizeof text) : -1;
   if (length <= 0) return {};
   const std::string_view line(text, static_cast<std::size_t>(length));
-  // The name stands in brackets and may hold anything, brackets and spaces included.
+  // The name is in brackets and may contain anything, including brackets and spaces.
   const std::size_t end_of_name = line.rfind(") ");
   if (end_of_name == std::string_view::npos) return {};
   const std::string_view fields = line.substr(end_of_name + 2);

@@ -175,7 +175,7 @@ void Report::add_why() {
   }
 }
 
-// Whom the others waited for.
+// The rank that the others waited for.
 void Report::add_hung() {
   const RankStory* const rank = hung_rank(story_);
   if (rank == nullptr) return;

@@ -98,7 +98,7 @@ CallKey key_of(const RankActivity& activity) {
 struct Call {
   const RankActivity* activity = nullptr;
   std::vector<const RankStory*> ranks;   // that are in it
-  std::vector<const RankStory*> behind;  // that have not come to it
+  std::vector<const RankStory*> behind;  // ranks that have not come to it
 };
 
 using Calls = std::map<CallKey, Call>;
@@ -114,7 +114,7 @@ Calls calls_of(const JobStory& story) {
   return calls;
 }
 
-// The first collective that ranks of its group are in and that this rank has not called; null when there is none.
+// The first collective that ranks of its group are in and that this rank has not called; null if there is none.
 Call* missed_call(const RankStory& rank, Calls& calls) {
   for (auto& [key, call] : calls) {
     if (!is_message(*call.activity) && call.activity->group == rank.last->group &&
@@ -171,7 +171,7 @@ std::string describe_call(const Call& call, const JobStory& story) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-// A rank that is in no call, and whose last one tells nothing about those of others.
+// A rank that is in no call, and whose last call says nothing about those of others.
 void say_where_it_is(const RankStory& rank, const JobStory& story, Sentences& sentences) {
   const bool ended = had_ended(rank, story);
   if (!rank.last || rank.last->state == State::absent) {

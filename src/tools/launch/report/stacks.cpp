@@ -36,8 +36,8 @@ constexpr std::size_t kMaxOutputBytes = 1024 * 1024;
 constexpr const char* kMaxFrames = "32";
 // What is kept for /proc of the time in all, at most.
 constexpr milliseconds kForProc{1000};
-// How long the destructor waits for a child that it has killed. It is over at once, but for a debugger that the kernel
-// holds fast.
+// How long the destructor waits for a child that it has killed. This ends at once, except for a debugger that is stuck
+// in the kernel.
 constexpr milliseconds kReapWait{500};
 
 [[noreturn]] void throw_errno(const char* what) {
