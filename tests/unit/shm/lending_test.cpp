@@ -38,7 +38,7 @@ enum class Fault {
 
 struct Setting {
   int size = 2;
-  bool writes = false;  // into one another's memory (Direct); else they only read (Pull)
+  bool writes = false;  // into one another's memory (SymmetricCollective); else they only read (CmaCollective)
   int failing = 1;      // so many ranks, the first ones, may fail at any moment
   Fault fault = Fault::none;
 };

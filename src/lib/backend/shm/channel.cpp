@@ -31,8 +31,8 @@ ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> seg
       rank_(rank),
       segment_(std::move(segment)),
       engine_(*segment_, rank),
-      regions_(group_, rank, segment_->size()),
-      collectives_(group_, *segment_, regions_, rank, *this) {
+      heap_(group_, rank, segment_->size()),
+      collectives_(group_, *segment_, heap_, rank, *this) {
   segment_->tell_processors(rank);
 }
 
@@ -226,7 +226,7 @@ void ShmChannel::native(const Request& request, WaitContext& wait) {
 
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {
   enter("allocate");
-  return regions_.allocate(bytes, exchange);
+  return heap_.allocate(bytes, exchange);
 }
 
 // What a rank owes the others while it waits in a collective: its messages, and a look at whether the group has ended.

@@ -62,7 +62,7 @@ class ShmChannel final : public Channel, private Attendant {
   const core::ForkGuard fork_guard_;
   const std::shared_ptr<Segment> segment_;  // shared with the other ranks that are threads of this process
   Engine engine_;
-  Regions regions_;
+  SymmetricHeap heap_;
   Collectives collectives_;
 
   std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read

@@ -203,14 +203,14 @@ class Collectives::Loan {
 
   Collectives& own_;
   const Work& work_;
-  const Direct::Rest rest_;
+  const SymmetricCollective::Rest rest_;
 };
 
-Collectives::Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank,
+Collectives::Collectives(const std::string& group, const Segment& segment, SymmetricHeap& heap, int rank,
                          Attendant& attendant)
     : group_(group),
       segment_(segment),
-      regions_(regions),
+      heap_(heap),
       area_(segment.area()),
       rank_(rank),
       size_(segment.size()),
@@ -218,7 +218,7 @@ Collectives::Collectives(const std::string& group, const Segment& segment, Regio
       waiter_(segment, rank, attendant),
       seen_done_(static_cast<std::size_t>(segment.size())),
       sources_(static_cast<std::size_t>(segment.size())),
-      reach_(group, rank, segment.token()),
+      cma_(group, rank, segment.token()),
       presences_(static_cast<std::size_t>(segment.size())) {
   waiter_.set_patience(Patience::of(true));  // until all have told which processors they have
 }
@@ -340,40 +340,40 @@ std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wa
 
 // Returns false if not all ranks can reach the buffers. Nothing has been done then.
 bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
-  const bool may_be_direct = regions_.any() && Direct::suits(request, size_);
-  const bool may_pull = reach_.may_work() && Pull::suits(request, size_);
-  if (!may_be_direct && !may_pull) return false;
+  const bool may_be_symmetric = heap_.any() && SymmetricCollective::suits(request, size_);
+  const bool may_use_cma = cma_.may_work() && CmaCollective::suits(request, size_);
+  if (!may_be_symmetric && !may_use_cma) return false;
 
   Presence& own = presences_[static_cast<std::size_t>(rank_)];
   own = {};
-  if (may_be_direct) own.whereabouts = Direct::whereabouts(request, regions_);
-  own.addresses = Pull::addresses(request);
-  own.identity = reach_.identity();
-  others_may_write_ = may_be_direct;
+  if (may_be_symmetric) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
+  own.addresses = CmaCollective::addresses(request);
+  own.identity = cma_.identity();
+  others_may_write_ = may_be_symmetric;
   meet<Presence>(request, presences_, wait);
 
-  if (may_be_direct) {
-    Direct direct(request, regions_, rank_, size_, presences_, sources_);
-    if (direct.possible()) {
-      borrow([&](const auto& rest) { direct.run(rest); }, wait);
+  if (may_be_symmetric) {
+    SymmetricCollective symmetric(request, heap_, rank_, size_, presences_, sources_);
+    if (symmetric.possible()) {
+      borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
       meet<Presence>(request, {}, wait);
       others_may_write_ = false;
       return true;
     }
   }
   others_may_write_ = false;  // all know that it is not possible
-  if (!may_pull) return false;
-  if (!reach_.works()) {
-    reach_.learn(presences_);
+  if (!may_use_cma) return false;
+  if (!cma_.works()) {
+    cma_.learn(presences_);
     return false;
   }
-  const Pull pull(request, rank_, size_, presences_);
-  if (!pull.possible()) return false;
+  const CmaCollective by_cma(request, rank_, size_, presences_);
+  if (!by_cma.possible()) return false;
   bool all_read = false;
-  borrow([&](const auto& rest) { all_read = pull.run(reach_, rest); }, wait);
+  borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
   own.identity.reaches_all = all_read ? 1 : 0;
   meet<Presence>(request, presences_, wait);
-  return reach_.all_have_read(presences_);
+  return cma_.all_have_read(presences_);
 }
 
 // A rank's share of a call that works on others' memory.
@@ -385,10 +385,10 @@ void Collectives::borrow(const Work& work, WaitContext& wait) {
 
 void Collectives::take_back() noexcept {
   if (!std::exchange(others_may_write_, false)) return;
-  if (!segment_.ending()) return regions_.detach();  // no memory for the words
+  if (!segment_.ending()) return heap_.detach();  // no memory for the words
   struct Lender {
     const Segment& segment;
-    Regions& regions;
+    SymmetricHeap& heap;
     const Deadline deadline = Deadline::after(kTimeToLetGo);
 
     // A rank that comes late sees that the group has ended. A rank that works sees it soon, unless it has been stopped.
@@ -399,8 +399,8 @@ void Collectives::take_back() noexcept {
       }
       return true;
     }
-    void detach() const { regions.detach(); }
-  } lender{segment_, regions_};
+    void detach() const { heap.detach(); }
+  } lender{segment_, heap_};
   shm_backend::take_back(lender, rank_, size_);
 }
 

@@ -9,13 +9,13 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/area.hpp"
-#include "backend/shm/native/direct.hpp"
+#include "backend/shm/native/cma.hpp"
+#include "backend/shm/native/cma_collective.hpp"
 #include "backend/shm/native/movement.hpp"
 #include "backend/shm/native/presence.hpp"
-#include "backend/shm/native/pull.hpp"
-#include "backend/shm/native/reach.hpp"
-#include "backend/shm/native/region.hpp"
 #include "backend/shm/native/steps.hpp"
+#include "backend/shm/native/symmetric_collective.hpp"
+#include "backend/shm/native/symmetric_memory.hpp"
 #include "backend/shm/native/waiter.hpp"
 #include "backend/shm/segment.hpp"
 
@@ -24,7 +24,7 @@ namespace col::shm_backend {
 class Collectives {
  public:
   // Requires: all arguments outlive it. `group`: the group's name.
-  Collectives(const std::string& group, const Segment& segment, Regions& regions, int rank, Attendant& attendant);
+  Collectives(const std::string& group, const Segment& segment, SymmetricHeap& heap, int rank, Attendant& attendant);
 
   static std::span<const NativeEntry> entries() noexcept;
 
@@ -69,7 +69,7 @@ class Collectives {
 
   const std::string& group_;
   const Segment& segment_;
-  Regions& regions_;
+  SymmetricHeap& heap_;
   const Area area_;
   const int rank_, size_;
   Attendant& attendant_;
@@ -79,7 +79,7 @@ class Collectives {
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others
   std::vector<const std::byte*> sources_;
-  Reach reach_;
+  Cma cma_;
   std::vector<Presence> presences_;             // by rank
   bool others_may_write_ = false;               // whether others may write into this rank's memory
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely

@@ -1,4 +1,5 @@
-// The protocol of a call in which ranks work on one another's memory (Direct, Pull), between the meetings of steps.hpp.
+// The protocol of a call in which ranks work on one another's memory (SymmetricCollective, CmaCollective), between the
+// meetings of steps.hpp.
 //
 //   meeting           all have told where their buffers are
 //   work_on_others()  a rank says that it works, checks whether the group has ended, works, and checks again

@@ -67,7 +67,7 @@ void Waiter::sleep(Condition ready, int peer, WaitContext& wait) {
   Doorbell doorbell(segment_.place(rank_).doorbell);
   // relaxed: a rank that sees the count below sees it too
   segment_.place(rank_).awaited.store(peer, std::memory_order_relaxed);
-  // seq_cst: whoever stores what this rank waits for, looks at `sleepers` afterwards, and this rank looks at what is
+  // seq_cst: a rank that stores what this rank waits for looks at `sleepers` afterwards, and this rank looks at what is
   // stored after it has counted itself (doorbell.hpp).
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   doorbell.arm();

@@ -1,4 +1,4 @@
-#include "backend/shm/native/reach.hpp"
+#include "backend/shm/native/cma.hpp"
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,17 +32,17 @@ ssize_t read_some(std::int64_t pid, std::uint64_t from, void* to, std::size_t by
 
 }  // namespace
 
-Reach::Reach(std::string group, int rank, std::uint64_t token)
+Cma::Cma(std::string group, int rank, std::uint64_t token)
     : group_(std::move(group)), rank_(rank), proof_(core::Hash().add(token).add(rank).value()) {}
 
-Identity Reach::identity() const noexcept {
+Identity Cma::identity() const noexcept {
   return {.pid = ::getpid(),
           .proof_at = reinterpret_cast<std::uintptr_t>(&proof_),
           .proof = proof_,
           .reaches_all = reaches_all_ ? 1U : 0U};
 }
 
-void Reach::learn(std::span<const Presence> all) {
+void Cma::learn(std::span<const Presence> all) {
   if (state_ == State::unknown) {
     state_ = State::tried;
     int error = 0;
@@ -68,14 +68,14 @@ void Reach::learn(std::span<const Presence> all) {
   }
 }
 
-bool Reach::all_have_read(std::span<const Presence> all) noexcept {
+bool Cma::all_have_read(std::span<const Presence> all) noexcept {
   if (!std::all_of(all.begin(), all.end(), [](const Presence& each) { return each.identity.reaches_all != 0; }))
     state_ = State::no;
   return state_ == State::yes;
 }
 
-bool Reach::read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes,
-                 const std::function<void()>& rest) const {
+bool Cma::read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes,
+               const std::function<void()>& rest) const {
   const std::int64_t pid = pids_[static_cast<std::size_t>(rank)];
   while (bytes > 0) {
     const ssize_t got = read_some(pid, from, to, std::min(bytes, kAtOnce));

@@ -15,13 +15,13 @@
 
 namespace col::shm_backend {
 
-class Region {
+class SymmetricMemory {
  public:
   // Maps one page and the parts of `size` ranks, one after the other in the file. Throws resource.
-  Region(int fd, int rank, int size, std::size_t part_bytes, std::uint64_t number);
-  ~Region();
-  Region(const Region&) = delete;
-  Region& operator=(const Region&) = delete;
+  SymmetricMemory(int fd, int rank, int size, std::size_t part_bytes, std::uint64_t number);
+  ~SymmetricMemory();
+  SymmetricMemory(const SymmetricMemory&) = delete;
+  SymmetricMemory& operator=(const SymmetricMemory&) = delete;
 
   // The size of the file.
   static std::size_t bytes_for(int size, std::size_t part_bytes) noexcept;
@@ -56,32 +56,32 @@ class Region {
   mutable std::atomic<bool> given_back_{false};  // by this rank
 };
 
-// The regions of one rank's channel. A rank that has given its own part back keeps the others' parts mapped, because
-// they may still have buffers there. Used by one thread. But any thread may give back what it has allocated, also after
-// this object is gone.
-class Regions {
+// All symmetric memory of one rank's channel. A rank that has given its own part back keeps the others' parts mapped,
+// because they may still have buffers there. Used by one thread. But any thread may give back what it has allocated,
+// also after this object is gone.
+class SymmetricHeap {
  public:
-  Regions(std::string group, int rank, int size);
+  SymmetricHeap(std::string group, int rank, int size);
 
   // As Channel::allocate().
   std::shared_ptr<void> allocate(std::size_t bytes, const Channel::Exchange& exchange);
   // Whether the group has ever allocated. All ranks get the same answer at the same call.
   bool any() const noexcept { return made_ > 0; }
-  // Region::detach() for all.
+  // SymmetricMemory::detach() for all.
   void detach() noexcept;
   // Null if there is none.
-  const Region* find(std::uint64_t number) const noexcept;
-  const Region* find(const void* memory, std::size_t bytes) const noexcept;
+  const SymmetricMemory* find(std::uint64_t number) const noexcept;
+  const SymmetricMemory* find(const void* memory, std::size_t bytes) const noexcept;
 
  private:
   struct Offer;
   Offer make_offer(bool by_file, std::size_t part_bytes) const;
-  std::shared_ptr<Region> accept(const std::string& offer, std::size_t part_bytes, std::string& answer) const;
+  std::shared_ptr<SymmetricMemory> accept(const std::string& offer, std::size_t part_bytes, std::string& answer) const;
 
   const std::string group_;
   const int rank_, size_;
   std::uint64_t made_ = 0;
-  std::vector<std::shared_ptr<Region>> regions_;  // shared with the users of the memory
+  std::vector<std::shared_ptr<SymmetricMemory>> memories_;  // shared with the users of the memory
 };
 
 }  // namespace col::shm_backend

@@ -13,12 +13,12 @@
 
 #include <col/error.hpp>
 
-#include "backend/shm/native/reach.hpp"
+#include "backend/shm/native/cma.hpp"
 #include "support/catch.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
+using col::shm_backend::Cma;
 using col::shm_backend::Presence;
-using col::shm_backend::Reach;
 using col::test::RankProcess;
 
 namespace {
@@ -30,7 +30,7 @@ std::uint64_t address(const void* memory) {
 }
 
 // What two ranks tell in a meeting; both are this process.
-std::vector<Presence> told_by(const Reach& first, const Reach& second) {
+std::vector<Presence> told_by(const Cma& first, const Cma& second) {
   std::vector<Presence> told(2);
   told[0].identity = first.identity();
   told[1].identity = second.identity();
@@ -40,7 +40,7 @@ std::vector<Presence> told_by(const Reach& first, const Reach& second) {
 }  // namespace
 
 TEST_CASE("reach: after two meetings all know that it works, and reads are right", "[shm]") {
-  Reach first("g", 0, kGroupToken), second("g", 1, kGroupToken);
+  Cma first("g", 0, kGroupToken), second("g", 1, kGroupToken);
   CHECK(first.may_work());
   CHECK_FALSE(first.works());
   for (int meeting = 0; meeting < 2; ++meeting) {
@@ -59,7 +59,7 @@ TEST_CASE("reach: after two meetings all know that it works, and reads are right
 }
 
 TEST_CASE("reach: where one rank cannot, no rank does", "[shm]") {
-  Reach first("g", 0, kGroupToken), second("g", 1, kGroupToken);
+  Cma first("g", 0, kGroupToken), second("g", 1, kGroupToken);
   auto told = told_by(first, second);
   first.learn(told);
   told[0].identity.proof += 1;  // at that address in that process lies something else
@@ -69,14 +69,14 @@ TEST_CASE("reach: where one rank cannot, no rank does", "[shm]") {
   CHECK(told[1].identity.reaches_all == 0);
   first.learn(told);
   second.learn(told);
-  for (const Reach* reach : {&first, &second}) {
+  for (const Cma* reach : {&first, &second}) {
     CHECK_FALSE(reach->works());
     CHECK_FALSE(reach->may_work());
   }
 }
 
 TEST_CASE("reach: a process that is gone, and memory that is not there", "[shm]") {
-  Reach first("g", 0, kGroupToken), second("g", 1, kGroupToken);
+  Cma first("g", 0, kGroupToken), second("g", 1, kGroupToken);
   // A process that has all of this at the same addresses.
   const std::uint64_t here = 7;
   void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

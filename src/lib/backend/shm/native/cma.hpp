@@ -17,12 +17,12 @@
 
 namespace col::shm_backend {
 
-class Reach {
+class Cma {
  public:
   // `token`: equal on all ranks of the group, and on no others.
-  Reach(std::string group, int rank, std::uint64_t token);
-  Reach(const Reach&) = delete;
-  Reach& operator=(const Reach&) = delete;
+  Cma(std::string group, int rank, std::uint64_t token);
+  Cma(const Cma&) = delete;
+  Cma& operator=(const Cma&) = delete;
 
   // Whether meetings are useful for this alone. For this and the following functions, all ranks get the same answer at
   // the same call.

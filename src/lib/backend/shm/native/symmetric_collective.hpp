@@ -1,5 +1,5 @@
-// Collectives on symmetric memory (Regions), which all ranks can reach: each rank reads the inputs of others in place,
-// and writes results directly to where they belong.
+// Collectives on symmetric memory (SymmetricHeap), which all ranks can reach: each rank reads the inputs of others in
+// place, and writes results directly to where they belong.
 //
 // First, the ranks tell one another where their buffers are. If the places suit, all do their share, and wait for one
 // another once more. If not, the call goes through the slots. All ranks decide alike, because all know the same.
@@ -24,23 +24,23 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/presence.hpp"
-#include "backend/shm/native/region.hpp"
+#include "backend/shm/native/symmetric_memory.hpp"
 #include "core/fold.hpp"
 
 namespace col::shm_backend {
 
-class Direct {
+class SymmetricCollective {
  public:
   using Rest = std::function<void()>;
 
   // Whether a call may go this way, wherever its buffers are. All ranks get the same answer.
   static bool suits(const Request& request, int size) noexcept;
-  static Whereabouts whereabouts(const Request& request, const Regions& regions);
+  static Whereabouts whereabouts(const Request& request, const SymmetricHeap& heap);
 
   // Requires: `all` is ordered by rank; `sources` has room for one pointer for each rank; both and `request` outlive
   // it.
-  Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Presence> all,
-         std::span<const std::byte*> sources);
+  SymmetricCollective(const Request& request, const SymmetricHeap& heap, int rank, int size,
+                      std::span<const Presence> all, std::span<const std::byte*> sources);
 
   // Whether the places of the buffers suit. All ranks get the same answer.
   bool possible() const noexcept { return possible_; }
@@ -52,7 +52,7 @@ class Direct {
     std::size_t begin = 0, count = 0;
   };
 
-  void find_memory(std::span<const Presence> all, const Regions& regions);
+  void find_memory(std::span<const Presence> all, const SymmetricHeap& heap);
   bool is_reachable(std::span<const Presence> all) const;
   Range slice(std::size_t count) const noexcept;
   Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;

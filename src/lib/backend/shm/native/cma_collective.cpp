@@ -1,4 +1,4 @@
-#include "backend/shm/native/pull.hpp"
+#include "backend/shm/native/cma_collective.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,7 @@ bool Pull::suits(const Request& request, int size) noexcept {
          (size == 2 ? kSmallestOfTwo : kSmallestOfMany);
 }
 
-Addresses Pull::addresses(const Request& request) noexcept {
+Addresses CmaCollective::addresses(const Request& request) noexcept {
   const auto number = [](const void* memory) {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
   };
@@ -47,7 +47,7 @@ bool Pull::possible() const noexcept {
          std::all_of(all_.begin(), all_.end(), [](const Presence& each) { return each.addresses.in != 0; });
 }
 
-Pull::Block Pull::block_of(int rank) const noexcept {
+CmaCollective::Block CmaCollective::block_of(int rank) const noexcept {
   const auto r = static_cast<std::size_t>(rank);
   if (!request_.out_counts.empty())
     return {std::accumulate(request_.out_counts.begin(), request_.out_counts.begin() + rank, std::size_t{0}),
@@ -56,7 +56,7 @@ Pull::Block Pull::block_of(int rank) const noexcept {
   return {r * each, each};
 }
 
-bool Pull::run(const Reach& reach, const std::function<void()>& rest) const {
+bool CmaCollective::run(const Cma& cma, const std::function<void()>& rest) const {
   const auto at = [&](int rank) -> const Addresses& { return all_[static_cast<std::size_t>(rank)].addresses; };
   const int root = request_.root;
   const bool is_root = rank_ == root;
@@ -79,7 +79,7 @@ bool Pull::run(const Reach& reach, const std::function<void()>& rest) const {
     const std::size_t offset = is_exchange(request_) ? block_of(rank_).begin * size : 0;
     std::byte* const to = out + theirs.begin * size;
     const std::size_t bytes = theirs.count * size;
-    if (peer != rank_ && !reach.read(peer, at(peer).in + offset, to, bytes, rest)) return false;
+    if (peer != rank_ && !cma.read(peer, at(peer).in + offset, to, bytes, rest)) return false;
     if (peer == rank_ && bytes > 0 && to != in + offset) std::memcpy(to, in + offset, bytes);
   }
   return true;

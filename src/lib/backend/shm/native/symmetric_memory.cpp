@@ -1,4 +1,4 @@
-#include "backend/shm/native/region.hpp"
+#include "backend/shm/native/symmetric_memory.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -42,15 +42,15 @@ Error no_room(const std::string& why) {
 }  // namespace
 
 // In the first page of the file, which begins as zeros.
-struct Region::Header {
+struct SymmetricMemory::Header {
   std::atomic<std::uint32_t> given_back;  // ranks
 };
 
-std::size_t Region::bytes_for(int size, std::size_t part_bytes) noexcept {
+std::size_t SymmetricMemory::bytes_for(int size, std::size_t part_bytes) noexcept {
   return page_bytes() + static_cast<std::size_t>(size) * part_bytes;
 }
 
-Region::Region(int fd, int rank, int size, std::size_t part_bytes, std::uint64_t number)
+SymmetricMemory::SymmetricMemory(int fd, int rank, int size, std::size_t part_bytes, std::uint64_t number)
     : rank_(rank), size_(size), part_bytes_(part_bytes), number_(number) {
   void* const address = ::mmap(nullptr, bytes_for(size, part_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
@@ -60,19 +60,19 @@ Region::Region(int fd, int rank, int size, std::size_t part_bytes, std::uint64_t
   base_ = static_cast<std::byte*>(address);
 }
 
-Region::~Region() {
+SymmetricMemory::~SymmetricMemory() {
   ::munmap(base_, bytes_for(size_, part_bytes_));
 }
 
-Region::Header& Region::header() const noexcept {
+SymmetricMemory::Header& SymmetricMemory::header() const noexcept {
   return *reinterpret_cast<Header*>(base_);
 }
 
-std::byte* Region::part(int rank) const noexcept {
+std::byte* SymmetricMemory::part(int rank) const noexcept {
   return base_ + page_bytes() + static_cast<std::size_t>(rank) * part_bytes_;
 }
 
-void Region::claim() const {
+void SymmetricMemory::claim() const {
   if (const auto lack = lack_of_memory(part_bytes_)) throw no_room(*lack);
   if (!can_populate()) return;  // then rank 0 has reserved all
   for (const auto& [begin, bytes] : {std::pair(base_, page_bytes()), std::pair(part(rank_), part_bytes_)}) {
@@ -80,12 +80,12 @@ void Region::claim() const {
   }
 }
 
-void Region::enter_all() const noexcept {
+void SymmetricMemory::enter_all() const noexcept {
   // Without it, the faults come later.
   if (can_populate()) static_cast<void>(populate(base_, bytes_for(size_, part_bytes_)));
 }
 
-void Region::detach() const noexcept {
+void SymmetricMemory::detach() const noexcept {
   if (given_back_.load(std::memory_order_relaxed)) return;
   try {
     if (const auto lack = lack_of_memory(part_bytes_))
@@ -100,36 +100,37 @@ void Region::detach() const noexcept {
     core::log::warn("cannot take shared memory back from the other ranks");
 }
 
-void Region::give_back() const noexcept {
+void SymmetricMemory::give_back() const noexcept {
   if (fork_guard_.is_forked_child()) return;
   given_back_.store(true, std::memory_order_relaxed);
   ::madvise(part(rank_), part_bytes_, MADV_REMOVE);  // the file lives as long as one rank maps it
   header().given_back.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Region::is_given_back() const noexcept {
+bool SymmetricMemory::is_given_back() const noexcept {
   return header().given_back.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(size_);
 }
 
-std::optional<std::size_t> Region::offset_of(const void* memory, std::size_t bytes) const noexcept {
+std::optional<std::size_t> SymmetricMemory::offset_of(const void* memory, std::size_t bytes) const noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(memory), begin = reinterpret_cast<std::uintptr_t>(part(rank_));
   if (at < begin || at - begin > part_bytes_ || bytes > part_bytes_ - (at - begin)) return std::nullopt;
   return at - begin;
 }
 
 // What rank 0 keeps open until all have mapped it.
-struct Regions::Offer {
+struct SymmetricHeap::Offer {
   core::UniqueFd memfd;
   std::unique_ptr<SharedFile> file;
   std::string words;
 };
 
-Regions::Regions(std::string group, int rank, int size) : group_(std::move(group)), rank_(rank), size_(size) {}
+SymmetricHeap::SymmetricHeap(std::string group, int rank, int size)
+    : group_(std::move(group)), rank_(rank), size_(size) {}
 
-Regions::Offer Regions::make_offer(bool by_file, std::size_t part_bytes) const {
+SymmetricHeap::Offer SymmetricHeap::make_offer(bool by_file, std::size_t part_bytes) const {
   Offer offer;
   try {
-    const std::size_t bytes = Region::bytes_for(size_, part_bytes);
+    const std::size_t bytes = SymmetricMemory::bytes_for(size_, part_bytes);
     int fd = -1;
     if (by_file) {
       offer.file = std::make_unique<SharedFile>(Places().files);
@@ -159,7 +160,8 @@ Regions::Offer Regions::make_offer(bool by_file, std::size_t part_bytes) const {
 }
 
 // This rank's mapping of the offer; null if there is none, and `answer` then says why.
-std::shared_ptr<Region> Regions::accept(const std::string& offer, std::size_t part_bytes, std::string& answer) const {
+std::shared_ptr<SymmetricMemory> SymmetricHeap::accept(const std::string& offer, std::size_t part_bytes,
+                                                       std::string& answer) const {
   try {
     std::istringstream words(offer);
     std::string kind, path;
@@ -178,12 +180,12 @@ std::shared_ptr<Region> Regions::accept(const std::string& offer, std::size_t pa
     // In another namespace of processes, that may be anybody's file.
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0 ||
-        static_cast<std::size_t>(status.st_size) != Region::bytes_for(size_, part_bytes) ||
+        static_cast<std::size_t>(status.st_size) != SymmetricMemory::bytes_for(size_, part_bytes) ||
         (by_number && (status.st_dev != device || status.st_ino != file))) {
       answer = fmt::format("{}found something else at {}", kNo, path);
       return nullptr;
     }
-    auto region = std::make_shared<Region>(fd.get(), rank_, size_, part_bytes, made_ + 1);
+    auto region = std::make_shared<SymmetricMemory>(fd.get(), rank_, size_, part_bytes, made_ + 1);
     region->claim();
     answer = kYes;
     return region;
@@ -195,7 +197,7 @@ std::shared_ptr<Region> Regions::accept(const std::string& offer, std::size_t pa
   return nullptr;
 }
 
-std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchange& exchange) {
+std::shared_ptr<void> SymmetricHeap::allocate(std::size_t bytes, const Channel::Exchange& exchange) {
   const auto throw_full = [&](std::size_t rank, const std::string& why) {
     throw Error(ErrorCode::resource,
                 fmt::format("alloc: no room for {} bytes on each of {} ranks, says rank {} ({}); ask for less, free "
@@ -226,8 +228,8 @@ std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchan
       ++made_;
       region->enter_all();
       exchange("entered");  // before one of them gives back what others are still entering
-      std::erase_if(regions_, [](const auto& old) { return old->is_given_back(); });
-      regions_.push_back(region);
+      std::erase_if(memories_, [](const auto& old) { return old->is_given_back(); });
+      memories_.push_back(region);
       return {region->part(rank_), [region](void*) { region->give_back(); }};
     }
     const auto refuser = static_cast<std::size_t>(refusal - answers.begin());
@@ -239,20 +241,20 @@ std::shared_ptr<void> Regions::allocate(std::size_t bytes, const Channel::Exchan
   return nullptr;
 }
 
-void Regions::detach() noexcept {
-  for (const auto& region : regions_) region->detach();
+void SymmetricHeap::detach() noexcept {
+  for (const auto& region : memories_) region->detach();
 }
 
-const Region* Regions::find(std::uint64_t number) const noexcept {
+const SymmetricMemory* SymmetricHeap::find(std::uint64_t number) const noexcept {
   const auto found =
-      std::find_if(regions_.begin(), regions_.end(), [&](const auto& region) { return region->number() == number; });
-  return found == regions_.end() ? nullptr : found->get();
+      std::find_if(memories_.begin(), memories_.end(), [&](const auto& region) { return region->number() == number; });
+  return found == memories_.end() ? nullptr : found->get();
 }
 
-const Region* Regions::find(const void* memory, std::size_t bytes) const noexcept {
-  const auto found = std::find_if(regions_.begin(), regions_.end(),
+const SymmetricMemory* SymmetricHeap::find(const void* memory, std::size_t bytes) const noexcept {
+  const auto found = std::find_if(memories_.begin(), memories_.end(),
                                   [&](const auto& region) { return region->offset_of(memory, bytes).has_value(); });
-  return found == regions_.end() ? nullptr : found->get();
+  return found == memories_.end() ? nullptr : found->get();
 }
 
 }  // namespace col::shm_backend

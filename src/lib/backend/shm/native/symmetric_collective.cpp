@@ -1,4 +1,4 @@
-#include "backend/shm/native/direct.hpp"
+#include "backend/shm/native/symmetric_collective.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,9 +19,9 @@ constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
 constexpr std::size_t kBetweenRests = std::size_t{1} << 20;
 constexpr std::size_t kAlignment = 64;
 
-Whereabouts::Place place_of(const void* memory, std::size_t bytes, const Regions& regions) {
+Whereabouts::Place place_of(const void* memory, std::size_t bytes, const SymmetricHeap& heap) {
   if (bytes == 0) return {Whereabouts::kNothing, 0};
-  const Region* const region = regions.find(memory, bytes);
+  const SymmetricMemory* const region = heap.find(memory, bytes);
   if (region == nullptr) return {};
   return {region->number(), *region->offset_of(memory, bytes)};
 }
@@ -38,7 +38,7 @@ bool Direct::suits(const Request& request, int size) noexcept {
   return Movement::length_of(request, size) * col::size_of(dtype) >= kSmallest;
 }
 
-Whereabouts Direct::whereabouts(const Request& request, const Regions& regions) {
+Whereabouts SymmetricCollective::whereabouts(const Request& request, const SymmetricHeap& heap) {
   Whereabouts own;
   const CollectiveRow& row = row_of(request.collective);
   const bool exchanges = row.in == Extent::blocks && row.out == Extent::blocks;
@@ -48,8 +48,8 @@ Whereabouts Direct::whereabouts(const Request& request, const Regions& regions) 
   return own;
 }
 
-Direct::Direct(const Request& request, const Regions& regions, int rank, int size, std::span<const Presence> all,
-               std::span<const std::byte*> sources)
+SymmetricCollective::SymmetricCollective(const Request& request, const SymmetricHeap& heap, int rank, int size,
+                                         std::span<const Presence> all, std::span<const std::byte*> sources)
     : request_(request),
       rank_(rank),
       size_(size),
@@ -58,13 +58,13 @@ Direct::Direct(const Request& request, const Regions& regions, int rank, int siz
       size_of_(col::size_of(dtype_)) {
   possible_ = is_reachable(all);
   if (!possible_) return;
-  find_memory(all, regions);
+  find_memory(all, heap);
   const bool in_place = request.in.data == request.out.data;
   if (!in_place && std::max(request.in.bytes(), request.out.bytes()) >= kStreamedBytes)
     stores_ = core::Stores::streaming;
 }
 
-bool Direct::is_reachable(std::span<const Presence> all) const {
+bool SymmetricCollective::is_reachable(std::span<const Presence> all) const {
   const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
   // Of rooted calls alone is the root known to be a rank.
   const auto root = [&]() -> const Whereabouts& { return all[static_cast<std::size_t>(request_.root)].whereabouts; };
@@ -79,9 +79,9 @@ bool Direct::is_reachable(std::span<const Presence> all) const {
   return row.out_on_root ? shares(root().out) : all_share(&Whereabouts::out);
 }
 
-void Direct::find_memory(std::span<const Presence> all, const Regions& regions) {
+void SymmetricCollective::find_memory(std::span<const Presence> all, const SymmetricHeap& heap) {
   const auto address = [&](const Whereabouts::Place& place, std::size_t rank) -> std::byte* {
-    const Region* const region = place.region == Whereabouts::kPrivate ? nullptr : regions.find(place.region);
+    const SymmetricMemory* const region = place.region == Whereabouts::kPrivate ? nullptr : heap.find(place.region);
     return region == nullptr ? nullptr : region->part(static_cast<int>(rank)) + place.offset;
   };
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -94,7 +94,7 @@ void Direct::find_memory(std::span<const Presence> all, const Regions& regions) 
 }
 
 // The part of a vector that this rank works on: whole cache lines.
-Direct::Range Direct::slice(std::size_t count) const noexcept {
+SymmetricCollective::Range SymmetricCollective::slice(std::size_t count) const noexcept {
   const auto n = static_cast<std::size_t>(size_), rank = static_cast<std::size_t>(rank_);
   const std::size_t unit = std::max<std::size_t>(1, kAlignment / size_of_);
   const std::size_t each = ((count + n - 1) / n + unit - 1) / unit * unit;
@@ -102,13 +102,14 @@ Direct::Range Direct::slice(std::size_t count) const noexcept {
   return {begin, std::min(each, count - begin)};
 }
 
-Direct::Range Direct::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
+SymmetricCollective::Range SymmetricCollective::block(int rank, std::span<const std::size_t> counts,
+                                                      std::size_t equal) const noexcept {
   const auto r = static_cast<std::size_t>(rank);
   if (counts.empty()) return {r * equal, equal};
   return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
 }
 
-void Direct::run(const Rest& rest) {
+void SymmetricCollective::run(const Rest& rest) {
   const auto own = static_cast<std::size_t>(rank_), root = static_cast<std::size_t>(request_.root);
   const std::size_t in_bytes = request_.in.bytes(), out_bytes = request_.out.bytes();
   const CollectiveRow& row = row_of(request_.collective);
@@ -136,7 +137,8 @@ void Direct::run(const Rest& rest) {
 }
 
 // Folds `from` of all inputs to the same place less `shift` in all targets.
-void Direct::fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift, const Rest& rest) {
+void SymmetricCollective::fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift,
+                                    const Rest& rest) {
   const auto place = [&](std::byte* target, std::size_t begin) { return target + (begin - shift) * size_of_; };
   // With more than two, the result is made once, in the first cache, and copied to all. Where it replaces the inputs,
   // that is the first target; where it does not, the targets are written past the caches, and it needs a place.
@@ -179,7 +181,7 @@ void Direct::copy_slice(const Rest& rest) {
   }
 }
 
-void Direct::copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const {
+void SymmetricCollective::copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const {
   if (to == from) return;
   for (std::size_t done = 0; done < bytes; done += kBetweenRests) {
     core::copy(to + done, from + done, std::min(kBetweenRests, bytes - done), stores_);
