@@ -20,7 +20,7 @@ struct TrainerOptions {
   std::filesystem::path data;  // empty: find_data()
   std::filesystem::path model = "digits.model";
   bool save = true;
-  std::filesystem::path resume;  // empty: start anew
+  std::filesystem::path resume;  // empty: start from the beginning
   bool on_gpu = false;           // gradients are reduced in the memory of GPUs
   bool go_on = false;            // resume from `model` where it exists, and write it after every epoch
 };

@@ -166,7 +166,7 @@ std::optional<Error> Diagnosis::abort_cause() const {
   const auto& control = surroundings_.control;
   const auto cause = control ? control->abort_cause() : std::nullopt;
   if (!cause) return std::nullopt;
-  // Whoever ended the job has named ranks of the job.
+  // The process that ended the job has named a rank of the job.
   const int rank = surroundings_.rank_of(cause->rank);
   std::string message = cause->message;
   if (rank >= 0 && rank != cause->rank) message += fmt::format(" (rank {} of this group)", rank);

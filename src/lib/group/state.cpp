@@ -87,7 +87,7 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
     const std::lock_guard lock(mutex_);
     error = drain();
     leave_to_others(false);
-    // Before the connections close: whoever notices that finds it.
+    // Before the connections close: a rank that notices the closing then finds it.
     if (auto difference = group::leave_board(parts_.surroundings, broken_.has_value(), why); difference && !error)
       error = group::with_world_rank(*difference, parts_.surroundings.peers);
     close_channels();
@@ -477,7 +477,7 @@ void Group::State::give_up(const Error& cause) {
   fail(cause);
 }
 
-// Publishes the cause before the connections close, so that whoever notices the closing finds it.
+// Publishes the cause before the connections close, so that a rank that notices the closing finds the cause.
 void Group::State::break_with(const Error& cause) noexcept {
   if (broken_) return;
   broken_ = cause;

@@ -60,8 +60,8 @@ std::vector<std::string> unknown_algorithms(const Options& options, const declty
 // Throws UsageError that names the first of them, and what to write instead.
 void check_algorithms(const Options& options, const decltype(Selection::natives)& natives);
 
-// Throws UsageError when a report could not be written where it is wanted. Leaves what is there as it is. For a FIFO or
-// a device it only looks whether it may be written to.
+// Throws UsageError if a report could not be written to its path. Does not change what is there. For a FIFO or a
+// device, it only checks the permission to write.
 void check_report_paths(const Options& options);
 
 }  // namespace col::colcheck

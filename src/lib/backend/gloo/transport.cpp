@@ -18,9 +18,9 @@ namespace {
 
 constexpr int kMaxTries = 10;  // to make a pair before a stranger connects to it
 
-// How often in a row the event thread finds a connection in use before it gives way to others, and then before it
-// pauses. Who posts a short message is done before the pauses, which are longer than they say by the kernel's slack,
-// 50 us: measured with fewer looks, messages of 8 bytes took twice as long.
+// How often in a row the event thread finds a connection in use before it yields to others, and then before it pauses.
+// A thread that posts a short message is done before the pauses. These last longer than requested, by the kernel's
+// slack of 50 us. Measured with fewer attempts, messages of 8 bytes took twice as long.
 constexpr int kBriefMisses = 20;
 constexpr int kMissesBeforePause = 1000;
 constexpr auto kPause = std::chrono::microseconds(50);

@@ -177,7 +177,7 @@ void Native::fold(const Call& call, const Piece& piece) const {
   return_results(call, piece, result);
 }
 
-// `result`: of this rank's slice, where there is one for all ranks.
+// `result`: that of this rank's slice, if all ranks share one result.
 void Native::return_results(const Call& call, const Piece& piece, TensorView result) const {
   const Request& r = call.request;
   if (keeps_blocks(r.collective)) return;

@@ -15,7 +15,7 @@ namespace col {
 
 namespace {
 
-// Writing a cause takes microseconds. Whoever needs longer than this was killed or stopped while at it.
+// Writing a cause takes microseconds. A process that needs longer than this was killed or stopped while it wrote.
 constexpr Duration kClaimPatience = std::chrono::milliseconds(100);
 
 // CLOCK_MONOTONIC, which all processes of a host share; never 0, which means "not claimed".

@@ -1,4 +1,4 @@
-// A world that another launcher has started, and that nobody has given a store.
+// A world that another launcher has started, without a store from the user.
 #pragma once
 
 #include <string>
@@ -9,28 +9,29 @@
 
 namespace col::group::adopt {
 
-// The job as ranks and directories call it; "openmpi-0123456789abcdef". Empty when the launcher's variables do not
+// The name of the job for ranks and directories: "openmpi-0123456789abcdef". Empty if the launcher's variables do not
 // tell.
 std::string job_name(const Place& place);
 
-// Gives `spec` (its timeout, rank and world size set) the store that the ranks of the job share, and the control page
-// that those of this host share. On one host the store is in a directory, on several rank 0 serves it (from here on).
-// Every call in a process gives the same. At the end of the process this rank leaves, if it has not before.
+// Gives `spec` (with timeout, rank and world size set) the store that the ranks of the job share, and the control page
+// that the ranks of this host share. On one host, the store is in a directory. On several hosts, rank 0 serves it from
+// here on. Every call in a process gives the same objects. At the end of the process, this rank leaves if it has not
+// left before.
 //
-// Blocks for the timeout at most: while the launcher is asked for the job's name (PMI), and while other processes of
-// this user hold the lock of the directory. It does not wait for other ranks. Errors: unavailable, when the ranks are
-// on several hosts and nothing tells where rank 0 is, when rank 0 cannot have its port, or with a launcher that does
-// not answer as it should; invalid_argument naming a variable; timeout; io; resource; not_initialized in a process that
-// was forked from one that is in a job.
+// Blocks for the timeout at most: while it asks the launcher for the job's name (PMI), and while other processes of
+// this user hold the lock of the directory. It does not wait for other ranks. Errors: unavailable (the ranks are on
+// several hosts and nothing tells where rank 0 is; rank 0 cannot have its port; the launcher does not answer
+// correctly); invalid_argument that names a variable; timeout; io; resource; not_initialized in a process that was
+// forked from one that is in a job.
 void join_job(const Place& place, ContextSpec& spec);
 
-// This rank needs the store no longer, nor the directory. Nothing happens when `spec` is of another world. Any store
-// call afterwards makes it come back. Rank 0 of several hosts blocks for 10 seconds at most, until the others have left
-// as well, and for one when something has `failed`.
+// This rank no longer needs the store or the directory. Does nothing if `spec` belongs to another world. Any later
+// store call makes the rank come back. With several hosts, rank 0 blocks until the others have left too: for 10 seconds
+// at most, and for one second if something has `failed`.
 void leave_job(const ContextSpec& spec, bool failed) noexcept;
 
-// `error` with the variables that `spec` was made from, when it is a timeout in a world that another launcher has
-// started: a variable that is left over from somewhere else makes ranks wait for others that do not exist.
+// Adds to `error` the variables that `spec` was made from, if it is a timeout in a world that another launcher has
+// started: a left-over variable makes ranks wait for others that do not exist.
 Error with_place(const Error& error, const ContextSpec& spec);
 
 }  // namespace col::group::adopt

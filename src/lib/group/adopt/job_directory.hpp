@@ -1,19 +1,21 @@
-// Where the ranks of a job that was not started by colrun meet: a directory that its first rank makes, that its last
-// rank removes, and that no other job's rank ever takes for its own.
+// Where the ranks of a job meet that was not started by colrun: in a directory. The first rank makes it, the last rank
+// removes it, and no rank of another job ever takes it for its own.
 //
-//   $TMPDIR/col-<user id>/             mode 0700; whoever changes anything in it holds its lock (user_directory.hpp)
+//   $TMPDIR/col-<user id>/             mode 0700; a process that changes anything in it holds its lock
+//   (user_directory.hpp)
 //     <job>.<random>/                  one run of the job
 //       members                        a line for each rank that has entered, and a lock that each of them shares
 //       store/  control                what the job keeps there
 //
-// The lock on `members` says who lives: the kernel takes a rank's share away when the rank ends, in whatever way. So
+// The lock on `members` shows which ranks live: the kernel takes a rank's share away when the rank ends, in any way. So
 //
-//   - a directory that nobody shares the lock of is left over, and the next rank of any job removes it;
-//   - a rank joins the directory of its job when somebody lives in it, and its line, of as many as the world has ranks,
-//     is still free. A directory that all ranks have entered is never joined again, so what is left of an earlier job
-//     of the same name (a restart, a port used again) is never mistaken for this one;
-//   - else it makes a new one. No rank waits for another here, so it does not matter which comes first, nor whether one
-//     never comes: that is found when they make a group, which names who is missing.
+//   - if nobody shares the lock of a directory, the directory is left over, and the next rank of any job removes it;
+//   - a rank joins the directory of its job if a rank lives in it, and the line for this rank is still free. A
+//   directory
+//     that all ranks have entered is never joined again. So what is left of an earlier job of the same name (a restart,
+//     a port used again) is never taken for this one;
+//   - otherwise it makes a new directory. No rank waits for another here, so the order does not matter. If a rank never
+//     comes, this is found when the ranks make a group, and the error names the missing rank.
 #pragma once
 
 #include <sys/types.h>
@@ -28,9 +30,9 @@ namespace col::group::adopt {
 
 class UserDirectory;
 
-// What a rank has to know to find its job.
+// What a rank must know to find its job.
 struct JobKey {
-  std::string job;  // what the launcher calls it, as a file name: "openmpi-0123456789abcdef"
+  std::string job;  // the launcher's name for it, as a file name: "openmpi-0123456789abcdef"
   int rank = 0;
   int world_size = 1;
 };
@@ -44,12 +46,12 @@ class JobDirectory {
   JobDirectory(const JobDirectory&) = delete;
   JobDirectory& operator=(const JobDirectory&) = delete;
 
-  // Joins or makes the job's directory; one that was left before is entered again as long as it exists. Removes what
-  // ended jobs have left. Blocks for `timeout` at most, for processes that hold the lock. Errors: those of
+  // Joins or makes the job's directory. A directory that was left before is entered again as long as it exists. Removes
+  // what ended jobs have left. Blocks for `timeout` at most, for processes that hold the lock. Errors: those of
   // UserDirectory; not_initialized in a process that was forked from the one that entered.
   void enter(Duration timeout);
-  // The last to leave removes the directory. Blocks for two seconds at most, and gives up then: the next job removes
-  // it. A process that was forked from the one that entered does nothing.
+  // The last rank to leave removes the directory. Blocks for two seconds at most, and then gives up: the next job
+  // removes it. Does nothing in a process that was forked from the one that entered.
   void leave() noexcept;
 
   bool entered() const noexcept { return static_cast<bool>(members_); }

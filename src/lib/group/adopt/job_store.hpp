@@ -1,4 +1,5 @@
-// The store of a job whose ranks meet in a directory of their own: a FileStore in it, for as long as this rank stays.
+// The store of a job whose ranks meet in a directory of their own: a FileStore in this directory, as long as this rank
+// stays.
 #pragma once
 
 #include <memory>
@@ -10,14 +11,14 @@
 
 namespace col::group::adopt {
 
-// A rank that comes back does so in the same directory when a rank is in it still, else in a new one. Any call can so
-// fail with the errors of JobDirectory::enter().
+// A rank that comes back enters the same directory if a rank is still in it, otherwise a new one. So any call can fail
+// with the errors of JobDirectory::enter().
 class JobStore final : public AdoptedStore {
  public:
   // Does not enter yet. `timeout` is for entering.
   JobStore(JobKey key, std::string parent, Duration timeout);
 
-  // Enters the job's directory when this rank is not in it, and returns its path.
+  // Enters the job's directory if this rank is not in it, and returns its path.
   std::string enter();
   // JobDirectory::leave().
   void leave(Leaving why = Leaving::finished) noexcept override;
@@ -35,9 +36,9 @@ class JobStore final : public AdoptedStore {
   std::shared_ptr<Store> files();
 
   const Duration timeout_;
-  std::mutex mutex_;  // guards the two below
+  std::mutex mutex_;  // guards the two members below
   JobDirectory directory_;
-  std::shared_ptr<Store> files_;  // null while this rank is not in the directory; shared with the calls under way
+  std::shared_ptr<Store> files_;  // null while this rank is not in the directory; shared with calls that are running
 };
 
 }  // namespace col::group::adopt

@@ -7,7 +7,7 @@
 
 namespace col::group::adopt {
 
-// The first host of `list`; nothing when `list` is none.
+// The first host of `list`; nothing if `list` is not such a list.
 std::optional<std::string> first_of_node_list(std::string_view list);
 
 }  // namespace col::group::adopt

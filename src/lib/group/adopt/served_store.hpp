@@ -1,16 +1,17 @@
-// The store of a job on several hosts that nobody has given one: rank 0 serves it in its own process.
+// The store of a job on several hosts without a store from the user: rank 0 serves it in its own process.
 //
-// The server must outlive the other ranks' need of it, and rank 0 cannot know that need by itself. So the ranks count
-// in the store:
+// The server must live as long as the other ranks need it, and rank 0 cannot know by itself how long that is. So the
+// ranks count in the store:
 //
-//   present     ranks that are in it: who comes adds 1, who goes takes it away
-//   left        how often ranks other than 0 have gone
-//   gone/<n>    set when that has been n times as many as there are
+//   present     ranks that are in it: a rank that comes adds 1, a rank that leaves subtracts 1
+//   left        how often ranks other than 0 have left
+//   gone/<n>    set when `left` is n times the number of these ranks
 //   open        set when the server is ready
 //
-// Rank 0, when it goes for the n-th time, waits for gone/<n>, within bounds; then, if `present` is 0 still, it makes it
-// a number so low that nobody who adds 1 can miss it, and stops. Who meets that number comes back to the next server.
-// If others are there still, or again, the server stays, until the process of rank 0 ends.
+// When rank 0 leaves for the n-th time, it waits for gone/<n>, for a limited time. If `present` is then 0, it sets it
+// to a number so low that every rank that adds 1 notices, and stops the server. A rank that meets that number comes
+// back to the next server. If other ranks are still there, or there again, the server stays until the process of rank 0
+// ends.
 #pragma once
 
 #include <memory>
@@ -28,9 +29,9 @@ struct ServedSpec {
   int world_size = 1;
   std::string host = {};  // of rank 0
   int port = 0;
-  std::string source = {};  // what says so, for messages: a variable
+  std::string source = {};  // the variable that says so, for messages
   std::string token = {};
-  Duration timeout = {};                      // of a call other than wait()
+  Duration timeout = {};                      // for calls other than wait()
   std::shared_ptr<ControlPage> control = {};  // may be null; an abort ends the wait for rank 0
 };
 
@@ -42,10 +43,11 @@ class ServedStore final : public AdoptedStore {
   ServedStore(const ServedStore&) = delete;
   ServedStore& operator=(const ServedStore&) = delete;
 
-  // Rank 0: serves when it returns. Does nothing elsewhere. Throws unavailable when the port cannot be had; resource.
+  // On rank 0: the store is served when this returns. Does nothing on other ranks. Throws unavailable if the port is
+  // not available; resource.
   void serve();
-  // Tells the others; rank 0 waits for them to leave as well: 10 seconds at most, 1 when something failed, 2 at the end
-  // of the process.
+  // Tells the others. Rank 0 waits until they leave too: 10 seconds at most, 1 second if something failed, 2 seconds at
+  // the end of the process.
   void leave(Leaving why) noexcept override;
 
   void set(std::string_view key, std::string_view value) override;
@@ -79,12 +81,12 @@ class ServedStore final : public AdoptedStore {
 
   const ServedSpec spec_;
   const core::ForkGuard guard_;
-  mutable std::mutex mutex_;  // guards the next four, and is never held while waiting
-  Client client_;             // empty while this rank is not in the store; shared with the calls under way
-  bool comes_back_ = false;   // this rank has left before
-  int departures_ = 0;        // of rank 0, from the present server
+  mutable std::mutex mutex_;  // guards the next four members, and is never held during a wait
+  Client client_;             // empty while this rank is not in the store; shared with calls that are running
+  bool comes_back_ = false;   // whether this rank has left before
+  int departures_ = 0;        // how often rank 0 has left the present server
   int lingered_ = -1;         // departures_ when rank 0 last waited for the others
-  Turn turn_;                 // of the thread that enters, and of the server; taken before mutex_
+  Turn turn_;                 // held by the thread that enters, and by the server; taken before mutex_
   std::unique_ptr<StoreServer> server_;
 };
 

@@ -1,4 +1,4 @@
-// A mutex that one can wait for with a deadline, and be told meanwhile that the job has ended.
+// A mutex whose lock() has a deadline, and notices meanwhile that the job has ended.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@
 
 namespace col::group::adopt {
 
-// Of the library's mutexes with a deadline, none is understood by every version of ThreadSanitizer.
+// Of the standard mutexes with a deadline, none is understood by every version of ThreadSanitizer.
 class Turn {
  public:
   void lock() {
@@ -20,7 +20,7 @@ class Turn {
     taken_ = true;
   }
 
-  // `what` is waited for, in words. Throws what wait.check() throws.
+  // `what` says in words what it waits for. Throws what wait.check() throws.
   void lock(WaitContext& wait, std::string_view what) {
     wait.describe(std::string(what));
     std::unique_lock lock(mutex_);

@@ -59,7 +59,7 @@ UserDirectory::UserDirectory(const std::string& parent, const Deadline& deadline
       if (deadline.expired()) throw_directory_error(ENOENT, "open", path_);
     }
     lock(deadline);
-    // Whoever held the lock before may have removed it.
+    // The process that held the lock before may have removed the directory.
   } while (!still_there());
 }
 

@@ -1,4 +1,4 @@
-// The directory in which the jobs of one user that were not started by colrun keep theirs, on one host.
+// The directory on one host with all jobs of one user that were not started by colrun.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace col::group::adopt {
 // $TMPDIR, else /tmp; absolute.
 std::string temporary_directory();
 
-// Holds the lock of <parent>/col-<user id> for as long as it lives, and so everything in it still. Made with mode 0700
-// when it is not there, and removed at the end when nothing is in it.
+// Holds the lock of <parent>/col-<user id> as long as it lives, so nothing in it changes. The directory is made with
+// mode 0700 if it does not exist, and removed at the end if it is empty.
 class UserDirectory {
  public:
-  // Blocks while another process holds the lock, until `deadline`: then timeout. Errors: io when the directory cannot
-  // be made or locked, or when it is not a directory of this user alone; resource.
+  // Blocks while another process holds the lock, until `deadline`: then timeout. Errors: io if the directory cannot be
+  // made or locked, or if it does not belong to this user alone; resource.
   UserDirectory(const std::string& parent, const Deadline& deadline);
   ~UserDirectory();
   UserDirectory(const UserDirectory&) = delete;
@@ -34,7 +34,7 @@ class UserDirectory {
   core::UniqueFd directory_;
 };
 
-// Throws "cannot <action> '<path>' (<errno text>); <what to do>": resource when space or descriptors ran out, else io.
+// Throws "cannot <action> '<path>' (<errno text>); <what to do>": resource if space or descriptors ran out, else io.
 [[noreturn]] void throw_directory_error(int error, const std::string& action, const std::string& path);
 
 }  // namespace col::group::adopt

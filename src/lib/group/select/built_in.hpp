@@ -1,4 +1,4 @@
-// configs/selection.json as constants; compile_table.py makes the source that holds them.
+// configs/selection.json as constants; compile_table.py makes the source file with them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace col::group {
 template <class T>
 inline constexpr T kMost = std::numeric_limits<T>::max();
 
-// A SelectionRule without pointers: every process that loads the library would have to relocate them.
+// A SelectionRule without pointers. Pointers would need a relocation in every process that loads the library.
 struct BuiltInRule {
   enum class Ranks : std::uint8_t { any, powers_of_two, others };
 

@@ -1,4 +1,4 @@
-// Names of the collectives that an algorithm can be chosen for: all but send and recv.
+// Names of the collectives for which an algorithm can be chosen: all except send and recv.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace col::group {
 
 std::optional<Collective> find_collective(std::string_view name);
-// "; did you mean 'allreduce'?", or the list of all: to be put behind a message.
+// "; did you mean 'allreduce'?", or the list of all names: the end of a message.
 std::string collective_hint(std::string_view misspelt);
 
 }  // namespace col::group

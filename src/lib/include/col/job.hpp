@@ -199,8 +199,8 @@ class COL_EXPORT WaitContext {
  public:
   explicit WaitContext(Deadline deadline, ControlPage* page = nullptr, RankRecord* record = nullptr,
                        WaitObserver* observer = nullptr) noexcept;
-  // The same, with a deadline that lies `budget` after the first check(), slice() or deadline(). For calls that mostly
-  // end without any of these: they then never read the clock.
+  // The same, with a deadline `budget` after the first check(), slice() or deadline(). For calls that mostly end
+  // without any of these: they then never read the clock.
   explicit WaitContext(Duration budget, ControlPage* page = nullptr, RankRecord* record = nullptr,
                        WaitObserver* observer = nullptr) noexcept;
 

@@ -31,7 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A wait with less time than this looks once before it waits, so that even one without any finds what is there.
+// A wait with less time than this first looks once. So even a wait without any time finds a value that is there.
 constexpr Duration kShortWait = 100ms;
 constexpr Duration kLookPatience = 250ms;
 // For the first sign of life of a server that has been there before.

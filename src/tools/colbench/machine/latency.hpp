@@ -18,8 +18,8 @@ double measure_hand_over();
 // be bound to a core, or do not get it within 2 s.
 double measure_switch();
 
-// Two threads, bound to those cores, give each other a turn: the shortest of many bursts, per turn, in seconds. 0 when
-// they cannot be bound, or are not done after `limit`: whoever else holds a core may never give it back.
+// Two threads, bound to those cores, give each other turns. Returns the shortest time of many bursts, for one turn, in
+// seconds. 0 if they cannot be bound, or have not ended after `limit`: another process may keep a core for ever.
 double shortest_turn(int first_cpu, int second_cpu, Duration limit);
 
 }  // namespace col::colbench

@@ -7,9 +7,10 @@
 
 namespace col::colbench {
 
-// Seconds that so many bytes take at the least through the port of one node, without the way of the first one. Taken
-// from the best messages of at most that length and of all longer ones: links may let a burst pass faster than they
-// can go on, and long messages may cost less by the byte. 0 below the second length that was measured.
+// The least number of seconds for this number of bytes through the port of one node, without the travel time of the
+// first byte. It is taken from the best messages of at most that length and of all longer ones: links may let a burst
+// pass faster than a steady stream, and long messages may cost less for each byte. 0 below the second length that was
+// measured.
 double least_passing_seconds(const Machine::Fit& fit, std::size_t bytes);
 
 // The largest of three values: the bytes that must pass one node's port, at the best rate that was seen between nodes;

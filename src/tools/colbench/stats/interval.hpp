@@ -1,4 +1,4 @@
-// Where a quantity lies.
+// The interval of a quantity.
 #pragma once
 
 namespace col::colbench {

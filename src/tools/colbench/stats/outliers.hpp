@@ -1,4 +1,4 @@
-// What lies far from the rest.
+// Values that are far from the rest.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ constexpr const char* kFooter =
 constexpr std::array<std::string_view, 1> kSuites = {"ps"};
 constexpr const char* kList = "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
 
-// Memory that can be had now; nothing when the system does not say.
+// Memory that is free now; nothing if the system does not say.
 std::optional<std::size_t> available_memory() {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;

@@ -184,7 +184,7 @@ void Wire::throw_reason(const Frame& failed, const Deadline& deadline) {
   throw error_of(failed, std::move(text));
 }
 
-// Whoever closes a connection in the middle of a message may have said why.
+// A peer that closes a connection in the middle of a message may have said why.
 void Wire::refused_or_lost() {
   const Deadline now = Deadline::after(std::chrono::milliseconds(100));
   FrameBytes header;

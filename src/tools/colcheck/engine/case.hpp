@@ -48,7 +48,7 @@ Case parse_token(std::string_view token);
 // not meet what a faster rank sends in the next case.
 int tag_of(Primitive primitive, std::size_t number);
 
-// Elements from rank `from` to rank `to` (the own rank where there is one direction only).
+// Elements from rank `from` to rank `to` (this rank itself, if there is only one direction).
 std::size_t block_count(const Case& c, int from, int to);
 
 // The distance from a rank to the ranks that it sends to and receives from in send_recv and sendrecv: a rotation.

@@ -18,7 +18,7 @@ inline std::uint64_t mix(std::uint64_t seed, std::uint64_t a = 0, std::uint64_t 
   return x;
 }
 
-// A number that is new in every run; whoever uses it prints it.
+// A number that is new in every run; the caller prints it.
 inline std::uint64_t fresh_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();

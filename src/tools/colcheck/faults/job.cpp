@@ -117,7 +117,7 @@ Job::~Job() {
 
 void Job::make_directory() {
   std::error_code error;
-  // Below the launcher's own directory where there is one: it goes with that, even when this process is killed.
+  // Below the launcher's own directory, if there is one: it is removed with it, even if this process is killed.
   const char* const control = std::getenv("COL_CONTROL");
   std::filesystem::path parent =
       control != nullptr ? std::filesystem::path(control).parent_path() : std::filesystem::temp_directory_path(error);

@@ -6,8 +6,8 @@
 
 namespace col::colcheck {
 
-// Bytes that can be had without swapping, as the kernel estimates, or less where the process's control group allows
-// less. Nothing when the system does not say.
+// Bytes that are available without swapping, by the kernel's estimate, or less if the process's control group allows
+// less. Nothing if the system does not say.
 std::optional<std::uint64_t> available_memory();
 
 }  // namespace col::colcheck

@@ -117,7 +117,7 @@ Finding run(Rank& rank, const Case& c) {
                                .asynchronous = asynchronous,
                                .backend = c.backend,
                                .devices = c.devices};
-      // What is drawn for a group that this rank is not in, is drawn in vain.
+      // Drawn also for groups that this rank is not in, where it has no effect.
       programs.emplace_back(style, groups[g] ? groups[g].size() : 1,
                             mix(c.seed, 2 + g, static_cast<std::uint64_t>(round)));
     }

@@ -6,7 +6,7 @@
 namespace col::colcheck {
 namespace {
 
-// Set in the tickets of add(), and in none of a channel's, which count from small numbers.
+// Set in the tickets of add(), and never in a channel's tickets, which count from small numbers.
 constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
 
 }  // namespace

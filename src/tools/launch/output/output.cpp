@@ -62,7 +62,7 @@ bool Output::work(Time now) {
       first_left = at;
     }
   }
-  // Whoever found no room is the first to get some.
+  // A pipe that found no room is the first to get some.
   std::rotate(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(first_left), ready_.end());
   std::erase_if(ready_, [&](std::size_t index) { return !pipes_[index].ready; });
   for (std::size_t index = 0; index < outlets_.size(); ++index) {

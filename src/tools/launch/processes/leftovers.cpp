@@ -24,7 +24,7 @@ bool is_shared_memory_of_col(const std::string& name) {
                      [](unsigned char letter) { return std::isxdigit(letter) != 0; });
 }
 
-// The entries of a directory; what is there no more by the time it is looked at is left out.
+// The entries of a directory, without those that are gone when they are looked at.
 std::vector<fs::path> entries_of(const fs::path& directory) {
   std::vector<fs::path> entries;
   std::error_code failed;
