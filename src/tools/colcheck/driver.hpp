@@ -1,4 +1,4 @@
-// colcheck started by itself: it starts its own ranks.
+// colcheck without another launcher: it starts its own ranks.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace col::colcheck {
 
-// Says what cannot be done before any rank starts: throws UsageError for something that was required and is not there.
+// Finds what cannot be done before any rank starts. Throws UsageError if something that was required is missing.
 void check_requirements(const Options& options);
 
 // Starts as many ranks of this program as `options` need, with these arguments, and waits for them. Returns the exit

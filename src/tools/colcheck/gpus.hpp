@@ -1,4 +1,4 @@
-// The GPUs that the ranks of a run work with.
+// The GPUs of the ranks of a run.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 namespace col::colcheck {
 
 struct RankGpu {
-  std::string host = {};  // tells the hosts of a job apart
+  std::string host = {};  // distinguishes the hosts of a job
   tools::GpuFacts gpu = {};
-  int of_host = 0;               // how many GPUs there are
+  int of_host = 0;               // how many GPUs the host has
   std::string nccl = {};         // its version, and where it was found
-  std::string why_not = {};      // why there is no GPU; empty when there is
-  std::string why_no_nccl = {};  // why NCCL cannot be used; empty when it can
+  std::string why_not = {};      // why there is no GPU; empty if there is one
+  std::string why_no_nccl = {};  // why NCCL cannot be used; empty if it can
 };
 
-// This rank's. Does not throw for what is missing.
+// This rank's GPU. Does not throw if something is missing.
 RankGpu look_for_gpu(const ContextSpec& rank);
 
-// How many ranks, from the first on, have a GPU that none before them has: so many can NCCL serve.
+// How many ranks, from the first on, have a GPU that no earlier rank has. NCCL can serve this many.
 std::size_t ranks_with_own_gpu(std::span<const RankGpu> gpus);
 // Whether NCCL may let ranks share a GPU. It can from version 2.30 on.
 bool may_share_gpus();

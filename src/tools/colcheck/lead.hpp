@@ -1,4 +1,4 @@
-// The lead's side: gives orders to all ranks, takes part itself, and puts together what they found.
+// The lead's side: gives orders to all ranks, takes part itself, and collects their results.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace col::colcheck {
 
-// Thrown when the run cannot go on: a rank is gone or does not answer.
+// Thrown if the run cannot go on: a rank is gone or does not answer.
 struct RunEnded {
   int exit_code;
   std::string why;
-  // What had been found in the portion that was running. When a rank is gone, by the lead itself: the last case is the
-  // one in which it ended.
+  // The lead's own results in the portion that was running when a rank was lost. The last case is the one in which it
+  // ended.
   std::vector<CaseResult> own = {};
 };
 
@@ -30,18 +30,18 @@ class Lead {
   Lead(Context& context, Mailbox& mailbox, ObeyOptions options)
       : context_(context), mailbox_(mailbox), options_(std::move(options)) {}
 
-  // The GPUs of all ranks. Throws RunEnded, as all of these.
+  // The GPUs of all ranks. Throws RunEnded, as all these functions do.
   std::vector<RankGpu> look();
-  // What `backend` offers besides the built-in algorithms; nothing, and the reason in `why`, when the first `ranks`
-  // ranks cannot make a group over it.
+  // What `backend` offers in addition to the built-in algorithms. Nothing, and the reason in `why`, if the first
+  // `ranks` ranks cannot make a group over it.
   std::optional<std::map<Collective, std::vector<std::string>>> probe(const std::string& backend, int ranks,
                                                                       std::string& why);
-  // Runs cases, all of one backend, number of ranks, and kind of devices. A case that breaks its group ends it; the
-  // rest go on in a new one. Results are in the order of `cases`.
+  // Runs cases that all have the same backend, number of ranks, and kind of devices. If a case breaks its group, the
+  // rest go on in a new group. The results are in the order of `cases`.
   std::vector<CaseResult> run(std::span<const Case> cases);
-  // Runs cases that need no group, spread over the ranks.
+  // Runs cases that need no group, distributed over the ranks.
   std::vector<CaseResult> share(std::span<const Case> cases);
-  // Runs cases on this rank alone, while the others wait.
+  // Runs cases only on this rank, while the others wait.
   std::vector<CaseResult> by_itself(std::span<const Case> cases);
 
  private:

@@ -11,21 +11,22 @@
 
 namespace col::colcheck {
 
-// Thread safe as the store is. Every wait ends early, with peer_lost, when the rank it waits for is found to be dead.
+// As thread safe as the store. Every wait ends early, with peer_lost, if the rank that it waits for is found to be
+// dead.
 class Mailbox {
  public:
   // Both must outlive it.
   Mailbox(Store& store, const ContextSpec& spec) : store_(store), spec_(spec) {}
 
-  // By the lead. Returns the order's number; they count from 0.
+  // For the lead. Returns the order's number, counted from 0.
   std::uint64_t post_order(const std::string& text);
   // The last order: the ranks must end.
   void dismiss() noexcept;
-  // By the others; nothing after the last one. Throws col::Error: timeout, peer_lost, aborted.
+  // For the other ranks. Returns nothing after the last order. Throws col::Error: timeout, peer_lost, aborted.
   std::optional<std::string> wait_for_order(std::uint64_t number, Duration limit);
   void post_answer(std::uint64_t number, const std::string& text);
   std::string wait_for_answer(std::uint64_t number, int rank, Duration limit);
-  // Called by the lead when it has all answers.
+  // The lead calls it when it has all answers.
   void forget(std::uint64_t number);
 
  private:

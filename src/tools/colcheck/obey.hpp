@@ -1,4 +1,4 @@
-// A rank's side of a run: carries out what the lead orders.
+// A rank's side of a run: carries out the lead's orders.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
 // Runs cases that need no group, in this process.
 Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options);
 
-// Waits for orders and carries them out, until there are no more. Throws col::Error when the lead is lost.
+// Waits for orders and carries them out, until there are no more. Throws col::Error if the lead is lost.
 void obey(Context& context, Mailbox& mailbox, const ObeyOptions& options);
 
 }  // namespace col::colcheck

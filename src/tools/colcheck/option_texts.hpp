@@ -1,4 +1,4 @@
-// From the texts behind the options of colcheck to Options.
+// Turns the values of colcheck's options into Options.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace col::colcheck {
 
-// What was written behind the options; empty: the option was not given.
+// The values of the options; empty: the option was not given.
 struct OptionTexts {
   std::string soak, backends, require, device, ranks, only, skip, algorithms, seed, repro, timeout;
 };
 
-// Fills `options`, whose flags are set already. Throws UsageError.
+// Fills `options`, whose flags are already set. Throws UsageError.
 void read_texts(const OptionTexts& texts, std::span<const Property* const> known, Options& options);
 
 }  // namespace col::colcheck

@@ -26,7 +26,7 @@ struct Options {
   Device device = Device::all;
   std::optional<std::vector<int>> ranks = {};     // ascending; not given: default_ranks(effort)
   std::vector<std::string> only = {}, skip = {};  // names of properties
-  std::vector<std::string> algorithms = {};       // of the right form, but see unknown_algorithms()
+  std::vector<std::string> algorithms = {};       // in the right form, but see unknown_algorithms()
   std::optional<std::uint64_t> seed = {};         // not given: a new one
   std::optional<Case> repro = {};
   std::string junit = {}, json = {}, html = {};  // paths; empty: no such report
@@ -35,7 +35,7 @@ struct Options {
   Duration timeout = std::chrono::seconds(20);  // of one call
   bool verbose = false;
   bool progress = true;
-  std::string spawned = {};  // what colcheck tells the ranks that it starts itself
+  std::string spawned = {};  // the text for ranks that colcheck starts itself
 };
 
 using tools::UsageError;
@@ -43,21 +43,21 @@ using tools::UsageError;
 // What to do: check, or print a text (--help, --version, --list) and end.
 using Request = std::variant<Options, std::string>;
 
-// Throws UsageError. Looks at nothing but its arguments. `known` are the properties there are.
+// Throws UsageError. Uses nothing except its arguments. `known` are all existing properties.
 Request parse_command_line(const std::vector<std::string>& arguments,
                            std::span<const Property* const> known = properties());
 
-// Those that --only, --skip and --faults leave, in the order of `known`.
+// The properties that --only, --skip and --faults leave, in the order of `known`.
 std::vector<const Property*> chosen_properties(const Options& options,
                                                std::span<const Property* const> known = properties());
 
-// 1 to 9; full: and 16.
+// 1 to 9; full: also 16.
 std::vector<int> default_ranks(Effort effort);
 
 // The names in --algo that are neither a built-in algorithm nor one of the natives (as in Selection), for any
 // collective.
 std::vector<std::string> unknown_algorithms(const Options& options, const decltype(Selection::natives)& natives);
-// Throws UsageError that names the first of them, and what to write instead.
+// Throws UsageError that names the first of them and says what to write instead.
 void check_algorithms(const Options& options, const decltype(Selection::natives)& natives);
 
 // Throws UsageError if a report could not be written to its path. Does not change what is there. For a FIFO or a

@@ -1,4 +1,4 @@
-// The line that tells, while colcheck runs, how far it has come.
+// The line that shows, while colcheck runs, how far it has come.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ struct Advance {
 // "np 5 over gloo: exact allreduce", "np 5 over gloo (mixed): exact allreduce".
 std::string activity_of(const Case& c);
 
-// "colcheck: 1,204/2,412  np 5 over gloo: exact allreduce …  0 failed  7 s" in at most `width` columns: the activity is
+// "colcheck: 1,204/2,412  np 5 over gloo: exact allreduce …  0 failed  7 s" in at most `width` columns. The activity is
 // shortened first.
 std::string progress_line(const Advance& advance, std::size_t width, bool utf8);
 
@@ -33,18 +33,18 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kInterval{100};
 
-  // On `fd`, which stays the caller's and has `width` columns. Draws nothing when there is no such thing: -1.
+  // Draws on `fd`, which belongs to the caller and has `width` columns. Draws nothing if it is -1.
   Progress(int fd, int width, bool utf8 = true, Clock::time_point (*now)() = &Clock::now)
       : line_(fd, width), utf8_(utf8), now_(now), started_(now()) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // There are so many cases altogether.
+  // The number of all cases.
   void plan(std::size_t total) { advance_.total = total; }
-  // Results may come later and many at once: until they do, cases that have begun are counted.
+  // Results may come later, and many at once. Until they do, cases that have begun are counted.
   void begin(const Case& c);
   void end(const CaseResult& result);
-  // Leaves the cursor at the start of an empty line, so that something else can be printed. The line comes again.
+  // Leaves the cursor at the start of an empty line, so that other text can be printed. The line comes again.
   void clear() { line_.clear(); }
 
  private:

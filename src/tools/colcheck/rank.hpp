@@ -1,4 +1,4 @@
-// What a property has to work with on one rank.
+// What a property works with on one rank.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ namespace col::colcheck {
 // One rank of a case's group. Not thread safe.
 class Rank {
  public:
-  // A null `group` for properties that need none.
+  // A null `group` is for properties that need none.
   Rank(Context& context, Group group, const std::string& backend, Duration timeout)
       : context_(&context), group_(std::move(group)), backend_(backend), timeout_(timeout) {}
 
-  // All ranks of the case. A property may use it, but leave nothing in flight, and not break it on purpose.
+  // All ranks of the case. A property may use it, but must not leave anything in flight, and must not break it on
+  // purpose.
   Group& group() { return group_; }
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }

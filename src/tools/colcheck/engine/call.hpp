@@ -1,4 +1,4 @@
-// One rank's side of a case: makes the buffers, calls, waits, and looks at every byte afterwards.
+// One rank's side of a case: makes the buffers, calls, waits, and checks every byte afterwards.
 #pragma once
 
 #include <cstddef>
@@ -22,20 +22,20 @@ col::Call call_of(const Case& c, ConstTensorView in, TensorView out, std::span<c
 class Call {
  public:
   Call(Group group, Case c);
-  ~Call();  // what has not ended is given a moment to: the memory is still its own
+  ~Call();  // gives operations that have not ended a moment to end; the memory still belongs to it
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
   // Blocking calls have ended when it returns. Throws col::Error.
   void start();
-  // Waits in one of the ways there are. Does nothing for blocking calls. Throws col::Error.
+  // Waits in one of several ways. Does nothing for blocking calls. Throws col::Error.
   void wait();
-  // What start() has left in flight, to be looked at before wait(); nothing for blocking calls.
+  // The operations that start() has left in flight, for use before wait(). Empty for blocking calls.
   std::span<Work> works() { return works_; }
   // Instead of wait(): drops the Works, so that the operations end by themselves. The memory must not be read or freed
   // before the group has been destroyed. Requires: no receive from any rank.
   void drop() { works_.clear(); }
-  // What is wrong with the memory after that; empty when nothing is.
+  // What is wrong with the memory after that; empty if nothing is.
   std::string problem() const;
 
  private:
@@ -43,7 +43,7 @@ class Call {
   void lay_out_in_place();
   std::size_t elements(const Bytes& bytes) const { return bytes.size() / size_of(case_.dtype); }
   void assign(Memory& memory, const Bytes& content, Side side);
-  // A yes or no that the seed decides; equal on all ranks unless `salt` differs.
+  // A yes or no that depends on the seed. Equal on all ranks unless `salt` differs.
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
 
@@ -62,12 +62,12 @@ class Call {
   ConstTensorView in_;
   TensorView out_;
   Memory collected_;               // recv_any: blocks in the order of their receives
-  std::vector<int> sources_ = {};  // of these
+  std::vector<int> sources_ = {};  // the sources of these
   bool good_sources_ = true;       // one message from each rank
   std::vector<Work> works_;
 };
 
-// A whole case on one rank; what is wrong with it, empty when nothing is. Throws col::Error.
+// Runs a whole case on one rank. Returns what is wrong with it; empty if nothing is. Throws col::Error.
 std::string run_case(Group& group, const Case& c);
 
 }  // namespace col::colcheck

@@ -1,4 +1,4 @@
-// One thing to check: a property of the library, and the circumstances it is checked in.
+// One thing to check: a property of the library, and the circumstances of the check.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace col::colcheck {
 
 struct Case {
   std::string property = "exact";
-  std::string backend = {};  // by name; empty: the property needs none
+  std::string backend = {};  // by name; empty: the property needs no backend
   int ranks = 1;
   Primitive primitive = Primitive::barrier;
   std::string algorithm = {};  // empty: the default
@@ -31,21 +31,22 @@ struct Case {
   int tag = 0;  // messages; see tag_of()
   Placement placement = Placement::margins;
   Devices devices = Devices::cpu;
-  std::uint64_t variant = 0;  // what the property makes of it
-  std::uint64_t seed = 0;     // of the inputs, the counts of v-forms, and whatever else may be so or otherwise
+  std::uint64_t variant = 0;  // its meaning depends on the property
+  std::uint64_t seed = 0;     // of the inputs, the counts of v-forms, and other free choices
   bool operator==(const Case&) const = default;
 };
 
-// "allreduce of 17 float16, sum, in place, by ring": for a reader.
+// "allreduce of 17 float16, sum, in place, by ring": for readers.
 std::string describe(const Case& c);
-// "exact,backend=shm,np=5,coll=allreduce,algo=ring,…": parse_token(token_of(c)) == c. What has its default is left out.
+// "exact,backend=shm,np=5,coll=allreduce,algo=ring,…": parse_token(token_of(c)) == c. Members with default values are
+// left out.
 std::string token_of(const Case& c);
-// Throws std::invalid_argument that says what is wrong with the token. Does not look whether there is such a property,
-// backend or algorithm.
+// Throws std::invalid_argument that says what is wrong with the token. Does not check that the property, backend or
+// algorithm exists.
 Case parse_token(std::string_view token);
 
-// The tag for case `number` of a group: few, so that order within a tag matters; recv_any has one to itself, as it must
-// not meet what a faster rank sends in the next case.
+// The tag for case `number` of a group. There are few tags, so that the order within a tag matters. recv_any has its
+// own tag, because it must not meet what a faster rank sends in the next case.
 int tag_of(Primitive primitive, std::size_t number);
 
 // Elements from rank `from` to rank `to` (this rank itself, if there is only one direction).
@@ -60,8 +61,8 @@ int source_of(const Case& c, int rank, int size);
 inline constexpr int kCountClasses = 6;
 std::size_t count_of(int count_class, int ranks, std::uint64_t seed);
 
-// Whether the reference is the one right result, to the bit. NCCL averages floats by multiplying each of them with
-// 1/ranks, which is exact for powers of two alone.
+// Whether the reference is the only right result, bit by bit. NCCL averages floats by multiplying each of them with
+// 1/ranks, which is exact only for powers of two.
 bool has_one_result(const Case& c);
 
 // Registered algorithms that can serve the case on that many ranks.

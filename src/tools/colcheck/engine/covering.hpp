@@ -1,4 +1,4 @@
-// Pairwise covering: few rows, in which every two values of two different parameters that can occur together do.
+// Pairwise covering: few rows that contain every possible pair of values of two different parameters.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct Choice {
 using Pair = std::pair<Choice, Choice>;
 
 struct Parameters {
-  std::vector<int> values;  // how many each parameter has
-  // Whether the two may be in one row; the parameter of the first is the smaller one.
+  std::vector<int> values;  // the number of values of each parameter
+  // Whether the two may be in one row. The first one has the smaller parameter.
   std::function<bool(Choice, Choice)> compatible;
 };
 
@@ -33,11 +33,11 @@ struct Parameters {
 std::optional<Row> complete(const Parameters& parameters, const Pair& pair, const std::set<Pair>& wanted,
                             std::mt19937_64& random);
 
-// Every pair that is in some row.
+// Every pair that is possible in some row.
 std::set<Pair> possible_pairs(const Parameters& parameters);
 std::set<Pair> pairs_of(const Row& row);
 
-// Rows that have all possible pairs: each is made for one that was still missing, and takes along others greedily.
+// Rows that contain all possible pairs. Each row is made for a missing pair, and greedily takes in other missing pairs.
 std::vector<Row> cover(const Parameters& parameters, std::mt19937_64& random);
 
 }  // namespace col::colcheck

@@ -1,4 +1,4 @@
-// What the buffers of a case are memory of.
+// The kinds of memory of a case's buffers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Case;
 enum class Devices : std::uint8_t {
   cpu,    // the host
   cuda,   // each rank's GPU
-  mixed,  // the one or the other: device_of()
+  mixed,  // one or the other: device_of()
 };
 
 std::string_view to_string(Devices devices);

@@ -1,5 +1,6 @@
-// What reductions must give: the fold in rank order as <col/group.hpp> promises it, and what another order may make of
-// it. Written for clarity, and without anything of the library but its conversions of 16-bit floats.
+// The results that reductions must give: the fold in rank order as <col/group.hpp> promises it, and the possible
+// results of another order. It is written for clarity. It uses nothing of the library except its conversions of 16-bit
+// floats.
 #pragma once
 
 #include <cmath>
@@ -9,7 +10,7 @@
 
 namespace col::colcheck {
 
-// The type that partial results are kept in, and the elements in it.
+// The type of partial results, and the elements in it.
 template <class T>
 using Partial = std::conditional_t<is_half_v<T>, float, T>;
 
@@ -23,7 +24,7 @@ bool is_nan(T value) {
 
 // ---- In rank order --------------------------------------------------------------------------------------------------
 
-// The lesser; a NaN before any number, -0 before +0.
+// The smaller value. A NaN counts as smaller than any number, and -0 as smaller than +0.
 template <class P>
 P least(P a, P b) {
   if constexpr (!std::is_integral_v<P>) {
@@ -69,13 +70,14 @@ Partial<T> contribution(const Op& op, T element) {
     return static_cast<T>(static_cast<std::uint64_t>(value) *
                           static_cast<std::uint64_t>(static_cast<std::int64_t>(op.scale())));
   } else {
-    // Volatile, or a compiler may fuse it with the addition that follows, and not round it.
+    // Volatile: otherwise a compiler may fuse it with the following addition, and not round it.
     const volatile Partial<T> scaled = value * static_cast<Partial<T>>(op.scale());
     return scaled;
   }
 }
 
-// The partial result as the caller gets it: the integer division rounds toward zero, 16-bit floats are rounded here.
+// The partial result in the form for the caller: the integer division rounds toward zero, and 16-bit floats are rounded
+// here.
 template <class T>
 T finished(const Op& op, Partial<T> partial, int size) {
   const bool averages = op.kind() == Op::Kind::builtin && op.reduce_op() == ReduceOp::avg;
@@ -87,8 +89,8 @@ T finished(const Op& op, Partial<T> partial, int size) {
   }
 }
 
-// Element i of a reduction over the ranks [0, ranks) of a group of inputs.size(), folded from left to right. `per_hop`:
-// every partial result is rounded to T, which is what our reductions must not do unless asked.
+// Element i of a reduction over the ranks [0, ranks) of a group of inputs.size() ranks, folded from left to right.
+// `per_hop`: every partial result is rounded to T, which our reductions must not do unless asked.
 template <class T>
 T left_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks, bool per_hop = false) {
   const auto hop = [per_hop](Partial<T> value) { return per_hop ? static_cast<Partial<T>>(T(value)) : value; };
@@ -105,8 +107,8 @@ struct Range {
   T low, high;
 };
 
-// A sum, product, average or scaled sum as good as exact, and the sum of the magnitudes of what went into it, which for
-// a product is the magnitude of the result.
+// A sum, product, average or scaled sum that is nearly exact, and the sum of the magnitudes of its terms (for a
+// product: the magnitude of the result).
 struct ExactFold {
   long double value = 0, magnitude = 0;
 };
@@ -128,23 +130,23 @@ ExactFold exact_fold(const Reduction& call, const PerRank<T>& inputs, std::size_
   return {fold.value / divisor, fold.magnitude / divisor};
 }
 
-// What is `value`, give or take `error`, once it is rounded to T. Rounding is monotonic: between the roundings of both
-// ends, of which there are rarely more than two, every value is allowed and no other.
+// The possible roundings of `value` ± `error` to T. Rounding is monotonic: every value between the roundings of the two
+// ends is allowed, and no other. There are rarely more than two.
 template <class T>
 Range<T> rounded_once(long double value, long double error) {
   using P = Partial<T>;
   constexpr P kInfinity = std::numeric_limits<P>::infinity();
-  // One more step outward: the ends are rounded to P before they are rounded to T.
+  // One more step outward, because the ends are rounded to P before they are rounded to T.
   return {static_cast<T>(std::nextafter(static_cast<P>(value - error), -kInfinity)),
           static_cast<T>(std::nextafter(static_cast<P>(value + error), kInfinity))};
 }
 
-// What any order of the same operations in Partial<T>, rounded to T once, can give.
+// The possible results of the same operations in Partial<T> in any order, rounded to T once.
 //
-// Each operation errs by a factor of at most 1 + u, u = 2^-24 for float (2^-53 for double). A term of a sum passes at
-// most `ranks` - 1 additions, one scaling and one division, so that the sum is off by at most (ranks + 1) u times the
-// sum of the magnitudes, and a bit more for the higher powers of u; a product is off by that factor itself. (Inputs
-// must be such that nothing underflows.)
+// Each operation has an error of at most a factor 1 + u, where u = 2^-24 for float (2^-53 for double). A term of a sum
+// passes at most `ranks` - 1 additions, one scaling and one division. So the error of the sum is at most (ranks + 1) u
+// times the sum of the magnitudes, and a bit more for the higher powers of u. The error of a product is that factor
+// itself. (The inputs must be such that nothing underflows.)
 template <class T>
 Range<T> any_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks) {
   const ExactFold fold = exact_fold(call, inputs, i, ranks);
@@ -152,15 +154,15 @@ Range<T> any_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i
   return rounded_once<T>(fold.value, static_cast<long double>(ranks + 2) * unit * fold.magnitude);
 }
 
-// The significant bits of T, the leading one included.
+// The number of significant bits of T, with the leading one.
 template <class T>
 constexpr int kPrecision = std::is_same_v<T, float16>    ? 11
                            : std::is_same_v<T, bfloat16> ? 8
                                                          : std::numeric_limits<Partial<T>>::digits;
 
-// The same when every partial result is rounded to T on its way: then u is 2^-11 for float16, 2^-8 for bfloat16, which
+// The same if every partial result is rounded to T on its way. Then u is 2^-11 for float16 and 2^-8 for bfloat16. This
 // is not so small that its powers can be left out, and the last rounding counts as one more. (A result that is
-// subnormal in T may be off by more.)
+// subnormal in T may have a larger error.)
 template <class T>
 Range<T> compressed_fold(const Reduction& call, const PerRank<T>& inputs, std::size_t i, int ranks) {
   const ExactFold fold = exact_fold(call, inputs, i, ranks);

@@ -1,4 +1,4 @@
-// The ways in which a primitive can be asked for: by default, by each built-in algorithm, by each of a backend's own.
+// The ways to ask for a primitive: by default, by each built-in algorithm, and by each of a backend's own algorithms.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace col::colcheck {
 struct Form {
   Primitive primitive = Primitive::barrier;
   std::string algorithm = {};           // as an option; empty: the default
-  const Algorithm* built_in = nullptr;  // null for the default, and for a backend's own
+  const Algorithm* built_in = nullptr;  // null for the default, and for a backend's own algorithm
   std::string backend = {};             // of a backend's own algorithm; empty: any
   bool is_native() const { return !backend.empty(); }
 };
@@ -20,7 +20,7 @@ struct Form {
 // The algorithms of the group's backend itself, by collective.
 std::map<Collective, std::vector<std::string>> native_algorithms(const Group& group);
 
-// Those that `selection` lets through. Algorithms with a radix or segments come also with other ones than the default.
+// The forms that `selection` allows. Algorithms with a radix or segments also come with values other than the default.
 std::vector<Form> forms_of(const Selection& selection);
 
 // Whether the form can serve that many ranks.

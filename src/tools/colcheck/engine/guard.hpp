@@ -20,7 +20,7 @@ class Guarded {
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
-  std::byte* begin() const noexcept;  // of the memory, which is a whole number of pages
+  std::byte* begin() const noexcept;  // of the memory, whose size is a whole number of pages
   std::byte* end() const noexcept;
   bool touched_before() const noexcept;
   bool touched_after() const noexcept;

@@ -1,4 +1,4 @@
-// Judging the outputs of reductions: the first thing that is wrong, in words, or nothing.
+// Checks the outputs of reductions. Each function returns the first thing that is wrong, in words, or nothing.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ std::string show(T value) {
   return fmt::format("{} ({:#x})", static_cast<Partial<T>>(value), bits_of(value));
 }
 
-// ---- What may be wrong with one element. `judge`(element, ranks, got): the element of the whole vector, folded over
-// the ranks [0, ranks).
+// ---- Checks of one element. `judge`(element, ranks, got): the element of the whole vector, folded over the ranks [0,
+// ranks).
 
-// Whether it is the fold in rank order, to the bit; a NaN is any NaN.
+// Whether it is the fold in rank order, bit by bit. Any NaN counts as NaN.
 template <class T>
 auto judge_left_fold(const Reduction& call, const PerRank<T>& inputs) {
   return [&call, &inputs](std::size_t i, int ranks, T got) -> std::string {
@@ -25,7 +25,7 @@ auto judge_left_fold(const Reduction& call, const PerRank<T>& inputs) {
   };
 }
 
-// Nothing when `got` is in the range. `bound` says how wide that is.
+// Nothing if `got` is in the range. `bound` says how wide the range is.
 template <class T>
 std::string outside(const Range<T>& range, T got, const std::string& bound) {
   const auto value = static_cast<Partial<T>>(got);
@@ -34,7 +34,7 @@ std::string outside(const Range<T>& range, T got, const std::string& bound) {
                      show(range.high), bound);
 }
 
-// Whether it is what some order of the operations gives.
+// Whether it is a possible result of some order of the operations.
 template <class T>
 auto judge_any_fold(const Reduction& call, const PerRank<T>& inputs) {
   return [&call, &inputs](std::size_t i, int ranks, T got) {
@@ -44,7 +44,7 @@ auto judge_any_fold(const Reduction& call, const PerRank<T>& inputs) {
   };
 }
 
-// Whether it is what some order gives that rounds all partial results to T.
+// Whether it is a possible result of some order in which all partial results are rounded to T.
 template <class T>
 auto judge_compressed_fold(const Reduction& call, const PerRank<T>& inputs) {
   return [&call, &inputs](std::size_t i, int ranks, T got) {
@@ -53,7 +53,7 @@ auto judge_compressed_fold(const Reduction& call, const PerRank<T>& inputs) {
   };
 }
 
-// ---- What may be wrong with outputs
+// ---- Checks of outputs
 
 template <class T, class Judge>
 std::string problem_on_rank(const Reduction& call, int rank, int size, std::size_t total, const std::vector<T>& output,
@@ -97,7 +97,7 @@ std::string differs_from_left_fold(const Reduction& call, const PerRank<T>& inpu
   return first_problem(call, inputs, outputs, judge_left_fold(call, inputs));
 }
 
-// Whether all outputs are what the call's algorithm may give: the fold in rank order, or any_fold().
+// Whether all outputs are possible results of the call's algorithm: the fold in rank order, or any_fold().
 template <class T>
 std::string differs_from_promise(const Reduction& call, const PerRank<T>& inputs, const PerRank<T>& outputs) {
   if (call.order == FoldOrder::rank_order) return differs_from_left_fold(call, inputs, outputs);

@@ -1,4 +1,4 @@
-// Memory for a call to work on, and what must be in it afterwards.
+// Memory for a call to work on, and its expected content afterwards.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ inline constexpr int kPlacementCount = 5;
 std::string_view to_string(Placement placement);
 std::optional<Placement> placement_from_string(std::string_view name);
 
-// A buffer and the expectation. The memory stays where it is until the next assign().
+// A buffer and its expected content. The memory stays in place until the next assign().
 class Memory {
  public:
   Memory();
@@ -41,7 +41,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Makes the buffer with this content, which it must also have in the end until expect() says otherwise. Throws
+  // Makes the buffer with this content. The expected content is the same, until expect() changes it. Throws
   // std::bad_alloc, std::system_error; for memory of the GPU that is current in this thread, col::Error.
   void assign(const Bytes& content, Placement placement, std::size_t element_size,
               Device::Type device = Device::Type::cpu);
@@ -50,11 +50,11 @@ class Memory {
   // `count` elements from byte `offset` on.
   TensorView view(std::size_t offset, std::size_t count, DType dtype) const;
   std::size_t size() const noexcept { return size_; }
-  // Looks at the buffer, or changes it, whatever memory it is. Requires: within it.
+  // Reads the buffer, or changes it, for every kind of memory. Requires: within the buffer.
   Bytes read(std::size_t offset, std::size_t bytes) const;
   void write(std::size_t offset, const Bytes& content);
-  // The first thing that is wrong: "byte 12 of 40 (element 3) is 0x0, not 0x7", "…the page after it was touched".
-  // Empty when nothing is.
+  // The first thing that is wrong: "byte 12 of 40 (element 3) is 0x0, not 0x7", "…the page after it was touched". Empty
+  // if nothing is.
   std::string problem(std::size_t element_size) const;
 
  private:
@@ -63,7 +63,7 @@ class Memory {
   std::string problem_on_gpu(std::size_t element_size) const;
   std::string wrong_byte(const Bytes& got, std::size_t element_size) const;
 
-  std::byte* data_ = nullptr;  // of the buffer; not to be followed on a GPU
+  std::byte* data_ = nullptr;  // of the buffer; must not be dereferenced on a GPU
   std::size_t size_ = 0;
   Bytes held_;                             // the buffer and its margins
   std::unique_ptr<Pages> pages_;           // or this, for the guarded ones

@@ -1,4 +1,4 @@
-// Random numbers that are functions of what they are for.
+// Random numbers that are functions of their purpose.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace col::colcheck {
 
-// A number that looks random and is the same for the same arguments: splitmix64 of the three.
+// A number that looks random, and is the same for the same arguments: splitmix64 of the three.
 inline std::uint64_t mix(std::uint64_t seed, std::uint64_t a = 0, std::uint64_t b = 0) {
   std::uint64_t x = seed;
   for (const std::uint64_t next : {a, b}) {

@@ -1,4 +1,4 @@
-// Inputs that show what a reduction does with its numbers. All of them are functions of their arguments.
+// Inputs that show how a reduction treats its numbers. All of them are functions of their arguments.
 #pragma once
 
 #include <random>
@@ -46,8 +46,8 @@ PerRank<T> random_integers(int size, std::size_t count, std::uint64_t seed) {
   return make_inputs<T>(size, count, [&](int, std::size_t) { return static_cast<T>(random()); });
 }
 
-// One number so large that `small`, at most 1, is lost when it is added in T, and `small` from all other ranks. Each
-// rank has the large one in turn, so that it comes first, last and in the middle of every order. float32 holds all
+// One number that is so large that `small`, at most 1, is lost when it is added in T; and `small` from all other ranks.
+// Each rank has the large number in turn, so it comes first, last and in the middle of every order. float32 holds all
 // their sums.
 template <class T>
 PerRank<T> beside_a_large_number(int size, std::size_t count, float small) {

@@ -1,4 +1,4 @@
-// What can be asked of a group: the primitives, and the operators that reductions take.
+// The primitives of a group, and the operators of reductions.
 #pragma once
 
 #include <algorithm>
@@ -90,9 +90,9 @@ enum class Operator : std::uint8_t {
   band,
   bor,
   bxor,
-  premul_sum,  // with a scale of each rank's own
+  premul_sum,  // each rank has its own scale
   user,        // addition modulo 127
-  ordered      // the user's, and not commutative: composition of affine maps modulo 11
+  ordered      // a user's operator that is not commutative: composition of affine maps modulo 11
 };
 inline constexpr int kOperatorCount = 11;
 

@@ -1,5 +1,5 @@
-// Reductions as checks of their numerics see them: the call that all ranks make, and which part of the whole result the
-// output of a rank is. Headers only, so that tests use it without the tools.
+// Reductions for checks of their numerics: the call that all ranks make, and the part of the whole result that is the
+// output of a rank. It is a header only, so that tests can use it without the tools.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@
 
 namespace col::colcheck {
 
-// The elements of rank r at [r]. Inputs: the same number on every rank, a multiple of the number of ranks for a
+// The elements of rank r are at [r]. Inputs have the same number on every rank, a multiple of the number of ranks for a
 // reduce_scatter(v).
 template <class T>
 using PerRank = std::vector<std::vector<T>>;
@@ -50,7 +50,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 struct Reduction {
   Collective collective = Collective::allreduce;
   std::string algorithm = {};             // empty: chosen
-  FoldOrder order = FoldOrder::any;       // what it promises
+  FoldOrder order = FoldOrder::any;       // the order that it promises
   std::vector<Op> ops = {ReduceOp::sum};  // by rank, or one for all
   int root = 0;
   bool in_place = false;  // allreduce, reduce and scans
@@ -76,13 +76,13 @@ struct Reduction {
   }
 };
 
-// Output of a rank: `count` elements of the vector from `begin`, each folded over the ranks [0, ranks).
+// The output of a rank: `count` elements of the vector from `begin` on, each folded over the ranks [0, ranks).
 struct Covered {
   std::size_t begin = 0, count = 0;
   int ranks = 0;
 };
 
-// Of a reduce_scatterv: nothing for rank 0, two blocks for the last rank, one for each of the others.
+// Counts of a reduce_scatterv: nothing for rank 0, two blocks for the last rank, one block for each of the others.
 inline std::vector<std::size_t> uneven_counts(int size, std::size_t total) {
   std::vector<std::size_t> counts(static_cast<std::size_t>(size), total / static_cast<std::size_t>(size));
   if (size == 1) return counts;
@@ -111,13 +111,13 @@ inline void make_call(Group& group, const Reduction& reduction, ConstTensorView 
   return reduction.asynchronous ? group.start(call, options).wait() : group.run(call, options);
 }
 
-// This rank's output; empty where it has none. Both buffers begin `offset` elements after what was allocated for them.
-// Throws col::Error, and std::runtime_error when the call has changed an input that is not the output.
+// This rank's output; empty if it has none. Both buffers begin `offset` elements after their allocation. Throws
+// col::Error, and std::runtime_error if the call has changed an input that is not the output.
 template <class T>
 std::vector<T> output_of(Group& group, const Reduction& reduction, const std::vector<T>& input,
                          std::size_t offset = 0) {
   const Covered mine = covered(reduction, group.rank(), group.size(), input.size());
-  const bool whole = reduction.collective == Collective::exscan;  // rank 0 has an output, which nobody writes
+  const bool whole = reduction.collective == Collective::exscan;  // rank 0 has an output, which is not written
   const std::size_t out_count = reduction.in_place || whole ? input.size() : mine.count;
   std::vector<T> in(offset + input.size()), out(offset + out_count);
   const auto start = static_cast<std::ptrdiff_t>(offset);

@@ -1,9 +1,9 @@
-// The obvious reference: what a rank brings to a case, and what it must have afterwards, computed from the inputs of
-// all ranks, which are a function of (seed, rank, block, index).
+// The simple reference: the input of a rank in a case, and its expected output. The output is computed from the inputs
+// of all ranks, which are functions of (seed, rank, block, index).
 //
-// Values are such that the order of a commutative reduction cannot be seen: small whole numbers (and small powers of
-// two, for products) whose partial sums are exact in float32, and over NCCL, which rounds 16-bit floats at every step,
-// in those. Integers take the whole range, and wrap.
+// The values are such that the order of a commutative reduction does not show. They are small whole numbers (small
+// powers of two for products), whose partial sums are exact in float32. Over NCCL, which rounds 16-bit floats at every
+// step, they are exact in these types too. Integers take the whole range, and wrap.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace col::colcheck {
 
 struct Part {
   Bytes input;
-  Bytes output;                                    // where it is not written, its length is what counts
-  bool reads = true, writes = true;                // whether the call looks at the input, and writes the output
-  std::vector<std::size_t> in_counts, out_counts;  // v-forms; empty where the call does not look at them
+  Bytes output;                                    // if it is not written, only its length counts
+  bool reads = true, writes = true;                // whether the call reads the input, and writes the output
+  std::vector<std::size_t> in_counts, out_counts;  // v-forms; empty if the call ignores them
   std::size_t own_offset = 0;                      // in bytes: this rank's block in the longer of the two
 };
 

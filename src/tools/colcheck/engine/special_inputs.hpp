@@ -5,7 +5,7 @@
 
 namespace col::colcheck {
 
-// The encodings of a binary floating-point type with a given number of bits for the fraction.
+// The encodings of a binary floating-point type with the given number of fraction bits.
 template <class T>
 struct Encoding {
   using Bits = decltype(bits_of(T{}));
@@ -16,7 +16,7 @@ struct Encoding {
 
   static T of(Bits bits) { return std::bit_cast<T>(bits); }
   static T infinity() { return of(kInfinity); }
-  // Quiet ones, each rank's with a payload and sign of its own (up to 63 ranks, which bfloat16 has room for).
+  // Quiet NaNs. Each rank has its own payload and sign (up to 63 ranks, for which bfloat16 has room).
   static T nan(int rank) {
     return of(static_cast<Bits>(kQuiet | static_cast<Bits>(rank % 63 + 1) | (rank % 2 == 1 ? kSign : Bits{0})));
   }
@@ -32,7 +32,7 @@ T ordinary_number(std::size_t rank) {
   return static_cast<T>(static_cast<Partial<T>>(rank < 8 ? rank + 1 : 1 + rank % 2));
 }
 
-// Zeros, in all combinations of signs over the ranks; where there are too many of these, some of every kind.
+// Zeros, in all combinations of signs over the ranks; if there are too many combinations, some of every kind.
 template <class T>
 std::vector<std::vector<T>> zero_columns(std::size_t ranks) {
   constexpr std::size_t kAllUpTo = 6;
@@ -42,7 +42,7 @@ std::vector<std::vector<T>> zero_columns(std::size_t ranks) {
     const std::uint64_t signs = ranks <= kAllUpTo ? number : random();
     std::vector<T> column(ranks, T{});
     for (std::size_t r = 0; r < ranks; ++r) {
-      // Of many ranks, one alone is of the other sign in the first columns, and none in the first two.
+      // With many ranks, in the first columns only one rank has the other sign, and in the first two none.
       const bool negative = ranks <= kAllUpTo || number >= 2 * ranks + 2 ? (signs >> r % 64 & 1) != 0
                                                                          : (number % 2 == 1) != (number / 2 == r + 1);
       if (negative) column[r] = Encoding<T>::negative(T{});
@@ -89,7 +89,7 @@ std::vector<std::vector<T>> special_columns(int size) {
   return columns;
 }
 
-// The columns in turn. Blocks of a vector of columns.size() * size elements have all of them each, since algorithms
+// The columns in turn. In a vector of columns.size() * size elements, each block has all columns, because algorithms
 // treat blocks in different orders.
 template <class T>
 PerRank<T> special_inputs(const std::vector<std::vector<T>>& columns, int size, std::size_t count) {

@@ -1,10 +1,9 @@
-// A job of rank processes that are harmed on purpose, and what becomes of them.
+// A job of rank processes that are harmed deliberately, and its result.
 //
 //   Job job({.ranks = 4, .arguments = {"--fault-rank", encode(drill)}, .fault = "kill:rank=2,op=2,step=1"});
 //   const JobEnd end = job.finish();
 //
-// Whatever launcher started the calling process, the job does not see it: its processes get an environment of their
-// own.
+// The job does not see the launcher of the calling process: its processes get their own environment.
 #pragma once
 
 #include <chrono>
@@ -31,18 +30,18 @@ struct JobSpec {
   std::vector<std::string> arguments = {};     // after the program's name
   Duration timeout = std::chrono::seconds(5);  // COL_TIMEOUT
   std::string fault = {};                      // COL_FAULT; empty: none
-  std::vector<std::string> environment = {};   // more of it: "NAME=value"
+  std::vector<std::string> environment = {};   // more variables: "NAME=value"
   std::string store = {};                      // COL_STORE; empty: a directory that the job makes
   bool without_memfd = false;                  // see ChildSpec
-  const PrivateShm* shm = nullptr;             // outlives the job; null: the machine's
-  Duration limit = std::chrono::seconds(15);   // what has not ended then is killed
+  const PrivateShm* shm = nullptr;             // must outlive the job; null: the machine's
+  Duration limit = std::chrono::seconds(15);   // processes that have not ended by then are killed
 };
 
 // How a rank ended. Times are seconds since the job's start.
 struct RankEnd {
   Ending ending = {};
   double ended_at = 0;
-  bool overdue = false;  // it was there still at the limit, and was killed
+  bool overdue = false;  // it still ran at the limit, and was killed
   std::optional<Report> report = {};
   double reported_at = 0;   // the moment that the report is about
   std::string output = {};  // the end of what it printed
@@ -50,37 +49,37 @@ struct RankEnd {
 
 struct JobEnd {
   std::vector<RankEnd> ranks;
-  std::string left_behind = {};  // the first that was found when all had ended (leftovers.hpp)
+  std::string left_behind = {};  // the first one that was found when all had ended (leftovers.hpp)
 };
 
-// Not thread safe; a program may have several, in one thread each. All that blocks ends at the limit. Where the calling
-// process ignores SIGCHLD, it has its default action from then on, as nobody could wait for children otherwise.
-// Requires: nobody else waits for children of this process.
+// Not thread safe. A program may have several, in one thread each. Everything that blocks ends at the limit. If the
+// calling process ignores SIGCHLD, it gets the default action from then on, because nobody could wait for children
+// otherwise. Requires: nobody else waits for children of this process.
 class Job {
  public:
-  // Starts the ranks. Throws std::system_error when there cannot be so many; none is left then.
+  // Starts the ranks. Throws std::system_error if not all can be started; then none is left.
   explicit Job(JobSpec spec);
   // Kills and reaps what is left, and removes the job's directory.
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  // Blocks until the rank has said "at POINT"; false when it ended before that, or the limit came.
+  // Blocks until the rank has said "at POINT". Returns false if the rank ended before that, or at the limit.
   bool await_point(int rank, std::string_view point);
   bool await_stopped(int rank);
   bool await_end(int rank);
   bool await_report(int rank);
-  // Lets time pass.
+  // Waits for this time.
   void pause(Duration length);
   // Lets a rank that waits at a point go on.
   void go_on(int rank);
   void signal(int rank, int number);
   double now() const;
 
-  // The job's directory of keys, for harming it.
+  // The job's directory of keys, so that it can be harmed.
   std::string store_directory() const { return directory_ + "/store"; }
 
-  // Blocks until all have ended, the limit at the longest; removes the job's directory. Once.
+  // Blocks until all have ended, or until the limit. Removes the job's directory. Call it once.
   JobEnd finish();
 
  private:
@@ -88,7 +87,7 @@ class Job {
   void make_directory();
   void start(int rank);
   std::vector<std::string> environment_of(int rank) const;
-  // Handles what happens until `done`; false when that moment, the limit, or the end of all ranks came first.
+  // Handles events until `done`. Returns false if that moment, the limit, or the end of all ranks came first.
   bool pump(const std::function<bool()>& done, Duration longest_nap,
             double until = std::numeric_limits<double>::infinity());
   void wait_for_events(Duration at_most);

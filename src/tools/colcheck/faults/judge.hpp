@@ -14,28 +14,28 @@ namespace col::colcheck {
 struct Expectation {
   ErrorCode code = ErrorCode::peer_lost;
   int culprit = -1;              // the rank that the errors must name
-  std::vector<int> exempt = {};  // ranks that are judged otherwise
-  double since = 0;              // seconds since the job's start: what they are late by is counted from here …
+  std::vector<int> exempt = {};  // ranks that are checked in another way
+  double since = 0;              // seconds since the job's start: their delay is counted from here …
   double within = 1;             // … and may be this many seconds
   double not_before = 0;         // seconds that the call must have lasted
 };
 
-// Each returns what is wrong, in one line; empty when nothing is.
+// Each returns what is wrong, in one line; empty if nothing is.
 
-// That all ranks but the exempt ones have got that error, have got `aborted` from the next call if there was a group to
-// call, and have ended by themselves.
+// Checks that all ranks except the exempt ones have got that error, have got `aborted` from the next call if they had a
+// group, and have ended by themselves.
 std::string problem_with_errors(const JobEnd& end, const Expectation& expectation);
-// That all ranks but the exempt ones have made all their calls, with the right data.
+// Checks that all ranks except the exempt ones have made all their calls, with the right data.
 std::string problem_with_success(const JobEnd& end, const std::vector<int>& exempt = {});
-// That a rank has ended by itself, and has said how it fared.
+// Checks that a rank has ended by itself, and has reported.
 std::string problem_with_end(const JobEnd& end, int rank);
-// That nothing is left of the job.
+// Checks that nothing is left of the job.
 std::string problem_with_traces(const JobEnd& end);
 
 // "rank 2 got timeout (about no rank) in call 2 after 1.02 s: …"
 std::string describe(const JobEnd& end, int rank);
 
-// The first that is not empty.
+// The first one that is not empty.
 std::string first_of(std::vector<std::string> problems);
 
 // The numbers of ranks for drills: 3 and 4, if `selection` allows them; otherwise the smallest allowed number above

@@ -7,10 +7,10 @@
 namespace col::colcheck {
 
 struct Traces {
-  std::string job_id;             // that its processes have in their environment
-  std::string job_directory;      // which may be there, in its parent
+  std::string job_id;             // the id that its processes have in their environment
+  std::string job_directory;      // its place, which must not exist any more
   std::string scratch_directory;  // TMPDIR of its processes: must be empty
-  std::string shm_directory;      // "/dev/shm", or where the job's own is seen
+  std::string shm_directory;      // "/dev/shm", or the place where the job's own one is visible
   std::chrono::system_clock::time_point started = {};
 };
 

@@ -1,4 +1,4 @@
-// A /dev/shm of a job's own, as small as one likes.
+// A private /dev/shm for a job, of any small size.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +10,11 @@
 
 namespace col::colcheck {
 
-// A mount namespace in which /dev/shm is a tmpfs of that size, kept alive by a process that does nothing else. Root
-// just makes one; others need a user namespace for it, in which they keep their ids.
+// A mount namespace in which /dev/shm is a tmpfs of that size. A process that does nothing else keeps it alive. Root
+// just makes one. Other users need a user namespace for it, in which they keep their ids.
 class PrivateShm {
  public:
-  // Throws std::system_error when this system does not let us.
+  // Throws std::system_error if this system does not allow it.
   explicit PrivateShm(std::size_t bytes);
   ~PrivateShm();
   PrivateShm(const PrivateShm&) = delete;
@@ -22,7 +22,7 @@ class PrivateShm {
 
   int user_namespace() const { return user_.get(); }  // -1: the caller's
   int mount_namespace() const { return mount_.get(); }
-  // Where its files are seen from outside.
+  // Where its files are visible from outside.
   std::string path() const;
 
  private:

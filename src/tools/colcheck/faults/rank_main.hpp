@@ -5,7 +5,7 @@
 
 namespace col::colcheck {
 
-// Where a rank finds the socket to the process that started it.
+// The descriptor of a rank's socket to the process that started it.
 inline constexpr int kTalkFd = 3;
 
 // Does what `text`, a Drill, says, reports, and returns the exit code: 0 if all went well, 1 if something has been

@@ -1,6 +1,5 @@
 // A random program over several groups: blocking calls, asynchronous ones and messages, many of them in flight at once.
-// One rank stops in the middle of its own code, and so all others wait in the end: for it, or for one that waits for
-// it.
+// One rank stops in the middle of its own code. So all others wait in the end, for it or for a rank that waits for it.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +13,11 @@ namespace col::colcheck {
 
 class Tangle {
  public:
-  // Makes the groups: collective over `world`. Ranks that give the same seed have the same program.
-  // Its calls have this long.
+  // Makes the groups; collective over `world`. Ranks that pass the same seed have the same program. `timeout` is that
+  // of its calls.
   Tangle(Group world, std::uint64_t seed, Duration timeout);
 
-  // Runs this rank's part. The rank that the seed chooses calls `hang` instead of one of its steps, drawn as well.
+  // Runs this rank's part. The rank that the seed chooses calls `hang` instead of one of its steps, which is drawn too.
   // Throws what the calls throw.
   void run(const std::function<void()>& hang);
 
@@ -36,7 +35,7 @@ class Tangle {
   std::vector<Team> teams_;  // the world is the first
   std::uint64_t seed_;
   Duration timeout_;
-  std::vector<std::vector<std::int32_t>> buffers_ = {};  // of all calls: none moves
+  std::vector<std::vector<std::int32_t>> buffers_ = {};  // of all calls; their memory stays in place
 };
 
 }  // namespace col::colcheck

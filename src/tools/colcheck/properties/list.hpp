@@ -1,4 +1,4 @@
-// Every property there is, each defined in the file of its name, here or in faults/.
+// All properties. Each is defined in the file of its name, here or in faults/.
 #pragma once
 
 #include "colcheck/property.hpp"

@@ -1,4 +1,4 @@
-// What can be wrong with the arguments of a call.
+// Mistakes in the arguments of a call.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ enum class Mistake : std::uint64_t {
 };
 inline constexpr std::uint64_t kMistakeCount = 23;
 
-// Whether it can be made in a call of that primitive, in a group of so many ranks.
+// Whether it can be made in a call of that primitive, in a group of this many ranks.
 bool is_possible(Mistake mistake, Primitive primitive, int ranks);
-// Whether ranks that are not the root would find nothing wrong with the same call.
+// Whether ranks other than the root would find nothing wrong with the same call.
 bool only_root_can_know(Mistake mistake, Primitive primitive);
 // An algorithm that changes the order of the ranks; null if there is none.
 const Algorithm* unordered_algorithm(Primitive primitive);

@@ -29,20 +29,20 @@ struct NumberCases {
   std::span<const DType> dtypes;
   std::span<const Operator> operators;
   std::span<const std::uint64_t> variants = kUsual;
-  int quick_rows = 3;         // of every form, each with another number of ranks where there are enough
+  int quick_rows = 3;         // for every form, each with another number of ranks if there are enough
   int full_rows = 12;         // for every backend
-  int fewest_ranks = 1;       // no smaller number of ranks shows anything
-  std::size_t shortest = 16;  // of a vector or block: fewer numbers show little
-  std::size_t longest = {};   // in a quick run; 0: as it comes
-  // Whether the form is one of the property's. Empty: all reductions.
+  int fewest_ranks = 1;       // a smaller number of ranks shows nothing
+  std::size_t shortest = 16;  // of a vector or block; fewer numbers show little
+  std::size_t longest = {};   // in a quick run; 0: no limit
+  // Whether the property uses the form. Empty: all reductions.
   std::function<bool(const Form& form)> takes = {};
-  // Whether the form can be asked for that. Empty: always.
+  // Whether the form can be used for that case. Empty: always.
   std::function<bool(const Form& form, const Case& c)> allows = {};
 };
 
-// Appends them. A backend's own algorithm comes with each of the types and variants, and with each of the operators for
-// each kind of type (signed, unsigned, 16-bit float, other float) that are allowed for it, whatever the number of rows;
-// the others with pairs of type and operator in a random order, all equally often. Deterministic.
+// Appends the cases. A backend's own algorithm comes with each of the types and variants, and with each allowed
+// operator for each kind of type (signed, unsigned, 16-bit float, other float), whatever the number of rows. The others
+// come with pairs of type and operator in a random order, all equally often. Deterministic.
 void add_number_cases(const Selection& selection, const NumberCases& wanted, std::vector<Case>& cases);
 
 // Whether the algorithm must use segments that are much shorter than usual.
@@ -50,13 +50,13 @@ bool has_short_segments(const Case& c);
 
 // The call of a case, with `scale` of each rank for premul_sum.
 Reduction reduction_of(const Case& c, double (*scale)(int rank));
-// Whether Case::count is of a block, of which a rank gives one to each.
+// Whether Case::count is the size of a block, of which a rank gives one to each rank.
 bool takes_blocks(Primitive primitive);
 // Elements of every rank's input to a reduction.
 std::size_t input_count(const Case& c);
 
-// Calls body(T{}) for the C++ type of a floating-point, or of an integer, DType. Throws std::invalid_argument for
-// others, which only a token written by hand has.
+// Calls body(T{}) for the C++ type of a floating-point (or integer) DType. Throws std::invalid_argument for other
+// types, which only a hand-written token has.
 template <class Body>
 Finding with_float(DType dtype, Body body) {
   switch (dtype) {
@@ -85,7 +85,7 @@ Finding with_integer(DType dtype, Body body) {
   });
 }
 
-// By what a rank multiplies: fractions that no 16-bit float has; whole numbers, large and small.
+// A rank's factor: fractions that no 16-bit float can hold; whole numbers, large and small.
 double broken_scale(int rank);
 double whole_scale(int rank);
 

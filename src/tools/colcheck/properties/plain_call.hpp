@@ -1,4 +1,4 @@
-// A blocking call of any primitive on memory that the caller lays out.
+// A blocking call of any primitive, on memory that the caller provides.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ col::Options options_of(const Case& c, int rank);
 // rank order afterwards. Throws col::Error; std::runtime_error if recv_any did not get one message from each rank.
 void call_plainly(Group& group, const Case& c, const Views& views, const col::Options& options);
 
-// Where two pieces of memory of equal length differ: "byte 3 of the output is 0x1, not 0x2"; empty when nowhere.
+// Where two pieces of memory of equal length differ: "byte 3 of the output is 0x1, not 0x2"; empty if they are equal.
 std::string difference(std::string_view what, std::span<const std::byte> got, std::span<const std::byte> want);
 
 }  // namespace col::colcheck

@@ -1,4 +1,4 @@
-// Cases about plans as such, which no rank has to carry out: an algorithm, and a range of group sizes.
+// Cases about plans themselves, which no rank has to execute: an algorithm, and a range of group sizes.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,20 @@ struct RankRange {
   }
 };
 
-// Every built-in algorithm that the selection lets through, with each of the ranges.
+// Every built-in algorithm that the selection allows, with each of the ranges.
 void add_plan_cases(const Selection& selection, std::string_view property, std::span<const RankRange> ranges,
                     std::vector<Case>& cases);
 
-// What a case's algorithm is called by, and told. A segment's bytes are as many elements.
+// The algorithm of a case, and its parameters. A segment's bytes count as elements.
 struct PlanSubject {
   const Algorithm* algorithm = nullptr;
   PlanParameters parameters = {};
 
-  // Throws std::invalid_argument when there is no such algorithm.
+  // Throws std::invalid_argument if there is no such algorithm.
   static PlanSubject of(const Case& c);
 };
 
-// The counts of a v-form, as PlanProblem wants them: all equal to `block`, or drawn around it with many zeros.
+// The counts of a v-form in the form for PlanProblem: all equal to `block`, or drawn around it with many zeros.
 // Symmetric: an alltoallv in which a rank receives as much as it sends.
 std::vector<std::size_t> even_blocks(Collective collective, int size, std::size_t block);
 std::vector<std::size_t> uneven_blocks(Collective collective, int size, std::size_t block, bool symmetric,

@@ -20,24 +20,24 @@ namespace col::colcheck {
 // there are no others.
 std::vector<int> ranks_for_sequences(const Selection& selection, int fewest = 1);
 
-// Counts up to draw the next of several things in turn, so that a few cases have all of them.
+// Counts up to draw several things in turn, so that a few cases contain all of them.
 template <class T>
 const T& in_turn(const std::vector<T>& all, std::size_t number) {
   return all[number % all.size()];
 }
 
-// Which calls a program has. Half of them are about one primitive.
+// Which calls a program has. Half of them use one primitive.
 struct ProgramStyle {
   Primitive about = Primitive::allreduce;
-  std::string algorithm = {};  // of those, where it can serve the call; empty: any
+  std::string algorithm = {};  // for these, if it can serve the call; empty: any
   bool blocking = true, asynchronous = true;
-  // Without receives from any rank: their sources are needed to tell whether they are right.
+  // Whether it may receive from any rank. The sources of such receives are needed to check them.
   bool any_source = true;
   std::string backend = {};        // of the group
   Devices devices = Devices::cpu;  // of all calls
 };
 
-// Draws calls for a group. All ranks draw the same from equal arguments.
+// Draws calls for a group. With equal arguments, all ranks draw the same calls.
 class Program {
  public:
   Program(ProgramStyle style, int ranks, std::uint64_t seed);
@@ -51,23 +51,23 @@ class Program {
   const ProgramStyle style_;
   const int ranks_;
   std::mt19937_64 random_;
-  const int first_tag_;  // for receives from any rank: no other program's messages have it
+  const int first_tag_;  // for receives from any rank; no other program's messages have it
   std::size_t number_ = 0;
 };
 
-// Calls that have been started and not been waited for. What is wrong with their data is kept, and the others go on: a
-// rank that gave up would leave its peers waiting.
+// Calls that have been started and not waited for. It keeps what is wrong with their data, and goes on with the others:
+// a rank that gave up would leave its peers waiting.
 class OpenCalls {
  public:
-  // Blocking ones have ended when it returns. Throws col::Error, as all that follow.
+  // Blocking calls have ended when it returns. Throws col::Error, as all following functions do.
   void start(const Group& group, const Case& c);
   bool empty() const { return open_.empty(); }
   std::size_t size() const { return open_.size(); }
   Call& operator[](std::size_t index) { return *open_[index].call; }
-  // Waits for that one, the oldest being the first; or for all in a random order.
+  // Waits for one call (the oldest has index 0), or for all calls in a random order.
   void end(std::size_t index);
   void end_all(std::mt19937_64& random);
-  // The first wrong thing that was found; empty when all is well.
+  // The first problem that was found; empty if all is well.
   const std::string& problem() const { return problem_; }
 
  private:
@@ -79,7 +79,8 @@ class OpenCalls {
   std::string problem_;
 };
 
-// Runs `length` calls of a program, each rank waiting for those in flight when it likes; what is wrong with the data.
+// Runs `length` calls of a program. Each rank waits for calls in flight at its own times. Returns what is wrong with
+// the data.
 std::string run_program(const Group& group, const ProgramStyle& style, std::uint64_t seed, std::size_t length);
 
 }  // namespace col::colcheck

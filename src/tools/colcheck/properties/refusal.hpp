@@ -1,4 +1,4 @@
-// Calls that must be refused, and the group after that.
+// Calls that must be refused, and the group after them.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace col::colcheck {
 
-// Calls; empty when that throws invalid_argument with a message, else what happened instead.
+// Makes the call. Returns an empty text if it throws invalid_argument with a message, otherwise what happened instead.
 std::string refusal_problem(const std::function<void()>& call);
 
-// For calls that must be refused: if they are not, and nobody else makes them, they end soon.
+// For calls that must be refused: if they are not refused, and nobody else makes them, they end soon.
 inline constexpr Duration kRefusedTimeout = std::chrono::seconds(2);
 
 // Runs the case, which is legal, after calls were refused in its group. `problem` says whether the refusals were right;
@@ -22,7 +22,7 @@ inline constexpr Duration kRefusedTimeout = std::chrono::seconds(2);
 // answer if the group cannot be used any more.
 std::string problem_or_next(std::string problem, Group& group, const Case& c);
 
-// How many elements input and output have on a rank that has both, when all blocks have c.count.
+// How many elements input and output have on a rank that has both, if all blocks have c.count.
 struct Sides {
   std::size_t in = 0, out = 0;
 };
