@@ -53,7 +53,7 @@ inline constexpr int kOperationCount = Operation::collectives() + kExtraCount;
 
 std::string_view to_string(Operation operation);
 std::optional<Operation> operation_from_string(std::string_view name);
-// Nothing for what is no collective.
+// Nothing if it is not a collective.
 std::optional<Collective> collective_of(Operation operation);
 bool is_reduction(Operation operation);
 bool is_rooted(Operation operation);
@@ -63,21 +63,21 @@ bool has_in_place(Operation operation);
 // isolated: every operation starts from rest, at a common time. stream: one operation after the other, without waiting
 // in between.
 enum class Cadence : std::uint8_t { isolated, stream };
-// hot: the same buffers every time. cold: their lines are flushed before every operation. rotate: buffers in turn that
-// together are larger than the caches.
+// hot: the same buffers every time. cold: their cache lines are flushed before every operation. rotate: different
+// buffers in turn, which together are larger than the caches.
 enum class CacheState : std::uint8_t { hot, cold, rotate };
 std::string_view to_string(Cadence cadence);
 std::string_view to_string(CacheState cache);
 
-// What the buffers are memory of. cuda: each rank's GPU. Messages also have cpu_cuda and cuda_cpu: of the two ranks,
-// the first one has the former and the second one the latter.
+// The kind of memory of the buffers. cuda: each rank's GPU. Messages also have cpu_cuda and cuda_cpu: the first of the
+// two ranks has the first kind, the second rank the second.
 enum class Devices : std::uint8_t { cpu, cuda, cpu_cuda, cuda_cpu };
 inline constexpr int kDevicesCount = 4;
 std::string_view to_string(Devices devices);  // "cpu-cuda"
-// Of a rank's buffers; `begins`: it is the first one of the two.
+// The kind for a rank's buffers; `begins`: it is the first one of the two.
 Device::Type device_of(Devices devices, bool begins);
 
-// Everything that identifies a row. Two runs are compared row by row where this is equal.
+// Everything that identifies a row. Rows of two runs are compared if this is equal.
 struct CellSpec {
   Operation operation = Operation::allreduce;
   std::string backend = "auto";    // as asked for
@@ -85,13 +85,13 @@ struct CellSpec {
   Devices device = Devices::cpu;
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;  // reductions
-  int root = 0;                 // rooted operations; kRotatingRoot: another one each time
+  int root = 0;                 // rooted operations; kRotatingRoot: a different one each time
   std::size_t bytes = 0;        // nccl-tests' "size": the larger of a rank's two buffers; 0 for barrier
   int ranks = 2;                // of the whole run
   bool in_place = false;
   Cadence cadence = Cadence::isolated;
   CacheState cache = CacheState::hot;
-  std::string groups = {};  // "mod:2", …: the groups that work at the same time; empty: one of all ranks
+  std::string groups = {};  // "mod:2", …: groups that work at the same time; empty: one group of all ranks
   std::optional<std::pair<int, int>> pair = {};  // messages: the two ranks; nothing: 0 and the last one
   bool operator==(const CellSpec&) const = default;
 };
@@ -99,10 +99,10 @@ inline constexpr int kRotatingRoot = -1;
 // Whether ranks need a GPU for it: for buffers, or for the backend.
 bool needs_gpu(const CellSpec& spec);
 
-// Elements of a block, as that operation divides `bytes`: blocks of equal length, at least one element each. 0 for
-// barrier.
+// Elements of a block when the operation divides `bytes` into blocks of equal length, with at least one element each. 0
+// for barrier.
 std::size_t block_count(const CellSpec& spec, int group_size);
-// What such blocks add up to.
+// The total size of such blocks.
 std::size_t whole_bytes(const CellSpec& spec, int group_size);
 // "allreduce 32M float32 sum, ring over shm": for messages and for titles.
 std::string text_of(const CellSpec& spec);

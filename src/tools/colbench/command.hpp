@@ -1,4 +1,4 @@
-// What every command of colbench is given.
+// What every command of colbench gets.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace col::colbench {
 struct Invocation {
   std::vector<std::string> arguments;  // after the command's own name
   tools::Screen screen;
-  Measure measure;  // does it, in ranks of its own or those there are
+  Measure measure;  // measures, in its own ranks or in existing ones
 };
 
 // Each returns the exit code, and prints its results to stdout. Throws UsageError, col::Error, std::system_error,
-// tools::WriteError: main() says them in one line.
+// tools::WriteError; main() prints them in one line.
 int run_measure(const Invocation& invocation);     // colbench COLL …
 int run_compare(const Invocation& invocation);     // colbench compare A.json B.json
 int run_noise(const Invocation& invocation);       // colbench noise [COLL]
@@ -29,8 +29,8 @@ int run_draw(const Invocation& invocation);
 int run_pairs(const Invocation& invocation);
 int run_bisect(const Invocation& invocation);
 int run_suite(const Invocation& invocation);
-// Measures a backend that does nothing, with its results looked at and without: the check must refuse the one, the
-// physical bound the other.
+// Measures a backend that does nothing, with and without a check of its results. The check must refuse the first, and
+// the physical bound must refuse the second.
 int run_self_test(const Invocation& invocation);
 
 }  // namespace col::colbench

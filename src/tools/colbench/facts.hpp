@@ -1,4 +1,4 @@
-// What a reader of a result has to know about where it comes from.
+// What a reader of a result must know about its origin.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace col::colbench {
 
-// Fills in what this host says of itself; what cannot be read stays empty. Of the environment, the names in a list of
-// its own alone: it may hold secrets.
+// Fills in what this host says about itself; what cannot be read stays empty. From the environment it takes only the
+// names in a list, because the environment may hold secrets.
 void describe_host(RunFacts& facts);
 
-// What the whole machine has been doing between two looks at it.
+// What the whole machine has done between two looks at it.
 class HostWatch {
  public:
   HostWatch();
-  // One line for everything that may have spoilt the measurement: other processes' work, time stolen by a hypervisor,
-  // more ranks than cores, a clock that changes its speed.
+  // One line for everything that may have spoiled the measurement: work of other processes, time stolen by a
+  // hypervisor, more ranks than cores, a clock that changes its speed.
   std::vector<std::string> warnings(const RunFacts& facts) const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace col::colbench {
 
-// Has ranks carry out an order, and returns what they have found.
+// Lets ranks carry out an order, and returns their results.
 using Launch = std::function<Results(const Order& order)>;
 
 // Adds launches to `all` until there are enough, or one of them has ended the run. The number is the one in `method`,
@@ -26,7 +26,7 @@ using Launch = std::function<Results(const Order& order)>;
 void run_launches(Results& all, const Method& method, std::span<const CellSpec> cells, const Launch& launch,
                   Probe (*probe)() = &take_probe);
 
-// The count of launches, greater than `made`, at which it is next seen whether there are enough.
+// The number of launches, greater than `made`, at which it next checks whether there are enough.
 int next_look(const Method& method, int made);
 
 }  // namespace col::colbench

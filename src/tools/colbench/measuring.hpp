@@ -1,4 +1,4 @@
-// Where the ranks of a measurement come from.
+// The ranks of a measurement.
 #pragma once
 
 #include <span>
@@ -16,11 +16,11 @@ namespace col::colbench {
 // Requires: this process has one thread, and is not a rank of a job.
 Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::string> command, std::span<char> title);
 
-// One of those ranks. `arguments` are those behind --spawned. Returns the exit code.
+// One of those ranks. `arguments` come after --spawned. Returns the exit code.
 int run_spawned_rank(const std::vector<std::string>& arguments);
 
-// In the ranks that are there already, by rank 0 of them: calls `work` with a Measure, and returns what it returns. The
-// other ranks help until that has ended, and return 0.
+// In existing ranks. On rank 0, it calls `work` with a Measure, and returns its result. The other ranks help until that
+// has ended, and return 0.
 int measure_in_world(Context& context, const tools::Screen& screen, const std::vector<std::string>& command,
                      const std::function<int(const Measure&)>& work);
 

@@ -1,4 +1,4 @@
-// The launches of a run as one result.
+// Joins the launches of a run into one result.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@ namespace col::colbench {
 // fitted values, one near their median.
 void add_launch(Results& all, const Results& launch);
 
-// Keeps the faster of two messages of the same length, and how many that is the best of.
+// Keeps the faster of two messages of the same length, and counts how many were compared.
 void add_best_message(Machine::Fit& fit, const Machine::Fit::Message& message);
 
-// What can be said only when all launches are there: why sampling ended, which cells are invalid, the exit code.
+// Sets what is known only after all launches: why sampling ended, which cells are invalid, the exit code.
 void conclude(Results& results, const Method& method);
 
 }  // namespace col::colbench

@@ -13,22 +13,22 @@ namespace col::colbench {
 
 using tools::UsageError;
 
-// What is asked for cannot be done on this machine; what() says why. Exit code 77.
+// This machine cannot do what was requested; what() says why. Exit code 77.
 class Unavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Where results go besides the terminal; empty: nowhere.
+// Where results go, in addition to the terminal; empty: nowhere.
 struct Output {
   std::string json = {}, csv = {}, html = {}, plot = {};
   bool legend = false;   // explain the columns
-  bool progress = true;  // a line that tells how far it has come, on a terminal
+  bool progress = true;  // a line on a terminal that shows the progress
 };
 
-enum class BoundMode : std::uint8_t { strict, warn, off };  // what a time below the physical bound is
+enum class BoundMode : std::uint8_t { strict, warn, off };  // how to treat a time below the physical bound
 
-// What the measuring options say: every combination of these is a cell.
+// The values of the measuring options: every combination of these is a cell.
 struct Request {
   std::vector<Operation> operations = {};
   std::vector<std::size_t> sizes = {};  // ascending
@@ -48,10 +48,10 @@ struct Request {
   Output output = {};
 };
 
-// A command's options. Use: make one, define() what the command takes, parse(), then read what is in request().
+// A command's options. Usage: make one, define() what the command takes, parse(), then read request().
 class CommandLine {
  public:
-  // `command` is "colbench noise"; `usage` and `footer` are for --help. `words` is what may stand there without dashes:
+  // `command` is "colbench noise". `usage` and `footer` are for --help. `words` names the arguments without dashes:
   // "COLL[,COLL]" or nothing.
   CommandLine(std::string command, std::string usage, std::string footer);
   ~CommandLine();
@@ -67,8 +67,9 @@ class CommandLine {
                   const std::string& description);
   void add_flag(const char* group, const std::string& name, const std::string& description);
 
-  // `most_words` of the arguments may be no options; they are in words(). Returns false when a text (--help, --version)
-  // was printed instead. Throws UsageError; Unavailable for a backend or a device that cannot be used here.
+  // At most `most_words` of the arguments may be words, not options; they are in words(). Returns false if a text
+  // (--help, --version) was printed instead. Throws UsageError; Unavailable for a backend or device that cannot be used
+  // here.
   bool parse(const std::vector<std::string>& arguments, std::size_t most_words);
   bool given(const std::string& name) const;
   const std::vector<std::string>& words() const;

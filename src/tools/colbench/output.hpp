@@ -9,14 +9,13 @@
 
 namespace col::colbench {
 
-// Throws UsageError when one of the files could not be written, before anything is measured.
+// Throws UsageError if one of the files could not be written; called before anything is measured.
 void check_outputs(const Output& output);
 
 // Writes the files. Returns the exit code: that of the results, or 2 if a file cannot be written, which it reports.
 int write_outputs(const Results& results, const Output& output);
 
-// write_outputs(), then prints `text`: what cannot be printed must not take the files with it. Throws
-// tools::WriteError.
+// write_outputs(), then prints `text`: a failure to print must not lose the files. Throws tools::WriteError.
 int finish(const Results& results, const Output& output, const std::string& text);
 
 // finish() with the table.

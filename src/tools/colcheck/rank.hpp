@@ -28,11 +28,12 @@ class Rank {
   // For one call.
   Duration timeout() const { return timeout_; }
 
-  // A new group of those ranks of group(), in that order, over the same backend; false on the others. Not collective
-  // over the others, but all ranks of the case must ask for groups in the same order, as the name is counted up.
-  // Groups of its own are what a property breaks on purpose. It lives until drop() or the end of the context.
+  // A new group of those ranks of group(), in that order, over the same backend. On other ranks, it converts to false.
+  // It is not collective over these. But all ranks of the case must ask for groups in the same order, because the names
+  // are counted. A property that breaks a group on purpose breaks one of these. The group lives until drop() or the end
+  // of the context.
   Group make_group(std::span<const int> ranks, Duration timeout = {});
-  // All of them.
+  // A group of all ranks.
   Group make_group(Duration timeout = {});
   void drop(Group& group);
   // Drops what a property has left. Called after every case.

@@ -24,13 +24,14 @@ class Run {
   // All must outlive it.
   Run(Lead& lead, const Options& options, const ContextSpec& spec, RunListener listener);
 
-  // Fills `results`, whose facts about the world are filled already. Returns the exit code. Throws nothing that ranks
-  // or cases cause; usage errors (a number of ranks that this world does not have) as UsageError, before any case.
+  // Fills `results`, whose facts about the world are already set. Returns the exit code. Throws nothing because of
+  // ranks or cases. Throws UsageError for usage errors (a number of ranks that this world does not have), before any
+  // case.
   int run(Results& results);
 
  private:
-  // What is checked, where: one selection about the host, one about GPUs whose data goes through the host, one about
-  // NCCL. Those that are not asked for, or not possible here, are left out.
+  // What is checked, and where: one selection for the host, one for GPUs whose data goes through the host, and one for
+  // NCCL. Selections that are not requested, or not possible here, are left out.
   std::vector<Selection> selections(Results& results);
   void find_backends(Results& results, Selection& selection);
   void find_gpus(Results& results, std::vector<Selection>& all);

@@ -1,4 +1,4 @@
-// Which algorithm a group would run, without a group: the answer of Group::explain(), and what it comes from.
+// Which algorithm a group would run, without a group: the answer of Group::explain(), and its reasons.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace col::colbench {
 
-// What the environment says about algorithms.
+// The environment's settings for algorithms.
 struct ChoiceSettings {
   std::vector<AlgorithmOverride> overrides = {};  // COL_ALGORITHM
   std::optional<SelectionTable> table = {};       // COL_SELECTION
@@ -23,13 +23,13 @@ struct ChoiceSettings {
   static ChoiceSettings from_environment();
 };
 
-// "shm", of "auto" on one host.
+// The backend on one host: "auto" gives "shm".
 std::string backend_of(const std::string& asked);
 
-// Decides as a group of cell.ranks ranks on one host would whose backend is `backend`.
+// Decides like a group of cell.ranks ranks on one host with backend `backend`.
 class Chooser {
  public:
-  // `backend` is a name that find_backend() knows. Throws UsageError when it does not.
+  // Throws UsageError if `backend` is not a name that find_backend() knows.
   Chooser(std::string backend, ChoiceSettings settings);
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
@@ -37,22 +37,22 @@ class Chooser {
   struct Result {
     AlgorithmSpec algorithm;
     std::string reason;
-    const SelectionTable* table = nullptr;  // whose rule it was; null when somebody asked for the algorithm
+    const SelectionTable* table = nullptr;  // the table of the rule; null if the algorithm was requested by name
     // As Group::explain(): "ring: rule 7 of built in: …".
     std::string text() const;
     std::string content = {};  // hash of the user's plan, if it is one
   };
-  // Requires: cell.ranks > 1. Throws UsageError when what COL_ALGORITHM names cannot be used, or nothing can.
+  // Requires: cell.ranks > 1. Throws UsageError if the algorithm in COL_ALGORITHM cannot be used, or no algorithm can.
   Result choose(const CellSpec& cell) const;
-  // The same by `table` alone, whatever the environment says.
+  // The same with only `table`, without the environment.
   std::optional<Choice> choose_by(const SelectionTable& table, const CellSpec& cell) const;
-  // Why that algorithm cannot serve the cell; `by_name`: somebody has asked for it.
+  // Why that algorithm cannot serve the cell. `by_name`: it was requested by name.
   std::optional<std::string> why_not(const AlgorithmSpec& algorithm, const CellSpec& cell, bool by_name) const;
-  // The backend's own algorithms; none while it cannot be used on this machine.
+  // The backend's own algorithms; none if it cannot be used on this machine.
   std::span<const NativeEntry> natives() const { return natives_; }
   const std::string& backend() const { return backend_; }
   const ChoiceSettings& settings() const { return settings_; }
-  // Why the backend cannot be used here; empty when it can.
+  // Why the backend cannot be used here; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
 
  private:
@@ -62,11 +62,11 @@ class Chooser {
   std::string backend_;
   ChoiceSettings settings_;
   std::vector<NativeEntry> natives_;
-  std::vector<std::string> native_names_;  // which natives_ point into
+  std::vector<std::string> native_names_;  // natives_ points into it
   std::string unavailable_;
 };
 
-// What a rule is matched against for that cell.
+// What rules are compared with for that cell.
 SelectionQuery query_of(const CellSpec& cell, const std::string& backend);
 
 }  // namespace col::colbench

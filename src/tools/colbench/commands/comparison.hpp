@@ -1,4 +1,4 @@
-// What colbench algorithms prints.
+// The output of colbench algorithms.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace col::colbench {
 
-// What the library would choose for a cell; nothing when that cannot be said.
+// The library's choice for a cell; nothing if it cannot be known.
 using ChoiceOf = std::function<std::optional<Chooser::Result>(const Cell& cell)>;
 
 // A table for cells that differ only in the algorithm, the fastest first, and conclusions: how well the model predicts

@@ -1,4 +1,4 @@
-// Plans that can be looked at without running them: of built-in algorithms, and from users' files.
+// Plans for inspection without running them: of built-in algorithms, and from users' files.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace col::colbench {
 
-// The collective of that name. Throws UsageError, with the nearest name; also for what has no plan (pingpong).
+// The collective of that name. Throws UsageError, with the nearest name; also for operations without a plan (pingpong).
 Collective parse_collective(const std::string& text);
 
-// What the plans of `cell` are asked for, on all ranks together: blocks of equal length, 16-bit floats reduced in
-// float32, as a group does it.
+// The problem that the plans of `cell` solve, for all ranks together: blocks of equal length, and 16-bit floats reduced
+// in float32, as in a group.
 PlanProblem::Spec problem_of(const CellSpec& cell, const AlgorithmSpec& algorithm = {});
 // Bytes of an element of a partial result.
 std::size_t wide_size_of(const CellSpec& cell);
@@ -26,14 +26,14 @@ class PlanSource {
   // "ring", "knomial:radix=8", "file:my.json". Throws UsageError, with the nearest name. If a file cannot be read or is
   // invalid, throws what PlanFile::load() throws.
   static PlanSource find(Collective collective, const std::string& text);
-  // "all", or a list of them.
+  // "all", or a list of names.
   static std::vector<PlanSource> list(Collective collective, const std::vector<std::string>& texts);
 
   const std::string& name() const { return name_; }
   const AlgorithmSpec& spec() const { return spec_; }
   const Algorithm* algorithm() const { return algorithm_; }  // null for a file
   const std::optional<PlanFile>& file() const { return file_; }
-  // Why it cannot serve the problem, nothing when it can.
+  // Why it cannot serve the problem; nothing if it can.
   std::optional<std::string> refuse(const PlanProblem& problem) const;
   // Requires: !refuse(problem). Both have to outlive the result.
   PlanOfRank plans(const PlanProblem& problem) const;

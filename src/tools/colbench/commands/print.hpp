@@ -1,4 +1,4 @@
-// How commands write what they have found.
+// How commands print their results.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class OutputClosed : public tools::WriteError {
   using tools::WriteError::WriteError;
 };
 
-// All of `text`, at once. Throws OutputClosed when stdout does not take it.
+// Prints all of `text` at once. Throws OutputClosed if stdout does not take it.
 void print(const std::string& text);
-// As far as stderr takes it.
+// Prints as much as stderr takes.
 void print_error(const std::string& text);
 
 inline tools::Style style_of(const tools::Screen& screen) {

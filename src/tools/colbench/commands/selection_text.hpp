@@ -15,8 +15,8 @@ struct TunedRule {
   std::string advantage;  // "1.31 times as fast as ring, the next"
 };
 
-// Neighbouring numbers of ranks (3 and 4) whose rules say the same share them. `rules` is by collective and backend,
-// then by ranks, then by size.
+// Neighbouring numbers of ranks (3 and 4) with equal rules share these rules. `rules` is ordered by collective and
+// backend, then by ranks, then by size.
 std::vector<TunedRule> merged_rules(std::vector<TunedRule> rules);
 
 struct TableEvidence {

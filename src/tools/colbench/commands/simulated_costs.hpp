@@ -1,4 +1,4 @@
-// What algorithms cost under a model, at any size, within a budget of time.
+// The costs of algorithms in a model, at any size, within a time budget.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace col::colbench {
 class SimulatedCosts {
  public:
   struct Setting {
-    CellSpec cell;  // its bytes are those that cost() is asked for
+    CellSpec cell;  // its bytes are those of the call of cost()
     std::vector<int> node_of_rank = {};
     CostModel model = {};
-    Duration max_time = {};  // per algorithm, for all sizes together
-    // Told before every simulation.
+    Duration max_time = {};  // for each algorithm, for all sizes together
+    // Called before every simulation.
     std::function<void(const std::string& algorithm, std::size_t bytes)> progress = [](const auto&, auto) {};
   };
   // `sources` must outlive it.
@@ -29,12 +29,12 @@ class SimulatedCosts {
   struct Cost {
     std::optional<double> simulated = {};
     std::optional<double> closed_form = {};
-    std::string why_not = {};  // nothing was simulated; "needs an even number of ranks, …"
+    std::string why_not = {};  // nothing was simulated: "needs an even number of ranks, …"
     bool refused = false;      // it cannot serve the collective at all
-    // By which algorithms are ranked.
+    // The time by which algorithms are ranked.
     std::optional<double> seconds() const { return simulated ? simulated : refused ? std::nullopt : closed_form; }
   };
-  // Remembered. Blocking: for as long as is left of max_time.
+  // Remembers results. Blocks for the rest of max_time at most.
   const Cost& at(std::size_t source, std::size_t bytes);
 
  private:
@@ -42,7 +42,7 @@ class SimulatedCosts {
 
   Setting setting_;
   std::span<const PlanSource> sources_;
-  CostModel one_link_;  // for closed forms, which know of one
+  CostModel one_link_;  // for closed forms, which know only one link
   struct Budget {
     double left = 0, last = 0;  // seconds: what is left, what the last simulation took
   };

@@ -1,4 +1,4 @@
-// What tuning has found: as rules, and in words.
+// The results of tuning: as rules, and in words.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 
 namespace col::colbench {
 
-// A rule for each range. The first reaches down to nothing and the last has no upper end: of sizes beyond those that
-// were measured, the nearest is the best that is known. A rule's upper end is the last size at which its algorithm was
-// as good as the next one's.
+// A rule for each range. The first one has no lower end, and the last one no upper end: for sizes beyond the measured
+// ones, the nearest result is the best that is known. A rule's upper end is the last size at which its algorithm was as
+// good as the next one's.
 std::vector<TunedRule> rules_of(const TunedSeries& series);
 
 // "allreduce, 4 ranks, shm: up to 12K bde (1.31 times as fast as ring, the next); above rabenseifner (…)".
 std::string series_text(const TunedSeries& series);
 
-// The algorithm that another table would take at a size; nothing when it has none.
+// The algorithm that another table would take at a size; nothing if it has none.
 using OtherChoice = std::function<std::optional<std::string>(const CellSpec& cell)>;
-// What would change against that table, sizes with the same change together; empty when nothing would.
+// What would change compared with that table. Sizes with the same change are joined. Empty if nothing would change.
 std::vector<std::string> changes_of(const TunedSeries& series, const OtherChoice& other);
 
 }  // namespace col::colbench

@@ -1,4 +1,4 @@
-// Measures algorithms against each other until the sizes are known at which the fastest changes.
+// Measures algorithms against each other until the sizes at which the fastest one changes are known.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace col::colbench {
 
-// One collective on one number of ranks over one backend.
+// One collective for one number of ranks over one backend.
 struct TunedSeries {
   CellSpec cell;        // its bytes and algorithm have no meaning
-  std::string backend;  // what ran
+  std::string backend;  // the backend that ran
   std::vector<TunedPoint> points = {};
   std::vector<TunedRange> ranges = {};
   std::vector<Crossover> crossovers = {};  // one less than ranges
@@ -23,8 +23,8 @@ struct TunedSeries {
 struct TuneResult {
   std::vector<TunedSeries> series = {};
   RunFacts run = {};                       // of the first measurement
-  std::vector<std::string> warnings = {};  // those that differ in numbers only, once
-  std::vector<std::string> left_out = {};  // cells that count for nothing, and why
+  std::vector<std::string> warnings = {};  // warnings that differ only in numbers appear once
+  std::vector<std::string> left_out = {};  // invalid cells, and the reasons
   std::string ended_early = {};
   int exit_code = 0;
 };
@@ -34,10 +34,10 @@ struct TuneResult {
 TuneResult tune(const Measure& measure, const Method& method, std::span<const CellSpec> cells, double precision,
                 int refinements);
 
-// The samples of cells that count, by what they are of and by size.
+// The samples of valid cells, by subject and size.
 std::vector<TunedSeries> series_of(const Results& results);
 
-// Whether rules for it may depend on the size: in some v-forms the ranks do not all know it.
+// Whether its rules may depend on the size: in some v-forms, not all ranks know the size.
 bool depends_on_size(Operation operation);
 
 }  // namespace col::colbench

@@ -1,4 +1,4 @@
-// Times and speeds, as they are written on a command line and in tables. All of it pure.
+// Times and speeds in the notation of command lines and tables. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace col::colbench {
 
-// "5us", "1.5ms", "20ns", "2s", "0": seconds; nothing when it is anything else.
+// "5us", "1.5ms", "20ns", "2s", "0": seconds. Nothing for other text.
 std::optional<double> parse_time(std::string_view text);
-// "25GB/s", "200Gbit/s", "12.5GiB/s", "100Gbps": bytes per second; nothing when it is anything else, or not above 0.
-// Powers of 1000, with an i of 1024.
+// "25GB/s", "200Gbit/s", "12.5GiB/s", "100Gbps": bytes per second. Nothing for other text, and for speeds that are not
+// above 0. Powers of 1000, with an i of 1024.
 std::optional<double> parse_speed(std::string_view text);
 
 // The same for the value of an option; throw UsageError.
@@ -20,7 +20,7 @@ double speed_option(const std::string& name, const std::string& text);
 
 // "25 GB/s", "1.25 GB/s", "340 MB/s".
 std::string speed_text(double bytes_per_second);
-// A size that is only known roughly, in three digits: "12.2K", "3.05M".
+// A roughly known size, in three digits: "12.2K", "3.05M".
 std::string rough_size_text(std::size_t bytes);
 
 }  // namespace col::colbench

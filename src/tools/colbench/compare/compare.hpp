@@ -16,10 +16,10 @@ struct ComparedCell {
   Effect effect = {};
   double p = 1;  // adjusted for the number of cells
   Verdict verdict = Verdict::undecided;
-  std::string why = {};  // nothing could be decided, in words; empty when it is simply not known
+  std::string why = {};  // why nothing could be decided, in words; empty if it is simply not known
 };
 
-// A cell that is in one of them only, or that counts for nothing in one of them.
+// A cell that is in only one of them, or is invalid in one of them.
 struct LeftOutCell {
   enum class Reason : std::uint8_t { only_in_a, only_in_b, unusable };
   CellSpec spec = {};
@@ -31,13 +31,13 @@ struct Comparison {
   Rule rule = {};
   std::vector<ComparedCell> cells = {};  // in A's order
   std::vector<LeftOutCell> left_out = {};
-  std::vector<std::string> warnings = {};  // one line each: what else differs than what was to be compared
+  std::vector<std::string> warnings = {};  // one line each: differences other than the compared ones
 
   std::size_t count(Verdict verdict) const;
 };
 
-// Matches cells by their CellSpec. Interleaved: launches of the same number are a pair, and others are left out. Pure,
-// and the same every time.
+// Matches cells by their CellSpec. Interleaved: launches of the same number are a pair, and others are left out. Pure
+// and deterministic.
 Comparison compare(const Results& a, const Results& b, const Rule& rule);
 
 // Slower, and by more than `over`.

@@ -1,4 +1,4 @@
-// What `colbench compare` says. All of it pure.
+// The output of `colbench compare`. All functions are pure.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace col::colbench {
 
-// What names the rows of one table: text_of() and, where rows differ in it, ranks, root, device and cache.
+// The names of the rows of one table: text_of() and, if rows differ in it, ranks, root, device and cache.
 std::vector<std::string> row_names(const std::vector<CellSpec>& specs);
 // "0.031", "<0.001".
 std::string p_text(double p);
 // "0.981 to 1.032"; "-" if there is none.
 std::string interval_text(const Interval& interval);
 
-// The rows with a verdict for each, and '#' lines below: what was left out and why, warnings, and last what the
-// verdicts amount to. Whole lines.
+// The rows with a verdict for each, and '#' lines below: what was left out and why, warnings, and at the end a summary
+// of the verdicts. Whole lines.
 std::string comparison_table(const Comparison& comparison, tools::Style style);
 
 // "12 rows compared: 1 faster, 2 slower, 9 undecided; 2 left out".

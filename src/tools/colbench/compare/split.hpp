@@ -1,4 +1,4 @@
-// One run as two, whose launches were made in turn.
+// Splits one run into two, as if their launches were made in turn.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The physical bound of a cell: no operation can take less.
+// The physical bound of a cell: no operation can take less time.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@ namespace col::colbench {
 // way: every input once, every output once. `ranks` is the number of all ranks.
 std::size_t bytes_that_must_move(const CellSpec& spec);
 
-// The largest working set of a rank that machines are measured with: beyond the caches, within the memory.
+// The largest working set of a rank for measuring the machine: larger than the caches, and within the memory.
 std::size_t most_level(int ranks);
 
-// The working set of one rank that the cell's bandwidth is to be looked up at: a power of two.
+// The working set of one rank at which the cell's bandwidth is looked up: a power of two.
 std::size_t level_of(const CellSpec& spec);
 
-// The greatest of: those bytes at the best bandwidth that was seen at that working set (of all cores together); the
-// hand-overs without which the ranks cannot know of each other, where more ranks than cores means that each core has to
-// change from one rank to the next; and what the network between nodes sets (machine/network.hpp). Nothing (0) when the
-// machine has not been measured, and for buffers on GPUs. Of `run` the cores and the way to start count.
+// The largest of three values: those bytes at the best bandwidth that was seen for that working set (of all cores
+// together); the cache-line transfers without which the ranks cannot know of each other (with more ranks than cores,
+// each core has to switch from one rank to the next); and the network between nodes (machine/network.hpp). Nothing (0)
+// if the machine has not been measured, and for buffers on GPUs. Of `run`, only the cores and the way to start are
+// used.
 Bound bound_of(const CellSpec& spec, const Machine& machine, const RunFacts& run);
 
 // Sets the bound of every cell, and the problem of those below it. `strict`: a median below 0.8 of the bound, found

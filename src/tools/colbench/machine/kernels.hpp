@@ -16,7 +16,7 @@ std::string_view to_string(Kernel kernel);
 // Bytes read plus bytes written by one operation on a working set of `bytes`.
 std::size_t traffic_of(Kernel kernel, std::size_t bytes);
 
-// Repeats the kernel as often as it takes to be measurable; operations() says how often.
+// Repeats the kernel often enough to be measurable; operations() says how often.
 std::unique_ptr<Workload> make_kernel_workload(Kernel kernel, std::size_t bytes);
 
 }  // namespace col::colbench

@@ -1,4 +1,4 @@
-// The bound of a cell whose ranks are on several nodes: what must pass between these.
+// The bound of a cell whose ranks are on several nodes: the data that must pass between the nodes.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What `colbench bisect` has found, in words and as a table. All of it pure.
+// The results of `colbench bisect`, in words and as a table. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ struct CutResult {
   double best_pair = 0, worst_pair = 0;  // alone
 };
 
-// `bytes`: of the messages that are looked at.
+// `bytes`: the size of the messages to use.
 std::vector<CutResult> cut_results(std::span<const Cell> cells, int ranks, std::size_t bytes);
 // The pairs that were measured alone.
 std::vector<PairTime> alone_times(std::span<const Cell> cells, std::size_t bytes);
 
-// Which ranks or pairs explain slow cuts, or that none does; one sentence a line.
+// Which ranks or pairs explain slow cuts, or that none does; one sentence on each line.
 std::string explanation(std::span<const CutResult> cuts, const Outliers& outliers, const std::string& what);
 
 // The headline, the table of the cuts and the explanation.

@@ -1,4 +1,4 @@
-// What messages between all pairs of ranks take, as a map. All of it pure.
+// The times of messages between all pairs of ranks, as a map. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace col::colbench {
 
-// Messages up to this size are about latency, larger ones about bandwidth.
+// Messages up to this size measure latency; larger ones measure bandwidth.
 inline constexpr std::size_t kLargestLatencySize = 4096;
 
 struct HeatMap {
   int ranks = 0;
   std::size_t bytes = 0;
-  std::vector<PairTime> pairs = {};  // measured ones only
+  std::vector<PairTime> pairs = {};  // only measured pairs
 
   bool is_latency() const { return bytes <= kLargestLatencySize; }
-  // Nothing when the pair was not measured.
+  // Nothing if the pair was not measured.
   std::optional<double> seconds(int a, int b) const;
 };
 
-// Of the cells of that size that are good.
+// The map of the valid cells of that size.
 HeatMap heat_map_of(std::span<const Cell> cells, int ranks, std::size_t bytes);
 
-// How dark a pair is, from its time over the median: 0 up to 1.1 times, then up to 1.2, 1.5 and 2 times, 4 beyond.
+// How dark a pair is, by its time over the median: 0 up to 1.1 times, then up to 1.2, 1.5 and 2 times, and 4 above.
 inline constexpr int kShades = 5;
 int shade_of(double ratio);
 
@@ -37,12 +37,12 @@ int shade_of(double ratio);
 std::string messages_text(std::size_t bytes);
 // "latency of 8-byte messages, in us", "bandwidth of 1M messages, in GB/s".
 std::string title_of(const HeatMap& map);
-// The pair's value in the map's unit, three digits: "1.23"; "-" when it was not measured.
+// The pair's value in the map's unit, three digits: "1.23"; "-" if it was not measured.
 std::string value_text(const HeatMap& map, int a, int b);
 // The median of all pairs' times; 0 if there are none.
 double median_seconds(const HeatMap& map);
 
-// The map with its title and the legend of its shades; with the numbers where `columns` allow, else the shades alone.
+// The map with its title and a legend of its shades; with the numbers if `columns` allow, otherwise only the shades.
 std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t columns);
 
 }  // namespace col::colbench

@@ -14,10 +14,10 @@ struct MessageCommand {
   const char* name;   // "pairs"
   const char* usage;  // as CommandLine takes it
   const char* footer;
-  const char* sizes;                   // by default
-  const char* shows;                   // what it has in place of curves: "--html draws its maps"
+  const char* sizes;                   // the default
+  const char* shows;                   // what it has instead of curves: "--html draws its maps"
   const char* needed;                  // "a pair needs two ranks"
-  std::chrono::milliseconds max_time;  // by default
+  std::chrono::milliseconds max_time;  // the default
 };
 
 struct MessageRequest {
@@ -27,7 +27,7 @@ struct MessageRequest {
   std::string backend = {};
 };
 
-// Nothing when a text (--help) was printed instead. Throws UsageError, also when a file could not be written.
+// Nothing if a text (--help) was printed instead. Throws UsageError, also if a file could not be written.
 std::optional<MessageRequest> parse_message_request(const MessageCommand& command,
                                                     const std::vector<std::string>& arguments);
 

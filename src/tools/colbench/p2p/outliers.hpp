@@ -1,4 +1,4 @@
-// Which pairs of ranks, and which ranks, are slower than the rest. All of it pure.
+// Which pairs of ranks, and which ranks, are slower than the rest. All functions are pure.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace col::colbench {
 
-// What a message between two ranks takes.
+// The time of a message between two ranks.
 struct PairTime {
   int first = 0, second = 1;
   double seconds = 0;  // median
-  double low = 0;      // the least that it may be: the lower end of the median's interval, or the median of a launch
+  double low = 0;      // a lower bound of it: the lower end of the median's interval, or the median of a launch
 };
 // Nothing if the cell names no pair, has no samples, or is invalid. A slowdown in only some launches is not a property
 // of the pair; that is why there is `low`.
@@ -26,7 +26,7 @@ std::optional<PairTime> pair_time_of(const Cell& cell);
 struct Outliers {
   struct Rank {
     int rank = 0;
-    double seconds = 0, ratio = 1;  // of its faster pairs, and that over the median of all ranks
+    double seconds = 0, ratio = 1;  // of its faster pairs, and this time over the median of all ranks
   };
   struct Pair {
     PairTime time = {};
@@ -37,7 +37,7 @@ struct Outliers {
   std::vector<Rank> ranks = {};
   std::vector<Pair> pairs = {};  // slow pairs that no slow rank explains
   double median = 0;             // of all pairs without a slow rank
-  bool comparable = false;       // there are at least three ranks and three pairs; else nothing can stand out
+  bool comparable = false;       // there are at least three ranks and three pairs; otherwise nothing can stand out
 };
 
 // `pairs`: at most one time for two ranks, in any order; not every pair needs one.

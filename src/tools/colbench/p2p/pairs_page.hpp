@@ -8,7 +8,7 @@
 
 namespace col::colbench {
 
-// `sentences`: what stands out, one a line. Pure.
+// `sentences`: what stands out, one on each line. Pure.
 std::string pairs_page(const Results& results, std::span<const HeatMap> maps, const std::string& sentences);
 
 }  // namespace col::colbench

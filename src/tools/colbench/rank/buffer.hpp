@@ -1,4 +1,4 @@
-// Memory of whole pages, touched, so that no page fault falls into a timed window.
+// Memory of whole pages that have been touched, so that no page fault happens in a timed window.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ class PageBuffer {
   std::size_t size_ = 0;
 };
 
-// Writes back and drops every cache line of [data, data + bytes), on processors that can be told to; elsewhere sweeps
-// the caches with other memory.
+// Writes back and drops every cache line of [data, data + bytes), on processors with an instruction for this. On
+// others, it sweeps the caches with other memory.
 void flush_from_cache(const void* data, std::size_t bytes);
 
 }  // namespace col::colbench

@@ -1,4 +1,4 @@
-// A buffer that a cell's operation works on: memory of the host, or of this rank's GPU.
+// A buffer for a cell's operation: in host memory, or in the memory of this rank's GPU.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ class CellBuffer {
   void pull_all() const { pull(0, size()); }
   // `count` elements from byte `offset` on, for a call.
   TensorView view(std::size_t offset, std::size_t count, DType dtype) const;
-  // In what `count` elements from byte `offset` on differ from the first ones of `expected`, bit by bit; nothing where
-  // that takes the host to find out. Requires: both are memory of a GPU.
+  // How `count` elements from byte `offset` on differ from the first ones of `expected`, bit by bit; nothing if only
+  // the host can find out. Requires: both are in GPU memory.
   std::optional<Difference> compare(std::size_t offset, const CellBuffer& expected, std::size_t count,
                                     std::size_t element_bytes) const;
-  // Before a sample with cold caches; nothing for a GPU.
+  // For a sample with cold caches. Does nothing for a GPU.
   void flush() const;
 
  private:

@@ -27,7 +27,7 @@ std::string algorithm_of(Group& group, const CellSpec& spec);
 // caches, and larger than `cache_bytes`, the cache of the GPU that they are on; but there are at most 4096 pairs.
 std::size_t rotated_sets(const CellSpec& spec, int group_size, std::size_t cache_bytes = 0);
 
-// How many operations follow each other in a window of cadence stream.
+// How many operations are in one window of cadence stream.
 int stream_window(std::size_t bytes);
 
 std::unique_ptr<Workload> make_collective_workload(const WorkloadSetup& setup);

@@ -1,4 +1,5 @@
-// The messages that tell what the way from rank to rank can do: which ones, and what follows from their times.
+// The messages that show what the connections between ranks can do: which messages, and the conclusions from their
+// times.
 #pragma once
 
 #include <array>
@@ -11,20 +12,20 @@
 
 namespace col::colbench {
 
-// Lengths of the messages whose times give alpha and beta, and bounds.
+// Lengths of the messages whose times give alpha, beta and bounds.
 inline constexpr std::array<std::size_t, 4> kFitted = {8, std::size_t{64} << 10, std::size_t{512} << 10,
                                                        std::size_t{4} << 20};
 
 // First a ping-pong of each of these lengths between rank 0 and the last rank, or the last one on another node. With
-// several nodes, then, as one flow at a time may not fill a port: neighbours all at once, all to all, and many messages
-// behind each other. `nodes`: as Machine::node_of_rank.
+// several nodes there are more, because one flow at a time may not fill a port: all neighbours at once, all to all, and
+// many messages in a row. `nodes`: as Machine::node_of_rank.
 std::vector<CellSpec> cells_to_fit(const std::string& backend, int ranks, std::span<const int> nodes);
 
-// Of each of `samples` operations the time of the slowest rank, per operation; 0 for one that was not done.
+// The time of the slowest rank for each of `samples` operations, per operation; 0 for one that was not done.
 std::vector<double> longest_of(std::span<const Answer> answers, int samples);
 
-// Of those cells: the least that spec.bytes have taken through the port of one node; 0 when none passed one. Of the
-// shortest messages: the least that one has taken.
+// For those cells: the least time that spec.bytes have taken through the port of one node; 0 if none passed one. For
+// the shortest messages: the least time of one message.
 double least_between_nodes(const CellSpec& spec, std::span<const Answer> answers, std::span<const int> nodes);
 
 }  // namespace col::colbench

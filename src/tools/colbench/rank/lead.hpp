@@ -1,4 +1,4 @@
-// Rank 0's head: which cell is sampled when, and when there are enough samples.
+// The control of a run on rank 0: which cell is sampled when, and when there are enough samples.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ namespace col::colbench {
 
 struct LeadListener {
   std::function<void(std::size_t done, std::size_t total, const CellSpec& spec)> on_cell;
-  // What has been found so far, from time to time: so that it is not lost when this rank is.
+  // Called from time to time with the results so far, so that they are not lost if this rank is.
   std::function<void(const Results& results)> on_checkpoint;
 };
 
-// Carries out an Order. Every rank but 0 is in follow() meanwhile.
+// Carries out an Order. All ranks except rank 0 are in follow() meanwhile.
 class Lead {
  public:
   Lead(Player& player, const ContextSpec& context, LeadListener listener);
 
-  // What goes wrong is in the results: ended_early and exit_code.
+  // The results say what went wrong: ended_early and exit_code.
   Results run(const Order& order);
-  // The ranks may go.
+  // Lets the ranks end.
   void dismiss() noexcept;
 
  private:
@@ -51,26 +51,26 @@ class Lead {
   void name_what_ran(Cell& cell);
   void checkpoint();
 
-  // All ranks do it. Throws RunEnded when one has failed for good.
+  // All ranks do it. Throws RunEnded if one has failed permanently.
   std::vector<Answer> command(const Command& command);
-  // Times what is set up.
+  // Times the operation that is set up.
   std::vector<Answer> take(int samples, bool checked);
-  // The same: the longest of all ranks, per operation.
+  // The same: the longest time of all ranks, per operation.
   std::vector<double> timed(int samples, bool checked);
 
   Player& player_;
   const ContextSpec& context_;
   LeadListener listener_;
   Order order_;
-  std::size_t wanted_ = 0;  // cells of the order that are results; those behind are for fitting
+  std::size_t wanted_ = 0;  // cells of the order that are results; later ones are for fitting
   Results results_;
   std::mt19937_64 random_;
   std::uint64_t iteration_ = 1;
   std::int64_t checkpoint_ns_ = 0;
 };
 
-// On every other rank: does what rank 0 says until it says that the run is over. Waits `patience` at most for the next
-// thing to do; throws col::Error then.
+// For every other rank: carries out rank 0's commands until the run is over. Waits `patience` at most for the next
+// command, and then throws col::Error.
 void follow(Player& player, Duration patience);
 
 }  // namespace col::colbench

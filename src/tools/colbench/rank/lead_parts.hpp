@@ -1,4 +1,4 @@
-// What the files of Lead share.
+// What the source files of Lead share.
 #pragma once
 
 #include <algorithm>

@@ -8,9 +8,9 @@
 
 namespace col::colbench {
 
-// The partner of `rank`, and which of the two begins; nothing for a rank that has none. spec.groups: "pairs" 0 with 1,
-// 2 with 3, …; "bisect" i with i + p/2; "bisect:D" i with i + D, where bit D of i is not set; empty: spec.pair, else
-// rank 0 with the last one.
+// The partner of `rank`, and which of the two begins; nothing for a rank without a partner. spec.groups: "pairs" 0 with
+// 1, 2 with 3, …; "bisect" i with i + p/2; "bisect:D" i with i + D, where bit D of i is not set; empty: spec.pair, else
+// rank 0 with the last rank.
 struct Partner {
   int rank = 0;
   bool begins = false;

@@ -1,4 +1,4 @@
-// What rank 0 is asked to measure, as text that crosses from process to process.
+// What rank 0 must measure, as text that passes between processes.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace col::colbench {
 struct Order {
   Method method = {};
   int launch = 0;
-  // 0: sample the cells. Else learn what the machine can do at their sizes, and time each kernel so many times.
+  // 0: sample the cells. Otherwise measure what the machine can do at their sizes, and time each kernel this many
+  // times.
   int calibrations = 0;
   std::vector<CellSpec> cells = {};
 };

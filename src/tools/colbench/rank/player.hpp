@@ -1,4 +1,4 @@
-// One rank's hands: does what rank 0 tells all ranks to do, and says what came of it.
+// The work of one rank: carries out rank 0's commands for all ranks, and reports the results.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@
 
 namespace col::colbench {
 
-// Trivially copyable: broadcast as it is.
+// Trivially copyable, so it is broadcast as it is.
 struct Command {
   enum class Kind : std::uint8_t {
-    order,      // the text of an Order follows in a broadcast of its own
+    order,      // the text of an Order follows in a separate broadcast
     group,      // make the group of cell `cell`
-    set_up,     // the same, and its workload
-    kernel,     // make the workload of a kernel on `bytes`; `alone`: rank 0 only
+    set_up,     // the same, and make its workload
+    kernel,     // make the workload of a kernel on `bytes`; `alone`: only on rank 0
     take,       // time it `samples` times
     hand_over,  // StartLine::hand_over()
     dismiss     // the run is over
@@ -43,15 +43,16 @@ struct Command {
   double delay_seconds = 0;
 };
 
-// What one rank found in one command. Times are in seconds after the common start, or after its own without one.
+// The results of one rank for one command. Times are in seconds after the common start, or after the rank's own start
+// if there is no common one.
 struct Answer {
   std::string trouble = {};  // empty: all went well
   ErrorCode code = ErrorCode::internal;
-  bool harmless = false;  // the group can be used again: the call was refused before anything moved
+  bool harmless = false;  // the group can be used again, because the call was refused before anything moved
   bool takes_part = true;
   double operations = 1;
   std::vector<double> began = {}, ended = {};
-  std::vector<double> on_device = {};  // of each; empty where the GPU's time is not known
+  std::vector<double> on_device = {};  // for each sample; empty if the GPU's time is not known
   Check check = {};
 };
 
@@ -61,14 +62,14 @@ class Player {
   Player(Context& context, Duration timeout);
 
   void take_order(const Order& order);
-  // By all ranks with the same command. Never throws for what goes wrong in an operation: that is in the answer.
+  // All ranks call it with the same command. Never throws for an error of an operation: the answer has it.
   Answer carry_out(const Command& command);
 
   Group& control() { return control_; }
   const Order& order() const { return order_; }
   StartLine& start_line() { return *start_line_; }
   const std::vector<Whereabouts>& whereabouts() const { return whereabouts_; }  // by rank
-  // The group of a cell, or of all ranks over `backend`. Collective when it is not there yet.
+  // The group of a cell, or of all ranks over `backend`. Collective if it does not exist yet.
   Group group_of(const CellSpec& spec);
 
  private:
@@ -83,7 +84,7 @@ class Player {
   Order order_;
   std::vector<Whereabouts> whereabouts_;
   std::map<std::string, Group> groups_;  // by backend and way of grouping
-  std::shared_ptr<void> gpu_;            // current while it is there: once a cell needs it
+  std::shared_ptr<void> gpu_;            // current as long as it exists; made when a cell needs it
   std::unique_ptr<Workload> workload_;   // null: this rank only comes to the start
 };
 

@@ -13,7 +13,7 @@
 
 namespace col::colbench {
 
-// CLOCK_MONOTONIC, which is the same for all processes of a host.
+// CLOCK_MONOTONIC, which is equal for all processes of a host.
 std::int64_t now_ns() noexcept;
 
 // Two ways to start together. Window: all ranks have mapped one page of memory. When the last one has arrived, it
@@ -21,24 +21,25 @@ std::int64_t now_ns() noexcept;
 // counts from the moment at which it leaves a barrier.
 class StartLine {
  public:
-  // Collective over `control`. Window, unless the ranks are on several hosts or `barrier` asks for the other way.
+  // Collective over `control`. It is a window, unless the ranks are on several hosts or `barrier` asks for a barrier.
   StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, std::span<const Whereabouts> ranks);
   ~StartLine();
   StartLine(const StartLine&) = delete;
   StartLine& operator=(const StartLine&) = delete;
 
   bool is_window() const noexcept { return page_ != nullptr; }
-  // Why it is a barrier although the ranks are on one host; empty when that was asked for. The same on all ranks.
+  // Why it is a barrier although the ranks are on one host; empty if a barrier was requested. Equal on all ranks.
   const std::string& why_barrier() const noexcept { return why_barrier_; }
-  // More ranks than cores: they take turns, so that not all can start at one time.
+  // There are more ranks than cores: they take turns, so they cannot all start at the same time.
   bool is_crowded() const noexcept { return crowded_; }
 
-  // Blocks until all ranks are here and the common start has come; returns it. Throws timeout, and what ended the job.
+  // Blocks until all ranks are here and the common start has come, and returns this time. Throws timeout, and what
+  // ended the job.
   std::int64_t wait(Duration timeout);
-  // This rank does not come any more: the others' waits end.
+  // This rank will not come any more: the waits of the others end.
   void fail() noexcept;
-  // One rank's message to another through a cache line: half of the round trip between rank 0 and the last one, the
-  // best of many, in seconds; 0 where there is no common page. Collective.
+  // The time of a message from one rank to another through a cache line: half of the round trip between rank 0 and the
+  // last one, the best of many, in seconds; 0 if there is no common page. Collective.
   double hand_over(Duration timeout);
 
  private:

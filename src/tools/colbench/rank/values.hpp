@@ -1,7 +1,7 @@
-// The values that operations work on, and the results they must have.
+// The values for operations, and the results that they must have.
 //
-// Whole numbers so small that every partial sum is exact in every type, so the order of a reduction cannot be seen. An
-// element is a function of (seed, rank, block, index, epoch); results are computed from that function alone.
+// They are whole numbers so small that every partial sum is exact in every type, so the order of a reduction does not
+// show. An element is a function of (seed, rank, block, index, epoch). Results are computed only from this function.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Values {
   DType dtype = DType::float32;
   ReduceOp op = ReduceOp::sum;
 
-  // What rank `rank` brings at element `index` of its block `block`.
+  // The value of rank `rank` at element `index` of its block `block`.
   std::int64_t at(int rank, int block, std::size_t index, std::uint64_t epoch) const noexcept {
     std::uint64_t x = seed + 0x9e3779b97f4a7c15U * (index + 1);
     x ^= (static_cast<std::uint64_t>(rank) << 40) + (static_cast<std::uint64_t>(block) << 20) +
@@ -31,7 +31,7 @@ struct Values {
 
 // Writes `value` as an element of `dtype`.
 void store_element(void* to, DType dtype, std::int64_t value);
-// The same of a result: rounded as the type does.
+// The same for a result: rounded as the type requires.
 void store_result(void* to, DType dtype, double value);
 // Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding). `averaged`:
 // as an average over so many ranks, which NCCL divides before it adds, and rounds each time.

@@ -1,4 +1,4 @@
-// What must be said below the tables that are not the usual one.
+// The notes below tables other than the usual one.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace col::colbench {
 
-// A line that begins with '#' for every warning, for every reason why cells count for nothing or were not measured, and
-// for an early end. Empty when there is nothing to say. Pure.
+// A line that begins with '#' for every warning, for every reason why cells are invalid or were not measured, and for
+// an early end. Empty if there is nothing to say. Pure.
 std::string notes_text(const Results& results, tools::Style style);
 
 }  // namespace col::colbench

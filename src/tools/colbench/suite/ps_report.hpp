@@ -1,4 +1,4 @@
-// What `colbench suite ps` prints. All of it pure.
+// The output of `colbench suite ps`. All functions are pure.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace col::colbench {
 
-// A table for the rows with that many ranks. `machine` is what was measured with as many ranks. Why a
-// row counts for nothing is left to notes_text().
+// A table for the rows with that many ranks. `machine` was measured with the same number of ranks. notes_text() says
+// why rows are invalid.
 std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style);
 
 // What the columns mean, and what the store is and is not.
 std::string ps_legend();
 
-// Adds what one more number of ranks has found: rows and warnings one after the other, the machine of most ranks, the
-// exit code that a reader must know first.
+// Adds the results for one more number of ranks: the rows and warnings, the machine with the most ranks, and the exit
+// code that matters most to a reader.
 void add_results(Results& all, const Results& one);
 
 }  // namespace col::colbench

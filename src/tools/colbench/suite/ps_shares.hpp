@@ -1,4 +1,4 @@
-// How much of a method's time is latency, how much copies, how much moved bytes. All of it pure.
+// How much of a method's time is latency, copies and moved bytes. All functions are pure.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace col::colbench {
 // Seconds; they add up to the method's time.
 struct Shares {
   double latency = 0;                 // its time at the smallest size
-  std::optional<double> copies = {};  // what it copies within ranks would take so long, at the machine's copy bandwidth
-  double bytes = 0;                   // the rest: bytes on their way between ranks, reductions, waits
+  std::optional<double> copies = {};  // the time of its copies within ranks, at the machine's copy bandwidth
+  double bytes = 0;                   // the rest: bytes between ranks, reductions, waits
 };
 
 // Bytes that the row's method copies within its ranks, for all ranks together, without the copies that carry bytes
@@ -20,11 +20,11 @@ struct Shares {
 // is not a plan.
 std::optional<std::size_t> copied_bytes(const Cell& cell);
 
-// Bytes per second, read and written, of all ranks at once at a working set of that many bytes; 0 when it was not
+// Bytes per second, read and written, of all ranks at once, for a working set of that many bytes; 0 if it was not
 // measured.
 double copy_bandwidth(const Machine& machine, std::size_t bytes, int ranks);
 
-// `copied`: as copied_bytes(); no share is larger than what the ones before it have left.
+// `copied`: as from copied_bytes(). No share is larger than what the previous ones have left.
 Shares shares_of(double seconds, double smallest_seconds, std::optional<std::size_t> copied, double bandwidth);
 
 }  // namespace col::colbench

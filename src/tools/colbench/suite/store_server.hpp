@@ -1,4 +1,4 @@
-// The node's object store, emulated: a thread that keeps the bytes that clients put and gives them to those that get
+// The node's object store, emulated: a thread that keeps the bytes that clients put, and gives them to clients that get
 // them.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace col::colbench {
 
 struct StoreLimits {
   std::size_t object_bytes = 0;  // the largest object
-  int clients = 1;               // at the same time; more are turned away
-  Duration timeout = {};         // a client that does not go on with what it began for so long is dropped
+  int clients = 1;               // at the same time; more are refused
+  Duration timeout = {};         // a client that does not continue what it has begun for this long is dropped
 };
 
 // Serves Unix stream sockets: any number of clients at a time, one request of each at a time. The bytes are copied from
@@ -27,16 +27,16 @@ struct StoreLimits {
 // frame, or puts an object that already exists, gets an error and is dropped. A client that goes away is forgotten.
 class StoreServer {
  public:
-  // Throws std::system_error when the thread cannot be started.
+  // Throws std::system_error if the thread cannot be started.
   StoreServer(Listener listener, const StoreLimits& limits);
-  // Drops all clients. Waits for the thread only, which never waits for a client.
+  // Drops all clients. Waits only for the thread, which never waits for a client.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
-  // Until all clients have gone; false when some have not after `limit`.
+  // Waits until all clients have gone. Returns false if some have not after `limit`.
   bool wait_until_left(Duration limit);
-  // Why it serves no longer; empty as long as it does.
+  // Why it no longer serves; empty as long as it does.
   std::string failure() const;
 
  private:

@@ -1,7 +1,7 @@
 // What goes over the sockets of the object-store emulation: frames, and an end that sends and receives them.
 //
-// A frame is a header of kFrameBytes, with the length of what follows in it, then that many bytes. Both ends are on one
-// host, so numbers are as the host has them.
+// A frame is a header of kFrameBytes, which has the length of the payload, and then the payload. Both ends are on one
+// host, so numbers have the host's format.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ namespace col::colbench {
 struct Frame {
   enum class Kind : std::uint32_t {
     hello,   // a worker to worker 0: `argument` is its rank
-    put,     // a client to the store: keep these bytes as `object`; `argument` clients will get it, then it goes
-    get,     // a client to the store: the bytes of `object`, please
+    put,     // a client to the store: keep these bytes as `object`; `argument` clients will get it, then it is removed
+    get,     // a client to the store: a request for the bytes of `object`
     call,    // a worker to worker 0: my tensor is `object`
     done,    // the store: it is kept
     data,    // the store: the bytes of `object`
     answer,  // worker 0: the sum is `object`
-    failed,  // either: why not, in words; `argument` is an ErrorCode, `object` the rank it is about
+    failed,  // either one: why not, in words; `argument` is an ErrorCode, `object` the rank that it is about
   };
   Kind kind = Kind::failed;
   std::uint32_t argument = 0;
@@ -40,19 +40,20 @@ inline constexpr std::size_t kFrameBytes = 32;
 using FrameBytes = std::array<std::byte, kFrameBytes>;
 
 FrameBytes encode(const Frame& frame);
-// Nothing when these bytes are no header: another magic number, an unknown kind.
+// Nothing if these bytes are not a header: another magic number, or an unknown kind.
 std::optional<Frame> decode(std::span<const std::byte, kFrameBytes> bytes);
 // A frame with `text`, and the error that it becomes at the other end.
 Frame failed_frame(ErrorCode code, int rank, std::string_view text);
 Error error_of(const Frame& failed, std::string text);
 
-// One end of a connection, with waits that have a deadline. Not thread safe.
+// One end of a connection. Its waits have a deadline. Not thread safe.
 //
-// Errors of all that waits: timeout, peer_lost (the other end is gone), io; and of what receives: internal (no frame).
+// Functions that wait throw timeout, peer_lost (the other end is gone), io. Functions that receive also throw internal
+// (not a frame).
 class Wire {
  public:
   Wire() = default;
-  // Takes a connected socket. `who` is at the other end ("rank 3"), `rank` the rank that an error is about.
+  // Takes a connected socket. `who` is the other end ("rank 3"), and `rank` the rank that an error is about.
   Wire(tools::UniqueFd fd, std::string who, int rank);
   // Connects to the Listener of that name. Does not wait: its queue must have room.
   static Wire connect(const std::string& name, std::string who, int rank);
@@ -65,9 +66,9 @@ class Wire {
 
   void send(const Frame& frame, std::span<const std::byte> payload, const Deadline& deadline);
   Frame receive(const Deadline& deadline);
-  // What follows the header. Requires: as many bytes as it said.
+  // Receives the payload after the header. Requires: as many bytes as the header said.
   void receive(std::span<std::byte> payload, const Deadline& deadline);
-  // A frame of this kind: of another one internal, and of a failed one what it says.
+  // Receives a frame of this kind. Another kind is internal; a failed frame throws what it says.
   Frame expect(Frame::Kind kind, const Deadline& deadline);
 
  private:
@@ -92,8 +93,8 @@ class Listener {
 
   const std::string& name() const noexcept { return name_; }
   int fd() const noexcept { return fd_.get(); }
-  // The next connection, not blocking; nothing when none waits, with errno as accept() has left it, or EAGAIN when it
-  // was one that is not let in.
+  // The next connection, without blocking. Nothing if none waits, with errno as accept() has left it; or EAGAIN if the
+  // connection was refused.
   tools::UniqueFd accept() const;
 
  private:

@@ -31,12 +31,12 @@ struct StoreSetup {
   std::size_t count = 0;                        // float32 elements; at least one
   std::uint64_t seed = 0;                       // of the values, as in Values
   std::string check_mode = "sample";            // "off", "sample", "all"
-  Duration timeout = std::chrono::seconds(60);  // of one operation, and of setting up
+  Duration timeout = std::chrono::seconds(60);  // of one operation, and of the set-up
 };
 
-// Making one is collective: every rank of the group makes one of the same count. Destroying one is not: rank 0's waits
-// until the others' are gone, for at most the timeout, and not at all after an error. After an error it can only be
-// destroyed.
+// Making one is collective: every rank of the group makes one of the same count. Destroying one is not collective. Rank
+// 0's destructor waits until the others' are gone, for the timeout at most, and not at all after an error. After an
+// error, it can only be destroyed.
 //
 // Errors: col::Error: timeout, peer_lost (with the rank that has gone), io, resource, internal.
 class StoreWorkload : public Workload {
@@ -78,14 +78,14 @@ class StoreWorkload : public Workload {
   const Duration timeout_;
   const Values values_;
   PageBuffer input_, output_;
-  PageBuffer message_;                   // a tensor as it is sent and kept
+  PageBuffer message_;                   // a tensor in the form for sending and keeping
   std::unique_ptr<StoreServer> server_;  // rank 0
   Wire store_;
   Wire worker0_;               // others
   std::vector<Wire> workers_;  // rank 0: by rank, from 1
   std::uint64_t objects_ = 0;
   bool broken_ = false;
-  std::uint64_t epoch_ = 0;           // of what is sampled; with "all", of everything
+  std::uint64_t epoch_ = 0;           // of the samples; with "all", of everything
   std::vector<std::size_t> sampled_;  // ascending
 };
 

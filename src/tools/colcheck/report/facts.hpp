@@ -1,4 +1,4 @@
-// The facts of a run in words, for the reports that are read by people.
+// The facts of a run in words, for reports that people read.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace col::colcheck {
 
-// Name and value, in the order in which a reader wants them; none with an empty value.
+// Names and values, in the order in which a reader wants them. No value is empty.
 std::vector<std::pair<std::string, std::string>> facts_of(const Results& results);
 
 // "1-9, 16" of ascending numbers.

@@ -7,8 +7,8 @@
 
 namespace col::colcheck {
 
-// A whole HTML document in UTF-8 that refers to nothing outside itself and runs no scripts. Shows at most 500 failures.
-// Pure.
+// A complete HTML document in UTF-8 that refers to nothing outside of itself and runs no scripts. Shows at most 500
+// failures. Pure.
 std::string html_report(const Results& results);
 
 }  // namespace col::colcheck

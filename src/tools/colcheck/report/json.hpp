@@ -7,7 +7,7 @@
 
 namespace col::colcheck {
 
-// Goes up when a reader of the old form would misread the new one; new members do not.
+// Raised when a reader of the old form would misread the new one. New members do not raise it.
 inline constexpr int kJsonVersion = 1;
 
 // {"schema": "colcheck", "schema_version": 1,

@@ -7,8 +7,8 @@
 
 namespace col::colcheck {
 
-// A well-formed XML 1.0 document in UTF-8, whatever bytes the results hold. A run that ended early has an error in a
-// suite of its own. Pure.
+// A well-formed XML 1.0 document in UTF-8, whatever bytes the results contain. A run that ended early has an error in a
+// separate suite. Pure.
 std::string junit_report(const Results& results);
 
 }  // namespace col::colcheck

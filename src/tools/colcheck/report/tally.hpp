@@ -1,4 +1,4 @@
-// The cases of a run, counted: by primitive and backend, by property and backend, by reason of skipping.
+// The number of cases in a run: by primitive and backend, by property and backend, and by reason of skipping.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
-// A backend, and what the buffers are memory of.
+// A backend, and the kind of memory of the buffers.
 struct Column {
   std::string backend;  // "shm"
   Devices devices = Devices::cpu;
-  bool fake = false;  // on stand-ins for GPUs: this says nothing of GPUs
+  bool fake = false;  // on stand-ins for GPUs: such results say nothing about GPUs
   bool used = false;
-  std::string why_not = {};  // when it was not used: "nccl: there is no libnccl.so.2"
+  std::string why_not = {};  // why it was not used: "nccl: there is no libnccl.so.2"
   // "shm (cpu)", "nccl (cuda)", "nccl (cuda, fake)".
   std::string label() const;
-  // The same, and "shm" where nothing but the host is in it.
+  // The same, but only "shm" if it has nothing but the host.
   std::string short_label() const;
 };
 
-// What a cell of the support matrix says.
+// The state of a cell of the support matrix.
 enum class State {
   passed,       // something ran, and nothing failed
   failed,       // something failed
@@ -46,7 +46,7 @@ std::string_view to_string(State state);
 
 struct PropertyCount {
   std::string name;
-  std::string summary;         // empty when there is no such property
+  std::string summary;         // empty if there is no such property
   std::vector<Count> columns;  // as Tally::columns
   Count alone;                 // cases that need no backend
   Count total;

@@ -10,13 +10,13 @@
 
 namespace col::colcheck {
 
-// What one reduction does with elements of `dtype`. 16-bit floats become float32 on the rank that has them, travel so,
+// The steps of one reduction of elements of `dtype`. 16-bit floats become float32 on their rank, travel in this form,
 // and are rounded once, in result(). `op` must outlive it.
 class Arithmetic {
  public:
   Arithmetic(Bug bug, const Op& op, DType dtype, int ranks) : bug_(bug), op_(op), dtype_(dtype), ranks_(ranks) {}
 
-  // The type of contributions and partial results: a user's function is given its own.
+  // The type of contributions and partial results. A user's function gets its own type.
   DType working_type() const;
   // The contribution of a rank with this input, scaled if the operator requires it. `in` need not be aligned.
   Bytes contribution(ConstTensorView in) const;

@@ -1,4 +1,4 @@
-// The mistakes that the self-test plants, and which properties must find each of them.
+// The mistakes that the self-test plants, and the properties that must find each of them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace col::colcheck {
 
 enum class Bug : std::uint8_t {
-  none,  // the control
+  none,  // no mistake: the control
   wrong_remainder_block,
   dropped_last_element,
   uneven_blocks_cut,
@@ -38,15 +38,15 @@ enum class Bug : std::uint8_t {
   leaks_descriptors,
 };
 
-// The name of the algorithm in which most of them are.
+// The name of the algorithm that has most of them.
 inline constexpr std::string_view kPlantedAlgorithm = "planted";
 
 struct PlantedBug {
   Bug bug;
   std::string_view name;     // "lost_nan"
   std::string_view summary;  // one line: what goes wrong
-  // By name: each of these properties has to fail in some case. Their cases alone are run over this bug, as it may harm
-  // memory that other properties do not expect to be harmed. Empty for the control, over which all of them are run.
+  // By name: each of these properties must fail in some case. Only their cases run over this bug, because it may damage
+  // memory in ways that other properties do not expect. Empty for the control, over which all of them run.
   std::vector<std::string_view> caught_by;
   // The algorithms of the cases; the empty one is the default.
   std::vector<std::string_view> algorithms = {kPlantedAlgorithm};

@@ -1,4 +1,4 @@
-// The self-test on the lead's side: runs what each planted bug is to be caught by.
+// The self-test on the lead's side: runs the properties that must catch each planted bug.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace col::colcheck {
 
-// Prints which property catches which bug, and returns the exit code: 0 when each is caught and the control is not.
-// Requires: register_planted_backends() on all ranks, and at least kSelfTestRanks of them, else UsageError.
+// Prints which property catches which bug. Returns the exit code: 0 if each bug is caught and the control is not.
+// Requires: register_planted_backends() on all ranks, and at least kSelfTestRanks of them; otherwise UsageError.
 int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed);
 
 }  // namespace col::colcheck

@@ -1,7 +1,7 @@
 // A channel that does every collective itself, with the messages of another channel and with one mistake.
 //
-// Every rank sends every other one what that one needs, and combines what has come in rank order: nothing is clever
-// here, so that a mistake is one line, and the channel without a mistake is right.
+// Every rank sends to every other rank what that rank needs, and combines what has arrived in rank order. The code is
+// as simple as possible, so that a mistake is one line, and the channel without a mistake is right.
 #pragma once
 
 #include <cstddef>
@@ -54,10 +54,11 @@ class PlantedChannel final : public Channel {
   const Bug bug_;
   const std::unique_ptr<Channel> inner_;
   const int rank_, size_;
-  // Of the call in progress, by rank. Members, as messages may still move after a call has failed.
+  // For the call in progress, by rank. They are members, because messages may still move after a call has failed.
   std::vector<Bytes> outgoing_, incoming_;
-  std::vector<int> order_;  // of those whose block has come; in reductions they are combined in it
-  std::map<std::tuple<std::size_t, DType, bool>, Bytes> kept_;  // of stale_scratch: by bytes, type, a user's operator
+  std::vector<int> order_;  // the ranks whose block has arrived; reductions combine in this order
+  // for stale_scratch: by bytes, type, and whether the operator is a user's
+  std::map<std::tuple<std::size_t, DType, bool>, Bytes> kept_;
   ReorderedReceives reordered_;
 };
 

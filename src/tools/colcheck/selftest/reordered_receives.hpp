@@ -1,5 +1,5 @@
-// Receives that are posted when something is waited for, and not in the order in which they were asked for: of two with
-// one slot and one length, the later one gets the first message.
+// Receives that are posted only at a wait, and not in the order of the requests: of two with the same slot and length,
+// the later one gets the first message.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace col::colcheck {
 
 class ReorderedReceives {
  public:
-  // Remembers the receive. The ticket is of its own kind: translate() knows it, the channel does not.
+  // Remembers the receive. The ticket is special: translate() knows it, the channel does not.
   Ticket add(int peer, std::uint64_t slot, TensorView data);
-  // Posts all that are remembered.
+  // Posts all remembered receives.
   void post(Channel& channel);
-  // The channel's ticket for one of add()'s that has been posted; any other as it is.
+  // The channel's ticket for a posted one of add()'s tickets; any other ticket unchanged.
   Ticket translate(Ticket ticket) const;
   // The ticket has been done.
   void forget(Ticket ticket) { posted_.erase(ticket.id); }
