@@ -350,7 +350,7 @@ class COL_EXPORT Group {
   // it. Calls in flight in a group that is not broken are not touched. shrink() is collective over the ranks that stay,
   // and blocks. The excluded ranks do not call it, and may have ended.
   //
-  // First the ranks agree through the store on whom they exclude. Then they connect anew, on every backend. With nccl
+  // First the ranks agree through the store on whom they exclude. Then they connect again, on every backend. With nccl
   // they make a new communicator, because the old one went when the group broke. Each of the two steps takes the
   // group's timeout at most.
   //
