@@ -22,7 +22,7 @@ bool is_exchange(const Request& request) {
 
 }  // namespace
 
-bool Pull::suits(const Request& request, int size) noexcept {
+bool CmaCollective::suits(const Request& request, int size) noexcept {
   const CollectiveRow& row = row_of(request.collective);
   if (row.reduces() || row.has_private_counts() || row.out_on_root || row.out == Extent::nothing) return false;
   // One rank copies while the other waits: through slots both do.
@@ -42,7 +42,7 @@ Addresses CmaCollective::addresses(const Request& request) noexcept {
   return {number(request.in.data), number(request.out.data)};
 }
 
-bool Pull::possible() const noexcept {
+bool CmaCollective::possible() const noexcept {
   return !is_exchange(request_) ||
          std::all_of(all_.begin(), all_.end(), [](const Presence& each) { return each.addresses.in != 0; });
 }

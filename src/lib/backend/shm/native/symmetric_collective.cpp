@@ -28,7 +28,7 @@ Whereabouts::Place place_of(const void* memory, std::size_t bytes, const Symmetr
 
 }  // namespace
 
-bool Direct::suits(const Request& request, int size) noexcept {
+bool SymmetricCollective::suits(const Request& request, int size) noexcept {
   const CollectiveRow& row = row_of(request.collective);
   if (row.out == Extent::nothing || row.has_private_counts()) return false;
   // Nobody may change another's input, and multiplied ones have to lie somewhere.
@@ -164,7 +164,7 @@ void SymmetricCollective::fold_into(std::span<std::byte* const> targets, Range f
 }
 
 // This rank's slice of the root's vector, to all others: read once, while each rank reads another part.
-void Direct::copy_slice(const Rest& rest) {
+void SymmetricCollective::copy_slice(const Rest& rest) {
   const std::size_t most = std::max<std::size_t>(1, kBlockBytes / size_of_);
   const Range mine = slice(request_.out.count);
   std::size_t until_rest = 0;
