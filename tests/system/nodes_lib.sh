@@ -43,7 +43,8 @@ forget_killed_tests() {
   for owner in "$(dirname "$work")"/coltest.*/owner; do
     [ -e "$owner" ] && ! kill -0 "$(<"$owner")" 2>/dev/null && rm -rf "$(dirname "$owner")"
   done
-  echo $$ >"$work/owner"
+  echo $$ >"$work/owner.new"
+  mv "$work/owner.new" "$work/owner"  # whole at once: a test beside this one reads it
 }
 
 need_hosts() {
