@@ -1,4 +1,5 @@
-# Shared by quickstart, test and dev: what to install, and how to configure a build. Sourced, not run.
+# Shared by quickstart, test, dev and .ci/run: what to install, how to configure a build and run its tests, how long each part
+# takes. Sourced, not run.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -50,4 +51,55 @@ configure() {
     rm -rf "$dir"
     meson setup "$dir" "$@"
   fi
+}
+
+# Tests of expensive variants form three suites, third1 to third3 (tests/meson.build), and a change runs one of them. Prints
+# 1, 2, 3 or all: COL_TEST_THIRD, or else the number of commits modulo 3. A checkout without its history runs all.
+test_third() {
+  local commits
+  case ${COL_TEST_THIRD:-} in
+    1 | 2 | 3 | all) echo "$COL_TEST_THIRD" ;;
+    "")
+      if [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" = false ] &&
+        commits=$(git rev-list --count HEAD 2>/dev/null); then
+        echo $(((commits + 2) % 3 + 1))
+      else
+        echo all
+      fi
+      ;;
+    *) die "COL_TEST_THIRD takes 1, 2, 3 or all, not '$COL_TEST_THIRD'" ;;
+  esac
+}
+
+say_third() {  # say_third THIRD
+  if [ "$1" = all ]; then
+    say "Expensive variants: all of them."
+  else
+    say "Expensive variants: third $1 of 3. COL_TEST_THIRD=all runs all."
+  fi
+}
+
+# run_tests DIR MESON_TEST_OPTION…: two tests at a time; those that measure time or start many processes run alone
+# (is_parallel in meson.build). On a failure, prints the commands that repeat it.
+run_tests() {
+  local dir=$1 code=0
+  shift
+  meson test -C "$dir" --no-rebuild --print-errorlogs --num-processes 2 "$@" || code=$?
+  python3 "$root/scripts/test-summary" "$dir" || true
+  return $code
+}
+
+# part NAME: what follows belongs to it, until the next. say_parts: how long each took.
+part_names=()
+part_starts=()
+part() {
+  part_names+=("$1")
+  part_starts+=("$SECONDS")
+}
+say_parts() {
+  local i ends=("${part_starts[@]:1}" "$SECONDS")
+  say "How long each part took:"
+  for i in "${!part_names[@]}"; do
+    printf '  %6d s  %s\n' $((ends[i] - part_starts[i])) "${part_names[i]}"
+  done
 }

@@ -169,7 +169,7 @@ TEST_CASE("every algorithm is right in groups of 17 to 64 ranks", "[plan][large]
   }
 }
 
-TEST_CASE("every algorithm is right in large groups", "[plan][large]") {
+TEST_CASE("every algorithm is right in groups of more than 64 ranks", "[plan][above64]") {
   const std::vector<int> kLargest = {513, 1000, 1024};
   const std::uint32_t seed = test::random_seed();
   INFO("seed " << seed);
