@@ -1,54 +1,42 @@
 #include "group/failure.hpp"
 
-#include <array>
-
-#include <nlohmann/json.hpp>
-
+#include "json/json_fields.hpp"
 #include "store/call_limit.hpp"
 
 namespace col::group {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kFailureKey = "failure";
 
-constexpr std::array kCodes = {ErrorCode::invalid_argument,
-                               ErrorCode::not_initialized,
-                               ErrorCode::already_initialized,
-                               ErrorCode::mismatch,
-                               ErrorCode::timeout,
-                               ErrorCode::peer_lost,
-                               ErrorCode::aborted,
-                               ErrorCode::unavailable,
-                               ErrorCode::resource,
-                               ErrorCode::io,
-                               ErrorCode::internal};
+struct Failure {
+  ErrorCode code = ErrorCode::internal;
+  int rank = -1, world_rank = -1;
+  std::string group = {}, message = {};
+};
+
+template <class Visit>
+void fields(Failure& failure, Visit& visit) {
+  auto& [code, rank, world_rank, group, message] = failure;
+  visit("code", code, core::Named<ErrorCode>{ErrorCode::internal, col::to_string});
+  visit("rank", rank);
+  visit.optional("world_rank", world_rank);
+  visit("group", group);
+  visit("message", message);
+}
 
 }  // namespace
 
 std::string encode_error(const Error& error) {
-  const json value{{"code", to_string(error.code())},
-                   {"rank", error.rank()},
-                   {"world_rank", error.world_rank()},
-                   {"group", error.group()},
-                   {"message", error.message()}};
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return core::json_line(Failure{error.code(), error.rank(), error.world_rank(), error.group(), error.message()});
 }
 
 std::optional<Error> decode_error(std::string_view text) {
-  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!value.is_object()) return std::nullopt;
   try {
-    const auto name = value.at("code").get<std::string>();
-    for (const ErrorCode code : kCodes) {
-      if (to_string(code) == name)
-        return Error(code, value.at("message").get<std::string>(), value.at("group").get<std::string>(),
-                     value.at("rank").get<int>(), value.value("world_rank", -1));
-    }
-  } catch (const json::exception&) {  // a field is missing: somebody else's text, so no failure of ours
+    const auto failure = core::parsed_json<Failure>(text, "failure", core::UnknownMembers::skipped);
+    return Error(failure.code, failure.message, failure.group, failure.rank, failure.world_rank);
+  } catch (const Error&) {  // somebody else's text, so no failure of ours
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 Error publish_failure(Store& store, const Error& error) noexcept {

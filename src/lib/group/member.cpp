@@ -2,109 +2,82 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include <col/error.hpp>
 
+#include "json/json_fields.hpp"
+
 namespace col::group {
+
+template <class Visit>
+void fields(Member& member, Visit& visit) {
+  auto& [world_size, backend, protocol, nonce, process_nonce, pid_namespace, uses_gpu, gpu, no_nccl, alone_on_gpu,
+         peer] = member;
+  auto& [rank, global_rank, pid, hostname, boot_id, network_namespace] = peer;
+  visit("world_size", world_size);
+  visit("backend", backend);
+  visit("protocol", protocol);
+  visit("nonce", nonce);
+  visit("process_nonce", process_nonce);
+  visit("pid_namespace", pid_namespace);
+  visit("uses_gpu", uses_gpu);
+  visit("gpu", gpu);
+  visit("no_nccl", no_nccl);
+  visit("alone_on_gpu", alone_on_gpu);
+  visit("rank", rank);
+  visit("global_rank", global_rank);
+  visit("pid", pid);
+  visit("hostname", hostname);
+  visit("boot_id", boot_id);
+  visit("network_namespace", network_namespace);
+}
+
+template <class Visit>
+void fields(GroupRecord& record, Visit& visit) {
+  auto& [id, world_size, backend, global_ranks] = record;
+  visit("id", id);
+  visit("world_size", world_size);
+  visit("backend", backend);
+  visit("ranks", global_ranks);
+}
+
 namespace {
 
-using nlohmann::json;
-
-// Names are arbitrary bytes, JSON strings are UTF-8: replace what is not, the fields are for messages and comparison.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-template <class Read>
-auto parse(std::string_view what, std::string_view text, Read read) {
+template <class T>
+T decoded(std::string_view text, std::string_view what) {
   try {
-    return read(json::parse(text));
-  } catch (const json::exception& e) {
+    return core::parsed_json<T>(text, std::string(what), core::UnknownMembers::skipped);
+  } catch (const Error& error) {
     throw Error(ErrorCode::internal,
                 fmt::format("the {} in the store cannot be read ({}); is the store shared with another program?", what,
-                            e.what()));
+                            error.message()));
   }
-}
-
-json to_json(const Member& member) {
-  const PeerInfo& peer = member.peer;
-  return {{"world_size", member.world_size},
-          {"backend", member.backend},
-          {"protocol", member.protocol},
-          {"nonce", member.nonce},
-          {"process_nonce", member.process_nonce},
-          {"pid_namespace", member.pid_namespace},
-          {"uses_gpu", member.uses_gpu},
-          {"gpu", member.gpu},
-          {"no_nccl", member.no_nccl},
-          {"alone_on_gpu", member.alone_on_gpu},
-          {"rank", peer.rank},
-          {"global_rank", peer.global_rank},
-          {"pid", peer.pid},
-          {"hostname", peer.hostname},
-          {"boot_id", peer.boot_id},
-          {"network_namespace", peer.network_namespace}};
-}
-
-Member from_json(const json& value) {
-  Member member;
-  value.at("world_size").get_to(member.world_size);
-  value.at("backend").get_to(member.backend);
-  value.at("protocol").get_to(member.protocol);
-  value.at("nonce").get_to(member.nonce);
-  value.at("process_nonce").get_to(member.process_nonce);
-  value.at("pid_namespace").get_to(member.pid_namespace);
-  value.at("uses_gpu").get_to(member.uses_gpu);
-  value.at("gpu").get_to(member.gpu);
-  value.at("no_nccl").get_to(member.no_nccl);
-  value.at("alone_on_gpu").get_to(member.alone_on_gpu);
-  value.at("rank").get_to(member.peer.rank);
-  value.at("global_rank").get_to(member.peer.global_rank);
-  value.at("pid").get_to(member.peer.pid);
-  value.at("hostname").get_to(member.peer.hostname);
-  value.at("boot_id").get_to(member.peer.boot_id);
-  value.at("network_namespace").get_to(member.peer.network_namespace);
-  return member;
 }
 
 }  // namespace
 
+// Names are arbitrary bytes, JSON strings are UTF-8: what is not is replaced. They are for messages and comparison.
 std::string Member::encode() const {
-  return dump(to_json(*this));
+  return core::json_line(*this);
 }
 
 Member Member::decode(std::string_view text) {
-  return parse("announcement of a rank", text, from_json);
+  return decoded<Member>(text, "announcement of a rank");
 }
 
 std::string encode_roster(const std::vector<Member>& members) {
-  json list = json::array();
-  for (const Member& member : members) list.push_back(to_json(member));
-  return dump(list);
+  return core::json_line(members);
 }
 
 std::vector<Member> decode_roster(std::string_view text) {
-  return parse("roster of a group", text, [](const json& list) {
-    std::vector<Member> members;
-    for (const json& value : list) members.push_back(from_json(value));
-    return members;
-  });
+  return decoded<std::vector<Member>>(text, "roster of a group");
 }
 
 std::string GroupRecord::encode() const {
-  return dump(json{{"id", id}, {"world_size", world_size}, {"backend", backend}, {"ranks", global_ranks}});
+  return core::json_line(*this);
 }
 
 GroupRecord GroupRecord::decode(std::string_view text) {
-  return parse("record of a group", text, [](const json& value) {
-    GroupRecord record;
-    value.at("id").get_to(record.id);
-    value.at("world_size").get_to(record.world_size);
-    value.at("backend").get_to(record.backend);
-    value.at("ranks").get_to(record.global_ranks);
-    return record;
-  });
+  return decoded<GroupRecord>(text, "record of a group");
 }
 
 std::string record_key(std::string_view group) {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <col/plan.hpp>
 
+#include "json/json_fields.hpp"
 #include "plan/plan_units.hpp"
 
 namespace col {
@@ -20,10 +20,6 @@ using Text = fmt::memory_buffer;
 template <class... Arguments>
 void put(Text& out, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
-}
-
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string text_of(const Slice& slice) {
@@ -105,7 +101,7 @@ std::string plan_to_json(const PlanProblem& problem, const PlanOfRank& plans, st
     wide.push_back(of_rank.back().wide);
   }
   Text out;
-  put(out, "{{\n  \"version\": {},\n  \"name\": {},\n", plan::kPlanVersion, json_text(name));
+  put(out, "{{\n  \"version\": {},\n  \"name\": {},\n", plan::kPlanVersion, core::json_line(name));
   put(out, "  \"collective\": \"{}\",\n  \"ranks\": {},\n", to_string(spec.collective), spec.size);
   if (row_of(spec.collective).rooted) put(out, "  \"root\": {},\n", spec.root);
   put(out, "  \"unit\": \"elements\",\n");

@@ -10,7 +10,7 @@
 
 #include "core/hash.hpp"
 #include "core/nearest_name.hpp"
-#include "core/strict_json.hpp"
+#include "json/strict_json.hpp"
 #include "plan/plan_content.hpp"
 #include "plan/plan_units.hpp"
 
@@ -110,10 +110,10 @@ PlanContent read_header(const JsonPlace& root) {
   const std::size_t version = root["version"].number(0, kIntMax);
   if (version != kPlanVersion)
     root["version"].fail(fmt::format("is {}, and this version of col reads {}", version, kPlanVersion));
-  constexpr std::array<std::string_view, 6> kAlways = {"version", "name", "collective", "ranks", "unit", "plans"};
-  constexpr std::array<std::string_view, 9> kSometimes = {"root",     "chunks", "count",      "counts", "scratch",
-                                                          "in_place", "widens", "wide_input", "wide"};
-  root.expect_members(kAlways, kSometimes);
+  constexpr std::array<std::string_view, 15> kMembers = {"version", "name",     "collective", "ranks",      "unit",
+                                                         "plans",   "root",     "chunks",     "count",      "counts",
+                                                         "scratch", "in_place", "widens",     "wide_input", "wide"};
+  root.expect_members(kMembers);
   const Collective collective = read_collective(root["collective"]);
   const bool in_chunks = read_unit(root["unit"], collective);
   check_members(root, collective, in_chunks);
@@ -164,7 +164,7 @@ class StepReader {
     constexpr std::array<std::string_view, 5> kKinds = {"send", "recv", "reduce", "copy", "convert"};
     constexpr std::array<std::string_view, 8> kKnown = {"send",    "recv", "reduce", "copy",
                                                         "convert", "to",   "from",   "into"};
-    place.expect_members({}, kKnown);
+    place.expect_members(kKnown);
     const auto kind =
         std::find_if(kKinds.begin(), kKinds.end(), [&](std::string_view name) { return place.has(name); });
     if (kind == kKinds.end()) place.fail(fmt::format("a step needs one of {}", fmt::join(kKinds, ", ")));

@@ -22,16 +22,17 @@ rule() {
   done < <(grep -rnE --include='*.cpp' --include='*.hpp' '^\s*#\s*include "' "$folder" | sed -E 's/:[0-9]+:/:/')
 }
 
+rule src/lib/json json
 rule src/lib/core core
 rule src/lib/store core store
-rule src/lib/plan core plan
+rule src/lib/plan core json plan
 for backend in src/lib/backend/*/; do
   [ -d "$backend" ] && rule "${backend%/}" core store "backend"
 done
 rule src/lib/exec core plan exec
-rule src/lib/group core store plan backend exec group
+rule src/lib/group core json store plan backend exec group
 for tool in src/tools/*/; do
-  [ -d "$tool" ] && rule "${tool%/}" common launch "$(basename "$tool")"
+  [ -d "$tool" ] && rule "${tool%/}" json common launch "$(basename "$tool")"
 done
 
 # A backend sees its own folder and nothing of its siblings.

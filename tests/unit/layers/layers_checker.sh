@@ -17,6 +17,7 @@ plant() {  # plant FILE TEXT: a tree with this one file must be refused
 }
 
 plant src/lib/core/a.cpp '#include "store/file_store.hpp"'
+plant src/lib/json/a.cpp '#include "core/env.hpp"'
 plant src/lib/store/a.cpp '#include "group/state.hpp"'
 plant src/lib/backend/gloo/a.cpp '#include "group/state.hpp"'
 plant src/lib/backend/shm/a.cpp '#include "backend/gloo/channel.hpp"'

@@ -10,7 +10,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/nearest_name.hpp"
-#include "core/strict_json.hpp"
+#include "json/strict_json.hpp"
 
 namespace col {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/byte_size.hpp"
 #include "core/nearest_name.hpp"
-#include "core/strict_json.hpp"
 #include "group/select/collective_name.hpp"
+#include "json/strict_json.hpp"
 
 namespace col {
 namespace {

@@ -7,10 +7,10 @@
 #include <col/select.hpp>
 
 #include "core/byte_size.hpp"
-#include "core/strict_json.hpp"
 #include "core/text_file.hpp"
 #include "group/select/built_in.hpp"
 #include "group/select/collective_name.hpp"
+#include "json/strict_json.hpp"
 
 namespace col {
 namespace {
@@ -39,9 +39,9 @@ void read_range(const JsonPlace& place, T& least, T& most, Read read) {
 }
 
 SelectionRule read_rule(const JsonPlace& place) {
-  constexpr std::array<std::string_view, 2> kRequired = {"collective", "algorithm"};
-  constexpr std::array<std::string_view, 4> kOptional = {"ranks", "bytes", "backend", "power_of_two"};
-  place.expect_members(kRequired, kOptional);
+  constexpr std::array<std::string_view, 6> kMembers = {"collective", "algorithm", "ranks",
+                                                        "bytes",      "backend",   "power_of_two"};
+  place.expect_members(kMembers);
   SelectionRule rule;
   const std::string& name = place["collective"].text();
   const auto collective = group::find_collective(name);
@@ -72,8 +72,10 @@ std::string read_evidence(const JsonPlace& root) {
   constexpr std::array<std::string_view, 3> kMembers = {"machine", "date", "command"};
   const JsonPlace evidence = root["evidence"];
   evidence.expect_members(kMembers);
-  return fmt::format("machine: {}; date: {}; command: {}", evidence["machine"].text(), evidence["date"].text(),
-                     evidence["command"].text());
+  std::string text;
+  for (const std::string_view name : kMembers)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, evidence[name].text());
+  return text;
 }
 
 }  // namespace
@@ -85,9 +87,8 @@ SelectionTable SelectionTable::parse(std::string_view text, std::string source) 
   const std::size_t version = root["version"].number(0, kMostRanks);
   if (version != kTableVersion)
     root["version"].fail(fmt::format("is {}, and this version of col reads {}", version, kTableVersion));
-  constexpr std::array<std::string_view, 2> kRequired = {"version", "rules"};
-  constexpr std::array<std::string_view, 1> kOptional = {"evidence"};
-  root.expect_members(kRequired, kOptional);
+  constexpr std::array<std::string_view, 3> kMembers = {"version", "rules", "evidence"};
+  root.expect_members(kMembers);
   SelectionTable table;
   table.source_ = std::move(source);
   table.evidence_ = read_evidence(root);

@@ -1,17 +1,17 @@
-#include "core/strict_json.hpp"
+#include "json/strict_json.hpp"
 
 #include <algorithm>
-#include <cstdint>
+#include <charconv>
+#include <limits>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <col/error.hpp>
-
-#include "core/nearest_name.hpp"
+#include <col/select.hpp>
 
 namespace col::core {
 namespace {
@@ -50,6 +50,10 @@ std::string_view type_of(const json& value) {
   return "a number";
 }
 
+std::string number_or_type(const json& value) {
+  return value.is_number() ? value.dump() : std::string(type_of(value));
+}
+
 // Members as JSON pointers write them (RFC 6901).
 std::string escaped(std::string_view member) {
   std::string text;
@@ -57,18 +61,19 @@ std::string escaped(std::string_view member) {
   return text;
 }
 
-// Prepends the way from `from` down to `wanted`, which is somewhere below it.
-bool find_path(const json& from, const json* wanted, std::string& path) {
+// Prepends the way from `from` down to `wanted`, which is somewhere below it, at most `depth` levels.
+bool find_path(const json& from, const json* wanted, int depth, std::string& path) {
   if (&from == wanted) return true;
+  if (depth == 0) return false;
   if (from.is_array()) {
     for (std::size_t i = 0; i < from.size(); ++i) {
-      if (!find_path(from[i], wanted, path)) continue;
+      if (!find_path(from[i], wanted, depth - 1, path)) continue;
       path.insert(0, fmt::format("/{}", i));
       return true;
     }
   } else if (from.is_object()) {
     for (auto member = from.begin(); member != from.end(); ++member) {
-      if (!find_path(*member, wanted, path)) continue;
+      if (!find_path(*member, wanted, depth - 1, path)) continue;
       path.insert(0, "/" + escaped(member.key()));
       return true;
     }
@@ -83,12 +88,7 @@ std::string in_quotes(std::string_view text) {
   return text.size() <= kShown ? fmt::format("'{}'", text) : fmt::format("'{}…'", text.substr(0, kShown));
 }
 
-JsonDocument::JsonDocument(std::unique_ptr<const json> value, std::string source)
-    : value_(std::move(value)), source_(std::move(source)) {}
-JsonDocument::~JsonDocument() = default;
-JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
-
-JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
+JsonDocument JsonDocument::parse(std::string_view text, std::string source, UnknownMembers unknown) {
   std::vector<std::set<std::string>> seen;  // the members of every object that is open
   const json::parser_callback_t check = [&](int depth, json::parse_event_t event, json& parsed) {
     using Event = json::parse_event_t;
@@ -102,13 +102,17 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) {
     return true;
   };
   try {
-    auto value = std::make_unique<const json>(json::parse(text.begin(), text.end(), check));
-    return {std::move(value), std::move(source)};
+    auto value = std::make_shared<const json>(json::parse(text.begin(), text.end(), check));
+    return {std::move(value), std::move(source), unknown};
   } catch (const json::parse_error& error) {
     refuse(source, fmt::format("not valid JSON at {}: {}", line_and_column(text, error.byte), bare(error.what())));
   } catch (const json::exception& error) {  // a number that no type can hold
     refuse(source, fmt::format("not usable as JSON: {}", bare(error.what())));
   }
+}
+
+JsonDocument JsonDocument::of(const json& value, std::string source) {
+  return {std::shared_ptr<const json>(std::shared_ptr<void>(), &value), std::move(source), UnknownMembers::skipped};
 }
 
 JsonPlace JsonDocument::root() const {
@@ -117,25 +121,25 @@ JsonPlace JsonDocument::root() const {
 
 void JsonPlace::fail(std::string_view what) const {
   std::string path;
-  find_path(*document_->value_, value_, path);
+  find_path(*document_->value_, value_, kDeepest, path);
   refuse(document_->source_, fmt::format("{}{}{}", path.empty() ? "" : "at ", path.empty() ? "" : path + ": ", what));
 }
 
-void JsonPlace::expect_members(std::span<const std::string_view> required,
-                               std::span<const std::string_view> optional) const {
-  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
-  std::vector<std::string_view> known(required.begin(), required.end());
-  known.insert(known.end(), optional.begin(), optional.end());
-  for (auto member = value_->begin(); member != value_->end(); ++member) {
-    const std::string& name = member.key();
+void JsonPlace::expect_members(std::span<const std::string_view> known) const {
+  for (const std::string& name : names()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string hint = did_you_mean(name, known);
-    if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));
+    const std::string_view nearest = nearest_name(name, known);
+    const std::string hint = nearest.empty() ? fmt::format("; known here: {}", fmt::join(known, ", "))
+                                             : fmt::format("; did you mean '{}'?", nearest);
     fail(fmt::format("unknown member {}{}", in_quotes(name), hint));
   }
-  for (const std::string_view name : required) {
-    if (!has(name)) fail(fmt::format("lacks the member '{}'", name));
-  }
+}
+
+std::vector<std::string> JsonPlace::names() const {
+  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
+  std::vector<std::string> names;
+  for (const auto& [name, value] : value_->items()) names.push_back(name);
+  return names;
 }
 
 bool JsonPlace::has(std::string_view member) const {
@@ -185,13 +189,45 @@ bool JsonPlace::flag() const {
 }
 
 std::size_t JsonPlace::number(std::size_t least, std::size_t most) const {
-  if (!value_->is_number())
-    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, type_of(*value_)));
   const bool whole = value_->is_number_unsigned() || (value_->is_number_integer() && value_->get<std::int64_t>() >= 0);
   const auto number = whole ? value_->get<std::uint64_t>() : 0;
   if (!whole || number < least || number > most)
-    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, value_->dump()));
+    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, number_or_type(*value_)));
   return number;
+}
+
+std::int64_t JsonPlace::integer(std::int64_t least, std::int64_t most) const {
+  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const bool fits =
+      value_->is_number_integer() && (!value_->is_number_unsigned() || value_->get<std::uint64_t>() <= kLargest);
+  const std::int64_t number = fits ? value_->get<std::int64_t>() : 0;
+  if (!fits || number < least || number > most)
+    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, number_or_type(*value_)));
+  return number;
+}
+
+double JsonPlace::real(double least, double most) const {
+  const double number = value_->is_number() ? value_->get<double>() : 0;
+  if (!value_->is_number() || !(number >= least && number <= most))
+    fail(fmt::format("should be a number from {} to {}, and is {}", least, most, number_or_type(*value_)));
+  return number;
+}
+
+std::uint64_t JsonPlace::hexadecimal() const {
+  const std::string& digits = text();
+  const char* end = digits.data() + digits.size();
+  std::uint64_t number = 0;
+  const bool is_one = digits.size() > 2 && digits.starts_with("0x") &&
+                      std::from_chars(digits.data() + 2, end, number, 16) == std::from_chars_result{end, std::errc()};
+  if (!is_one) fail(fmt::format("should be a hexadecimal number as text, \"0x2a\", and is {}", in_quotes(digits)));
+  return number;
+}
+
+std::size_t JsonPlace::one_of(std::span<const std::string_view> names) const {
+  const auto found = std::find(names.begin(), names.end(), text());
+  if (found == names.end())
+    fail(fmt::format("should be one of {}, and is {}", fmt::join(names, ", "), in_quotes(text())));
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 }  // namespace col::core
