@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "common/text.hpp"
+#include "json/json_fields.hpp"
 
 namespace col::colbench {
 namespace {
@@ -18,7 +18,7 @@ constexpr auto kNoRanks = std::numeric_limits<int>::max();
 constexpr auto kNoBytes = std::numeric_limits<std::size_t>::max();
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return core::json_line(text);
 }
 
 // The largest unit of which it is a whole number.

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "colbench/compare/report.hpp"
-#include "colbench/report/spec_json.hpp"
+#include "colbench/report/spec_fields.hpp"
 #include "colbench/report/values.hpp"
 #include "common/text.hpp"
 
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 Json cell_of(const ComparedCell& cell) {
   const Effect& effect = cell.effect;
   const bool has_interval = std::isfinite(effect.interval.high);
-  return {{"spec", json_of_spec(cell.spec)},
+  return {{"spec", core::json_of(cell.spec)},
           {"a", {{"launches", cell.launches_a}, {"median", effect.median_a}, {"ran", cell.ran_a}}},
           {"b", {{"launches", cell.launches_b}, {"median", effect.median_b}, {"ran", cell.ran_b}}},
           {"ratio", effect.ratio},
@@ -34,7 +34,7 @@ std::string comparison_json(const Comparison& comparison, const std::string& a, 
   Json cells = Json::array(), left_out = Json::array();
   for (const ComparedCell& cell : comparison.cells) cells.push_back(cell_of(cell));
   for (const LeftOutCell& cell : comparison.left_out) {
-    left_out.push_back({{"spec", json_of_spec(cell.spec)}, {"why", tools::clean(cell.why)}});
+    left_out.push_back({{"spec", core::json_of(cell.spec)}, {"why", tools::clean(cell.why)}});
   }
   const Json json = {{"schema", "colbench-compare"},
                      {"schema_version", 1},

@@ -10,6 +10,5 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json_fwd.hpp>
 
 #include <col/col.hpp>

@@ -1,211 +1,334 @@
 #include "colbench/report/json.hpp"
 
-#include <algorithm>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
-#include "colbench/report/spec_json.hpp"
-#include "colbench/report/values.hpp"
+#include "colbench/report/spec_fields.hpp"
 #include "colbench/stats/quantile.hpp"
+#include "common/text.hpp"
+#include "common/unique_fd.hpp"
 
 namespace col::colbench {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using core::JsonBuilder;
+using core::JsonPlace;
 
-// `text`, or null when it is empty.
-Json or_null(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
-}
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+constexpr core::Within kCount = core::within(0, std::numeric_limits<int>::max());
+constexpr const char* kGiveAnother = "give a file that colbench --json has written";
 
-// Nanoseconds, to a tenth of one; null for what is not finite.
-Json nanoseconds(double seconds) {
-  const double tenths = std::round(seconds * 1e10);
-  if (!std::isfinite(tenths)) return {};
-  constexpr double kExact = 9e15;  // whole numbers up to here are exact in both
-  if (std::abs(tenths) < kExact && std::fmod(tenths, 10) == 0) return static_cast<std::int64_t>(tenths) / 10;
-  return tenths / 10;
-}
-
-Json nanoseconds(std::optional<double> seconds) {
-  return seconds ? nanoseconds(*seconds) : Json();
-}
-
-Json nanoseconds(const std::vector<double>& seconds) {
-  Json list = Json::array();
-  for (const double value : seconds) list.push_back(nanoseconds(value));
-  return list;
-}
-
-// Rates and fractions: null for what is not finite, which JSON has no number for.
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json();
-}
-
-Json run_of(const RunFacts& run) {
-  Json environment = Json::object();
-  for (const auto& [name, value] : run.environment) environment[name] = value;
-  return {{"version", run.version},
-          {"command", run.command},
-          {"started", run.started},
-          {"launcher", run.launcher},
-          {"host", run.host},
-          {"cpu", run.cpu},
-          {"kernel", run.kernel},
-          {"governor", run.governor},
-          {"cpus", run.cpus},
-          {"ranks", run.ranks},
-          {"launches", run.launches},
-          {"seed", seed_text(run.seed)},
-          {"seconds", number(run.seconds)},
-          {"target_interval", number(run.target_interval)},
-          {"sync", run.sync},
-          {"gpus", or_null(run.gpus)},
-          {"nccl", or_null(run.nccl)},
-          {"environment", std::move(environment)}};
-}
-
-Json machine_of(const Machine& machine) {
-  Json levels = Json::array();
-  for (const Machine::Level& level : machine.levels) {
-    levels.push_back({{"bytes", level.bytes},
-                      {"alone", number(level.alone)},
-                      {"together", number(level.together)},
-                      {"best", number(level.best)},
-                      {"calibrations", level.calibrations}});
+// Seconds stand there as nanoseconds, to a tenth of one; null for what is not finite.
+struct Nanoseconds {
+  void write(JsonBuilder& out, double seconds) const {
+    const double tenths = std::round(seconds * 1e10);
+    constexpr double kExact = 9e15;  // whole numbers up to here are exact in both
+    if (std::abs(tenths) < kExact && std::fmod(tenths, 10) == 0)
+      out.add(static_cast<std::int64_t>(tenths) / 10);
+    else
+      out.add(tenths / 10);
   }
-  Json fits = Json::array();
-  for (const Machine::Fit& fit : machine.fits) {
-    Json best = Json::array();
-    for (const Machine::Fit::Message& message : fit.best)
-      best.push_back(
-          {{"bytes", message.bytes}, {"seconds", number(message.seconds)}, {"calibrations", message.calibrations}});
-    fits.push_back({{"backend", fit.backend},
-                    {"alpha", number(fit.alpha)},
-                    {"beta", number(fit.beta)},
-                    {"gamma", number(fit.gamma)},
-                    {"copy", number(fit.copy)},
-                    {"best", std::move(best)},
-                    {"best_gamma", number(fit.best_gamma)}});
+  void read(const JsonPlace& place, double& seconds) const { seconds = place.real(0, 1e18) / 1e9; }
+};
+constexpr Nanoseconds kNanoseconds;
+
+// Rates and fractions: null for what is not finite, which is read as 0.
+struct Measured {
+  void read(const JsonPlace& place, double& value) const { value = place.is_null() ? 0 : place.real(); }
+};
+constexpr Measured kMeasured;
+
+const core::TextOrNull kTextOrNull;
+
+// Names and values of variables, as members.
+struct Variables {
+  using List = std::vector<std::pair<std::string, std::string>>;
+  void write(JsonBuilder& out, const List& variables) const {
+    out.begin_object();
+    for (const auto& [name, value] : variables) {
+      out.member(name);
+      out.add(value);
+    }
+    out.end();
   }
-  return {{"levels", std::move(levels)},
-          {"hand_over_seconds", number(machine.hand_over_seconds)},
-          {"wake_up_seconds", number(machine.wake_up_seconds)},
-          {"switch_seconds", number(machine.switch_seconds)},
-          {"fits", std::move(fits)},
-          {"node_of_rank", machine.node_of_rank}};
+  void read(const JsonPlace& place, List& variables) const {
+    for (const std::string& name : place.names()) variables.emplace_back(name, place[name].text());
+  }
+};
+
+// Why a cell counts for nothing; true when it counts. Nothing can be said of what was not measured.
+struct Validity {
+  void write(JsonBuilder& out, const std::string& invalid) const {
+    if (!invalid.empty())
+      out.add(invalid);
+    else if (measured)
+      out.add(true);
+    else
+      out.add(nullptr);
+  }
+  void read(const JsonPlace& place, std::string& invalid) const {
+    if (place.is_text()) invalid = place.text();
+    const bool says_nothing = place.is_text() ? invalid.empty() : !place.is_null() && !place.flag();
+    if (says_nothing) place.fail("should be true or the reason why not");
+  }
+  bool measured;
+};
+
+}  // namespace
+
+template <class Visit>
+void fields(RunFacts& run, Visit& visit) {
+  auto& [version, command, started, launcher, host, cpu, kernel, governor, cpus, ranks, launches, seed, seconds,
+         target_interval, sync, gpus, nccl, environment] = run;
+  visit("version", version);
+  visit("command", command);
+  visit("started", started);
+  visit("launcher", launcher);
+  visit("host", host);
+  visit("cpu", cpu);
+  visit("kernel", kernel);
+  visit("governor", governor);
+  visit("cpus", cpus, kRankInJson);
+  visit("ranks", ranks, kRankInJson);
+  visit("launches", launches, kRankInJson);
+  visit("seed", seed, core::Hexadecimal());
+  visit("seconds", seconds, kMeasured);
+  visit("target_interval", target_interval, kMeasured);
+  visit("sync", sync);
+  // Files that were written before colbench knew of GPUs have neither.
+  visit.optional("gpus", gpus, kTextOrNull);
+  visit.optional("nccl", nccl, kTextOrNull);
+  visit("environment", environment, Variables());
 }
 
-// Nothing can be said of what was not measured.
-Json validity_of(const Cell& cell) {
-  if (!cell.invalid.empty()) return cell.invalid;
-  return cell.note.empty() ? Json(true) : Json();
+template <class Visit>
+void fields(Machine::Level& level, Visit& visit) {
+  auto& [bytes, alone, together, best, calibrations] = level;
+  visit("bytes", bytes, kSizeInJson);
+  visit("alone", alone, kMeasured);
+  visit("together", together, kMeasured);
+  visit("best", best, kMeasured);
+  visit("calibrations", calibrations, kCount);
 }
 
-Json stats_of(const Cell& cell) {
-  const CellStatistics stats = statistics_of(cell);
-  if (stats.n == 0) return {};
+template <class Visit>
+void fields(Machine::Fit::Message& message, Visit& visit) {
+  auto& [bytes, seconds, calibrations] = message;
+  visit("bytes", bytes, kSizeInJson);
+  visit("seconds", seconds, kMeasured);
+  visit("calibrations", calibrations, kCount);
+}
+
+template <class Visit>
+void fields(Machine::Fit& fit, Visit& visit) {
+  auto& [backend, alpha, beta, gamma, copy, best, best_gamma] = fit;
+  visit("backend", backend);
+  visit("alpha", alpha, kMeasured);
+  visit("beta", beta, kMeasured);
+  visit("gamma", gamma, kMeasured);
+  visit("copy", copy, kMeasured);
+  // Files that were written before there were bounds between nodes have neither.
+  visit.optional("best", best);
+  visit.optional("best_gamma", best_gamma, kMeasured);
+}
+
+template <class Visit>
+void fields(Machine& machine, Visit& visit) {
+  auto& [levels, hand_over_seconds, wake_up_seconds, switch_seconds, fits, node_of_rank] = machine;
+  visit("levels", levels);
+  visit("hand_over_seconds", hand_over_seconds, kMeasured);
+  visit("wake_up_seconds", wake_up_seconds, kMeasured);
+  visit("switch_seconds", switch_seconds, kMeasured);
+  visit("fits", fits);
+  visit.optional("node_of_rank", node_of_rank, kRankInJson);
+}
+
+template <class Visit>
+void fields(Probe& probe, Visit& visit) {
+  auto& [spin_seconds, copy_seconds] = probe;
+  visit("spin_ns", spin_seconds, kNanoseconds);
+  visit("copy_ns", copy_seconds, kNanoseconds);
+}
+
+template <class Visit>
+void fields(Check& check, Visit& visit) {
+  auto& [mode, elements, wrong, first] = check;
+  visit("mode", mode);
+  visit("elements", elements, kSizeInJson);
+  visit("wrong", wrong, kSizeInJson);
+  visit("first", first, kTextOrNull);
+}
+
+template <class Visit>
+void fields(Bound& bound, Visit& visit) {
+  auto& [seconds, how, calibrations, recalibrations] = bound;
+  visit("ns", seconds, kNanoseconds);
+  visit("how", how);
+  visit("calibrations", calibrations, kCount);
+  visit("recalibrations", recalibrations, kCount);
+}
+
+// What follows from a cell's samples: for readers that do not compute it.
+struct Summary {
+  const Cell& cell;
+  CellStatistics stats;
+};
+
+template <class Visit>
+void fields(Summary& summary, Visit& visit) {
+  const auto& [cell, stats] = summary;
   const int size = group_size_of(cell.spec);
   const bool rate = cell.invalid.empty() && stats.median > 0;
-  return {{"n", stats.n},
-          {"p50", nanoseconds(stats.median)},
-          {"ci_lo", stats.has_interval() ? nanoseconds(stats.low) : Json()},
-          {"ci_hi", nanoseconds(stats.high)},
-          {"p95", nanoseconds(stats.p95)},
-          {"p99", nanoseconds(stats.p99)},
-          {"min", nanoseconds(stats.min)},
-          {"max", nanoseconds(stats.max)},
-          {"mad", nanoseconds(stats.mad)},
-          {"outliers", stats.outliers},
-          {"autocorr", number(stats.autocorrelation)},
-          {"skew", nanoseconds(stats.skew)},
-          {"launch_spread", number(stats.launch_spread)},
-          {"device_p50", nanoseconds(stats.device_median)},
-          {"algbw", rate ? number(algorithm_bandwidth(cell.spec, stats.median)) : Json()},
-          {"busbw", rate && size > 1 ? number(bus_bandwidth(cell.spec, size, stats.median)) : Json()}};
+  visit("n", stats.n);
+  visit("p50", stats.median, kNanoseconds);
+  visit("ci_lo", stats.has_interval() ? std::optional(stats.low) : std::nullopt, kNanoseconds);
+  visit("ci_hi", stats.high, kNanoseconds);
+  visit("p95", stats.p95, kNanoseconds);
+  visit("p99", stats.p99, kNanoseconds);
+  visit("min", stats.min, kNanoseconds);
+  visit("max", stats.max, kNanoseconds);
+  visit("mad", stats.mad, kNanoseconds);
+  visit("outliers", stats.outliers);
+  visit("autocorr", stats.autocorrelation);
+  visit("skew", stats.skew, kNanoseconds);
+  visit("launch_spread", stats.launch_spread);
+  visit("device_p50", stats.device_median, kNanoseconds);
+  visit("algbw", rate ? std::optional(algorithm_bandwidth(cell.spec, stats.median)) : std::nullopt);
+  visit("busbw", rate && size > 1 ? std::optional(bus_bandwidth(cell.spec, size, stats.median)) : std::nullopt);
 }
 
-Json cell_of(const Cell& cell) {
-  Json launches = Json::array();
-  for (const LaunchSamples& launch : cell.launches) {
-    launches.push_back({{"launch", launch.launch},
-                        {"p50", launch.seconds.empty() ? Json() : nanoseconds(median(launch.seconds))},
-                        {"late", launch.late},
-                        {"ns", nanoseconds(launch.seconds)},
-                        {"start_skew_ns", nanoseconds(launch.start_skew)},
-                        {"device_ns", launch.device_seconds.empty() ? Json() : nanoseconds(launch.device_seconds)}});
+template <class Visit>
+void fields(LaunchSamples& samples, Visit& visit) {
+  auto& [launch, seconds, start_skew, device_seconds, late] = samples;
+  visit("launch", launch, kRankInJson);
+  visit.derived(
+      "p50", [&] { return samples.seconds.empty() ? std::nullopt : std::optional(median(samples.seconds)); },
+      kNanoseconds);
+  visit("late", late, kCount);
+  visit("ns", seconds, kNanoseconds);
+  visit("start_skew_ns", start_skew, kNanoseconds);
+  // Files that were written before colbench knew of GPUs' times have none.
+  visit.optional("device_ns", device_seconds, core::NullFor<std::vector<double>, Nanoseconds>());
+  const std::string as_many = fmt::format("should have as many values as 'ns': {}", seconds.size());
+  visit.require(start_skew.empty() || start_skew.size() == seconds.size(), "start_skew_ns", as_many);
+  visit.require(device_seconds.empty() || device_seconds.size() == seconds.size(), "device_ns", as_many);
+}
+
+template <class Visit>
+void fields(Cell& cell, Visit& visit) {
+  auto& [spec, backend, algorithm, launches, stop, check, bound, model_seconds, invalid, below_bound, fake, note] =
+      cell;
+  visit("spec", spec);
+  visit("backend", backend);
+  visit("algorithm", algorithm);
+  visit("valid", invalid, Validity{.measured = note.empty()});
+  visit("below_bound", below_bound);
+  visit.optional("fake", fake);
+  visit("note", note, kTextOrNull);
+  visit("stop", stop);
+  visit("check", check);
+  visit("bound", bound);
+  visit("model_ns", model_seconds, kNanoseconds);
+  visit.derived("stats", [&] {
+    const CellStatistics stats = statistics_of(cell);
+    return stats.n == 0 ? std::nullopt : std::optional<Summary>({cell, stats});
+  });
+  visit("launches", launches);
+}
+
+template <class Visit>
+void fields(Results& results, Visit& visit) {
+  auto& [run, machine, cells, probes, warnings, ended_early, exit_code] = results;
+  visit.derived("schema", [] { return "colbench"; });
+  visit.derived("schema_version", [] { return kJsonVersion; });
+  visit("run", run);
+  visit("machine", machine);
+  // Files that were written before colbench probed the machine have none.
+  visit.optional("probes", probes);
+  visit("cells", cells);
+  visit("warnings", warnings);
+  visit("ended_early", ended_early, kTextOrNull);
+  visit("exit_code", exit_code, core::within(0, 255));
+}
+
+namespace {
+
+void check_schema(const JsonPlace& root) {
+  if (!root.has("schema") || !root["schema"].is_text() || root["schema"].text() != "colbench")
+    root.fail(fmt::format("these are no results of colbench; {}", kGiveAnother));
+  const int version = root["schema_version"].whole<int>(1, kMostInJson);
+  if (version != kJsonVersion) {
+    root.fail(fmt::format("this is version {} of the format, and this colbench reads version {}; measure anew", version,
+                          kJsonVersion));
   }
-  return {{"spec", json_of_spec(cell.spec)},
-          {"backend", cell.backend},
-          {"algorithm", cell.algorithm},
-          {"valid", validity_of(cell)},
-          {"below_bound", cell.below_bound},
-          {"fake", cell.fake},
-          {"note", or_null(cell.note)},
-          {"stop", cell.stop},
-          {"check",
-           {{"mode", cell.check.mode},
-            {"elements", cell.check.elements},
-            {"wrong", cell.check.wrong},
-            {"first", or_null(cell.check.first)}}},
-          {"bound",
-           {{"ns", nanoseconds(cell.bound.seconds)},
-            {"how", cell.bound.how},
-            {"calibrations", cell.bound.calibrations},
-            {"recalibrations", cell.bound.recalibrations}}},
-          {"model_ns", nanoseconds(cell.model_seconds)},
-          {"stats", stats_of(cell)},
-          {"launches", std::move(launches)}};
 }
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+[[noreturn]] void cannot_read(const std::string& path, std::string_view why) {
+  throw tools::UsageError(tools::one_line(fmt::format("cannot read {}: {}; {}", path, why, kGiveAnother)));
 }
 
-bool is_flat(const Json& json) {
-  return std::none_of(json.begin(), json.end(), [](const Json& item) { return item.is_structured(); });
-}
-
-// What holds nothing but values goes on one line: thousands of samples would be as many lines.
-void write(const Json& json, std::size_t indent, std::string& text) {
-  if (!json.is_structured() || is_flat(json)) {
-    text += dump(json);
-    return;
+core::JsonDocument document_of(std::string_view text, const std::string& name) {
+  try {
+    return core::JsonDocument::parse(text, name, core::UnknownMembers::skipped);
+  } catch (const Error& error) {
+    throw tools::UsageError(tools::one_line(fmt::format("{}; {}", error.message(), kGiveAnother)));
   }
-  text += json.is_object() ? '{' : '[';
-  bool first = true;
-  for (const auto& [key, value] : json.items()) {
-    text += first ? "\n" : ",\n";
-    text.append(indent + 1, ' ');
-    if (json.is_object()) text += dump(Json(key)) + ": ";
-    write(value, indent + 1, text);
-    first = false;
+}
+
+std::string content_of(const std::string& path) {
+  // Not blocking, so that opening a FIFO does not wait for a writer.
+  const tools::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) cannot_read(path, std::strerror(errno));
+  if (S_ISDIR(facts.st_mode)) cannot_read(path, std::strerror(EISDIR));
+  if (!S_ISREG(facts.st_mode)) cannot_read(path, "it is no regular file");
+  if (static_cast<std::uint64_t>(facts.st_size) > kMostBytes) cannot_read(path, "it is larger than 1 GiB");
+  std::string content(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t length = 0;
+  while (length < content.size()) {
+    const ssize_t got = ::read(file.get(), content.data() + length, content.size() - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) cannot_read(path, std::strerror(errno));
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
   }
-  text += '\n';
-  text.append(indent, ' ');
-  text += json.is_object() ? '}' : ']';
+  content.resize(length);
+  return content;
 }
 
 }  // namespace
 
 std::string json_results(const Results& results) {
-  Json cells = Json::array();
-  for (const Cell& cell : results.cells) cells.push_back(cell_of(cell));
-  Json probes = Json::array();
-  for (const Probe& probe : results.probes)
-    probes.push_back({{"spin_ns", nanoseconds(probe.spin_seconds)}, {"copy_ns", nanoseconds(probe.copy_seconds)}});
-  const Json report = {{"schema", "colbench"},          {"schema_version", kJsonVersion},
-                       {"run", run_of(results.run)},    {"machine", machine_of(results.machine)},
-                       {"probes", std::move(probes)},   {"cells", std::move(cells)},
-                       {"warnings", results.warnings},  {"ended_early", or_null(results.ended_early)},
-                       {"exit_code", results.exit_code}};
-  std::string text;
-  write(report, 0, text);
-  return text + "\n";
+  JsonBuilder out;
+  core::write_json(out, results);
+  return out.compact_lists() + "\n";
+}
+
+Results parse_json_results(std::string_view text, const std::string& name) {
+  const core::JsonDocument document = document_of(text, name);
+  try {
+    check_schema(document.root());
+    Results results;
+    core::read_json(document.root(), results);
+    return results;
+  } catch (const Error& error) {
+    throw tools::UsageError(tools::one_line(error.message()));
+  }
+}
+
+Results read_json_results(const std::string& path) {
+  return parse_json_results(content_of(path), path);
 }
 
 }  // namespace col::colbench

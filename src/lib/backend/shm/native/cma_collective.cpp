@@ -64,10 +64,10 @@ bool CmaCollective::run(const Cma& cma, const std::function<void()>& rest) const
   auto* const out = static_cast<std::byte*>(request_.out.data);
   const auto* const in = static_cast<const std::byte*>(request_.in.data);
   const CollectiveRow& row = row_of(request_.collective);
-  if (row.out == Extent::vector) return is_root || reach.read(root, at(root).out, out, request_.out.bytes(), rest);
+  if (row.out == Extent::vector) return is_root || cma.read(root, at(root).out, out, request_.out.bytes(), rest);
   if (row.in_on_root) {
     const std::size_t bytes = request_.out.bytes();
-    if (!is_root) return reach.read(root, at(root).in + own * bytes, out, bytes, rest);
+    if (!is_root) return cma.read(root, at(root).in + own * bytes, out, bytes, rest);
     if (out != in + own * bytes) std::memcpy(out, in + own * bytes, bytes);
     return true;
   }

@@ -43,8 +43,8 @@ Whereabouts SymmetricCollective::whereabouts(const Request& request, const Symme
   const CollectiveRow& row = row_of(request.collective);
   const bool exchanges = row.in == Extent::blocks && row.out == Extent::blocks;
   if (exchanges && request.in.data == request.out.data) return own;
-  own.in = place_of(request.in.data, request.in.bytes(), regions);
-  own.out = place_of(request.out.data, request.out.bytes(), regions);
+  own.in = place_of(request.in.data, request.in.bytes(), heap);
+  own.out = place_of(request.out.data, request.out.bytes(), heap);
   return own;
 }
 

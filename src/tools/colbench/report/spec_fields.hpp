@@ -1,0 +1,54 @@
+// What a row measures, as a member of JSON documents.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "colbench/cell.hpp"
+#include "json/json_fields.hpp"
+
+namespace col::colbench {
+
+inline constexpr int kMostInJson = 1'000'000;  // more ranks, launches, … than there can be
+inline constexpr core::Within kRankInJson = core::within(0, kMostInJson);
+inline constexpr core::Within kSizeInJson = core::within(0, std::numeric_limits<std::int64_t>::max());
+
+// A rank, or "rotate".
+struct RootInJson {
+  void write(core::JsonBuilder& out, int root) const {
+    if (root == kRotatingRoot)
+      out.add("rotate");
+    else
+      core::write_json(out, root);
+  }
+  void read(const core::JsonPlace& place, int& root) const {
+    if (place.is_text() && place.text() == "rotate")
+      root = kRotatingRoot;
+    else
+      kRankInJson.read(place, root);
+  }
+};
+
+// "spec" in report/json.hpp.
+template <class Visit>
+void fields(CellSpec& spec, Visit& visit) {
+  auto& [operation, backend, algorithm, device, dtype, op, root, bytes, ranks, in_place, cadence, cache, groups, pair] =
+      spec;
+  visit("operation", operation, core::Named<Operation>{Operation{kOperationCount - 1}, to_string});
+  visit("backend", backend);
+  visit("algorithm", algorithm);
+  visit("device", device, core::Named<Devices>{Devices{kDevicesCount - 1}, to_string});
+  visit("dtype", dtype, core::Named<DType>{DType{kDTypeCount - 1}, col::to_string});
+  visit("op", op, core::Named<ReduceOp>{ReduceOp{kReduceOpCount - 1}, col::to_string});
+  visit("root", root, RootInJson());
+  visit("bytes", bytes, kSizeInJson);
+  visit("ranks", ranks, core::within(1, kMostInJson));
+  visit("in_place", in_place);
+  visit("cadence", cadence, core::Named<Cadence>{Cadence::stream, to_string});
+  visit("cache", cache, core::Named<CacheState>{CacheState::rotate, to_string});
+  visit("groups", groups, core::TextOrNull());
+  visit("pair", pair, kRankInJson);
+}
+
+}  // namespace col::colbench
