@@ -11,7 +11,7 @@
 
 #include "launch/nodes/meeting.hpp"
 #include "launch/nodes/node_messages.hpp"
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {

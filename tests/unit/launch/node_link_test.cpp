@@ -13,7 +13,7 @@
 #include <col/proof.hpp>
 
 #include "launch/nodes/node_messages.hpp"
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

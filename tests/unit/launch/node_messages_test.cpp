@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

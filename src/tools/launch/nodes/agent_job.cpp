@@ -7,13 +7,13 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "common/exit_codes.hpp"
+#include "json/json_fields.hpp"
 #include "launch/launch_error.hpp"
 #include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/job_fields.hpp"
@@ -26,8 +26,8 @@ using nlohmann::json;
 using tools::exit_code::kLauncher;
 using Texts = std::vector<std::string>;
 
-constexpr int kVersion = 2;
-// Which of this environment's variables ranks on other hosts get, in addition to those of -x.
+constexpr int kVersion = 3;
+// What ranks on other hosts get of this one's environment, besides what -x says.
 constexpr std::array<std::string_view, 6> kForwarded = {"COL_", "COLRUN_", "NCCL_", "GLOO_", "OMP_", "UCX_"};
 // Of these, what belongs to this host or to the job around it.
 constexpr std::array<std::string_view, 6> kKept = {"COL_RANK",   "COL_CONTROL", "COL_STORE",
@@ -83,86 +83,12 @@ json mapped(json value, std::string (*change)(const std::string&)) {
   return value;
 }
 
-// Of job_fields.hpp.
-template <class T>
-concept Struct = std::is_class_v<T> && std::is_aggregate_v<T>;
-template <class T>
-concept Structs = Struct<typename T::value_type>;
-
-class Writer {
- public:
-  template <class T>
-  void operator()(const char* name, T& value) {
-    object_[name] = written(value);
-  }
-  template <class Enum>
-  void choice(const char* name, Enum value, Enum) {
-    object_[name] = static_cast<int>(value);
-  }
-
-  template <class T>
-  static json written(T& value) {
-    if constexpr (Struct<T>) {
-      Writer writer;
-      fields(value, writer);
-      return std::move(writer.object_);
-    } else if constexpr (requires { value.count(); }) {
-      return value.count();
-    } else if constexpr (requires { value.has_value(); }) {
-      return value ? written(*value) : json();
-    } else if constexpr (Structs<T>) {
-      json list = json::array();
-      for (auto& part : value) list.push_back(written(part));
-      return list;
-    } else {
-      return value;
-    }
-  }
-
- private:
-  json object_ = json::object();
-};
-
-class Reader {
- public:
-  explicit Reader(const json& object) : object_(object) {}
-
-  template <class T>
-  void operator()(const char* name, T& value) const {
-    read(object_.at(name), value);
-  }
-  // One of the values up to `last`.
-  template <class Enum>
-  void choice(const char* name, Enum& value, Enum last) const {
-    const int number = object_.at(name).get<int>();
-    if (number < 0 || number > static_cast<int>(last))
-      throw LaunchError(kLauncher, fmt::format("the job has a choice that is none ({}: {})", name, number));
-    value = static_cast<Enum>(number);
-  }
-
-  template <class T>
-  static void read(const json& text, T& value) {
-    if constexpr (Struct<T>) {
-      Reader reader(text);
-      fields(value, reader);
-    } else if constexpr (requires { value.count(); }) {
-      value = T(text.get<typename T::rep>());
-    } else if constexpr (requires { value.has_value(); }) {
-      if (text.is_null())
-        value.reset();
-      else
-        read(text, value.emplace());
-    } else if constexpr (Structs<T>) {
-      value.clear();
-      for (const json& part : text) read(part, value.emplace_back());
-    } else {
-      text.get_to(value);
-    }
-  }
-
- private:
-  const json& object_;
-};
+[[noreturn]] void refuse(std::string_view why) {
+  throw LaunchError(kLauncher,
+                    fmt::format("what came in is no job of colrun's ({}); --agent is for colrun itself, which starts "
+                                "it on other hosts by ssh",
+                                why));
+}
 
 void check_programs(const JobSpec& spec) {
   if (spec.programs.empty()) throw LaunchError(kLauncher, "the job has no program");
@@ -174,52 +100,49 @@ void check_programs(const JobSpec& spec) {
 
 }  // namespace
 
+template <class Visit>
+void fields(AgentJob& agent, Visit& visit) {
+  auto& [spec, rendezvous, directory, environment] = agent;
+  visit.derived("version", [] { return kVersion; });
+  visit("directory", directory);
+  visit("forwarded", environment);
+  visit("job", spec);
+  visit("meeting", rendezvous);
+}
+
 std::string agent_job_text(const JobSpec& asked, const Rendezvous& meeting, const HostSpec& host, int port) {
   JobSpec spec = asked;
   for (std::size_t program = 0; program < spec.programs.size(); ++program)
     spec.programs[program].ranks = remote_ranks(meeting, host, program);
   if (!reads_input(asked, meeting, host)) spec.input = {.to = InputSpec::To::none};
   std::error_code no_directory;
-  const json job = {{"version", kVersion},
-                    {"directory", std::filesystem::current_path(no_directory).string()},
-                    {"forwarded", forwarded_environment()},
-                    {"job", Writer::written(spec)},
-                    {"meeting",
-                     {{"addresses", own_addresses()},
-                      {"port", port},
-                      {"id", meeting.id},
-                      {"secret", meeting.secret},
-                      {"node_rank", host.node_rank},
-                      {"timeout_ms", meeting.timeout.count()}}}};
-  return mapped(job, byte_to_character).dump();
+  AgentJob agent = {.spec = std::move(spec),
+                    .directory = std::filesystem::current_path(no_directory).string(),
+                    .environment = forwarded_environment()};
+  for (const std::string& address : own_addresses()) agent.rendezvous.endpoints.push_back({address, port});
+  agent.rendezvous.id = meeting.id;
+  agent.rendezvous.secret = meeting.secret;
+  agent.rendezvous.node_rank = host.node_rank;
+  agent.rendezvous.timeout = meeting.timeout;
+  return mapped(core::json_of(agent), byte_to_character).dump();
 }
 
 AgentJob parse_agent_job(const std::string& text) {
   try {
     const json job = mapped(json::parse(text), character_to_byte);
-    if (job.at("version").get<int>() != kVersion)
+    const core::JsonDocument document = core::JsonDocument::of(job, "the job");
+    if (document.root()["version"].whole<int>() != kVersion)
       throw LaunchError(kLauncher, "the hosts have different versions of colrun; install the same one");
     AgentJob agent;
-    agent.directory = job.at("directory").get<std::string>();
-    agent.environment = job.at("forwarded").get<Texts>();
-    Reader::read(job.at("job"), agent.spec);
+    core::read_json(document.root(), agent);
     check_programs(agent.spec);
-    const json& meeting = job.at("meeting");
-    Rendezvous& rendezvous = agent.rendezvous;
-    rendezvous.alone = false;
-    rendezvous.reports = false;
-    for (const json& address : meeting.at("addresses"))
-      rendezvous.endpoints.push_back({address.get<std::string>(), meeting.at("port").get<int>()});
-    rendezvous.id = meeting.at("id").get<std::string>();
-    rendezvous.secret = meeting.at("secret").get<std::string>();
-    rendezvous.node_rank = meeting.at("node_rank").get<int>();
-    rendezvous.timeout = Milliseconds(meeting.at("timeout_ms").get<std::int64_t>());
+    agent.rendezvous.alone = false;
+    agent.rendezvous.reports = false;
     return agent;
   } catch (const json::exception& error) {
-    throw LaunchError(kLauncher,
-                      fmt::format("what came in is no job of colrun's ({}); --agent is for colrun itself, which starts "
-                                  "it on other hosts by ssh",
-                                  error.what()));
+    refuse(error.what());
+  } catch (const Error& error) {
+    refuse(error.message());
   }
 }
 

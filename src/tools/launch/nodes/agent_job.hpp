@@ -10,8 +10,8 @@ namespace col::launch {
 
 struct AgentJob {
   JobSpec spec;
-  Rendezvous rendezvous;
-  std::string directory;                 // the directory to start in
+  Rendezvous rendezvous = {};
+  std::string directory;                 // to start in
   std::vector<std::string> environment;  // "NAME=value", in addition to what the remote shell has
 };
 

@@ -5,13 +5,14 @@
 // until somebody has decided whether the member travels or stays.
 #pragma once
 
+#include "json/json_fields.hpp"
 #include "launch/job_spec.hpp"
+#include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {
 
-// For members that only the launcher needs that the user has started.
-template <class... Members>
-void stays(const Members&...) {}
+// Of members that only the launcher needs which the user has started.
+using core::stays;
 
 template <class Visit>
 void fields(Program& program, Visit& visit) {
@@ -36,7 +37,7 @@ void fields(OutputSpec& output, Visit& visit) {
 template <class Visit>
 void fields(InputSpec& input, Visit& visit) {
   auto& [to, rank] = input;
-  visit.choice("to", to, InputSpec::To::none);
+  visit("to", to, core::Numbered{InputSpec::To::none});
   visit("rank", rank);
 }
 
@@ -64,16 +65,16 @@ void fields(EnvironmentSpec& environment, Visit& visit) {
 template <class Visit>
 void fields(BindingSpec& binding, Visit& visit) {
   auto& [to, lists, map_by, gpus_per_rank] = binding;
-  visit.choice("to", to, BindingSpec::To::list);
+  visit("to", to, core::Numbered{BindingSpec::To::list});
   visit("lists", lists);
-  visit.choice("map_by", map_by, BindingSpec::MapBy::numa);
+  visit("map_by", map_by, core::Numbered{BindingSpec::MapBy::numa});
   visit("gpus_per_rank", gpus_per_rank);
 }
 
 template <class Visit>
 void fields(Injection& injection, Visit& visit) {
   auto& [kind, rank, at, duration, factor] = injection;
-  visit.choice("kind", kind, Injection::Kind::slow);
+  visit("kind", kind, core::Numbered{Injection::Kind::slow});
   visit("rank", rank);
   visit("at_ms", at);
   visit("duration_ms", duration);
@@ -106,6 +107,25 @@ void fields(JobSpec& job, Visit& visit) {
   visit("injections", injections);
   visit("tool", tool);
   stays(nodes, command_line, stdin_fd, stdout_fd, stderr_fd, keep_fds, title);
+}
+
+template <class Visit>
+void fields(Endpoint& endpoint, Visit& visit) {
+  auto& [host, port] = endpoint;
+  visit("host", host);
+  visit("port", port);
+}
+
+template <class Visit>
+void fields(Rendezvous& meeting, Visit& visit) {
+  auto& [alone, may_serve, endpoints, id, secret, min_nodes, max_nodes, node_rank, timeout, remotes, program_ranks,
+         reports] = meeting;
+  visit("endpoints", endpoints);
+  visit("id", id);
+  visit("secret", secret);
+  visit("node_rank", node_rank);
+  visit("timeout_ms", timeout);
+  stays(alone, may_serve, min_nodes, max_nodes, remotes, program_ranks, reports);
 }
 
 }  // namespace col::launch

@@ -12,7 +12,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 
 namespace col::launch {
 
@@ -168,10 +168,10 @@ void Meeting::on_ended(Member from, const json& message, Time now) {
   node.ended = true;
   const bool had_to_end = !launcher_error_.empty() || closed_;
   try {
-    take_story(node, story_from_json(message.value("story", json::object())));
-  } catch (const std::exception& error) {
+    take_story(node, story_from_json(part_in(message, "story")));
+  } catch (const Error& error) {
     if (launcher_error_.empty())
-      launcher_error_ = fmt::format("host {} reports what cannot be understood: {}", node.host, error.what());
+      launcher_error_ = fmt::format("host {} reports what cannot be understood: {}", node.host, error.message());
   }
   if (!had_to_end && (!launcher_error_.empty() || closed_)) {
     tell_abort("peer_lost", node.first_rank,

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "launch/nodes/node_messages.hpp"
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 
 namespace col::launch {
 
@@ -125,10 +125,10 @@ LinkEvent NodeLink::to_event(const json& message) const {
   } else if (say == "done") {
     event.kind = LinkEvent::Kind::done;
     try {
-      event.outcome = story_from_json(message.value("story", json::object()));
-    } catch (const StoryError& error) {
+      event.outcome = story_from_json(part_in(message, "story"));
+    } catch (const Error& error) {
       event.kind = LinkEvent::Kind::lost;
-      event.why = fmt::format("how the job ended cannot be understood: {}", error.what());
+      event.why = fmt::format("how the job ended cannot be understood: {}", error.message());
     }
   } else if (say == "refused") {
     event.kind = LinkEvent::Kind::refused;

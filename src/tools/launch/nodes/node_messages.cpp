@@ -1,32 +1,24 @@
 #include "launch/nodes/node_messages.hpp"
 
-#include <array>
 #include <limits>
 
 #include <col/store.hpp>
 
-#include "launch/report/story_json.hpp"
+#include "launch/report/report_json.hpp"
 
 namespace col::launch {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::array kErrorCodes = {ErrorCode::invalid_argument,
-                                    ErrorCode::not_initialized,
-                                    ErrorCode::already_initialized,
-                                    ErrorCode::mismatch,
-                                    ErrorCode::timeout,
-                                    ErrorCode::peer_lost,
-                                    ErrorCode::aborted,
-                                    ErrorCode::unavailable,
-                                    ErrorCode::resource,
-                                    ErrorCode::io,
-                                    ErrorCode::internal};
-
-constexpr std::array kEndCauses = {EndCause::none,      EndCause::rank_failed,    EndCause::interrupted,
-                                   EndCause::timed_out, EndCause::exit_timed_out, EndCause::output_closed,
-                                   EndCause::node_lost, EndCause::launcher_failed};
+// The value of that name; they begin at 0.
+template <class Enum>
+std::optional<Enum> from_string(std::string_view name, Enum last) noexcept {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (to_string(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -59,18 +51,18 @@ bool flag_in(const json& message, const char* name) {
   return found != message.end() && found->is_boolean() && found->get<bool>();
 }
 
+const json& part_in(const json& message, const char* name) {
+  static const json kNothing;
+  const auto found = message.find(name);
+  return found != message.end() ? *found : kNothing;
+}
+
 EndCause end_cause_from_string(std::string_view name) noexcept {
-  for (const EndCause cause : kEndCauses) {
-    if (to_string(cause) == name) return cause;
-  }
-  return EndCause::launcher_failed;
+  return from_string(name, EndCause::launcher_failed).value_or(EndCause::launcher_failed);
 }
 
 std::optional<ErrorCode> error_code_from_string(std::string_view name) noexcept {
-  for (const ErrorCode code : kErrorCodes) {
-    if (col::to_string(code) == name) return code;
-  }
-  return std::nullopt;
+  return from_string(name, ErrorCode::internal);
 }
 
 std::string url_host(const std::string& address) {

@@ -27,6 +27,7 @@ std::string store_token_of(std::string_view secret, std::string_view id, int res
 std::string text_in(const nlohmann::json& message, const char* name);
 int number_in(const nlohmann::json& message, const char* name, int fallback = 0);
 bool flag_in(const nlohmann::json& message, const char* name);
+const nlohmann::json& part_in(const nlohmann::json& message, const char* name);  // null when it is missing
 
 EndCause end_cause_from_string(std::string_view name) noexcept;  // launcher_failed if there is none of that name
 std::optional<ErrorCode> error_code_from_string(std::string_view name) noexcept;

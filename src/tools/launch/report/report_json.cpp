@@ -1,27 +1,262 @@
 #include "launch/report/report_json.hpp"
 
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "common/text.hpp"
+#include "json/json_fields.hpp"
+#include "launch/processes/signals.hpp"
+#include "launch/report/hung_rank.hpp"
 #include "launch/report/report_calls.hpp"
-#include "launch/report/story_json.hpp"
+
+namespace col::launch {
+namespace {
+
+using core::JsonBuilder;
+using core::JsonPlace;
+using core::within;
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostRanks = 1 << 20;
+constexpr core::Within kRank = within(0, kMostRanks);
+constexpr core::UpTo kName = {512};
+constexpr core::UpTo kLine = {16 * 1024};
+constexpr core::UpTo kWord = {1 << 20};
+constexpr core::ListOf<core::UpTo> kLines = {256, kLine};
+constexpr core::ListOf<core::UpTo> kWords = {1 << 16, kWord};  // a command line
+// At most a million years, so that what is computed from it is still a number.
+constexpr core::RealWithin kSeconds = {-3e13, 3e13};
+
+constexpr std::array<std::string_view, 8> kCauses = {"none",      "rank_failed",    "interrupted",
+                                                     "timed_out", "exit_timed_out", "output_closed",
+                                                     "node_lost", "launcher_failed"};
+
+std::string_view state_name(RankActivity::State state) {
+  constexpr std::array<std::string_view, 5> kStates = {"absent", "joined", "running", "waiting", "finished"};
+  return kStates[std::min<std::size_t>(static_cast<std::size_t>(state), kStates.size() - 1)];
+}
+
+// "exited", "signalled", and what else there is.
+std::string_view outcome_of(const RankStatus& status) {
+  if (status.pid == 0) return "not_started";
+  if (!status.exited) return "not_ended";
+  return WIFSIGNALED(status.wait_status) ? "signalled" : "exited";
+}
+
+// "2026-08-01T10:00:00.123456789Z"
+struct UtcTime {
+  using Time = std::chrono::system_clock::time_point;
+
+  void write(JsonBuilder& out, Time time) const {
+    const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+    const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(time - whole).count();
+    const std::time_t seconds = std::chrono::system_clock::to_time_t(whole);
+    std::tm parts{};
+    ::gmtime_r(&seconds, &parts);
+    out.add(fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                        parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, rest));
+  }
+
+  void read(const JsonPlace& place, Time& time) const {
+    const std::string& text = place.text();
+    std::tm parts{};
+    long nanoseconds = 0;
+    char zone = 0;
+    int length = 0;
+    const int read =
+        std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d.%9ld%c%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                    &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &nanoseconds, &zone, &length);
+    const bool whole = read == 8 && zone == 'Z' && static_cast<std::size_t>(length) == text.size();
+    // A clock of nanoseconds ends in the year 2262.
+    if (!whole || parts.tm_year < 1970 || parts.tm_year > 2200 || nanoseconds < 0)
+      place.fail("should be a time in UTC as text: \"2026-08-01T10:00:00.123456789Z\"");
+    parts.tm_year -= 1900;
+    parts.tm_mon -= 1;
+    time = std::chrono::system_clock::from_time_t(::timegm(&parts)) +
+           std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::nanoseconds(nanoseconds));
+  }
+};
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+  return !word.empty() && word.find_first_not_of(kPlain) == std::string::npos ? word : tools::shell_quoted(word);
+}
+
+// The command line as a shell takes it.
+std::string shell_line(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+}  // namespace
+}  // namespace col::launch
+
+namespace col {
+
+template <class Visit>
+void fields(RankActivity& last, Visit& visit) {
+  auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, since_ns, held_up_by, stopped] =
+      last;
+  visit("state", state, core::Named<RankActivity::State>{RankActivity::State::finished, launch::state_name});
+  visit("group", group, launch::kName);
+  visit("sequence", sequence);
+  visit("op", op, launch::kName);
+  visit("fingerprint", fingerprint, core::Hexadecimal());
+  visit("step", step, core::within(-1));
+  visit("peer", peer, core::within(-1));
+  visit("rank", rank, core::within(-1, launch::kMostRanks));
+  visit("pid", pid, core::within(0));
+  visit("pid_start", pid_start);
+  visit("since_ns", since_ns);
+  visit("held_up_by", held_up_by, core::within(-1));
+  visit("stopped", stopped);
+}
+
+}  // namespace col
 
 namespace col::launch {
 
-using Json = nlohmann::ordered_json;
+template <class Visit>
+void fields(RankError& error, Visit& visit) {
+  auto& [code, message] = error;
+  visit("code", code, kName);
+  visit("message", message, kLine);
+}
+
+template <class Visit>
+void fields(Stack& stack, Visit& visit) {
+  auto& [source, lines] = stack;
+  visit("source", source, kName);
+  visit("lines", lines, kLines);
+}
+
+template <class Visit>
+void status_fields(RankStatus& status, Visit& visit) {
+  auto& [pid, wait_status, started, seconds, cpu_seconds, peak_rss_bytes, exited, collateral, told_to_end, needed_kill,
+         walked_out, out_of_memory] = status;
+  visit("pid", pid, within(0));
+  visit.derived("outcome", [&] { return outcome_of(status); });
+  visit.derived("exit_code", [&] {
+    const bool returned = status.exited && WIFEXITED(status.wait_status);
+    return returned ? std::optional(WEXITSTATUS(status.wait_status)) : std::nullopt;
+  });
+  visit.derived("signal", [&] {
+    const bool signalled = status.exited && WIFSIGNALED(status.wait_status);
+    return signalled ? std::optional(signal_name(WTERMSIG(status.wait_status))) : std::nullopt;
+  });
+  visit("wait_status", wait_status, within(0, 0xffff));
+  visit("started", started, kSeconds);
+  visit("seconds", seconds, kSeconds);
+  visit("cpu_seconds", cpu_seconds, kSeconds);
+  visit("peak_rss_bytes", peak_rss_bytes);
+  visit("exited", exited);
+  visit("collateral", collateral);
+  visit("told_to_end", told_to_end);
+  visit("needed_kill", needed_kill);
+  visit("walked_out", walked_out);
+  visit("out_of_memory", out_of_memory);
+}
+
+template <class Visit>
+void fields(RankStory& story, Visit& visit) {
+  auto& [rank, local_rank, node_rank, host, status, said, last, stack, last_stderr] = story;
+  visit("rank", rank, kRank);
+  visit("local_rank", local_rank, kRank);
+  visit("node_rank", node_rank, kRank);
+  visit("host", host, kName);
+  status_fields(status, visit);
+  visit("said", said);
+  visit("last_call", last);
+  visit("stack", stack);
+  visit("last_stderr", last_stderr, kLines);
+}
+
+// All but the ranks.
+template <class Visit>
+void job_fields(JobStory& story, Visit& visit) {
+  auto& [tool, job_id, command_line, directory, started_at, seconds, nodes, restarts, processes_left, result, ranks] =
+      story;
+  auto& [exit_code, signal, cause, culprit, error] = result;
+  visit.derived("schema", [] { return kJobSchema; });
+  visit("tool", tool, kName);
+  visit("job_id", job_id, kName);
+  visit.object("command", [&](Visit& command) {
+    command("arguments", story.command_line, kWords);
+    command.derived("shell", [&] { return shell_line(story.command_line); });
+    command("directory", story.directory, kLine);
+  });
+  core::stays(command_line, directory, ranks);
+  visit("started_at", started_at, UtcTime());
+  visit("seconds", seconds, kSeconds);
+  visit("nodes", nodes, within(1, kMostRanks));
+  visit("restarts", restarts, within(0));
+  visit("exit_code", exit_code, within(0, 255));
+  visit("cause", cause, core::Named<EndCause>{EndCause::launcher_failed, to_string});
+  visit.derived(
+      "culprit", [&] { return blamed_rank(story); }, core::NullFor<int>{-1});
+  visit("first_failure", culprit, core::NullFor<int, core::Within>{-1, kRank});
+  visit.derived("signal", [&] {
+    const int number = story.result.signal;
+    return number != 0 ? std::optional(signal_name(number)) : std::nullopt;
+  });
+  visit("signal_number", signal, within(0, 64));
+  visit("error", error, core::NullFor<std::string, core::UpTo>{{}, kLine});
+  visit("processes_left", processes_left);
+}
+
+template <class Visit>
+void fields(JobStory& story, Visit& visit) {
+  job_fields(story, visit);
+  visit("ranks", story.ranks, core::ListOf<>{kMostRanks});
+}
+
+std::string_view to_string(EndCause cause) noexcept {
+  return kCauses[std::min<std::size_t>(static_cast<std::size_t>(cause), kCauses.size() - 1)];
+}
+
+Json rank_story_to_json(const RankStory& story) {
+  return core::json_of(story);
+}
+
+RankStory rank_story_from_json(const nlohmann::json& value) {
+  RankStory story;
+  core::read_json(core::JsonDocument::of(value, "rank story").root(), story);
+  return story;
+}
+
+Json story_to_json(const JobStory& story) {
+  return core::json_of(story);
+}
+
+JobStory story_from_json(const nlohmann::json& value) {
+  const core::JsonDocument document = core::JsonDocument::of(value, "job story");
+  const JsonPlace schema = document.root()["schema"];
+  if (schema.text() != kJobSchema) schema.fail(fmt::format("should be \"{}\"", kJobSchema));
+  JobStory story;
+  core::read_json(document.root(), story);
+  return story;
+}
 
 Json report_json(const JobStory& story) {
-  Json report = story_to_json(story);
-  Json waiting = Json::array();
-  for (const std::string& line : describe_calls(story)) waiting.push_back(tools::clean(line));
-  // What is long comes last.
-  Json ranks = std::move(report["ranks"]);
-  report.erase("ranks");
-  report["waiting"] = std::move(waiting);
-  report["ranks"] = std::move(ranks);
-  return report;
+  std::vector<std::string> waiting = describe_calls(story);
+  for (std::string& line : waiting) line = tools::clean(line);
+  JsonBuilder out;
+  core::write_object(out, [&](core::JsonWriter& visit) {
+    job_fields(const_cast<JobStory&>(story), visit);
+    visit("waiting", waiting);
+    visit("ranks", story.ranks);  // what is long comes last
+  });
+  return out.take();
 }
 
 std::string report_json_text(const JobStory& story) {

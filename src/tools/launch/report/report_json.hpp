@@ -26,15 +26,34 @@
 //     last_call     what it was doing in col when the job began to end, or null
 //     stack         source and lines, before it was ended, or null
 //     last_stderr   its last lines there, when it failed
+//
+// The same but `waiting` is what nodes send one another of their ranks. Text that is no UTF-8 has the bytes that are
+// none replaced (U+FFFD). What is read may come from anybody: every value is checked, and there is a limit to
+// everything.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
+
+// "rank_failed".
+std::string_view to_string(EndCause cause) noexcept;
+
+nlohmann::ordered_json rank_story_to_json(const RankStory& story);
+// Throws invalid_argument: "rank story: at /pid: should be a whole number from 0 to 2147483647, and is a text". Members
+// that it does not know are left alone; those that only repeat others are not read.
+RankStory rank_story_from_json(const nlohmann::json& value);
+
+inline constexpr std::string_view kJobSchema = "col.job/1";
+
+nlohmann::ordered_json story_to_json(const JobStory& story);
+// Throws invalid_argument.
+JobStory story_from_json(const nlohmann::json& value);
 
 nlohmann::ordered_json report_json(const JobStory& story);
 
