@@ -17,7 +17,7 @@ struct Failure {
 template <class Visit>
 void fields(Failure& failure, Visit& visit) {
   auto& [code, rank, world_rank, group, message] = failure;
-  visit("code", code, core::Named<ErrorCode>{ErrorCode::internal, col::to_string});
+  visit("code", code, core::Named{ErrorCode::internal, col::to_string});
   visit("rank", rank);
   visit.optional("world_rank", world_rank);
   visit("group", group);

@@ -91,8 +91,8 @@ std::string JsonBuilder::compact_lists() const {
   return text;
 }
 
-Json JsonBuilder::take() {
-  return std::move(state_->open.front().value.front());
+void JsonBuilder::take(Json& into) {
+  into = std::move(state_->open.front().value.front());
 }
 
 }  // namespace col::core

@@ -30,7 +30,7 @@ class JsonBuilder {
   // Indented by one space, but lists and objects that hold nothing but values stand on one line.
   std::string compact_lists() const;
   // The document itself.
-  nlohmann::ordered_json take();
+  void take(nlohmann::ordered_json& into);
 
  private:
   struct State;

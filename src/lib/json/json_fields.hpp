@@ -208,11 +208,13 @@ void read_json(const JsonPlace& place, T& value, const As& as = {}) {
   }
 }
 
-template <class T>
-auto json_of(const T& value) {  // nlohmann::ordered_json
+template <class T, class Json = nlohmann::ordered_json>
+Json json_of(const T& value) {
   JsonBuilder out;
   write_json(out, value);
-  return out.take();
+  Json json;
+  out.take(json);
+  return json;
 }
 
 template <class T>
@@ -233,11 +235,14 @@ T parsed_json(std::string_view text, std::string source, UnknownMembers unknown 
 // ---- How values stand in JSON ---------------------------------------------------------------------------------------
 // Each of these also serves for the values in lists, pairs and optionals. What has no write() is written as it is.
 
-// A whole number of a range.
+// A number of a range; with whole limits whatever it is.
 struct Within {
-  template <Whole T>
-  void read(const JsonPlace& place, T& value) const {
-    value = place.whole<T>(least, most);
+  template <class T>
+  void read(const JsonPlace& place, T& value) const requires std::is_arithmetic_v<T> {
+    if constexpr (Whole<T>)
+      value = place.whole<T>(least, most);
+    else
+      value = place.real(static_cast<double>(least), static_cast<double>(most));
   }
   std::int64_t least;
   std::uint64_t most;
@@ -246,27 +251,22 @@ constexpr Within within(std::int64_t least, std::uint64_t most = std::numeric_li
   return {least, most};
 }
 
-// A number of a range.
-struct RealWithin {
-  void read(const JsonPlace& place, double& value) const { value = place.real(least, most); }
-  double least, most;
-};
-
 // A text of at most so many bytes.
-struct UpTo {
+struct ShortText {
   void read(const JsonPlace& place, std::string& value) const {
     value = place.text();
-    if (value.size() > most_bytes) place.fail(fmt::format("should be a text of at most {} bytes", most_bytes));
+    if (value.size() > most) place.fail(fmt::format("should have at most {} bytes, and has {}", most, value.size()));
   }
-  std::size_t most_bytes;
+  std::size_t most;
 };
 
-// A list of at most so many.
+// A list of at most so many values, which stand there as `as` says.
 template <class As = Plain>
-struct ListOf {
+struct ShortList {
   template <class T>
   void read(const JsonPlace& place, std::vector<T>& value) const {
-    if (place.size("values") > most) place.fail(fmt::format("should be a list of at most {} values", most));
+    const std::size_t size = place.size("values");
+    if (size > most) place.fail(fmt::format("should have at most {} values, and has {}", most, size));
     read_json(place, value, as);
   }
   std::size_t most;
@@ -305,6 +305,8 @@ struct Named {
   Enum last;
   std::string_view (*name)(Enum);
 };
+template <class Enum>
+Named(Enum, std::string_view (*)(Enum)) -> Named<Enum>;
 
 // The same by its number.
 template <class Enum>
@@ -315,6 +317,8 @@ struct Numbered {
   }
   Enum last;
 };
+template <class Enum>
+Numbered(Enum) -> Numbered<Enum>;
 
 // 64 bits as text, "0x2a": not every reader of JSON has them for a number.
 struct Hexadecimal {

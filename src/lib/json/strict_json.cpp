@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -52,6 +51,17 @@ std::string_view type_of(const json& value) {
 
 std::string number_or_type(const json& value) {
   return value.is_number() ? value.dump() : std::string(type_of(value));
+}
+
+template <class T>
+void check_whole(const JsonPlace& place, const json& value, T least, T most) {
+  const auto fits = [&](auto number) {
+    return std::cmp_less_equal(least, number) && std::cmp_less_equal(number, most);
+  };
+  const bool is_one = value.is_number_unsigned() ? fits(value.get<std::uint64_t>())
+                                                 : value.is_number_integer() && fits(value.get<std::int64_t>());
+  if (!is_one)
+    place.fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, number_or_type(value)));
 }
 
 // Members as JSON pointers write them (RFC 6901).
@@ -136,7 +146,7 @@ void JsonPlace::expect_members(std::span<const std::string_view> known) const {
 }
 
 std::vector<std::string> JsonPlace::names() const {
-  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
+  if (!value_->is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
   std::vector<std::string> names;
   for (const auto& [name, value] : value_->items()) names.push_back(name);
   return names;
@@ -147,7 +157,7 @@ bool JsonPlace::has(std::string_view member) const {
 }
 
 JsonPlace JsonPlace::operator[](std::string_view member) const {
-  if (!is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
+  if (!value_->is_object()) fail(fmt::format("should be an object, and is {}", type_of(*value_)));
   const auto found = value_->find(member);
   if (found == value_->end()) fail(fmt::format("lacks the member '{}'", member));
   return {*document_, *found};
@@ -160,10 +170,6 @@ std::size_t JsonPlace::size(std::string_view of_what) const {
 
 JsonPlace JsonPlace::at(std::size_t index) const {
   return {*document_, (*value_)[index]};
-}
-
-bool JsonPlace::is_object() const noexcept {
-  return value_->is_object();
 }
 
 bool JsonPlace::is_array() const noexcept {
@@ -189,21 +195,13 @@ bool JsonPlace::flag() const {
 }
 
 std::size_t JsonPlace::number(std::size_t least, std::size_t most) const {
-  const bool whole = value_->is_number_unsigned() || (value_->is_number_integer() && value_->get<std::int64_t>() >= 0);
-  const auto number = whole ? value_->get<std::uint64_t>() : 0;
-  if (!whole || number < least || number > most)
-    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, number_or_type(*value_)));
-  return number;
+  check_whole(*this, *value_, least, most);
+  return value_->get<std::size_t>();
 }
 
 std::int64_t JsonPlace::integer(std::int64_t least, std::int64_t most) const {
-  constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const bool fits =
-      value_->is_number_integer() && (!value_->is_number_unsigned() || value_->get<std::uint64_t>() <= kLargest);
-  const std::int64_t number = fits ? value_->get<std::int64_t>() : 0;
-  if (!fits || number < least || number > most)
-    fail(fmt::format("should be a whole number from {} to {}, and is {}", least, most, number_or_type(*value_)));
-  return number;
+  check_whole(*this, *value_, least, most);
+  return value_->get<std::int64_t>();
 }
 
 double JsonPlace::real(double least, double most) const {

@@ -60,7 +60,6 @@ class JsonPlace {
   JsonPlace operator[](std::string_view member) const;  // fails when this is no object or lacks it
   std::size_t size(std::string_view of_what) const;     // fails when this is no array
   JsonPlace at(std::size_t index) const;                // Requires: index < size()
-  bool is_object() const noexcept;
   bool is_array() const noexcept;
   bool is_text() const noexcept;
   bool is_null() const noexcept;

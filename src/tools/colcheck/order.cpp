@@ -17,7 +17,7 @@ template <class Visit>
 void fields(Order& order, Visit& visit) {
   auto& [kind, devices, backend, ranks, cases] = order;
   visit("kind", kind, core::Numbered{Order::Kind::share});
-  visit("devices", devices, core::Named<Devices>{Devices::mixed, to_string});
+  visit("devices", devices, core::Named{Devices::mixed, to_string});
   visit("backend", backend);
   visit("ranks", ranks);
   visit("cases", cases, Token());
@@ -52,7 +52,7 @@ void fields(Answer& answer, Visit& visit) {
   visit("entries", entries);
   visit("done", done);
   visit("trouble", trouble);
-  visit("natives", natives, core::Named<Collective>{Collective{kCollectiveCount - 1}, col::to_string});
+  visit("natives", natives, core::Named{Collective{kCollectiveCount - 1}, col::to_string});
   visit("gpu", gpu);
 }
 

@@ -63,15 +63,15 @@ void fields(Everything& all, Visit& visit) {
   visit("flag", flag);
   visit("small", small);
   visit("large", large);
-  visit("real", real, RealWithin{-1e6, 1e6});
-  visit("text", text, UpTo{5});
+  visit("real", real, within(-1'000'000, 1'000'000));
+  visit("text", text, ShortText{5});
   visit("duration_ms", duration);
-  visit("color", color, Named<Color>{Color::green, to_string});
+  visit("color", color, Named{Color::green, to_string});
   visit("number", number, Numbered{Color::green});
   visit("maybe", maybe);
-  visit("points", points, ListOf<>{2});
+  visit("points", points, ShortList<>{2});
   visit("lists", lists);
-  visit("names", names, Named<Color>{Color::green, to_string});
+  visit("names", names, Named{Color::green, to_string});
   visit("pair", pair);
   visit("or_null", or_null, TextOrNull());
   visit("seed", seed, Hexadecimal());
@@ -155,16 +155,18 @@ TEST_CASE("json fields: what is written is read again, but for what stays", "[js
 }
 
 TEST_CASE("json fields: a refusal names source, place, and what should be there", "[json]") {
+  const Json point = {{"x", 1}, {"y", 2}};
   CHECK(complaint("/flag", 1) == "sample: at /flag: should be true or false, and is a number");
   CHECK(complaint("/small", 1.5).starts_with("sample: at /small: should be a whole number from -9223372036854775808"));
   CHECK(complaint("/large", -1).ends_with("should be a whole number from 0 to 18446744073709551615, and is -1"));
   CHECK(complaint("/points/1/x", 10) == "sample: at /points/1/x: should be a whole number from -9 to 9, and is 10");
   CHECK(complaint("/points/1/y", 256) == "sample: at /points/1/y: should be a whole number from 0 to 255, and is 256");
   CHECK(complaint("/points/0/x", 1ULL << 63).ends_with("and is 9223372036854775808"));
-  CHECK(complaint("/points", Json::array({1, 2, 3})) == "sample: at /points: should be a list of at most 2 values");
+  CHECK(complaint("/points", Json::array({point, point, point})) ==
+        "sample: at /points: should have at most 2 values, and has 3");
   CHECK(complaint("/points", 3) == "sample: at /points: should be a list of values, and is a number");
   CHECK(complaint("/real", 1e7) == "sample: at /real: should be a number from -1000000 to 1000000, and is 10000000.0");
-  CHECK(complaint("/text", "123456") == "sample: at /text: should be a text of at most 5 bytes");
+  CHECK(complaint("/text", "123456") == "sample: at /text: should have at most 5 bytes, and has 6");
   CHECK(complaint("/color", "blue") == "sample: at /color: should be one of red, green, and is 'blue'");
   CHECK(complaint("/number", 2) == "sample: at /number: should be a whole number from 0 to 1, and is 2");
   CHECK(complaint("/pair", Json::array({1})) == "sample: at /pair: should be a list of two values");

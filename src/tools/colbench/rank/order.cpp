@@ -1,5 +1,7 @@
 #include "colbench/rank/order.hpp"
 
+#include <col/error.hpp>
+
 #include "colbench/report/spec_fields.hpp"
 #include "common/command_line.hpp"
 

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <col/error.hpp>
+
 #include "colbench/report/spec_fields.hpp"
 #include "colbench/stats/quantile.hpp"
 #include "common/text.hpp"

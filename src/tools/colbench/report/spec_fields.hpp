@@ -35,18 +35,18 @@ template <class Visit>
 void fields(CellSpec& spec, Visit& visit) {
   auto& [operation, backend, algorithm, device, dtype, op, root, bytes, ranks, in_place, cadence, cache, groups, pair] =
       spec;
-  visit("operation", operation, core::Named<Operation>{Operation{kOperationCount - 1}, to_string});
+  visit("operation", operation, core::Named{Operation{kOperationCount - 1}, to_string});
   visit("backend", backend);
   visit("algorithm", algorithm);
-  visit("device", device, core::Named<Devices>{Devices{kDevicesCount - 1}, to_string});
-  visit("dtype", dtype, core::Named<DType>{DType{kDTypeCount - 1}, col::to_string});
-  visit("op", op, core::Named<ReduceOp>{ReduceOp{kReduceOpCount - 1}, col::to_string});
+  visit("device", device, core::Named{Devices{kDevicesCount - 1}, to_string});
+  visit("dtype", dtype, core::Named{DType{kDTypeCount - 1}, col::to_string});
+  visit("op", op, core::Named{ReduceOp{kReduceOpCount - 1}, col::to_string});
   visit("root", root, RootInJson());
   visit("bytes", bytes, kSizeInJson);
   visit("ranks", ranks, core::within(1, kMostInJson));
   visit("in_place", in_place);
-  visit("cadence", cadence, core::Named<Cadence>{Cadence::stream, to_string});
-  visit("cache", cache, core::Named<CacheState>{CacheState::rotate, to_string});
+  visit("cadence", cadence, core::Named{Cadence::stream, to_string});
+  visit("cache", cache, core::Named{CacheState::rotate, to_string});
   visit("groups", groups, core::TextOrNull());
   visit("pair", pair, kRankInJson);
 }

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <col/error.hpp>
+
 #include "json/json_fields.hpp"
 
 namespace col::colcheck {

@@ -28,13 +28,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostRanks = 1 << 20;
 constexpr core::Within kRank = within(0, kMostRanks);
-constexpr core::UpTo kName = {512};
-constexpr core::UpTo kLine = {16 * 1024};
-constexpr core::UpTo kWord = {1 << 20};
-constexpr core::ListOf<core::UpTo> kLines = {256, kLine};
-constexpr core::ListOf<core::UpTo> kWords = {1 << 16, kWord};  // a command line
+constexpr core::ShortText kName = {512};
+constexpr core::ShortText kLine = {16 * 1024};
+constexpr core::ShortText kWord = {1 << 20};
+constexpr core::ShortList<core::ShortText> kLines = {256, kLine};
+constexpr core::ShortList<core::ShortText> kWords = {1 << 16, kWord};  // a command line
 // At most a million years, so that what is computed from it is still a number.
-constexpr core::RealWithin kSeconds = {-3e13, 3e13};
+constexpr core::Within kSeconds = within(-30'000'000'000'000, 30'000'000'000'000);
 
 constexpr std::array<std::string_view, 8> kCauses = {"none",      "rank_failed",    "interrupted",
                                                      "timed_out", "exit_timed_out", "output_closed",
@@ -107,7 +107,7 @@ template <class Visit>
 void fields(RankActivity& last, Visit& visit) {
   auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, since_ns, held_up_by, stopped] =
       last;
-  visit("state", state, core::Named<RankActivity::State>{RankActivity::State::finished, launch::state_name});
+  visit("state", state, core::Named{RankActivity::State::finished, launch::state_name});
   visit("group", group, launch::kName);
   visit("sequence", sequence);
   visit("op", op, launch::kName);
@@ -201,7 +201,7 @@ void job_fields(JobStory& story, Visit& visit) {
   visit("nodes", nodes, within(1, kMostRanks));
   visit("restarts", restarts, within(0));
   visit("exit_code", exit_code, within(0, 255));
-  visit("cause", cause, core::Named<EndCause>{EndCause::launcher_failed, to_string});
+  visit("cause", cause, core::Named{EndCause::launcher_failed, to_string});
   visit.derived(
       "culprit", [&] { return blamed_rank(story); }, core::NullFor<int>{-1});
   visit("first_failure", culprit, core::NullFor<int, core::Within>{-1, kRank});
@@ -210,14 +210,14 @@ void job_fields(JobStory& story, Visit& visit) {
     return number != 0 ? std::optional(signal_name(number)) : std::nullopt;
   });
   visit("signal_number", signal, within(0, 64));
-  visit("error", error, core::NullFor<std::string, core::UpTo>{{}, kLine});
+  visit("error", error, core::NullFor<std::string, core::ShortText>{{}, kLine});
   visit("processes_left", processes_left);
 }
 
 template <class Visit>
 void fields(JobStory& story, Visit& visit) {
   job_fields(story, visit);
-  visit("ranks", story.ranks, core::ListOf<>{kMostRanks});
+  visit("ranks", story.ranks, core::ShortList<>{kMostRanks});
 }
 
 std::string_view to_string(EndCause cause) noexcept {
@@ -256,7 +256,9 @@ Json report_json(const JobStory& story) {
     visit("waiting", waiting);
     visit("ranks", story.ranks);  // what is long comes last
   });
-  return out.take();
+  Json report;
+  out.take(report);
+  return report;
 }
 
 std::string report_json_text(const JobStory& story) {
