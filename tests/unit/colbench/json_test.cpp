@@ -42,33 +42,6 @@ std::string changed(const std::function<void(Json&)>& change) {
   return json.dump();
 }
 
-void check_equal(const Cell& a, const Cell& b) {
-  CHECK(a.spec == b.spec);
-  CHECK(a.backend == b.backend);
-  CHECK(a.algorithm == b.algorithm);
-  REQUIRE(a.launches.size() == b.launches.size());
-  for (std::size_t i = 0; i < a.launches.size(); ++i) {
-    CHECK(a.launches[i].launch == b.launches[i].launch);
-    CHECK(a.launches[i].seconds == b.launches[i].seconds);
-    CHECK(a.launches[i].start_skew == b.launches[i].start_skew);
-    CHECK(a.launches[i].device_seconds == b.launches[i].device_seconds);
-    CHECK(a.launches[i].late == b.launches[i].late);
-  }
-  CHECK(a.stop == b.stop);
-  CHECK(a.check.mode == b.check.mode);
-  CHECK(a.check.elements == b.check.elements);
-  CHECK(a.check.wrong == b.check.wrong);
-  CHECK(a.check.first == b.check.first);
-  CHECK(a.bound.seconds == b.bound.seconds);
-  CHECK(a.bound.how == b.bound.how);
-  CHECK(a.bound.calibrations == b.bound.calibrations);
-  CHECK(a.bound.recalibrations == b.bound.recalibrations);
-  CHECK(a.model_seconds == b.model_seconds);
-  CHECK(a.invalid == b.invalid);
-  CHECK(a.below_bound == b.below_bound);
-  CHECK(a.note == b.note);
-}
-
 }  // namespace
 
 TEST_CASE("json: what is written is read back without loss", "[colbench]") {
@@ -91,41 +64,18 @@ TEST_CASE("json: what is written is read back without loss", "[colbench]") {
   results.exit_code = 5;
   const std::string text = json_results(results);
   const Results read = parse_json_results(text, "r.json");
-  CHECK(read.run.version == results.run.version);
-  CHECK(read.run.command == results.run.command);
-  CHECK(read.run.started == results.run.started);
-  CHECK(read.run.launcher == results.run.launcher);
-  CHECK(read.run.host == results.run.host);
-  CHECK(read.run.cpu == results.run.cpu);
-  CHECK(read.run.kernel == results.run.kernel);
-  CHECK(read.run.governor == results.run.governor);
-  CHECK(read.run.gpus == results.run.gpus);
-  CHECK(read.run.nccl == results.run.nccl);
-  CHECK((read.cells[0].fake && !read.cells[1].fake));
-  CHECK(read.run.cpus == results.run.cpus);
-  CHECK(read.run.ranks == results.run.ranks);
-  CHECK(read.run.launches == results.run.launches);
   CHECK(read.run.seed == 0xffffffffffffffffULL);
-  CHECK(read.run.seconds == results.run.seconds);
-  CHECK(read.run.target_interval == results.run.target_interval);
-  CHECK(read.run.sync == results.run.sync);
   CHECK(read.run.environment == results.run.environment);
-  REQUIRE(read.machine.levels.size() == 3);
-  CHECK(read.machine.levels[2].together == results.machine.levels[2].together);
-  CHECK(read.machine.hand_over_seconds == results.machine.hand_over_seconds);
-  CHECK(read.machine.switch_seconds == results.machine.switch_seconds);
-  REQUIRE(read.machine.fits.size() == 2);
-  CHECK(read.machine.fits[0].gamma == results.machine.fits[0].gamma);
-  REQUIRE(read.machine.fits[1].best.size() == 2);
-  CHECK(read.machine.fits[1].best[1].seconds == results.machine.fits[1].best[1].seconds);
-  CHECK(read.machine.node_of_rank == results.machine.node_of_rank);
+  CHECK((read.cells[0].fake && !read.cells[1].fake));
   REQUIRE(read.cells.size() == results.cells.size());
-  for (std::size_t i = 0; i < read.cells.size(); ++i) check_equal(read.cells[i], results.cells[i]);
-  REQUIRE(read.probes.size() == results.probes.size());
-  CHECK(read.probes.back().copy_seconds == results.probes.back().copy_seconds);
-  CHECK(read.warnings == results.warnings);
-  CHECK(read.ended_early == results.ended_early);
+  for (std::size_t i = 0; i < read.cells.size(); ++i) {
+    CHECK(read.cells[i].spec == results.cells[i].spec);
+    CHECK(all_seconds(read.cells[i]) == all_seconds(results.cells[i]));
+    CHECK(read.cells[i].invalid == results.cells[i].invalid);
+    CHECK(read.cells[i].model_seconds == results.cells[i].model_seconds);
+  }
   CHECK(read.exit_code == 5);
+  // All other members: one list of them serves for writing and for reading.
   CHECK(json_results(read) == text);
 }
 
