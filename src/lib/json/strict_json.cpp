@@ -112,7 +112,8 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source, Unkn
     return true;
   };
   try {
-    auto value = std::make_shared<const json>(json::parse(text.begin(), text.end(), check));
+    auto value = std::make_shared<const json>(
+        json::parse(text.begin(), text.end(), unknown == UnknownMembers::refused ? check : json::parser_callback_t()));
     return {std::move(value), std::move(source), unknown};
   } catch (const json::parse_error& error) {
     refuse(source, fmt::format("not valid JSON at {}: {}", line_and_column(text, error.byte), bare(error.what())));

@@ -27,8 +27,8 @@ enum class UnknownMembers { refused, skipped };
 // A parsed document. Immutable. Memory and time are bounded by the text's length.
 class JsonDocument {
  public:
-  // Refuses malformed text (naming line and column), members that come twice, and nesting deeper than any of our
-  // formats. `source` names the document in messages: "plan 'my.json'".
+  // Refuses malformed text (naming line and column). Where unknown members are refused, also members that come twice,
+  // and nesting deeper than any of our formats. `source` names the document in messages: "plan 'my.json'".
   static JsonDocument parse(std::string_view text, std::string source,
                             UnknownMembers unknown = UnknownMembers::refused);
   // What has been parsed already, however deep it is, and outlives this; unknown members are skipped.

@@ -135,7 +135,7 @@ TEST_CASE("json: a text that is cut anywhere is refused in one line", "[colbench
   const std::string end = "; give a file that colbench --json has written";
   CHECK(complaint("").starts_with("r.json: not valid JSON at line 1, column 1: unexpected end of input"));
   CHECK(complaint("").ends_with(end));
-  CHECK(complaint(std::string(1'000'000, '[')) == "r.json: lists and objects nested more than 16 deep" + end);
+  CHECK(complaint(std::string(1'000'000, '[')).starts_with("r.json: not valid JSON at line 1, column 1000001: "));
   CHECK(complaint(kNasty).starts_with("r.json: not valid JSON at line 1, column 1: "));
 }
 
