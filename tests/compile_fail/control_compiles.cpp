@@ -1,5 +1,6 @@
 // The control: what the other sources of this folder do wrong, done right. It must compile.
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,9 +41,13 @@ void call(col::Group& world, const col::Options& options) {
 }
 
 int main() {
+  std::vector<std::int16_t> shorts(0);
+  std::vector<std::complex<float>> waves(0);
+  bool flags[1] = {};
+  const std::size_t none = count(shorts) + count(waves) + count(flags) - 1;
   std::vector<std::int32_t> integers(3);
   const std::vector<float> constant(2);
   const std::size_t n = count(integers) + count(std::span(integers)) + count_const(constant) +
                         count_const(std::vector<double>(4));  // a temporary lives until the call ends
-  return n == 12 ? 0 : 1;
+  return n + none == 12 ? 0 : 1;
 }

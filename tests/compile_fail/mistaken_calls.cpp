@@ -103,15 +103,14 @@ void call_with_string(col::Group& world) {
   world.broadcast(text);  // expected-error: no dtype for these elements: use std::int32_t, float … (text: broadcast_object)
 }
 
-// 16-bit integers have no dtype.
-void call_with_int16(col::Group& world) {
-  std::vector<std::int16_t> shorts(8);
-  world.allreduce(shorts);  // expected-error: no dtype for these elements: use std::int32_t, float … (text: broadcast_object)
+// A long double has no dtype: it differs between machines.
+void call_with_long_doubles(col::Group& world) {
+  std::vector<long double> wide(8);
+  world.allreduce(wide);  // expected-error: no dtype for these elements: use std::int32_t, float … (text: broadcast_object)
 }
 
-// A truth value is no number; or and and are bor and band of integers.
-void call_with_bool(col::Group& world) {
-  bool done = false;
+void call_with_long_double(col::Group& world) {
+  long double done = 0;
   world.allreduce(done, {.op = col::ReduceOp::bor});  // expected-error: no dtype for this number: use std::int32_t, float …
 }
 

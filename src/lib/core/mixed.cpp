@@ -102,7 +102,11 @@ void finish(const Op& op, std::size_t ranks, DType user, bool from_wide, const v
   const KernelTable& table = kernels();
   if (const DivideKernel divide = table.divisions[column]) return divide(ranks, in, out, count);
   const auto& folds = from_wide && is_half(user) ? table.wide_folds : table.folds;
-  folds[static_cast<std::size_t>(ReduceOp::avg)][column]({&in, 1, 0, {out}, {}, ranks, count});
+  const FoldKernel kernel = folds[static_cast<std::size_t>(ReduceOp::avg)][column];
+  if (kernel == nullptr)
+    throw Error(ErrorCode::internal,
+                fmt::format("{} has no average; please report this as a bug in col", to_string(user)));
+  kernel({&in, 1, 0, {out}, {}, ranks, count});
 }
 
 void premultiply_to(double scale, DType user, const void* in, bool to_wide, void* out, std::size_t count) {

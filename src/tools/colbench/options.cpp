@@ -279,7 +279,7 @@ void CommandLine::add_cells() {
              "what buffers are memory of: cpu, or cuda (adds tdev, times on the GPU); default: cpu");
   add_option(app, kWhat, "--algo", texts.algorithm, "LIST",
              "auto, all, or names, as ring,bde,file:plan.json; default: auto");
-  add_option(app, kWhat, "--dtype", texts.dtype, "TYPE", "int8 … float64; default: float32");
+  add_option(app, kWhat, "--dtype", texts.dtype, "TYPE", "int8 … complex128, or bytes[N]; default: float32");
   add_option(app, kWhat, "--op", texts.op, "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum");
   add_option(app, kWhat, "--root", texts.root, "RANK", "or all, or rotate; default: 0");
   add_option(app, kWhat, "--place", texts.place, "PLACE",

@@ -154,6 +154,16 @@ TEST_CASE("settings: COL_ALGORITHM takes a plan from a file", "[group]") {
     expect(static_cast<float>(out.front()) == 2.0f);
     std::vector<int> nothing;
     group.allreduce(nothing);
+    // Opaque elements are the plan's elements.
+    const auto add = [](const void* left, const void* right, void* result, std::size_t count, col::DType dtype) {
+      for (std::size_t i = 0; i < count * size_of(dtype); ++i)
+        static_cast<unsigned char*>(result)[i] = static_cast<unsigned char>(
+            static_cast<const unsigned char*>(left)[i] + static_cast<const unsigned char*>(right)[i]);
+    };
+    std::vector<unsigned char> triples(3 * 5000, 2), sums(triples.size());
+    group.allreduce({triples.data(), 5000, col::opaque(3)}, {sums.data(), 5000, col::opaque(3)},
+                    {.op = col::Op::user(add, true, "bytes")});
+    expect(sums == std::vector<unsigned char>(sums.size(), 4));
   });
   // For two ranks only.
   threads_on_each_backend(3, [&](Group& group, col::Context&) {

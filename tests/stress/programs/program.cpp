@@ -59,9 +59,11 @@ void choose_transfers(Random& random, Event& event) {
 
 void choose_operator(Random& random, Event& event) {
   event.op = static_cast<Operator>(random.below(kOperators));
-  const bool is_float = event.dtype >= col::DType::float16;
+  const bool is_float = !row_of(event.dtype).is_integer();
   const bool is_bitwise = event.op == Operator::band || event.op == Operator::bor || event.op == Operator::bxor;
-  if (is_float && is_bitwise) event.op = Operator::sum;
+  const bool is_complex = row_of(event.dtype).kind == col::ElementKind::complex;
+  const bool orders = event.op == Operator::min || event.op == Operator::max;
+  if ((is_float && is_bitwise) || (is_complex && orders)) event.op = Operator::sum;
   if (event.op == Operator::first_nonzero) event.dtype = col::DType::int32;
   event.deterministic = random.chance(10);
 }
@@ -75,7 +77,8 @@ Event random_event(Random& random, int number, std::size_t group, int size) {
   event.is_async = random.chance(65);
   event.in_place = random.chance(30);
   event.in_shared = random.chance(30);
-  event.dtype = static_cast<col::DType>(random.below(col::kDTypeCount));
+  do event.dtype = static_cast<col::DType>(random.below(col::kDTypeCount));
+  while (event.dtype == col::DType::boolean);  // holds none of the values here
   event.root = random.below(size);
   event.peer = random.below(size);
   event.tag = random.below(kTagsOfMessages);

@@ -1,6 +1,7 @@
 #include "reference.hpp"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
 #include <numeric>
 
@@ -14,6 +15,8 @@ void put(std::byte* to, std::int64_t value) {
   T element;
   if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>)
     element = static_cast<T>(value);
+  else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
+    element = static_cast<typename T::value_type>(value);
   else
     element = T(static_cast<float>(value));
   std::memcpy(to, &element, sizeof element);
@@ -25,6 +28,10 @@ void put(std::byte* to, col::DType dtype, std::int64_t value) {
       return put<std::int8_t>(to, value);
     case col::DType::uint8:
       return put<std::uint8_t>(to, value);
+    case col::DType::int16:
+      return put<std::int16_t>(to, value);
+    case col::DType::uint16:
+      return put<std::uint16_t>(to, value);
     case col::DType::int32:
       return put<std::int32_t>(to, value);
     case col::DType::uint32:
@@ -39,7 +46,11 @@ void put(std::byte* to, col::DType dtype, std::int64_t value) {
       return put<col::bfloat16>(to, value);
     case col::DType::float32:
       return put<float>(to, value);
-    case col::DType::float64:
+    case col::DType::complex64:
+      return put<std::complex<float>>(to, value);
+    case col::DType::complex128:
+      return put<std::complex<double>>(to, value);
+    default:
       return put<double>(to, value);
   }
 }

@@ -10,13 +10,30 @@ using namespace col::colbench;
 TEST_CASE("values: an element comes back as it was stored, in every type", "[colbench]") {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    std::array<std::byte, 8> element{};
+    std::array<std::byte, 16> element{};
     for (const std::int64_t value : {1, 8, 100}) {
+      if (dtype == DType::boolean && value != 1) continue;
       store_element(element.data(), dtype, value);
       CHECK(load_element(element.data(), dtype) == static_cast<double>(value));
       CHECK(is_element(element.data(), dtype, static_cast<double>(value)));
       CHECK_FALSE(is_element(element.data(), dtype, static_cast<double>(value) + 1));
     }
+  }
+}
+
+TEST_CASE("values: every byte of an opaque element, and both parts of a complex number, count", "[colbench]") {
+  std::array<std::byte, 24> element{};
+  for (const std::size_t size : {1, 3, 8, 13, 24}) {
+    store_element(element.data(), opaque(size), 100);
+    CHECK(is_element(element.data(), opaque(size), 100));
+    element[size - 1] ^= std::byte{1};
+    CHECK_FALSE(is_element(element.data(), opaque(size), 100));
+  }
+  for (const DType dtype : {DType::complex64, DType::complex128}) {
+    store_element(element.data(), dtype, 3);
+    CHECK(is_element(element.data(), dtype, 3));
+    element[size_of(dtype) - 1] = std::byte{0x40};
+    CHECK_FALSE(is_element(element.data(), dtype, 3));
   }
 }
 

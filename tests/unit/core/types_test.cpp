@@ -1,4 +1,5 @@
 #include <array>
+#include <complex>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,10 +34,11 @@ struct FakeDLTensor {
 
 }  // namespace
 
-TEST_CASE("dtype: names and sizes of all ten", "[dtype]") {
+TEST_CASE("dtype: names and sizes of all", "[dtype]") {
   const std::vector<std::pair<std::string, std::size_t>> expected = {
-      {"int8", 1},   {"uint8", 1},   {"int32", 4},    {"uint32", 4},  {"int64", 8},
-      {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}};
+      {"int8", 1},   {"uint8", 1},   {"int32", 4},    {"uint32", 4},    {"int64", 8},
+      {"uint64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4},   {"float64", 8},
+      {"int16", 2},  {"uint16", 2},  {"boolean", 1},  {"complex64", 8}, {"complex128", 16}};
   REQUIRE(expected.size() == col::kDTypeCount);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto dtype = static_cast<col::DType>(i);
@@ -44,6 +46,26 @@ TEST_CASE("dtype: names and sizes of all ten", "[dtype]") {
     CHECK(size_of(dtype) == expected[i].second);
     CHECK(col::dtype_from_string(expected[i].first) == dtype);
   }
+}
+
+TEST_CASE("dtype: an opaque type has its size in its name", "[dtype]") {
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{256}, std::size_t{5000}, col::kMaxElementBytes}) {
+    const col::DType dtype = col::opaque(size);
+    CHECK(is_opaque(dtype));
+    CHECK(size_of(dtype) == size);
+    CHECK(to_string(dtype) == "bytes[" + std::to_string(size) + "]");
+    CHECK(col::dtype_from_string(to_string(dtype)) == dtype);
+    CHECK(row_of(dtype).kind == col::ElementKind::opaque);
+  }
+  CHECK(col::opaque(3) != col::opaque(4));
+  for (const col::DType none : {col::opaque(0), col::opaque(col::kMaxElementBytes + 1), col::DType::bytes}) {
+    CHECK(size_of(none) == 0);
+    CHECK(to_string(none) == "bytes");
+  }
+  for (const char* name : {"bytes", "bytes[]", "bytes[0]", "bytes[-1]", "bytes[3", "bytes[3]x", "bytes[ 3]",
+                           "bytes[1e3]", "bytes[1073741825]", "bytes[99999999999999999999]"})
+    CHECK(error_of([&] { col::dtype_from_string(name); }).code() == col::ErrorCode::invalid_argument);
 }
 
 TEST_CASE("enumerations: a value outside is named ? and has no size", "[dtype]") {
@@ -133,17 +155,23 @@ TEST_CASE("views: made from vectors, arrays and spans, sliced by elements", "[vi
   CHECK(col::dtype_of<long long>() == col::DType::int64);
   CHECK(col::dtype_of<long>() == col::DType::int64);
   CHECK(col::dtype_of<std::byte>() == col::DType::uint8);
+  CHECK(col::dtype_of<short>() == col::DType::int16);
+  CHECK(col::dtype_of<std::uint16_t>() == col::DType::uint16);
+  CHECK(col::dtype_of<bool>() == col::DType::boolean);
+  CHECK(col::dtype_of<std::complex<float>>() == col::DType::complex64);
+  CHECK(col::dtype_of<std::complex<double>>() == col::DType::complex128);
 }
 
 TEST_CASE("from_dlpack: every supported element type", "[views]") {
   const std::vector<std::pair<std::pair<int, int>, col::DType>> types = {
-      {{0, 8}, col::DType::int8},     {{1, 8}, col::DType::uint8},     {{0, 32}, col::DType::int32},
-      {{1, 32}, col::DType::uint32},  {{0, 64}, col::DType::int64},    {{1, 64}, col::DType::uint64},
-      {{2, 16}, col::DType::float16}, {{4, 16}, col::DType::bfloat16}, {{2, 32}, col::DType::float32},
-      {{2, 64}, col::DType::float64}};
+      {{0, 8}, col::DType::int8},     {{1, 8}, col::DType::uint8},      {{0, 32}, col::DType::int32},
+      {{1, 32}, col::DType::uint32},  {{0, 64}, col::DType::int64},     {{1, 64}, col::DType::uint64},
+      {{2, 16}, col::DType::float16}, {{4, 16}, col::DType::bfloat16},  {{2, 32}, col::DType::float32},
+      {{2, 64}, col::DType::float64}, {{0, 16}, col::DType::int16},     {{1, 16}, col::DType::uint16},
+      {{6, 8}, col::DType::boolean},  {{5, 64}, col::DType::complex64}, {{5, 128}, col::DType::complex128}};
   for (const auto& [type, dtype] : types) CHECK(col::detail::dtype_from_dlpack(type.first, type.second, 1) == dtype);
-  CHECK(error_of([] { col::detail::dtype_from_dlpack(0, 16, 1); }).code() == col::ErrorCode::invalid_argument);
-  CHECK(error_of([] { col::detail::dtype_from_dlpack(5, 64, 1); }).code() == col::ErrorCode::invalid_argument);
+  CHECK(error_of([] { col::detail::dtype_from_dlpack(0, 128, 1); }).code() == col::ErrorCode::invalid_argument);
+  CHECK(error_of([] { col::detail::dtype_from_dlpack(3, 64, 1); }).code() == col::ErrorCode::invalid_argument);
   CHECK(error_of([] { col::detail::dtype_from_dlpack(2, 32, 4); }).message().find("4 lanes") != std::string::npos);
 }
 

@@ -16,8 +16,9 @@ namespace {
 using namespace col;
 using namespace col::test;
 
-constexpr DType kDTypes[] = {DType::int8,   DType::uint8,   DType::int32,    DType::uint32,  DType::int64,
-                             DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+constexpr DType kTested[] = {DType::int8,   DType::uint8,   DType::int32,     DType::uint32,  DType::int64,
+                             DType::uint64, DType::float16, DType::bfloat16,  DType::float32, DType::float64,
+                             DType::int16,  DType::uint16,  DType::complex128};
 
 // One rank in a series of calls that all ranks make alike.
 class Series {
@@ -26,7 +27,7 @@ class Series {
       : rank_(rank), size_(size), channel_(channel), random_(seed) {}
 
   void run(std::size_t count) {
-    dtype_ = kDTypes[random_() % std::size(kDTypes)];
+    dtype_ = kTested[random_() % std::size(kTested)];
     count_ = count;
     root_ = static_cast<int>(random_() % static_cast<unsigned>(size_));
     in_place_ = random_() % 2 == 1;
@@ -257,7 +258,7 @@ TEST_CASE("gloo natives: every operator on every type", "[gloo]") {
   constexpr std::size_t kCount = 50;
   const auto endings = run_ranks(kSize, [](int rank, GlooChannel& channel) {
     std::uint64_t number = 0;
-    for (const DType dtype : kDTypes) {
+    for (const DType dtype : kTested) {
       for (const Op& op : all_ops()) {
         if (!applies_to(op, dtype)) continue;
         std::vector<Values> inputs;

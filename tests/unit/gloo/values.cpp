@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 
@@ -35,7 +36,12 @@ void put_as(DType dtype, Bytes& bytes, std::size_t i, double value) {
       return put(bytes, i, bfloat16(static_cast<float>(value)));
     case DType::float32:
       return put(bytes, i, static_cast<float>(value));
-    case DType::float64:
+    case DType::int16:
+    case DType::uint16:
+      return put(bytes, i, static_cast<std::uint16_t>(whole()));
+    case DType::complex128:
+      return put(bytes, i, std::complex<double>(value));
+    default:
       return put(bytes, i, value);
   }
 }
@@ -63,7 +69,7 @@ double combine(ReduceOp op, double a, double b) {
 }
 
 bool is_integer(DType dtype) {
-  return dtype < DType::float16;
+  return row_of(dtype).is_integer();
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+// Folds of booleans and complex numbers, against loops that say what they mean.
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "core/fold.hpp"
+#include "core/instructions.hpp"
+#include "core/mixed.hpp"
+#include "core/reduce.hpp"
+#include "support/catch.hpp"
+
+using namespace col;
+using core::FoldTarget;
+using core::Instructions;
+using core::Stores;
+
+namespace {
+
+constexpr std::size_t kMostCount = 700;
+
+std::vector<Instructions> available_instructions() {
+  std::vector<Instructions> all;
+  std::copy_if(core::kAllInstructions.begin(), core::kAllInstructions.end(), std::back_inserter(all),
+               core::is_available);
+  return all;
+}
+
+// The fold by every instruction set, to one target and to two, from odd addresses.
+template <class T>
+void check_fold(const Op& op, DType dtype, std::size_t ranks, const std::vector<std::vector<T>>& inputs,
+                const std::vector<T>& expected) {
+  const std::size_t count = expected.size(), bytes = count * sizeof(T);
+  std::vector<std::vector<std::byte>> places;
+  std::vector<const std::byte*> pointers;
+  for (const auto& input : inputs) {
+    places.emplace_back(bytes + 1);
+    if (bytes > 0) std::memcpy(places.back().data() + 1, input.data(), bytes);
+    pointers.push_back(places.back().data() + 1);
+  }
+  for (const Instructions each : available_instructions()) {
+    for (const bool two : {false, true}) {
+      INFO(op.name() << " on " << to_string(dtype) << ", " << inputs.size() << " inputs of " << count << " by "
+                     << to_string(each));
+      std::vector<T> first(count + 1), second(count + 1);
+      const FoldTarget one{reinterpret_cast<std::byte*>(first.data()), Stores::streaming};
+      const FoldTarget other{two ? reinterpret_cast<std::byte*>(second.data()) : nullptr, Stores::cached};
+      core::fold_with(core::kernel_table(each), op, dtype, false, pointers, ranks, one, other, count);
+      CHECK((bytes == 0 || std::memcmp(first.data(), expected.data(), bytes) == 0));
+      if (two) CHECK((bytes == 0 || std::memcmp(second.data(), expected.data(), bytes) == 0));
+      CHECK(first[count] == T{});  // nothing is written behind
+      CHECK(second[count] == T{});
+    }
+  }
+}
+
+template <class T>
+std::vector<std::vector<std::complex<T>>> random_waves(std::mt19937& random, std::size_t inputs, std::size_t count) {
+  std::uniform_real_distribution<T> draw(-3, 3);
+  std::vector<std::vector<std::complex<T>>> all(inputs);
+  for (auto& input : all) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T real = draw(random);
+      input.emplace_back(real, draw(random));
+    }
+  }
+  return all;
+}
+
+template <class T>
+void check_complex(DType dtype, std::mt19937& random) {
+  using C = std::complex<T>;
+  for (const std::size_t inputs : {1, 2, 3, 5, 9}) {
+    const std::size_t count = random() % kMostCount;
+    const auto all = random_waves<T>(random, inputs, count);
+    std::vector<C> sum = all[0], product = all[0], average;
+    for (std::size_t k = 1; k < inputs; ++k) {
+      for (std::size_t i = 0; i < count; ++i) {
+        sum[i] = {sum[i].real() + all[k][i].real(), sum[i].imag() + all[k][i].imag()};
+        const C a = product[i], b = all[k][i];
+        product[i] = {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+      }
+    }
+    for (const C& each : sum) average.emplace_back(each.real() / T{7}, each.imag() / T{7});
+    check_fold(ReduceOp::sum, dtype, 7, all, sum);
+    check_fold(ReduceOp::product, dtype, 7, all, product);
+    check_fold(ReduceOp::avg, dtype, 7, all, average);
+    check_fold(ReduceOp::avg, dtype, 0, all, sum);  // part of an average
+    std::vector<C> finished(count);
+    core::finish(ReduceOp::avg, 7, dtype, false, sum.data(), finished.data(), count);
+    CHECK(finished == average);
+    std::vector<C> scaled = all[0], expected = all[0];
+    for (C& each : expected) each = {each.real() * T{-3}, each.imag() * T{-3}};
+    core::premultiply(-3, dtype, scaled.data(), count);
+    CHECK(scaled == expected);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("types: complex numbers are summed, multiplied and averaged by their parts", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  check_complex<float>(DType::complex64, random);
+  check_complex<double>(DType::complex128, random);
+}
+
+TEST_CASE("types: booleans are combined as logical values, whatever their bytes are", "[fold]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const auto both = [](bool left, bool right) { return left && right; };
+  const auto either = [](bool left, bool right) { return left || right; };
+  const auto one = [](bool left, bool right) { return left != right; };
+  const std::vector<std::pair<ReduceOp, std::function<bool(bool, bool)>>> operators = {{ReduceOp::band, both},
+                                                                                       {ReduceOp::min, both},
+                                                                                       {ReduceOp::bor, either},
+                                                                                       {ReduceOp::max, either},
+                                                                                       {ReduceOp::bxor, one}};
+  for (const auto& [op, combine] : operators) {
+    for (const std::size_t inputs : {2, 3, 8}) {
+      const std::size_t count = random() % kMostCount;
+      std::vector<std::vector<unsigned char>> all(inputs, std::vector<unsigned char>(count));
+      for (auto& input : all)
+        for (unsigned char& value : input) value = random() % 2 == 0 ? 0 : static_cast<unsigned char>(random());
+      std::vector<unsigned char> expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        bool value = all[0][i] != 0;
+        for (std::size_t k = 1; k < inputs; ++k) value = combine(value, all[k][i] != 0);
+        expected[i] = value ? 1 : 0;
+      }
+      check_fold(op, DType::boolean, 0, all, expected);
+    }
+  }
+}
+
+TEST_CASE("types: which operators are defined on which kinds", "[fold]") {
+  const auto defined = [](DType dtype) {
+    std::string text;
+    for (int op = 0; op < kReduceOpCount; ++op) {
+      if (core::is_reducible(static_cast<ReduceOp>(op), dtype))
+        text += fmt::format("{} ", to_string(static_cast<ReduceOp>(op)));
+    }
+    return text;
+  };
+  for (const DType dtype : {DType::int16, DType::uint16}) CHECK(defined(dtype) == defined(DType::int32));
+  CHECK(defined(DType::boolean) == "min max band bor bxor ");
+  CHECK(defined(DType::complex64) == "sum product avg ");
+  CHECK(defined(DType::complex128) == "sum product avg ");
+  CHECK(defined(opaque(4)).empty());
+  const Op user = Op::user([](auto...) {}, true);
+  for (const DType dtype : {DType::boolean, DType::complex64, opaque(3)}) CHECK(core::is_reducible(user, dtype));
+  CHECK_FALSE(core::is_reducible(user, DType::bytes));
+  CHECK_FALSE(core::is_reducible(Op::premul_sum(2), DType::boolean));
+  CHECK(core::is_reducible(Op::premul_sum(2), DType::complex64));
+}
