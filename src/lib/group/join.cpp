@@ -48,10 +48,10 @@ bool is_usable(std::string_view name) {
 
 // The GPU that this rank has made current, and whether NCCL serves it.
 void describe_own_gpu(Member& self) {
-  const std::optional<int> current = current_gpu();
-  if (!current) return;
+  const std::optional<int> own = current_gpu();
+  if (!own) return;
   const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
-  self.gpu = gpus().bus(*current);
+  self.gpu = gpus().bus(*own);
   self.no_nccl = nccl->unavailable_reason().value_or("");
   if (self.no_nccl.empty()) self.alone_on_gpu = nccl->why_alone();
 }

@@ -22,7 +22,7 @@ using namespace col::test;
 using namespace std::chrono_literals;
 using Data = std::vector<std::int32_t>;
 
-constexpr std::size_t kCounts[] = {0, 1, 3, 4, 1021, 60'000};
+constexpr std::size_t kMessageCounts[] = {0, 1, 3, 4, 1021, 60'000};
 // A slot whose messages have nothing to do with those of another number.
 constexpr std::uint64_t slot(std::uint64_t number) {
   return number << 32;
@@ -61,12 +61,12 @@ TEST_CASE("backend messages: arrive whole, in any order of posting", "[backend]"
     if (self.size == 1) return;
     std::vector<Data> out, in;
     std::vector<Ticket> sends, receives;
-    for (std::size_t i = 0; i < std::size(kCounts); ++i) {
-      out.push_back(input_of(self.rank, kCounts[i]));
+    for (std::size_t i = 0; i < std::size(kMessageCounts); ++i) {
+      out.push_back(input_of(self.rank, kMessageCounts[i]));
       sends.push_back(self.channel.post_send(right, slot(i), out.back()));
     }
-    for (std::size_t i = std::size(kCounts); i-- > 0;) {
-      in.emplace_back(kCounts[i], -1);
+    for (std::size_t i = std::size(kMessageCounts); i-- > 0;) {
+      in.emplace_back(kMessageCounts[i], -1);
       receives.push_back(self.channel.post_recv(left, slot(i), in.back()));
     }
     for (const Ticket ticket : sends) expect(self.wait(ticket) == right, "a send's peer");
@@ -137,7 +137,7 @@ TEST_CASE("backend messages: test() says nothing until the message is there, the
 TEST_CASE("backend messages: a receive from any peer takes one message of each sender, and says whose", "[backend]") {
   on_every_backend([](BackendRank& self) {
     if (self.size == 1) return;
-    for (const std::size_t count : kCounts) {
+    for (const std::size_t count : kMessageCounts) {
       if (self.rank != 0) {
         const Data data = input_of(self.rank, count);
         self.wait(self.channel.post_send(0, slot(count), data));

@@ -16,7 +16,7 @@ using col::test::run_gpu_ranks;
 
 namespace {
 
-void check_nothing_left() {
+void check_no_fold_left() {
   for (const char* what : {"contexts", "streams", "events", "device_memory", "modules"}) {
     INFO(what);
     CHECK(fake_gpu_alive(what) == 0);
@@ -48,7 +48,7 @@ void check_unloaded(const char* entry_point, CUresult fault, ErrorCode expected,
   fake_gpu_reset();
   INFO(col::test::show(outcomes));
   CHECK(col::test::all_good(outcomes));
-  check_nothing_left();
+  check_no_fold_left();
 }
 
 // On one rank of two: every rank gets the error.
@@ -68,7 +68,7 @@ void check_broken(const char* entry_point, CUresult fault, ErrorCode expected, c
     CHECK(outcome.text.find(says) != std::string::npos);
     CHECK(outcome.seconds < 15);
   }
-  check_nothing_left();
+  check_no_fold_left();
 }
 
 }  // namespace
@@ -123,5 +123,5 @@ TEST_CASE("gpu fold faults: the second call of a kind allocates nothing, and loa
   });
   INFO(col::test::show(outcomes));
   CHECK(col::test::all_good(outcomes));
-  check_nothing_left();
+  check_no_fold_left();
 }

@@ -22,11 +22,13 @@ inline void run_gpu_case(const std::string& name, void (*body)()) {
 
 }  // namespace col::test
 
-#define COL_GPU_CASE_BODY(line) COL_GPU_CASE_JOIN(gpu_case_, line)
-#define COL_GPU_CASE_JOIN(a, b) a##b
-#define GPU_TEST_CASE(name, tags)                                  \
-  static void COL_GPU_CASE_BODY(__LINE__)();                       \
-  TEST_CASE(name, tags) {                                          \
-    ::col::test::run_gpu_case(name, &COL_GPU_CASE_BODY(__LINE__)); \
-  }                                                                \
-  static void COL_GPU_CASE_BODY(__LINE__)()
+// Several files may be one translation unit: a line is not enough of a name.
+#define COL_GPU_CASE(body, name, tags)      \
+  static void body();                       \
+  TEST_CASE(name, tags) {                   \
+    ::col::test::run_gpu_case(name, &body); \
+  }                                         \
+  static void body()
+#define COL_GPU_CASE_NUMBERED(number, name, tags) COL_GPU_CASE(gpu_case_##number, name, tags)
+#define COL_GPU_CASE_EXPANDED(number, name, tags) COL_GPU_CASE_NUMBERED(number, name, tags)
+#define GPU_TEST_CASE(name, tags) COL_GPU_CASE_EXPANDED(__COUNTER__, name, tags)

@@ -41,7 +41,7 @@ std::vector<Outcome> run_staged(const std::function<void(col::Group& group, int 
   return outcomes;
 }
 
-void sum(col::Group& group, int gpu) {
+void sum_all(col::Group& group, int gpu) {
   const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
   group.allreduce(data);
   expect(data.values() == std::vector<float>(8, 2.0f), "the sum");
@@ -53,20 +53,20 @@ TEST_CASE("gpu staging faults: no page-locked memory is an error before the call
   check_good(run_staged([](col::Group& group, int gpu) {
     if (gpu == 1) {
       fake_gpu_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 1);
-      expect(has(error_of([&] { sum(group, gpu); }), "resource"), "no memory");
+      expect(has(error_of([&] { sum_all(group, gpu); }), "resource"), "no memory");
     }
     group.barrier();  // the fault has struck where it should
-    sum(group, gpu);
+    sum_all(group, gpu);
   }));
 }
 
 TEST_CASE("gpu staging faults: the memory for copies is kept for the next call", "[gpu]") {
   check_good(run_staged([](col::Group& group, int gpu) {
-    sum(group, gpu);
+    sum_all(group, gpu);
     group.barrier();
     const std::size_t before = fake_gpu_calls("cuMemHostAlloc");
     group.barrier();  // nobody is past `before` until all have taken it
-    for (int i = 0; i < 5; ++i) sum(group, gpu);
+    for (int i = 0; i < 5; ++i) sum_all(group, gpu);
     group.barrier();
     expect(fake_gpu_calls("cuMemHostAlloc") == before, "it allocates");
     group.barrier();
@@ -156,7 +156,7 @@ TEST_CASE("gpu staging faults: a stream that is being captured is refused, and t
       col::test::cuda().check(end(stream.get(), &graph), "end");
       if (graph != nullptr) destroy(graph);
     }
-    sum(group, gpu);
+    sum_all(group, gpu);
   }));
 }
 

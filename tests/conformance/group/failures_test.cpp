@@ -19,15 +19,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kFailingRanks = 4;
 
 col::Group join(col::Context& context, int rank, const std::string& backend) {
-  return context.init_group({.rank = rank, .world_size = kRanks, .backend_name = backend});
+  return context.init_group({.rank = rank, .world_size = kFailingRanks, .backend_name = backend});
 }
 
 // Everyone but `culprit` got `code` about it within `seconds`.
 void check_survivors(const std::vector<Outcome>& outcomes, int culprit, ErrorCode code, double seconds) {
-  for (int rank = 0; rank < kRanks; ++rank) {
+  for (int rank = 0; rank < kFailingRanks; ++rank) {
     if (rank == culprit) continue;
     const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     CHECK(outcome.code == code);
@@ -41,7 +41,7 @@ void check_survivors(const std::vector<Outcome>& outcomes, int culprit, ErrorCod
 TEST_CASE("failures: a rank killed between allreduces is named by all survivors within a second or two", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     for (const std::size_t count : {10u, 1000000u}) {
-      const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+      const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
         col::Group group = join(context, rank, backend);
         std::vector<float> data(count);
         for (int round = 0;; ++round) {
@@ -58,7 +58,7 @@ TEST_CASE("failures: a rank killed between allreduces is named by all survivors 
 
 TEST_CASE("failures: a rank that leaves with operations unfinished is named", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       if (rank == 1) _exit(3);
       group.barrier();
@@ -70,7 +70,7 @@ TEST_CASE("failures: a rank that leaves with operations unfinished is named", "[
 
 TEST_CASE("failures: a rank that calls something else is named on all ranks", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(rank == 3 ? 11u : 10u);
       group.allreduce(data);
@@ -101,7 +101,7 @@ TEST_CASE("failures: two ranks that both take themselves for the root learn of i
 TEST_CASE("failures: ranks that name different algorithms never exchange a byte", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     if (backend != "gloo") continue;  // the one with two algorithms for the same call
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(1, 1.0f);
       group.allreduce(data, {.algorithm = rank == 0 ? "gloo_ring" : "gloo_bcube"});
@@ -116,7 +116,7 @@ TEST_CASE("failures: ranks that name different algorithms never exchange a byte"
 
 TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(10);
       group.allreduce(data);
@@ -126,7 +126,7 @@ TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]")
         try {
           group.allreduce(data, {.timeout = 700ms});
         } catch (const col::Error&) {
-          if (context.spec().store->add("gave up", 1) == kRanks - 1)
+          if (context.spec().store->add("gave up", 1) == kFailingRanks - 1)
             context.spec().store->set("the others gave up", "");
           throw;
         }
@@ -140,7 +140,7 @@ TEST_CASE("failures: a rank that stays away is named by the timeout", "[group]")
 
 TEST_CASE("failures: a rank stopped for less than the timeout is waited for", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(10, 1.0f);
       if (rank == 1) {
@@ -154,7 +154,7 @@ TEST_CASE("failures: a rank stopped for less than the timeout is waited for", "[
         kill(self, SIGSTOP);
       }
       group.allreduce(data);
-      col::test::expect(data[0] == kRanks);
+      col::test::expect(data[0] == kFailingRanks);
     });
     INFO(backend << "\n" << col::test::show(outcomes));
     CHECK(col::test::all_good(outcomes));
@@ -163,7 +163,7 @@ TEST_CASE("failures: a rank stopped for less than the timeout is waited for", "[
 
 TEST_CASE("failures: a rank stopped for longer than the timeout is named, and that it was stopped", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(10, 1.0f);
       if (rank == 1) {
@@ -183,7 +183,8 @@ TEST_CASE("failures: a rank stopped for longer than the timeout is named, and th
       try {
         group.allreduce(data, {.timeout = 700ms});
       } catch (const col::Error& error) {
-        if (context.spec().store->add("gave up", 1) == kRanks - 1) context.spec().store->set("the others gave up", "");
+        if (context.spec().store->add("gave up", 1) == kFailingRanks - 1)
+          context.spec().store->set("the others gave up", "");
         col::test::expect(error.message().find("SIGSTOP") != std::string::npos, error.what());
         throw;
       }
@@ -195,7 +196,7 @@ TEST_CASE("failures: a rank stopped for longer than the timeout is named, and th
 
 TEST_CASE("failures: of two that stay away, the one furthest behind is named", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
-    const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+    const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
       col::Group group = join(context, rank, backend);
       std::vector<float> data(10);
       group.allreduce(data);
@@ -205,14 +206,15 @@ TEST_CASE("failures: of two that stay away, the one furthest behind is named", "
       }
       try {
         // Rank 0 waits for rank 2 in the call before; ranks 1 and 3 have sent it their part of that one.
-        std::vector<float> all(data.size() * kRanks);
+        std::vector<float> all(data.size() * kFailingRanks);
         if (rank == 0)
           group.gather(data, all, {.algorithm = "linear", .timeout = 1200ms});
         else
           group.gather(data, {}, {.algorithm = "linear"});
         group.allreduce(data, {.timeout = 700ms});
       } catch (const col::Error&) {
-        if (context.spec().store->add("gave up", 1) == kRanks - 1) context.spec().store->set("the others gave up", "");
+        if (context.spec().store->add("gave up", 1) == kFailingRanks - 1)
+          context.spec().store->set("the others gave up", "");
         throw;
       }
     });
@@ -225,12 +227,12 @@ TEST_CASE("failures: of two that stay away, the one furthest behind is named", "
 TEST_CASE("failures: leaving right after the last collective takes nothing from slower ranks", "[group]") {
   for (const std::string& backend : col::test::usable_backends()) {
     for (int round = 0; round < 10; ++round) {
-      const auto outcomes = col::test::run_processes(kRanks, [&](int rank, col::Context& context) {
+      const auto outcomes = col::test::run_processes(kFailingRanks, [&](int rank, col::Context& context) {
         col::Group group = join(context, rank, backend);
         std::vector<float> data(20000, static_cast<float>(rank));
         group.broadcast(data, {.root = 1});
         group.allreduce(data);
-        col::test::expect(data[19999] == kRanks);
+        col::test::expect(data[19999] == kFailingRanks);
         context.finalize();
         _exit(0);  // and the process is gone at once
       });

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kRanks = 4;
+constexpr int kMismatchingRanks = 4;
 constexpr int kOdd = 2;
 
 struct Case {
@@ -73,7 +73,7 @@ const std::vector<Case>& cases() {
          std::vector<Work> works = {group.iallreduce(v.in, v.out)};
          for (std::size_t i = 0; i < more.size(); ++i) {
            more[i].assign(i + 1, 1);
-           works.push_back(group.ibroadcast(more[i], {.root = static_cast<int>(i) % kRanks}));
+           works.push_back(group.ibroadcast(more[i], {.root = static_cast<int>(i) % kMismatchingRanks}));
          }
          for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
        }},
@@ -102,9 +102,9 @@ const std::vector<Case>& cases() {
 }
 
 std::vector<Outcome> run(const std::string& backend, const std::function<void(Group&, Group&, bool)>& play) {
-  return col::test::run_threads(kRanks, [&](int rank, col::Context& context) {
+  return col::test::run_threads(kMismatchingRanks, [&](int rank, col::Context& context) {
     const auto join = [&](const char* name) {
-      return context.init_group({.name = name, .rank = rank, .world_size = kRanks, .backend_name = backend});
+      return context.init_group({.name = name, .rank = rank, .world_size = kMismatchingRanks, .backend_name = backend});
     };
     Group group = join("default"), other = join("other");
     play(group, other, rank == kOdd);
@@ -174,7 +174,7 @@ TEST_CASE("in flight: ranks that leave a group as soon as they can are told noth
     const auto outcomes = run(backend, [](Group& group, Group& other, bool) {
       std::vector<int> data(8);
       const int rank = group.rank();
-      std::array<std::size_t, kRanks> counts = {1, 2, 3, 4};
+      std::array<std::size_t, kMismatchingRanks> counts = {1, 2, 3, 4};
       std::vector<int> all(10);
       group.broadcast(data, {.root = 1});
       // Lists that the root alone has.

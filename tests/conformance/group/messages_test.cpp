@@ -20,13 +20,10 @@ using col::Message;
 using col::Work;
 using col::test::error_of;
 using col::test::expect;
+using col::test::on_each_backend;
 using namespace std::chrono_literals;
 
 namespace {
-
-void on_each_backend(int ranks, const std::function<void(Group&)>& body) {
-  col::test::threads_on_each_backend(ranks, [&](Group& group, col::Context&) { body(group); });
-}
 
 // Two ranks of which rank 0 sends what does not fit to rank 1. Both then meet, so that the sender waits too where its
 // message was kept.

@@ -12,6 +12,7 @@
 #include <col/col.hpp>
 
 #include "conformance/group/backends.hpp"
+#include "conformance/group/worlds.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
@@ -21,6 +22,7 @@ using namespace std::chrono_literals;
 using col::test::expect;
 using col::test::Outcome;
 using col::test::run_threads;
+using col::test::Setting;
 using col::test::usable_backends;
 
 col::ErrorCode code_of(const std::function<void()>& body) {
@@ -35,15 +37,6 @@ col::ErrorCode code_of(const std::function<void()>& body) {
 col::Group join(col::Context& context, int rank, int size, const std::string& backend) {
   return context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = backend});
 }
-
-class Setting {
- public:
-  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Setting() { ::unsetenv(name_); }
-
- private:
-  const char* name_;
-};
 
 void check_good(const std::vector<Outcome>& outcomes) {
   INFO(show(outcomes));

@@ -8,15 +8,8 @@
 #include "conformance/group/worlds.hpp"
 
 using col::test::expect;
+using col::test::on_each_backend;
 using namespace std::chrono_literals;
-
-namespace {
-
-void on_each_backend(int ranks, const std::function<void(col::Group&)>& body) {
-  col::test::threads_on_each_backend(ranks, [&](col::Group& group, col::Context&) { body(group); });
-}
-
-}  // namespace
 
 TEST_CASE("point to point: a message arrives, of any size", "[group]") {
   on_each_backend(2, [](col::Group& group) {

@@ -17,15 +17,8 @@ using col::ErrorCode;
 using col::Group;
 using col::Work;
 using col::test::expect;
+using col::test::on_each_backend;
 using namespace std::chrono_literals;
-
-namespace {
-
-void on_each_backend(int ranks, const std::function<void(Group&)>& body) {
-  col::test::threads_on_each_backend(ranks, [&](Group& group, col::Context&) { body(group); });
-}
-
-}  // namespace
 
 TEST_CASE("recv_any: takes all, in order from each, and says from whom", "[group]") {
   constexpr int kEach = 8;

@@ -18,13 +18,10 @@ using col::ErrorCode;
 using col::Group;
 using col::test::error_of;
 using col::test::expect;
+using col::test::on_each_backend;
 using namespace std::chrono_literals;
 
 namespace {
-
-void on_each_backend(int ranks, const std::function<void(Group&)>& body) {
-  col::test::threads_on_each_backend(ranks, [&](Group& group, col::Context&) { body(group); });
-}
 
 // The ranks that its members have in `parent`, in its order: what they tell each other through it.
 std::vector<int> members(Group& group, const Group& parent) {

@@ -33,6 +33,11 @@ inline void threads_on_each_backend(int ranks, const GroupBody& body, const Rank
   }
 }
 
+// Where the context does not matter.
+inline void on_each_backend(int ranks, const std::function<void(Group&)>& body) {
+  threads_on_each_backend(ranks, [&](Group& group, Context&) { body(group); });
+}
+
 inline void processes_on_each_backend(int ranks, const GroupBody& body, const RankOptions& options = {}) {
   for (const std::string& backend : usable_backends()) {
     const auto good_end = [&body](Group& group, Context& context) {

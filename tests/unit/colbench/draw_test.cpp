@@ -21,7 +21,7 @@ int draw(const std::vector<std::string>& arguments) {
   return run_draw({.arguments = arguments, .screen = {}, .measure = {}});
 }
 
-std::string usage_error(const std::vector<std::string>& arguments) {
+std::string draw_error(const std::vector<std::string>& arguments) {
   try {
     draw(arguments);
   } catch (const tools::UsageError& error) {
@@ -35,7 +35,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::size_t occurrences(const std::string& text, const std::string& part) {
+std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
@@ -50,7 +50,7 @@ TEST_CASE("draw: mst on 8 ranks has its 14 messages in the picture", "[colbench]
   const std::string svg = content(path);
   CHECK(svg.starts_with("<svg"));
   CHECK(svg.find("allreduce by mst") != std::string::npos);
-  CHECK(occurrences(svg, "→") == 14);
+  CHECK(count_of(svg, "→") == 14);
 }
 
 TEST_CASE("draw: a plan as JSON is read back, and drawn as the plan that it is", "[colbench]") {
@@ -84,17 +84,17 @@ TEST_CASE("draw: a plan that is wrong is drawn, and said to be wrong", "[colbenc
               [[{"send": ["input", 0, 1], "to": 0}]]]})";
   const std::string svg = directory.path() + "/wrong.svg";
   CHECK(draw({"--algorithm", "file:" + json, "-o", svg}) == 1);
-  CHECK(occurrences(content(svg), "→") == 1);
+  CHECK(count_of(content(svg), "→") == 1);
 }
 
 TEST_CASE("draw: a wrong command line is one sentence", "[colbench]") {
-  CHECK(usage_error({}).find("--algorithm") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "mts"}).find("did you mean 'mst'") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "mst", "-n", "65"}).find("64") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "mst", "-o", "mst.pdf"}).find(".svg") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "mst", "--root", "1"}).find("no root") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "mst", "--size", "1K", "--count", "4"}).find("one of them") != std::string::npos);
-  CHECK(usage_error({"--algorithm", "ring:radix=4"}).find("radix") != std::string::npos);
-  CHECK(usage_error({"allgather", "--algorithm", "neighbor", "-n", "7"}).find("even") != std::string::npos);
-  CHECK(usage_error({"brodcast", "--algorithm", "mst"}).find("broadcast") != std::string::npos);
+  CHECK(draw_error({}).find("--algorithm") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "mts"}).find("did you mean 'mst'") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "mst", "-n", "65"}).find("64") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "mst", "-o", "mst.pdf"}).find(".svg") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "mst", "--root", "1"}).find("no root") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "mst", "--size", "1K", "--count", "4"}).find("one of them") != std::string::npos);
+  CHECK(draw_error({"--algorithm", "ring:radix=4"}).find("radix") != std::string::npos);
+  CHECK(draw_error({"allgather", "--algorithm", "neighbor", "-n", "7"}).find("even") != std::string::npos);
+  CHECK(draw_error({"brodcast", "--algorithm", "mst"}).find("broadcast") != std::string::npos);
 }

@@ -12,7 +12,7 @@ using namespace col::colbench;
 
 namespace {
 
-constexpr std::size_t kKilo = 1024, kMega = std::size_t{1} << 20;
+constexpr std::size_t kKilo = 1024, kMebi = std::size_t{1} << 20;
 constexpr double kAlpha = 40e-6, kBeta = 40e-9;  // a link of 25 MB/s
 
 // A link that lets 32 KiB pass at once when it has rested.
@@ -56,9 +56,9 @@ TEST_CASE("network: bytes pass a port no faster than the best messages of their 
   CHECK(least_passing_seconds(fit, 64 * kKilo) == Approx(32.0 * kKilo * kBeta));
   CHECK(least_passing_seconds(fit, 256 * kKilo) == Approx(128.0 * kKilo * kBeta));
   CHECK(least_passing_seconds(fit, 512 * kKilo) == Approx(480.0 * kKilo * kBeta));
-  CHECK(least_passing_seconds(fit, 14 * kMega) == Approx(14.0 * kMega * kBeta * (1 - 1.0 / 128)));
+  CHECK(least_passing_seconds(fit, 14 * kMebi) == Approx(14.0 * kMebi * kBeta * (1 - 1.0 / 128)));
   // What really passes in so long, with the burst, is never more.
-  for (std::size_t bytes = kKilo; bytes < 64 * kMega; bytes += bytes / 3 + 1) {
+  for (std::size_t bytes = kKilo; bytes < 64 * kMebi; bytes += bytes / 3 + 1) {
     const double possible = kBeta * std::max(0.0, static_cast<double>(bytes) - 32.0 * kKilo);
     INFO(bytes);
     CHECK(least_passing_seconds(fit, bytes) <= possible * (1 + 1e-9));
@@ -75,40 +75,40 @@ TEST_CASE("network: messages that cost less by the byte the longer they are boun
 
 TEST_CASE("network: what must pass a node's port, by collective", "[colbench]") {
   const double rate = kBeta * (1 - 1.0 / 128);
-  const auto of = [&](double megabytes) { return Approx(megabytes * kMega * rate); };
+  const auto of = [&](double megabytes) { return Approx(megabytes * kMebi * rate); };
   const Machine machine = machine_of(8, 1);
-  CHECK(bound_of_cell(Operation::allreduce, 8 * kMega, machine) == of(14));
-  CHECK(bound_of_cell(Operation::broadcast, 8 * kMega, machine) == of(8));
-  CHECK(bound_of_cell(Operation::allgather, 8 * kMega, machine) == of(7));
-  CHECK(bound_of_cell(Operation::gatherv, 8 * kMega, machine) == of(7));
-  CHECK(bound_of_cell(Operation::scatterv, 8 * kMega, machine) == of(7));
-  CHECK(bound_of_cell(Operation::alltoall, 8 * kMega, machine) == of(7));
-  CHECK(bound_of_cell(Operation::alltoallv, 8 * kMega, machine) == of(7));
-  CHECK(bound_of_cell(Operation::pingpong, 8 * kMega, machine) == of(8));
-  CHECK(bound_of_cell(Operation::bidirectional, 8 * kMega, machine) == of(8));
+  CHECK(bound_of_cell(Operation::allreduce, 8 * kMebi, machine) == of(14));
+  CHECK(bound_of_cell(Operation::broadcast, 8 * kMebi, machine) == of(8));
+  CHECK(bound_of_cell(Operation::allgather, 8 * kMebi, machine) == of(7));
+  CHECK(bound_of_cell(Operation::gatherv, 8 * kMebi, machine) == of(7));
+  CHECK(bound_of_cell(Operation::scatterv, 8 * kMebi, machine) == of(7));
+  CHECK(bound_of_cell(Operation::alltoall, 8 * kMebi, machine) == of(7));
+  CHECK(bound_of_cell(Operation::alltoallv, 8 * kMebi, machine) == of(7));
+  CHECK(bound_of_cell(Operation::pingpong, 8 * kMebi, machine) == of(8));
+  CHECK(bound_of_cell(Operation::bidirectional, 8 * kMebi, machine) == of(8));
   CHECK(bound_of_cell(Operation::allreduce, 8, machine) == kAlpha);
   CHECK(bound_of_cell(Operation::barrier, 0, machine) == kAlpha);
   CHECK(bound_of_cell(Operation::oneway, 8, machine) == 0);  // many are on their way
-  CHECK(bound_of_cell(Operation::store, 8 * kMega, machine) == 0);
+  CHECK(bound_of_cell(Operation::store, 8 * kMebi, machine) == 0);
 }
 
 TEST_CASE("network: ranks of a node share its port and what has come through it", "[colbench]") {
   const double rate = kBeta * (1 - 1.0 / 128);
   const Machine machine = machine_of(8, 4);
-  CHECK(bound_of_cell(Operation::allreduce, 8 * kMega, machine) == Approx(8.0 * kMega * rate));
+  CHECK(bound_of_cell(Operation::allreduce, 8 * kMebi, machine) == Approx(8.0 * kMebi * rate));
   // Four ranks send half of their blocks each.
-  CHECK(bound_of_cell(Operation::alltoall, 8 * kMega, machine) == Approx(16.0 * kMega * rate));
+  CHECK(bound_of_cell(Operation::alltoall, 8 * kMebi, machine) == Approx(16.0 * kMebi * rate));
   // Groups within a node have no network.
-  CHECK(bound_of_cell(Operation::allreduce, 8 * kMega, machine, "div:4") == 0);
-  CHECK(bound_of_cell(Operation::pingpong, 8 * kMega, machine, "pairs") == 0);
-  CHECK(bound_of_cell(Operation::allreduce, 8 * kMega, machine, "mod:4") == Approx(8.0 * kMega * rate));
-  CHECK(bound_of_cell(Operation::pingpong, 8 * kMega, machine, "bisect") == Approx(8.0 * kMega * rate));
+  CHECK(bound_of_cell(Operation::allreduce, 8 * kMebi, machine, "div:4") == 0);
+  CHECK(bound_of_cell(Operation::pingpong, 8 * kMebi, machine, "pairs") == 0);
+  CHECK(bound_of_cell(Operation::allreduce, 8 * kMebi, machine, "mod:4") == Approx(8.0 * kMebi * rate));
+  CHECK(bound_of_cell(Operation::pingpong, 8 * kMebi, machine, "bisect") == Approx(8.0 * kMebi * rate));
   // With unequal numbers all that is certain is that a message passes.
-  CHECK(bound_of_cell(Operation::gather, 8 * kMega, machine_of(8, 5)) == kAlpha);
+  CHECK(bound_of_cell(Operation::gather, 8 * kMebi, machine_of(8, 5)) == kAlpha);
 }
 
 TEST_CASE("network: no bound without nodes, without messages, or for another backend", "[colbench]") {
-  CellSpec spec{.operation = Operation::allreduce, .backend = "gloo", .bytes = 8 * kMega, .ranks = 8};
+  CellSpec spec{.operation = Operation::allreduce, .backend = "gloo", .bytes = 8 * kMebi, .ranks = 8};
   Machine machine = machine_of(8, 1);
   CHECK(network_bound(spec, machine, true).seconds > 0);
   CHECK(network_bound(spec, machine_of(8, 8), true).seconds == 0);
@@ -127,7 +127,7 @@ TEST_CASE("network: who counts from its own start may start after the message", 
   CellSpec spec{.operation = Operation::broadcast, .backend = "gloo", .bytes = 8, .ranks = 8};
   CHECK(network_bound(spec, machine, true).seconds == kAlpha);
   CHECK(network_bound(spec, machine, false).seconds == 0);
-  spec.bytes = 8 * kMega;
+  spec.bytes = 8 * kMebi;
   CHECK(network_bound(spec, machine, false).seconds == Approx(network_bound(spec, machine, true).seconds - kAlpha));
   spec.operation = Operation::allreduce;
   CHECK(network_bound(spec, machine, false).seconds == network_bound(spec, machine, true).seconds);
@@ -139,7 +139,7 @@ TEST_CASE("network: who counts from its own start may start after the message", 
 
 TEST_CASE("network: the greater of the bounds of memory and network counts, and reducing is one", "[colbench]") {
   Machine machine = machine_of(8, 1);
-  const CellSpec spec{.operation = Operation::allreduce, .backend = "gloo", .bytes = 8 * kMega, .ranks = 8};
+  const CellSpec spec{.operation = Operation::allreduce, .backend = "gloo", .bytes = 8 * kMebi, .ranks = 8};
   machine.levels = {{.bytes = level_of(spec), .best = 10e9, .calibrations = 5}};
   const RunFacts run{.cpus = 8, .sync = "window"};
   CHECK(bound_of(spec, machine, run).how == "14M must pass a node's port, at 0.0252 GB/s");
@@ -148,7 +148,7 @@ TEST_CASE("network: the greater of the bounds of memory and network counts, and 
   CHECK(bound_of(spec, machine, run).how == "128M must move, at 0.0 GB/s");
   machine.levels.clear();
   machine.fits[0].best_gamma = 1e-6;
-  CHECK(bound_of(spec, machine, run).seconds == Approx(7.0 * kMega * 1e-6));
+  CHECK(bound_of(spec, machine, run).seconds == Approx(7.0 * kMebi * 1e-6));
   CHECK(bound_of(spec, machine, run).how == "each rank must reduce, at 0.001 GB/s");
 }
 

@@ -33,13 +33,13 @@ Values first_numbers(std::size_t n) {
 }
 
 // In [0, 1), the same everywhere.
-double uniform(std::mt19937_64& random) {
+double uniform64(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
 Values uniforms(std::size_t n, std::mt19937_64& random) {
   Values values(n);
-  for (double& value : values) value = uniform(random);
+  for (double& value : values) value = uniform64(random);
   return values;
 }
 
@@ -357,7 +357,7 @@ TEST_CASE("autocorrelation: only what is no chance widens a test", "[colbench]")
   }
   CHECK(widened <= kTries * 8 / 100);  // about 5 % of independent ones
   Values bursts;
-  for (int i = 0; i < 20; ++i) bursts.push_back(uniform(random) + (i / 5 % 2 == 0 ? 0 : 2));
+  for (int i = 0; i < 20; ++i) bursts.push_back(uniform64(random) + (i / 5 % 2 == 0 ? 0 : 2));
   CHECK(dependence_factor(std::array{bursts, bursts}) > 1.5);
   CHECK(dependence_factor(std::array{first_numbers(20), first_numbers(20)}) == Approx(3));  // held at r = 0.5
   CHECK(dependence_factor(std::array<Values, 2>{}) == 1);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kSizes[] = {1024, 1 << 20};
 
-bool contains(const std::string& text, const std::string& part) {
+bool has_text(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -30,13 +30,13 @@ std::string complaint_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const tools::UsageError& error) {
-    CHECK_FALSE(contains(error.what(), "\n"));
+    CHECK_FALSE(has_text(error.what(), "\n"));
     return error.what();
   }
   return "nothing";
 }
 
-std::vector<int> ranks_of(Words words) {
+std::vector<int> suite_ranks_of(Words words) {
   return take_rank_list(words, {1, 2});
 }
 
@@ -65,7 +65,7 @@ std::string line_with(const std::string& text, const std::string& part) {
   for (std::size_t start = 0, end; start < text.size(); start = end + 1) {
     end = std::min(text.find('\n', start), text.size());
     const std::string line = text.substr(start, end - start);
-    if (contains(line, part)) return line;
+    if (has_text(line, part)) return line;
   }
   return {};
 }
@@ -73,18 +73,18 @@ std::string line_with(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("suite ps: -n is a list, wherever it stands", "[colbench]") {
-  CHECK(ranks_of({}) == std::vector{1, 2});
-  CHECK(ranks_of({"-n", "4,8"}) == std::vector{4, 8});
-  CHECK(ranks_of({"--sizes", "1K", "-n=8,2-4"}) == std::vector{2, 3, 4, 8});
-  CHECK(ranks_of({"--ranks=5"}) == std::vector{5});
+  CHECK(suite_ranks_of({}) == std::vector{1, 2});
+  CHECK(suite_ranks_of({"-n", "4,8"}) == std::vector{4, 8});
+  CHECK(suite_ranks_of({"--sizes", "1K", "-n=8,2-4"}) == std::vector{2, 3, 4, 8});
+  CHECK(suite_ranks_of({"--ranks=5"}) == std::vector{5});
   Words words = {"--json", "x", "--ranks", "3", "--seed", "1"};
   CHECK(take_rank_list(words, {}) == std::vector{3});
   CHECK(words == Words{"--json", "x", "--seed", "1"});
   for (const char* wrong : {"0", "x", "", "2,,3", "65", "-1"}) {
-    CHECK(contains(complaint_of([&] { ranks_of({"-n", wrong}); }), "-n takes numbers of ranks"));
+    CHECK(has_text(complaint_of([&] { suite_ranks_of({"-n", wrong}); }), "-n takes numbers of ranks"));
   }
-  CHECK(contains(complaint_of([] { ranks_of({"-n"}); }), "needs a value"));
-  CHECK(contains(complaint_of([] { ranks_of({"-n", "2", "--ranks", "3"}); }), "twice"));
+  CHECK(has_text(complaint_of([] { suite_ranks_of({"-n"}); }), "needs a value"));
+  CHECK(has_text(complaint_of([] { suite_ranks_of({"-n", "2", "--ranks", "3"}); }), "twice"));
 }
 
 TEST_CASE("suite ps: every method at every size, over algorithms that exist", "[colbench]") {
@@ -162,21 +162,21 @@ TEST_CASE("suite ps: the table compares every method with col, and says who take
   const Results results = results_of(8, store_is_ten_times_slower);
   const std::string text = ps_table(results, 8, results.machine, {.utf8 = true});
   INFO(text);
-  CHECK(contains(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
-  CHECK(contains(line_with(text, "1K"), "store (emulated)"));
-  CHECK(contains(line_with(text, "1K"), "10.0x"));
-  CHECK(contains(line_with(text, "central server"), "~1.00x"));
-  CHECK(contains(text, "store (emulated) takes 10.0x the time of col over shm\n"));
+  CHECK(has_text(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
+  CHECK(has_text(line_with(text, "1K"), "store (emulated)"));
+  CHECK(has_text(line_with(text, "1K"), "10.0x"));
+  CHECK(has_text(line_with(text, "central server"), "~1.00x"));
+  CHECK(has_text(text, "store (emulated) takes 10.0x the time of col over shm\n"));
   const Results falling = results_of(8, [](const CellSpec& spec) {
     return store_is_ten_times_slower(spec) * (spec.bytes > 2000 && spec.operation == Operation::store ? 0.4 : 1);
   });
-  CHECK(contains(ps_table(falling, 8, {}, {}), "store (emulated) takes 4.00x (1M) to 10.0x (1K) the time of"));
+  CHECK(has_text(ps_table(falling, 8, {}, {}), "store (emulated) takes 4.00x (1M) to 10.0x (1K) the time of"));
   // 100 us of 10 ms are latency; 18 times 1M read and written at 10 GB/s are 3.8 ms.
   const std::string store = line_with(text, "1M");
-  CHECK(contains(store, "10.0 ms"));
-  CHECK(contains(store, " 1.0"));
-  CHECK(contains(store, " 38 "));
-  CHECK_FALSE(contains(ps_table(results_of(4, store_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
+  CHECK(has_text(store, "10.0 ms"));
+  CHECK(has_text(store, " 1.0"));
+  CHECK(has_text(store, " 38 "));
+  CHECK_FALSE(has_text(ps_table(results_of(4, store_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
 }
 
 TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") {
@@ -184,8 +184,8 @@ TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") 
   std::erase_if(results.cells, [](const Cell& cell) { return cell.spec.bytes < 2000; });
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
-  CHECK_FALSE(contains(text, "latency"));
-  CHECK(contains(text, "store (emulated) takes 10.0x the time of col over shm"));
+  CHECK_FALSE(has_text(text, "latency"));
+  CHECK(has_text(text, "store (emulated) takes 10.0x the time of col over shm"));
 }
 
 TEST_CASE("suite ps: rows that count for nothing say why, and are compared with nothing", "[colbench]") {
@@ -197,12 +197,12 @@ TEST_CASE("suite ps: rows that count for nothing say why, and are compared with 
   }
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
-  CHECK(contains(line_with(text, "col over shm"), "invalid"));
-  CHECK(contains(line_with(text, "store (emulated)"), "not measured"));
-  CHECK_FALSE(contains(text, "x "));  // no ratio
-  CHECK_FALSE(contains(text, "takes 1"));
-  CHECK(contains(notes_text(results, {}), "not measured: needs 4G of memory"));
-  CHECK(contains(notes_text(results, {}), "3 wrong elements"));
+  CHECK(has_text(line_with(text, "col over shm"), "invalid"));
+  CHECK(has_text(line_with(text, "store (emulated)"), "not measured"));
+  CHECK_FALSE(has_text(text, "x "));  // no ratio
+  CHECK_FALSE(has_text(text, "takes 1"));
+  CHECK(has_text(notes_text(results, {}), "not measured: needs 4G of memory"));
+  CHECK(has_text(notes_text(results, {}), "3 wrong elements"));
 }
 
 TEST_CASE("suite ps: results of several numbers of ranks become one", "[colbench]") {
@@ -230,9 +230,9 @@ TEST_CASE("suite: a wrong name gets the nearest one", "[colbench]") {
   const auto complaint = [](const Words& words) {
     return complaint_of([&] { run_suite({.arguments = words, .screen = {}, .measure = {}}); });
   };
-  CHECK(contains(complaint({"pss"}), "did you mean 'ps'?"));
-  CHECK(contains(complaint({"training"}), "there is no suite 'training'"));
-  CHECK(contains(complaint({"ps", "-n", "zero"}), "-n takes"));
+  CHECK(has_text(complaint({"pss"}), "did you mean 'ps'?"));
+  CHECK(has_text(complaint({"training"}), "there is no suite 'training'"));
+  CHECK(has_text(complaint({"ps", "-n", "zero"}), "-n takes"));
   CHECK(complaint({"ps", "--sizes", "32X"}) != "nothing");
   CHECK(complaint({"ps", "--backend", "shm"}) != "nothing");
 }

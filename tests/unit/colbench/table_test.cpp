@@ -15,7 +15,7 @@ using col::tools::Style;
 
 namespace {
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> table_lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -24,7 +24,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 // Without the lines that begin with '#' and the rule.
 std::vector<std::string> rows_of(const std::string& text) {
-  std::vector<std::string> rows = lines_of(text);
+  std::vector<std::string> rows = table_lines(text);
   std::erase_if(rows, [](const std::string& line) { return line.starts_with("#") || line.starts_with("--"); });
   return rows;
 }
@@ -45,7 +45,7 @@ Results one_row() {
 }
 
 bool has_line(const std::string& text, const std::string& line) {
-  const auto lines = lines_of(text);
+  const auto lines = table_lines(text);
   return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("table: a row with everything in it, and what ran above it", "[colbenc
   CHECK(words[17].substr(0, 3) == "4.3");
   CHECK(words[18].substr(0, 3) == "6.5");
   CHECK(words[21] == "0");
-  CHECK(lines_of(text).back() == "# 14.2 s; every row is verified; 1 row stopped by interval");
+  CHECK(table_lines(text).back() == "# 14.2 s; every row is verified; 1 row stopped by interval");
 }
 
 TEST_CASE("table: what differs between rows has a column, what is equal is said once", "[colbench]") {
@@ -160,7 +160,7 @@ TEST_CASE("table: an invalid row has a mark, a reason and no rates; one reason i
     // algbw, busbw, %bound, %model before wrong and the mark.
     for (std::size_t i = words.size() - 7; i < words.size() - 3; ++i) CHECK(words[i] == "-");
   }
-  CHECK(lines_of(text).back() ==
+  CHECK(table_lines(text).back() ==
         "# 14.2 s; 8 of 9 rows verified; 9 rows stopped by interval, 1 by time; 2 rows invalid");
   CHECK(table_report(sample_results(), Style{true, false}, false).find("✘ [1]") != std::string::npos);
 }
@@ -180,7 +180,7 @@ TEST_CASE("table: few launches have no interval, a world of one has no bus bandw
   CHECK(below("busbw") == " -");
   CHECK(below("wrong") == " -");
   CHECK(below("algbw") == "01");
-  CHECK(lines_of(text).back() == "# 14.2 s; no row is verified; 1 row stopped by interval");
+  CHECK(table_lines(text).back() == "# 14.2 s; no row is verified; 1 row stopped by interval");
 }
 
 TEST_CASE("table: the legend explains every column that is there", "[colbench]") {
@@ -210,7 +210,7 @@ TEST_CASE("table: a run without rows says so, one that ended early says why", "[
   const std::string text = table_report(results, Style{}, true);
   CHECK(rows_of(text).empty());
   CHECK(has_line(text, "# ended early: rank 1 died"));
-  CHECK(lines_of(text).back() == "# 14.2 s; nothing was measured");
+  CHECK(table_lines(text).back() == "# 14.2 s; nothing was measured");
 }
 
 TEST_CASE("table: GPUs and NCCL are named, and stand-ins for them called fake", "[colbench]") {
@@ -220,7 +220,7 @@ TEST_CASE("table: GPUs and NCCL are named, and stand-ins for them called fake", 
   results.cells[0].spec.device = Devices::cuda;
   results.cells[0].fake = true;
   const std::string text = table_report(results, Style(), false);
-  const std::string first = lines_of(text).front();
+  const std::string first = table_lines(text).front();
   CHECK(first.ends_with("; rank 0: fake GPU 0 0000:01:00.0; NCCL 2.28.9"));
   CHECK(text.find("fake cuda") != std::string::npos);
   CHECK(text.find(" tdev ") != std::string::npos);

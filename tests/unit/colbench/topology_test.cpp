@@ -22,7 +22,7 @@ std::string refusal(const std::function<void()>& call) {
   return {};
 }
 
-bool has(const std::string& text, const std::string& part) {
+bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -39,13 +39,13 @@ TEST_CASE("topology: ranks follow each other within a node", "[colbench]") {
 }
 
 TEST_CASE("topology: what is wrong is said, and what to write instead", "[colbench]") {
-  CHECK(has(refusal([] { parse_topology("nodes:3x2", 7); }), "has 6 ranks, not the 7"));
-  CHECK(has(refusal([] { parse_topology("flat", 0); }), "--ranks"));
-  CHECK(has(refusal([] { parse_topology("nodes:65536x65536", 0); }), "4294967296 ranks"));
+  CHECK(holds(refusal([] { parse_topology("nodes:3x2", 7); }), "has 6 ranks, not the 7"));
+  CHECK(holds(refusal([] { parse_topology("flat", 0); }), "--ranks"));
+  CHECK(holds(refusal([] { parse_topology("nodes:65536x65536", 0); }), "4294967296 ranks"));
   for (const char* text : {"", "nodes", "nodes:", "nodes:x", "nodes:3x", "nodes:x3", "nodes:0x3", "nodes:-1x3",
                            "nodes:3x4x5", "nodes:3 x4", "torus:3x4"}) {
     INFO(text);
-    CHECK(has(refusal([&] { parse_topology(text, 0); }), "nodes:512x8"));
+    CHECK(holds(refusal([&] { parse_topology(text, 0); }), "nodes:512x8"));
   }
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("units: times have a unit", "[colbench]") {
     INFO(text);
     CHECK_FALSE(parse_time(text).has_value());
   }
-  CHECK(has(refusal([] { time_option("--alpha", "5"); }), "--alpha should be a time such as 5us"));
+  CHECK(holds(refusal([] { time_option("--alpha", "5"); }), "--alpha should be a time such as 5us"));
 }
 
 TEST_CASE("units: speeds are in bytes or bits, by powers of 1000 or 1024", "[colbench]") {
@@ -74,7 +74,7 @@ TEST_CASE("units: speeds are in bytes or bits, by powers of 1000 or 1024", "[col
     INFO(text);
     CHECK_FALSE(parse_speed(text).has_value());
   }
-  CHECK(has(refusal([] { speed_option("--beta", "25Gb/s"); }), "25GB/s or 200Gbit/s"));
+  CHECK(holds(refusal([] { speed_option("--beta", "25Gb/s"); }), "25GB/s or 200Gbit/s"));
 }
 
 TEST_CASE("units: speeds and sizes in three digits", "[colbench]") {

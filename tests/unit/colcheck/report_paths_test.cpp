@@ -28,7 +28,7 @@ std::size_t entries(const std::string& directory) {
   return static_cast<std::size_t>(std::distance(begin(first), end(first)));
 }
 
-std::string complaint(const Options& options) {
+std::string path_complaint(const Options& options) {
   try {
     check_report_paths(options);
   } catch (const UsageError& error) {
@@ -42,10 +42,11 @@ std::string complaint(const Options& options) {
 TEST_CASE("report paths: a look at them changes nothing", "[colcheck]") {
   const col::test::TempDir directory;
   std::ofstream(directory / "old.xml") << "old";
-  CHECK(complaint({.junit = directory / "old.xml", .json = directory / "new.json", .html = "/dev/null"}) == "nothing");
+  CHECK(path_complaint({.junit = directory / "old.xml", .json = directory / "new.json", .html = "/dev/null"}) ==
+        "nothing");
   CHECK(read(directory / "old.xml") == "old");
   CHECK(entries(directory.path()) == 1);
-  CHECK(complaint({}) == "nothing");
+  CHECK(path_complaint({}) == "nothing");
 }
 
 TEST_CASE("report paths: where no file can be is said, with the reason", "[colcheck]") {
@@ -53,12 +54,13 @@ TEST_CASE("report paths: where no file can be is said, with the reason", "[colch
   std::ofstream(directory / "file") << "x";
   const std::string end = "; name a file that can be written";
   const std::string missing = directory / "none/r.xml";
-  CHECK(complaint({.junit = missing}) == "--junit: cannot write " + missing + ": No such file or directory" + end);
-  CHECK(complaint({.json = directory.path()}) == "--json: cannot write " + directory.path() + ": Is a directory" + end);
+  CHECK(path_complaint({.junit = missing}) == "--junit: cannot write " + missing + ": No such file or directory" + end);
+  CHECK(path_complaint({.json = directory.path()}) ==
+        "--json: cannot write " + directory.path() + ": Is a directory" + end);
   const std::string below = directory / "file/r.html";
-  CHECK(complaint({.html = below}) == "--html: cannot write " + below + ": Not a directory" + end);
+  CHECK(path_complaint({.html = below}) == "--html: cannot write " + below + ": Not a directory" + end);
   const std::string same = directory / "r";
-  CHECK(complaint({.junit = same, .html = directory / "./r"}) ==
+  CHECK(path_complaint({.junit = same, .html = directory / "./r"}) ==
         "--junit and --html name the same file, " + directory.path() + "/./r; give each its own");
   CHECK(entries(directory.path()) == 1);
 }
@@ -67,11 +69,11 @@ TEST_CASE("report paths: a directory that takes no files is said", "[colcheck]")
   const col::test::TempDir directory;
   // Not even root can make files here.
   const std::string path = "/proc/self/report.xml";
-  CHECK(complaint({.junit = path}).starts_with("--junit: cannot write " + path + ": "));
+  CHECK(path_complaint({.junit = path}).starts_with("--junit: cannot write " + path + ": "));
   if (::geteuid() == 0) return;
   std::ofstream(directory / "old") << "old";
   REQUIRE(::chmod((directory / "old").c_str(), 0400) == 0);
-  CHECK(complaint({.json = directory / "old"}).find("Permission denied") != std::string::npos);
+  CHECK(path_complaint({.json = directory / "old"}).find("Permission denied") != std::string::npos);
 }
 
 TEST_CASE("write file: replaces what was there, as a whole", "[colcheck]") {

@@ -47,14 +47,14 @@ TEST_CASE("option values: processors are listed by rank", "[colrun]") {
 }
 
 TEST_CASE("option values: a command is divided as a shell does it", "[colrun]") {
-  using Words = std::vector<std::string>;
-  CHECK(parse_words("ssh -p 2222") == Words{"ssh", "-p", "2222"});
-  CHECK(parse_words("  gdb\t--args ") == Words{"gdb", "--args"});
-  CHECK(parse_words("a 'b c' \"d 'e\" f\\ g") == Words{"a", "b c", "d 'e", "f g"});
-  CHECK(parse_words("a '' \"\"") == Words{"a", "", ""});
-  CHECK(parse_words("a b'c d'e") == Words{"a", "bc de"});
-  CHECK(parse_words("a \"\\\"\\\\\\n\" '\\'") == Words{"a", "\"\\\\n", "\\"});
-  CHECK(parse_words("a $HOME;b") == Words{"a", "$HOME;b"});
+  using Texts = std::vector<std::string>;
+  CHECK(parse_words("ssh -p 2222") == Texts{"ssh", "-p", "2222"});
+  CHECK(parse_words("  gdb\t--args ") == Texts{"gdb", "--args"});
+  CHECK(parse_words("a 'b c' \"d 'e\" f\\ g") == Texts{"a", "b c", "d 'e", "f g"});
+  CHECK(parse_words("a '' \"\"") == Texts{"a", "", ""});
+  CHECK(parse_words("a b'c d'e") == Texts{"a", "bc de"});
+  CHECK(parse_words("a \"\\\"\\\\\\n\" '\\'") == Texts{"a", "\"\\\\n", "\\"});
+  CHECK(parse_words("a $HOME;b") == Texts{"a", "$HOME;b"});
   for (const char* text : {"", "  ", "'a", "a \"b", "a\\", "'' a"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_words(text));
@@ -62,18 +62,18 @@ TEST_CASE("option values: a command is divided as a shell does it", "[colrun]") 
 }
 
 TEST_CASE("option values: an endpoint is a host and a port", "[colrun]") {
-  const auto named = parse_endpoint("node0:29400");
+  const auto named = col::colrun::parse_endpoint("node0:29400");
   REQUIRE(named);
   CHECK((named->host == "node0" && named->port == 29400 && named->text() == "node0:29400"));
-  CHECK(parse_endpoint("node0")->text() == "node0:29400");
-  CHECK(parse_endpoint("[fe80::1]")->text() == "[fe80::1]:29400");
-  const auto address = parse_endpoint("[fe80::1]:0");
+  CHECK(col::colrun::parse_endpoint("node0")->text() == "node0:29400");
+  CHECK(col::colrun::parse_endpoint("[fe80::1]")->text() == "[fe80::1]:29400");
+  const auto address = col::colrun::parse_endpoint("[fe80::1]:0");
   REQUIRE(address);
   CHECK((address->host == "fe80::1" && address->port == 0 && address->text() == "[fe80::1]:0"));
   for (const char* text : {"", ":1", "node0:", "node0:x", "node0:65536", "node0:-1", "fe80::1:5", "[fe80::1]5",
                            "[fe80::1", "-o:1", "a b:1", "a/b:1"}) {
     CAPTURE(text);
-    CHECK_FALSE(parse_endpoint(text));
+    CHECK_FALSE(col::colrun::parse_endpoint(text));
   }
 }
 

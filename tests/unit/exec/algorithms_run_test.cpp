@@ -143,7 +143,7 @@ bool has_output(Collective collective, int rank, int root) {
   return (collective != Collective::reduce && collective != Collective::gather) || rank == root;
 }
 
-void run_all(int size, const std::string& backend) {
+void run_every_algorithm(int size, const std::string& backend) {
   const auto outcomes = col::test::run_threads(size, [&](int rank, col::Context& context) {
     col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = backend});
     for (const col::Algorithm& algorithm : col::algorithms()) {
@@ -168,12 +168,12 @@ void run_all(int size, const std::string& backend) {
 
 TEST_CASE("executor: every algorithm is right over messages that arrive late and out of order", "[exec]") {
   col::test::register_memory_backend({.name = "late", .longest_delay = std::chrono::microseconds(200), .seed = kSeed});
-  for (const int size : {2, 3, 5, 8}) run_all(size, "late");
+  for (const int size : {2, 3, 5, 8}) run_every_algorithm(size, "late");
 }
 
 TEST_CASE("executor: every algorithm is right when sends end as soon as they are posted", "[exec]") {
   col::test::register_memory_backend({.name = "buffered", .rendezvous = false});
-  for (const int size : {4, 7}) run_all(size, "buffered");
+  for (const int size : {4, 7}) run_every_algorithm(size, "buffered");
 }
 
 TEST_CASE("trace: what a rank executes is what its plan says", "[exec]") {

@@ -15,7 +15,7 @@ using namespace col::test;
 using col::Op;
 using col::ReduceOp;
 
-constexpr std::uint64_t kSeed = 20261123;
+constexpr std::uint64_t kIntegerSeed = 20261123;
 
 std::vector<std::vector<Op>> all_operators(int size) {
   std::vector<std::vector<Op>> ops;
@@ -39,7 +39,7 @@ void check_exact(const std::vector<Reduction>& calls, const PerRank<T>& inputs) 
 
 template <class T>
 void check_wrapping(int size) {
-  const auto inputs = random_integers<T>(size, 19 * static_cast<std::size_t>(size), kSeed);
+  const auto inputs = random_integers<T>(size, 19 * static_cast<std::size_t>(size), kIntegerSeed);
   auto calls = every_algorithm(size);
   const auto placed = in_place(calls);
   calls.insert(calls.end(), placed.begin(), placed.end());
@@ -51,7 +51,7 @@ void check_wrapping(int size) {
 TEST_CASE("numerics: integers wrap in every algorithm, type and operator", "[numerics]") {
   register_memory_backend();
   for (const int size : {2, 3, 5, 8}) {
-    INFO(size << " ranks, seed " << kSeed);
+    INFO(size << " ranks, seed " << kIntegerSeed);
     check_wrapping<std::int8_t>(size);
     check_wrapping<std::uint8_t>(size);
     check_wrapping<std::int32_t>(size);
@@ -92,9 +92,9 @@ TEST_CASE("numerics: premul_sum scales every rank's floats by its own number", "
         CHECK(differs_from_promise(calls[i], inputs, outputs[i]) == "");
       }
     };
-    INFO(size << " ranks, seed " << kSeed);
-    check(random_inputs<float>(size, 21 * static_cast<std::size_t>(size), kSeed, 0, 10));
-    check(random_inputs<double>(size, 21 * static_cast<std::size_t>(size), kSeed, 0, 10));
+    INFO(size << " ranks, seed " << kIntegerSeed);
+    check(random_inputs<float>(size, 21 * static_cast<std::size_t>(size), kIntegerSeed, 0, 10));
+    check(random_inputs<double>(size, 21 * static_cast<std::size_t>(size), kIntegerSeed, 0, 10));
   }
 }
 

@@ -17,7 +17,7 @@ using namespace col::test;
 using col::Op;
 using col::ReduceOp;
 
-constexpr std::uint64_t kSeed = 20261124;
+constexpr std::uint64_t kOrderSeed = 20261124;
 
 const std::vector<std::vector<Op>> kOrderedOps = {
     {ReduceOp::sum}, {ReduceOp::avg}, {ReduceOp::product}, {Op::premul_sum(0.3)}};
@@ -37,7 +37,7 @@ std::size_t depends_on_order(PerRank<T> inputs) {
 
 template <class T>
 void check_left_fold(const std::vector<Reduction>& calls, int size, std::size_t block) {
-  const auto inputs = ill_conditioned_inputs<T>(size, block * static_cast<std::size_t>(size), kSeed + block);
+  const auto inputs = ill_conditioned_inputs<T>(size, block * static_cast<std::size_t>(size), kOrderSeed + block);
   // Two numbers have one sum; and of 16-bit floats the rounding at the end leaves little to see.
   if (size > 2 && block > 10 && !is_half_v<T>) CHECK(depends_on_order(inputs) > inputs[0].size() / 8);
   const auto outputs = run_all<T>("memory", calls, inputs);
@@ -57,7 +57,7 @@ TEST_CASE("deterministic: every reduction is the fold in rank order, to the bit"
     calls.insert(calls.end(), placed.begin(), placed.end());
     calls = with_ops(calls, kOrderedOps);
     for (const std::size_t block : {1, 2, 13, 64, 1500}) {
-      INFO(size << " ranks, blocks of " << block << ", seed " << kSeed + block);
+      INFO(size << " ranks, blocks of " << block << ", seed " << kOrderSeed + block);
       check_left_fold<float>(calls, size, block);
     }
     check_left_fold<double>(calls, size, 13);
@@ -130,8 +130,8 @@ TEST_CASE("numerics: the same inputs give the same bits in every run, however me
   for (const int size : {3, 5, 8}) {
     const auto calls = with_ops(every_algorithm(size), {{ReduceOp::sum}, {ReduceOp::product}});
     const std::size_t elements = 29 * static_cast<std::size_t>(size);
-    const auto floats = ill_conditioned_inputs<float>(size, elements, kSeed);
-    const auto halves = ill_conditioned_inputs<col::float16>(size, elements, kSeed);
+    const auto floats = ill_conditioned_inputs<float>(size, elements, kOrderSeed);
+    const auto halves = ill_conditioned_inputs<col::float16>(size, elements, kOrderSeed);
     std::vector<PerRank<float>> first_floats;
     std::vector<PerRank<col::float16>> first_halves;
     for (const std::uint64_t seed : {1, 2, 3, 4}) {
@@ -147,7 +147,7 @@ TEST_CASE("numerics: the same inputs give the same bits in every run, however me
         first_halves = some_halves;
       }
       for (std::size_t i = 0; i < calls.size(); ++i) {
-        INFO(calls[i].text() << ", " << size << " ranks, seeds " << kSeed << " and " << seed);
+        INFO(calls[i].text() << ", " << size << " ranks, seeds " << kOrderSeed << " and " << seed);
         for (std::size_t r = 0; r < floats.size(); ++r) {
           CHECK(same_bits(some_floats[i][r], first_floats[i][r]));
           CHECK(same_bits(some_halves[i][r], first_halves[i][r]));

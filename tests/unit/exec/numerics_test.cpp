@@ -15,7 +15,7 @@ using namespace col::test;
 using col::Op;
 using col::ReduceOp;
 
-constexpr std::uint64_t kSeed = 20261122;
+constexpr std::uint64_t kNumericsSeed = 20261122;
 constexpr std::size_t kBlock = 37;  // not a multiple of what the loops take at once
 
 std::size_t elements(int size) {
@@ -43,10 +43,10 @@ void check_rounding(int size) {
   std::vector<Reduction> calls = every_algorithm(size);
   const auto placed = in_place(calls);
   calls.insert(calls.end(), placed.begin(), placed.end());
-  INFO(size << " ranks, seed " << kSeed);
+  INFO(size << " ranks, seed " << kNumericsSeed);
   check_promises(with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, scales(size)}),
-                 random_inputs<T>(size, elements(size), kSeed, 0, 4));
-  check_promises(with_ops(calls, {{ReduceOp::product}}), random_inputs<T>(size, elements(size), kSeed, 0.5, 2));
+                 random_inputs<T>(size, elements(size), kNumericsSeed, 0, 4));
+  check_promises(with_ops(calls, {{ReduceOp::product}}), random_inputs<T>(size, elements(size), kNumericsSeed, 0.5, 2));
 }
 
 // How many elements of all outputs are other than float32 partial results make them.

@@ -38,7 +38,7 @@ using namespace std::chrono_literals;
 // % to 99 % where it does not rest, on two cores with other work.
 constexpr double kMostIdleLoad = 0.4;
 
-constexpr std::uint64_t kSlot = 0x9000'0000'0000'0001ULL;  // by hand, as for a buffer that no ticket keeps
+constexpr std::uint64_t kOwnSlot = 0x9000'0000'0000'0001ULL;  // by hand, as for a buffer that no ticket keeps
 
 // Whoever uses a connection holds its mutex meanwhile.
 struct Access : gloo_backend::tcp::Pair {
@@ -147,7 +147,7 @@ TEST_CASE("gloo: the event thread rests while another thread keeps a connection 
 TEST_CASE("gloo: a send whose buffer is gone fails its connection, and the event thread rests", "[gloo]") {
   run_two_processes({[](GlooChannel& channel, Store& store) {
                        std::vector<std::byte> data(1000);
-                       channel.transport().createUnboundBuffer(data.data(), data.size())->send(1, kSlot, 0, 1000);
+                       channel.transport().createUnboundBuffer(data.data(), data.size())->send(1, kOwnSlot, 0, 1000);
                        store.set("gone", "yes");
                        store.wait_for("asked for", 20s);
                        expect_idle();
@@ -161,7 +161,7 @@ TEST_CASE("gloo: a send whose buffer is gone fails its connection, and the event
                        const auto buffer = channel.transport().createUnboundBuffer(data.data(), data.size());
                        store.wait_for("gone", 20s);
                        const Ending ending = ending_of([&] {
-                         buffer->recv(0, kSlot, 0, data.size());
+                         buffer->recv(0, kOwnSlot, 0, data.size());
                          store.set("asked for", "yes");
                          buffer->waitRecv();
                        });

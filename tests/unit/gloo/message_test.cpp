@@ -18,7 +18,7 @@ std::vector<std::int32_t> pattern(int from, int number, std::size_t count) {
   return data;
 }
 
-void finish(GlooChannel& channel, Ticket ticket, Duration timeout = std::chrono::seconds(20)) {
+void finish_in_time(GlooChannel& channel, Ticket ticket, Duration timeout = std::chrono::seconds(20)) {
   WaitContext wait = wait_for(timeout);
   channel.wait(ticket, wait);
 }
@@ -46,7 +46,7 @@ TEST_CASE("gloo messages: many in flight, posted out of order, all arrive where 
         tickets.push_back(channel.post_recv(peer, static_cast<std::uint64_t>(m), received.back()));
       }
     }
-    for (const Ticket ticket : tickets) finish(channel, ticket);
+    for (const Ticket ticket : tickets) finish_in_time(channel, ticket);
     for (std::size_t i = 0; i < received.size(); ++i) {
       expect(received[i] == pattern(of[i].first, of[i].second, received[i].size()), "message " + std::to_string(i));
     }
@@ -66,7 +66,7 @@ TEST_CASE("gloo messages: equal slots between two ranks pair in the order of pos
     for (auto& one : data) {
       tickets.push_back(rank == 0 ? channel.post_send(1, 9, one) : channel.post_recv(0, 9, one));
     }
-    for (const Ticket ticket : tickets) finish(channel, ticket);
+    for (const Ticket ticket : tickets) finish_in_time(channel, ticket);
     for (int m = 0; m < 50; ++m) expect(data[static_cast<std::size_t>(m)] == pattern(0, m, 100), "order");
     barrier(channel, 1);
   });
@@ -88,7 +88,7 @@ TEST_CASE("gloo messages: test() says false until the message is there and frees
       expect(again.code == ErrorCode::invalid_argument, "the ticket is used up");
     } else {
       barrier(channel, 1);
-      finish(channel, channel.post_send(1, 5, data));
+      finish_in_time(channel, channel.post_send(1, 5, data));
     }
     barrier(channel, 2);
   });
@@ -101,7 +101,7 @@ TEST_CASE("gloo messages: unequal lengths never pair; the waiter times out namin
     const auto endings = run_ranks(2, [sent = sent, expected = expected](int rank, GlooChannel& channel) {
       std::vector<std::int32_t> data(static_cast<std::size_t>(rank == 0 ? sent : expected), 7 * (1 - rank));
       const Ticket ticket = rank == 0 ? channel.post_send(1, 5, data) : channel.post_recv(0, 5, data);
-      const Ending ending = ending_of([&] { finish(channel, ticket, std::chrono::milliseconds(300)); });
+      const Ending ending = ending_of([&] { finish_in_time(channel, ticket, std::chrono::milliseconds(300)); });
       // Whichever rank times out first leaves, and the other may see that.
       expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::peer_lost, "an error: " + ending.text);
       expect(ending.text.find(rank == 0 ? "rank 1" : "rank 0") != std::string::npos, "names the rank: " + ending.text);

@@ -25,16 +25,16 @@ using col::test::TempDir;
 
 namespace {
 
-using Values = std::map<std::string, std::string>;
+using Variables = std::map<std::string, std::string>;
 
-void set(const Values& values) {
+void set(const Variables& values) {
   for (const auto& [name, value] : values) setenv(name.c_str(), value.c_str(), 1);
 }
 
 // Sets variables for the length of a test; the program has no other threads then.
 class Environment {
  public:
-  explicit Environment(Values values) : values_(std::move(values)) { set(values_); }
+  explicit Environment(Variables values) : values_(std::move(values)) { set(values_); }
   ~Environment() {
     for (const auto& [name, value] : values_) unsetenv(name.c_str());
   }
@@ -42,24 +42,24 @@ class Environment {
   Environment& operator=(const Environment&) = delete;
 
  private:
-  Values values_;
+  Variables values_;
 };
 
-Values torchrun(int rank, int ranks, const TempDir& temporary) {
+Variables torchrun(int rank, int ranks, const TempDir& temporary) {
   return {{"RANK", std::to_string(rank)},        {"LOCAL_RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(ranks)}, {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
           {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", "29500"},
           {"TMPDIR", temporary.path()},          {"COL_TIMEOUT", "20s"}};
 }
 
-int free_port() {
+int free_store_port() {
   const col::StoreServer server({.host = "127.0.0.1", .token = "t"});
   return server.port();
 }
 
 // Four ranks of torchrun on two hosts, which are this one in truth. Rank 0 is found by COL_RDZV_ENDPOINT.
-Values of_two_hosts(int rank, const TempDir& temporary, int port) {
-  Values values = torchrun(rank, 4, temporary);
+Variables of_two_hosts(int rank, const TempDir& temporary, int port) {
+  Variables values = torchrun(rank, 4, temporary);
   values["LOCAL_RANK"] = std::to_string(rank % 2);
   values["LOCAL_WORLD_SIZE"] = "2";
   values["GROUP_RANK"] = std::to_string(rank / 2);
@@ -68,7 +68,7 @@ Values of_two_hosts(int rank, const TempDir& temporary, int port) {
   return values;
 }
 
-std::optional<col::Error> error_with(const Values& values) {
+std::optional<col::Error> error_with(const Variables& values) {
   const Environment environment(values);
   try {
     col::ContextSpec::from_environment();
@@ -130,7 +130,7 @@ TEST_CASE("adopt: a rank that is killed is noticed by the others, and the last o
 TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and leave nothing", "[adopt]") {
   const TempDir temporary;
   col::test::register_stuck_backend();
-  const int port = free_port();
+  const int port = free_store_port();
   const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
     set(of_two_hosts(rank, temporary, port));
     col::Context context(col::ContextSpec::from_environment());
@@ -158,7 +158,7 @@ TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and 
 TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and none hangs", "[adopt]") {
   const TempDir temporary;
   col::test::register_stuck_backend();
-  const int port = free_port();
+  const int port = free_store_port();
   const auto start = std::chrono::steady_clock::now();
   const auto outcomes = col::test::run_processes(4, [&](int rank, col::Context&) {
     set(of_two_hosts(rank, temporary, port));
@@ -176,7 +176,7 @@ TEST_CASE("adopt: ranks of two hosts end without finalize, one is killed, and no
 
 TEST_CASE("adopt: a rank that never comes is a timeout that names it and the variables that were believed", "[adopt]") {
   const TempDir temporary;
-  Values values = torchrun(1, 2, temporary);
+  Variables values = torchrun(1, 2, temporary);
   values["COL_TIMEOUT"] = "200ms";
   const Environment environment(values);
   col::test::register_stuck_backend();
@@ -217,7 +217,7 @@ TEST_CASE("adopt: a world of one needs no directory", "[adopt]") {
 TEST_CASE("adopt: a rank 0 on another host that never comes is a timeout that says where it was looked for",
           "[adopt]") {
   const TempDir temporary;
-  Values values = of_two_hosts(2, temporary, free_port());
+  Variables values = of_two_hosts(2, temporary, free_store_port());
   values["COL_TIMEOUT"] = "300ms";
   const Environment environment(values);
   col::test::register_stuck_backend();
@@ -238,7 +238,7 @@ TEST_CASE("adopt: a rank 0 on another host that never comes is a timeout that sa
 
 TEST_CASE("adopt: several hosts need to know where rank 0 is, or a store", "[adopt]") {
   const TempDir temporary;
-  Values values = torchrun(0, 4, temporary);
+  Variables values = torchrun(0, 4, temporary);
   values["LOCAL_WORLD_SIZE"] = "2";
   values.erase("MASTER_ADDR");
   auto error = error_with(values);
@@ -263,7 +263,7 @@ TEST_CASE("adopt: several hosts need to know where rank 0 is, or a store", "[ado
 
 TEST_CASE("adopt: COL_STORE is used as it is", "[adopt]") {
   const TempDir temporary;
-  Values values = torchrun(1, 2, temporary);
+  Variables values = torchrun(1, 2, temporary);
   values["COL_STORE"] = "file://" + temporary / "store";
   values["COL_JOB_ID"] = "mine";
   const Environment environment(values);
@@ -275,7 +275,7 @@ TEST_CASE("adopt: COL_STORE is used as it is", "[adopt]") {
 
 TEST_CASE("adopt: COL_* goes before all others, and is as strict as ever", "[adopt]") {
   const TempDir temporary;
-  Values values = torchrun(1, 2, temporary);
+  Variables values = torchrun(1, 2, temporary);
   values["COL_RANK"] = "0";
   auto error = error_with(values);
   REQUIRE(error);

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 20s;
+constexpr auto kPmiPatience = 20s;
 
 // Answers each line with the next of `answers`; then closes its end, or stays silent until the other side is closed.
 class Launcher {
@@ -85,7 +85,7 @@ struct Refusal {
   std::string text;
 };
 
-Refusal refusal(int fd, col::Duration timeout = kPatience) {
+Refusal refusal(int fd, col::Duration timeout = kPmiPatience) {
   try {
     const std::string job = ask_pmi_for_job(fd, timeout);
     FAIL("got the job " << job);
@@ -104,14 +104,14 @@ Refusal refusal(std::vector<std::string> answers) {
 
 TEST_CASE("pmi: the job's name is asked for, and the conversation ended properly", "[adopt]") {
   Launcher launcher({kInit, kName, kEnd});
-  CHECK(ask_pmi_for_job(launcher.fd(), kPatience) == "kvs_25029_0_752621491_vm");
+  CHECK(ask_pmi_for_job(launcher.fd(), kPmiPatience) == "kvs_25029_0_752621491_vm");
   CHECK(launcher.heard() == std::vector<std::string>{"cmd=init pmi_version=1 pmi_subversion=1\n",
                                                      "cmd=get_my_kvsname\n", "cmd=finalize\n"});
 }
 
 TEST_CASE("pmi: newer launchers add a code to every answer", "[adopt]") {
   Launcher launcher({kInit, "cmd=my_kvsname kvsname=kvs_1 rc=0\n", "cmd=finalize_ack rc=0\n"});
-  CHECK(ask_pmi_for_job(launcher.fd(), kPatience) == "kvs_1");
+  CHECK(ask_pmi_for_job(launcher.fd(), kPmiPatience) == "kvs_1");
 }
 
 TEST_CASE("pmi: an answer that is none is refused, and shown", "[adopt]") {

@@ -11,23 +11,23 @@
 namespace {
 
 // Sets variables for the length of a test; the program has no other threads then.
-class Environment {
+class OwnEnvironment {
  public:
-  explicit Environment(const std::map<std::string, std::string>& values) : values_(values) {
+  explicit OwnEnvironment(const std::map<std::string, std::string>& values) : values_(values) {
     for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
   }
-  ~Environment() {
+  ~OwnEnvironment() {
     for (const auto& [name, value] : values_) unsetenv(name.c_str());
   }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
+  OwnEnvironment(const OwnEnvironment&) = delete;
+  OwnEnvironment& operator=(const OwnEnvironment&) = delete;
 
  private:
   std::map<std::string, std::string> values_;
 };
 
 std::string message(const std::map<std::string, std::string>& values) {
-  const Environment environment(values);
+  const OwnEnvironment environment(values);
   try {
     col::ContextSpec::from_environment();
   } catch (const col::Error& error) {
@@ -38,7 +38,7 @@ std::string message(const std::map<std::string, std::string>& values) {
   return "";
 }
 
-bool says(const std::string& text, const std::string& words) {
+bool mentions(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
@@ -52,29 +52,29 @@ TEST_CASE("environment: nothing set is a world of one", "[group]") {
 }
 
 TEST_CASE("environment: a rank outside its world is refused", "[group]") {
-  CHECK(says(message({{"COL_RANK", "9"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK=9 is not below COL_WORLD_SIZE=4"));
+  CHECK(mentions(message({{"COL_RANK", "9"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK=9 is not below COL_WORLD_SIZE=4"));
 }
 
 TEST_CASE("environment: half a description is refused", "[group]") {
-  CHECK(says(message({{"COL_RANK", "0"}}), "COL_WORLD_SIZE is not"));
-  CHECK(says(message({{"COL_WORLD_SIZE", "2"}}), "COL_RANK is not"));
-  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}}), "COL_STORE is not set"));
+  CHECK(mentions(message({{"COL_RANK", "0"}}), "COL_WORLD_SIZE is not"));
+  CHECK(mentions(message({{"COL_WORLD_SIZE", "2"}}), "COL_RANK is not"));
+  CHECK(mentions(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}}), "COL_STORE is not set"));
 }
 
 TEST_CASE("environment: values that are no numbers, stores or durations are refused by name", "[group]") {
-  CHECK(says(message({{"COL_RANK", "two"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK"));
-  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "0"}}), "COL_WORLD_SIZE"));
-  CHECK(says(message({{"COL_TIMEOUT", "soon"}}), "COL_TIMEOUT"));
-  CHECK(says(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}, {"COL_STORE", "ftp://x"}}), "file:///"));
+  CHECK(mentions(message({{"COL_RANK", "two"}, {"COL_WORLD_SIZE", "4"}}), "COL_RANK"));
+  CHECK(mentions(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "0"}}), "COL_WORLD_SIZE"));
+  CHECK(mentions(message({{"COL_TIMEOUT", "soon"}}), "COL_TIMEOUT"));
+  CHECK(mentions(message({{"COL_RANK", "0"}, {"COL_WORLD_SIZE", "2"}, {"COL_STORE", "ftp://x"}}), "file:///"));
 }
 
 TEST_CASE("environment: a complete description is taken, with a control page made when none is given", "[group]") {
   const col::test::TempDir dir;
-  const Environment environment({{"COL_RANK", "1"},
-                                 {"COL_WORLD_SIZE", "2"},
-                                 {"COL_STORE", "file://" + dir / "store"},
-                                 {"COL_JOB_ID", "j"},
-                                 {"COL_TIMEOUT", "7s"}});
+  const OwnEnvironment environment({{"COL_RANK", "1"},
+                                    {"COL_WORLD_SIZE", "2"},
+                                    {"COL_STORE", "file://" + dir / "store"},
+                                    {"COL_JOB_ID", "j"},
+                                    {"COL_TIMEOUT", "7s"}});
   const col::ContextSpec spec = col::ContextSpec::from_environment();
   CHECK(spec.rank == 1);
   CHECK(spec.world_size == 2);

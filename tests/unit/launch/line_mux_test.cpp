@@ -22,7 +22,7 @@ std::string take(LineMux& mux) {
   return text;
 }
 
-const LineMux::Time kStart{std::chrono::hours(1)};
+const LineMux::Time kMuxStart{std::chrono::hours(1)};
 
 }  // namespace
 
@@ -30,23 +30,23 @@ TEST_CASE("line mux: lines of two sources that arrive in parts are never mixed",
   LineMux mux;
   const int a = mux.add_source("");
   const int b = mux.add_source("");
-  mux.feed(a, "he", kStart);
-  mux.feed(b, "wor", kStart);
+  mux.feed(a, "he", kMuxStart);
+  mux.feed(b, "wor", kMuxStart);
   CHECK(take(mux).empty());
-  mux.feed(a, "llo\n", kStart);
+  mux.feed(a, "llo\n", kMuxStart);
   CHECK(take(mux) == "hello\n");
-  mux.feed(b, "ld\nand more", kStart);
+  mux.feed(b, "ld\nand more", kMuxStart);
   CHECK(take(mux) == "world\n");
-  mux.close(b, kStart);
+  mux.close(b, kMuxStart);
   CHECK(take(mux) == "and more");
 }
 
 TEST_CASE("line mux: a label stands once before every line, however it was cut", "[launch]") {
   LineMux mux;
   const int a = mux.add_source("[3] ");
-  mux.feed(a, "one\ntw", kStart);
-  mux.feed(a, "o\n\nend", kStart);
-  mux.close(a, kStart);
+  mux.feed(a, "one\ntw", kMuxStart);
+  mux.feed(a, "o\n\nend", kMuxStart);
+  mux.close(a, kMuxStart);
   CHECK(take(mux) == "[3] one\n[3] two\n[3] \n[3] end\n");
 }
 
@@ -55,8 +55,8 @@ TEST_CASE("line mux: bytes of every value pass unchanged", "[launch]") {
   const int a = mux.add_source("");
   std::string bytes;
   for (int value = 0; value < 256; ++value) bytes.push_back(static_cast<char>(value));
-  mux.feed(a, bytes, kStart);
-  mux.close(a, kStart);
+  mux.feed(a, bytes, kMuxStart);
+  mux.close(a, kMuxStart);
   CHECK(take(mux) == bytes);
 }
 
@@ -64,16 +64,16 @@ TEST_CASE("line mux: a prompt shows after a silence, and its line goes on after 
   LineMux mux;
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
-  mux.feed(a, "name? ", kStart);
-  REQUIRE(mux.deadline() == kStart + LineMux::kSilence);
-  mux.tick(kStart + LineMux::kSilence - milliseconds(1));
+  mux.feed(a, "name? ", kMuxStart);
+  REQUIRE(mux.deadline() == kMuxStart + LineMux::kSilence);
+  mux.tick(kMuxStart + LineMux::kSilence - milliseconds(1));
   CHECK(take(mux).empty());
-  mux.tick(kStart + LineMux::kSilence);
+  mux.tick(kMuxStart + LineMux::kSilence);
   CHECK(take(mux) == "[0] name? ");
   CHECK_FALSE(mux.deadline());
 
   // Another's line waits for the end of this one.
-  const auto later = kStart + milliseconds(200);
+  const auto later = kMuxStart + milliseconds(200);
   mux.feed(b, "line\n", later);
   CHECK(take(mux).empty());
   mux.feed(a, "me\n", later + milliseconds(1));
@@ -84,9 +84,9 @@ TEST_CASE("line mux: a line that stays open does not hold up the others for ever
   LineMux mux;
   const int a = mux.add_source("");
   const int b = mux.add_source("");
-  mux.feed(a, "10%", kStart);
-  mux.tick(kStart + LineMux::kSilence);
-  const auto waits_since = kStart + milliseconds(100);
+  mux.feed(a, "10%", kMuxStart);
+  mux.tick(kMuxStart + LineMux::kSilence);
+  const auto waits_since = kMuxStart + milliseconds(100);
   mux.feed(b, "line\n", waits_since);
   REQUIRE(mux.deadline() == waits_since + LineMux::kPatience);
   mux.feed(a, " 20%", waits_since + milliseconds(900));  // going on does not buy more time
@@ -98,10 +98,10 @@ TEST_CASE("line mux: an unfinished last line is ended only when another line fol
   LineMux mux;
   const int a = mux.add_source("");
   const int b = mux.add_source("");
-  mux.feed(a, "end", kStart);
-  mux.close(a, kStart);
+  mux.feed(a, "end", kMuxStart);
+  mux.close(a, kMuxStart);
   CHECK(take(mux) == "end");
-  mux.feed(b, "line\n", kStart);
+  mux.feed(b, "line\n", kMuxStart);
   CHECK(take(mux) == "\nline\n");
 }
 
@@ -112,11 +112,11 @@ TEST_CASE("line mux: a line longer than any buffer stays whole", "[launch]") {
   const std::string part(LineMux::kMaxHeld, 'x');
   std::string all;
   for (int round = 0; round < 3; ++round) {
-    mux.feed(a, part, kStart);
-    mux.feed(b, "b\n", kStart);
+    mux.feed(a, part, kMuxStart);
+    mux.feed(b, "b\n", kMuxStart);
     all += take(mux);
   }
-  mux.feed(a, "\n", kStart);
+  mux.feed(a, "\n", kMuxStart);
   all += take(mux);
   CHECK(all == "[0] " + part + part + part + "\n[1] b\n[1] b\n[1] b\n");
 }
@@ -125,16 +125,16 @@ TEST_CASE("line mux: no source is wanted while the reader is slow", "[launch]") 
   LineMux mux;
   const int a = mux.add_source("");
   const std::string line = std::string(LineMux::kMaxHeld - 1, 'x') + "\n";
-  while (mux.wants(a)) mux.feed(a, line, kStart);
+  while (mux.wants(a)) mux.feed(a, line, kMuxStart);
   CHECK(mux.pending().size() <= LineMux::kMaxQueued + line.size());
   mux.consume(line.size());
   CHECK(mux.wants(a));
   // A slow reader is no reason to end an open line.
   const int b = mux.add_source("");
-  mux.feed(a, std::string(LineMux::kMaxHeld, 'y'), kStart);
-  mux.feed(b, "b\n", kStart);
+  mux.feed(a, std::string(LineMux::kMaxHeld, 'y'), kMuxStart);
+  mux.feed(b, "b\n", kMuxStart);
   const std::size_t before = mux.pending().size();
-  mux.tick(kStart + LineMux::kPatience);
+  mux.tick(kMuxStart + LineMux::kPatience);
   CHECK(mux.pending().size() == before);
 }
 
@@ -142,11 +142,11 @@ TEST_CASE("line mux: a stamp stands before the label of the lines that begin wit
   LineMux mux;
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("");
-  mux.feed(a, "one\ntw", kStart, "T1 ");
-  mux.feed(b, "plain", kStart, "T2 ");
-  mux.feed(a, "o\nthree\n", kStart, "T3 ");
+  mux.feed(a, "one\ntw", kMuxStart, "T1 ");
+  mux.feed(b, "plain", kMuxStart, "T2 ");
+  mux.feed(a, "o\nthree\n", kMuxStart, "T3 ");
   CHECK(take(mux) == "T1 [0] one\nT1 [0] two\nT3 [0] three\n");
-  mux.close(b, kStart);
+  mux.close(b, kMuxStart);
   CHECK(take(mux) == "T2 plain\n");
 }
 
@@ -154,20 +154,20 @@ TEST_CASE("line mux: a prompt behind another's open line shows after its turn ha
   LineMux mux;
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
-  mux.feed(a, "10%", kStart);
-  mux.tick(kStart + LineMux::kSilence);
+  mux.feed(a, "10%", kMuxStart);
+  mux.tick(kMuxStart + LineMux::kSilence);
   CHECK(take(mux) == "[0] 10%");
   SECTION("when the line is ended") {
-    mux.feed(b, "name? ", kStart + LineMux::kSilence);
-    mux.feed(a, "\n", kStart + LineMux::kSilence);
+    mux.feed(b, "name? ", kMuxStart + LineMux::kSilence);
+    mux.feed(a, "\n", kMuxStart + LineMux::kSilence);
     CHECK(take(mux) == "\n");
-    REQUIRE(mux.deadline() == kStart + 2 * LineMux::kSilence);
+    REQUIRE(mux.deadline() == kMuxStart + 2 * LineMux::kSilence);
     mux.tick(*mux.deadline());
     CHECK(take(mux) == "[1] name? ");
   }
   SECTION("when the line stays open, and then goes on with its label") {
-    mux.feed(b, "name? ", kStart + LineMux::kSilence);
-    const auto silent = kStart + 2 * LineMux::kSilence;
+    mux.feed(b, "name? ", kMuxStart + LineMux::kSilence);
+    const auto silent = kMuxStart + 2 * LineMux::kSilence;
     mux.tick(silent);
     CHECK(take(mux).empty());
     REQUIRE(mux.deadline() == silent + LineMux::kPatience);
@@ -178,9 +178,9 @@ TEST_CASE("line mux: a prompt behind another's open line shows after its turn ha
     CHECK(take(mux) == "me\n[0] 20%\n");
   }
   SECTION("when the owner of the line has ended") {
-    mux.close(a, kStart + LineMux::kSilence);
-    mux.feed(b, "name? ", kStart + LineMux::kSilence);
-    mux.tick(kStart + 2 * LineMux::kSilence);
+    mux.close(a, kMuxStart + LineMux::kSilence);
+    mux.feed(b, "name? ", kMuxStart + LineMux::kSilence);
+    mux.tick(kMuxStart + 2 * LineMux::kSilence);
     CHECK(take(mux) == "\n[1] name? ");
   }
   CHECK(mux.is_drained());
@@ -190,12 +190,12 @@ TEST_CASE("line mux: a prompt behind another's open line shows after its turn ha
 TEST_CASE("line mux: where there is one source only, nothing waits", "[launch]") {
   LineMux mux({.one_source = true});
   const int a = mux.add_source("[0] ");
-  mux.feed(a, "name", kStart);
+  mux.feed(a, "name", kMuxStart);
   CHECK(take(mux) == "[0] name");
-  mux.feed(a, "? \nnext", kStart);
+  mux.feed(a, "? \nnext", kMuxStart);
   CHECK(take(mux) == "? \n[0] next");
   CHECK_FALSE(mux.deadline());
-  mux.close(a, kStart);
+  mux.close(a, kMuxStart);
   CHECK(take(mux) == "\n");
 }
 
@@ -205,17 +205,17 @@ TEST_CASE("line mux: what all sources hold together is bounded, and the open lin
   const int owner = mux.add_source("");
   std::vector<int> others;
   for (int index = 0; index < 64; ++index) others.push_back(mux.add_source("[x] "));
-  mux.feed(owner, "open", kStart);
-  mux.tick(kStart + LineMux::kSilence);
+  mux.feed(owner, "open", kMuxStart);
+  mux.tick(kMuxStart + LineMux::kSilence);
   const std::string line = std::string(999, 'x') + "\n";
   std::size_t fed = 0;
   for (int other : others) {
-    for (; mux.wants(other); fed += line.size()) mux.feed(other, line, kStart + LineMux::kSilence);
+    for (; mux.wants(other); fed += line.size()) mux.feed(other, line, kMuxStart + LineMux::kSilence);
   }
   CHECK(fed < kLimit + line.size());
   CHECK(mux.wants(owner));
   CHECK(mux.pending() == "open");
-  mux.feed(owner, "\n", kStart + LineMux::kSilence);
+  mux.feed(owner, "\n", kMuxStart + LineMux::kSilence);
   const std::string all = take(mux);
   CHECK(all.size() == 5 + fed + fed / line.size() * 4);
   CHECK(mux.wants(others.front()));
@@ -230,7 +230,7 @@ TEST_CASE("line mux: unfinished lines of many sources cannot exceed the bound, n
   for (int index = 0; index < 16; ++index) sources.push_back(mux.add_source(""));
   std::size_t fed = 0;
   std::size_t got = 0;
-  LineMux::Time now = kStart;
+  LineMux::Time now = kMuxStart;
   for (int round = 0; round < 40; ++round, now += LineMux::kPatience) {
     for (int source : sources) {
       if (!mux.wants(source)) continue;
@@ -249,18 +249,18 @@ TEST_CASE("line mux: the number of a forgotten source is used again, once all of
   LineMux mux;
   const int a = mux.add_source("[0] ");
   const int b = mux.add_source("[1] ");
-  mux.feed(a, "open", kStart);
-  mux.tick(kStart + LineMux::kSilence);
-  mux.feed(b, "line\n", kStart + LineMux::kSilence);
-  mux.close(b, kStart + LineMux::kSilence);
+  mux.feed(a, "open", kMuxStart);
+  mux.tick(kMuxStart + LineMux::kSilence);
+  mux.feed(b, "line\n", kMuxStart + LineMux::kSilence);
+  mux.close(b, kMuxStart + LineMux::kSilence);
   mux.forget(b);
   const int c = mux.add_source("[2] ");
   CHECK(c != b);
-  mux.feed(a, "\n", kStart + LineMux::kSilence);
+  mux.feed(a, "\n", kMuxStart + LineMux::kSilence);
   CHECK(take(mux) == "[0] open\n[1] line\n");
   CHECK(mux.add_source("[3] ") == b);
-  mux.feed(b, "new\n", kStart);
-  mux.feed(c, "too\n", kStart);
+  mux.feed(b, "new\n", kMuxStart);
+  mux.feed(c, "too\n", kMuxStart);
   CHECK(take(mux) == "[3] new\n[2] too\n");
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("line mux: random pieces of random sources come out as their lines", "
     }
     sent[index].rest = sent[index].text;
   }
-  LineMux::Time now = kStart;
+  LineMux::Time now = kMuxStart;
   std::string output;
   for (std::size_t open = sent.size(); open > 0;) {
     const std::size_t index = below(sent.size());

@@ -24,7 +24,7 @@ using Kind = LinkEvent::Kind;
 
 namespace {
 
-const NodeLink::Time kStart{std::chrono::hours(1)};
+const NodeLink::Time kLinkStart{std::chrono::hours(1)};
 const NodeHello kHello{
     .id = "run", .secret = "sesame", .node_rank = 2, .host = "ada", .local_ranks = 3, .master_port = 4711};
 
@@ -35,7 +35,7 @@ struct Talk {
     if (!is_stranger) shake_hands("sesame");
   }
   Talk(std::pair<col::tools::UniqueFd, col::tools::UniqueFd> ends, const std::string& address)
-      : link(std::move(ends.first), address, kHello, kStart), meeting(std::move(ends.second)) {}
+      : link(std::move(ends.first), address, kHello, kLinkStart), meeting(std::move(ends.second)) {}
   static std::pair<col::tools::UniqueFd, col::tools::UniqueFd> make() {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
@@ -56,7 +56,7 @@ struct Talk {
   void say_text(const std::string& text) {
     REQUIRE(::send(meeting.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
   }
-  std::vector<LinkEvent> hear(const json& message, NodeLink::Time now = kStart) {
+  std::vector<LinkEvent> hear(const json& message, NodeLink::Time now = kLinkStart) {
     say_text(message.dump() + "\n");
     return link.receive(now);
   }
@@ -117,15 +117,15 @@ TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and
   check_lost(reflecting.hear({{"say", "welcome"}, {"proof", own_proof}}), "has not proven");
   Talk slow("10.0.0.1", true);
   (void)slow.hello();
-  CHECK(slow.hear({{"say", "alive"}}, kStart + kSilence).empty());
-  check_lost(slow.hear({{"say", "alive"}}, kStart + kSilence + milliseconds(1)), "has not proven who it is within");
+  CHECK(slow.hear({{"say", "alive"}}, kLinkStart + kSilence).empty());
+  check_lost(slow.hear({{"say", "alive"}}, kLinkStart + kSilence + milliseconds(1)), "has not proven who it is within");
 }
 
 TEST_CASE("node link: what it has to tell before the meeting has proven who it is waits until then", "[launch]") {
   Talk talk("10.0.0.1", true);
   talk.link.tell_unreachable("host n9 is not there", 125);
   talk.link.tell_signal(SIGTERM);
-  talk.link.tick(kStart + seconds(2));
+  talk.link.tick(kLinkStart + seconds(2));
   CHECK(talk.told().empty());
   CHECK(talk.shake_hands("sesame").empty());
   const std::vector<json> told = talk.told();
@@ -224,7 +224,7 @@ TEST_CASE("node link: after its last word nothing more is to come", "[launch]") 
   CHECK(events[0].outcome.job_id == "job");
   CHECK(events[0].outcome.result.exit_code == 3);
   done.meeting.reset();
-  CHECK(done.link.receive(kStart).empty());
+  CHECK(done.link.receive(kLinkStart).empty());
   CHECK_FALSE(done.link.deadline());
 }
 
@@ -253,31 +253,31 @@ TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[l
 TEST_CASE("node link: it says that it lives every second, and no more often", "[launch]") {
   Talk talk;
   talk.told();
-  REQUIRE(talk.link.deadline() == kStart + kAliveInterval);
-  talk.link.tick(kStart + kAliveInterval - milliseconds(1));
+  REQUIRE(talk.link.deadline() == kLinkStart + kAliveInterval);
+  talk.link.tick(kLinkStart + kAliveInterval - milliseconds(1));
   CHECK(talk.told().empty());
-  talk.link.tick(kStart + kAliveInterval);
+  talk.link.tick(kLinkStart + kAliveInterval);
   CHECK(talk.told() == std::vector<json>{{{"say", "alive"}}});
-  CHECK(talk.link.deadline() == kStart + 2 * kAliveInterval);
-  talk.link.tick(kStart + kAliveInterval);
+  CHECK(talk.link.deadline() == kLinkStart + 2 * kAliveInterval);
+  talk.link.tick(kLinkStart + kAliveInterval);
   CHECK(talk.told().empty());
 }
 
 TEST_CASE("node link: a meeting that is silent for too long is lost, and said to be once", "[launch]") {
   Talk talk;
-  CHECK(talk.hear({{"say", "alive"}}, kStart + seconds(5)).empty());
-  CHECK(talk.link.receive(kStart + seconds(5) + kSilence).empty());
-  const auto events = talk.link.receive(kStart + seconds(5) + kSilence + milliseconds(1));
+  CHECK(talk.hear({{"say", "alive"}}, kLinkStart + seconds(5)).empty());
+  CHECK(talk.link.receive(kLinkStart + seconds(5) + kSilence).empty());
+  const auto events = talk.link.receive(kLinkStart + seconds(5) + kSilence + milliseconds(1));
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == Kind::lost);
   CHECK(events[0].why == "nothing was heard of it for " + std::to_string(kSilence.count()) + " s");
   CHECK(talk.link.lost());
   CHECK_FALSE(talk.link.deadline());
   SECTION("nothing more comes") {
-    CHECK(talk.link.receive(kStart + seconds(60)).empty());
+    CHECK(talk.link.receive(kLinkStart + seconds(60)).empty());
   }
   SECTION("not even when it speaks again") {
-    CHECK(talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}}, kStart + seconds(60)).empty());
+    CHECK(talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}}, kLinkStart + seconds(60)).empty());
   }
 }
 
@@ -286,12 +286,12 @@ TEST_CASE("node link: the end of the connection is told once, after what came be
   talk.told();  // else the system would say that the connection was reset
   talk.say_text("{\"say\":\"signal\",\"signal\":2}\n{\"say\":\"al");
   talk.meeting.reset();
-  const auto events = talk.link.receive(kStart);
+  const auto events = talk.link.receive(kLinkStart);
   REQUIRE(events.size() == 2);
   CHECK(events[0].kind == Kind::signal);
   CHECK(events[1].kind == Kind::lost);
   CHECK(events[1].why == "the connection was closed");
-  CHECK(talk.link.receive(kStart).empty());
+  CHECK(talk.link.receive(kLinkStart).empty());
   CHECK(talk.link.lost());
 }
 
@@ -315,12 +315,12 @@ TEST_CASE("node link: garbage is the end of it, never an exception", "[launch]")
     Talk talk;
     talk.say_text(line + "\n");
     std::vector<LinkEvent> events;
-    CHECK_NOTHROW(events = talk.link.receive(kStart));
+    CHECK_NOTHROW(events = talk.link.receive(kLinkStart));
     REQUIRE(events.size() == 1);
     CHECK(events[0].kind == Kind::lost);
     CHECK_FALSE(events[0].why.empty());
     CHECK(talk.link.lost());
-    CHECK(talk.link.receive(kStart).empty());
+    CHECK(talk.link.receive(kLinkStart).empty());
   }
 }
 

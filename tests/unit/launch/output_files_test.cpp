@@ -30,8 +30,8 @@ std::string content(const std::string& path) {
 }
 
 // One attempt of a job whose console is a pipe of its own.
-struct Job : OutputJob {
-  explicit Job(const OutputSpec& output_spec, int ranks = 2) : OutputJob(output_spec, ranks, Console::one_pipe) {}
+struct FileJob : OutputJob {
+  explicit FileJob(const OutputSpec& output_spec, int ranks = 2) : OutputJob(output_spec, ranks, Console::one_pipe) {}
 };
 
 bool is_regular_file(int fd) {
@@ -43,7 +43,7 @@ bool is_regular_file(int fd) {
 
 TEST_CASE("output files: a rank writes to its own files itself when nothing is to be added", "[launch]") {
   const TempDir folder;
-  Job job({.file_pattern = folder / "a/%h/%R.%s"}, 12);
+  FileJob job({.file_pattern = folder / "a/%h/%R.%s"}, 12);
   const ChildStreams rank = job.add(3);
   CHECK(is_regular_file(rank.out_fd()));
   CHECK((::fcntl(rank.out_fd(), F_GETFL) & (O_APPEND | O_NONBLOCK)) == O_APPEND);
@@ -58,7 +58,7 @@ TEST_CASE("output files: a rank writes to its own files itself when nothing is t
 
 TEST_CASE("output files: with labels or timestamps they are in the files", "[launch]") {
   const TempDir folder;
-  Job job({.label = "<%r> ", .file_pattern = folder / "%r.%s"});
+  FileJob job({.label = "<%r> ", .file_pattern = folder / "%r.%s"});
   const ChildStreams rank = job.add(1);
   CHECK_FALSE(is_regular_file(rank.out_fd()));
   write_all(rank.out_fd(), "one\ntw");
@@ -78,7 +78,7 @@ TEST_CASE("output files: a new job empties them, a restart appends to them", "[l
   const std::string path = folder / "0.out";
   const OutputSpec spec{.label = label, .file_pattern = folder / "%r.%s"};
   for (int run = 0; run < 2; ++run) {
-    Job job(spec);
+    FileJob job(spec);
     const ChildStreams first = job.add(0);
     write_all(first.out_fd(), run == 0 ? "a long line of the first run\n" : "short\n");
     write_all(first.err_fd(), "first\n");
@@ -98,7 +98,7 @@ TEST_CASE("output files: a new job empties them, a restart appends to them", "[l
 TEST_CASE("output files: streams of one name share one file", "[launch]") {
   const TempDir folder;
   SECTION("both of a rank") {
-    Job job({.file_pattern = folder / "%r"});
+    FileJob job({.file_pattern = folder / "%r"});
     const ChildStreams rank = job.add(0);
     CHECK(rank.out_fd() == rank.err_fd());
     write_all(rank.out_fd(), "one\n");
@@ -107,7 +107,7 @@ TEST_CASE("output files: streams of one name share one file", "[launch]") {
     CHECK(job.output.last_stderr(0) == Lines{"one", "two"});
   }
   SECTION("those of all ranks, with their lines whole") {
-    Job job({.file_pattern = folder / "all.%s"});
+    FileJob job({.file_pattern = folder / "all.%s"});
     const ChildStreams one = job.add(0);
     const ChildStreams other = job.add(1);
     write_all(one.out_fd(), "one begins ");
@@ -123,7 +123,7 @@ TEST_CASE("output files: streams of one name share one file", "[launch]") {
 
 TEST_CASE("output files: with tee the console has it as well, and may go away", "[launch]") {
   const TempDir folder;
-  Job job({.file_pattern = folder / "%r", .tee = true, .console_ranks = {0}});
+  FileJob job({.file_pattern = folder / "%r", .tee = true, .console_ranks = {0}});
   const ChildStreams shown = job.add(0);
   const ChildStreams hidden = job.add(1);
   write_all(shown.out_fd(), "shown\n");
@@ -145,7 +145,7 @@ TEST_CASE("output files: with tee the console has it as well, and may go away", 
 
 TEST_CASE("output files: a slow console holds the ranks back, and their files get everything", "[launch]") {
   const TempDir folder;
-  Job job({.file_pattern = folder / "%r", .tee = true}, 1);
+  FileJob job({.file_pattern = folder / "%r", .tee = true}, 1);
   ChildStreams rank = job.add(0);
   rank.err.reset();
   set_non_blocking(rank.out);
@@ -167,7 +167,7 @@ TEST_CASE("output files: a slow console holds the ranks back, and their files ge
 }
 
 TEST_CASE("output files: a full disk is an error that names the file", "[launch]") {
-  Job job({.label = "- ", .file_pattern = "/dev/full"}, 1);
+  FileJob job({.label = "- ", .file_pattern = "/dev/full"}, 1);
   const ChildStreams rank = job.add(0);
   write_all(rank.out_fd(), "line\n");
   job.run();

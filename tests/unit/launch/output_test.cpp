@@ -14,14 +14,15 @@ using namespace col::test;
 namespace {
 
 // A console of two pipes, and an Output on it.
-struct Job : OutputJob {
-  explicit Job(const OutputSpec& output_spec = {}, int ranks = 2) : OutputJob(output_spec, ranks, Console::two_pipes) {}
+struct RunningJob : OutputJob {
+  explicit RunningJob(const OutputSpec& output_spec = {}, int ranks = 2)
+      : OutputJob(output_spec, ranks, Console::two_pipes) {}
 };
 
 }  // namespace
 
 TEST_CASE("output: a full reader stops the reading, and nothing is lost when it goes on", "[launch]") {
-  Job job;
+  RunningJob job;
   ChildStreams rank = job.add(0);
   rank.err.reset();
   set_non_blocking(rank.out);
@@ -49,7 +50,7 @@ TEST_CASE("output: a full reader stops the reading, and nothing is lost when it 
 
 TEST_CASE("output: many ranks share a slow reader fairly, in bounded memory", "[launch]") {
   constexpr int kRanks = 16;
-  Job job({.label = "[%r] "}, kRanks);
+  RunningJob job({.label = "[%r] "}, kRanks);
   std::vector<ChildStreams> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.push_back(job.add(rank));
@@ -99,7 +100,7 @@ TEST_CASE("output: stdout and stderr stay apart unless the user joined them", "[
 }
 
 TEST_CASE("output: merged streams keep the order in which the rank wrote them", "[launch]") {
-  Job job({.merge = true});
+  RunningJob job({.merge = true});
   const ChildStreams rank = job.add(0);
   CHECK(rank.err_fd() == rank.out_fd());
   write_all(rank.out_fd(), "one\n");
@@ -112,7 +113,7 @@ TEST_CASE("output: merged streams keep the order in which the rank wrote them", 
 }
 
 TEST_CASE("output: a line begins with the time and then the label by its pattern", "[launch]") {
-  Job job({.label = "%r/%w %s: ", .timestamps = true});
+  RunningJob job({.label = "%r/%w %s: ", .timestamps = true});
   const ChildStreams rank = job.add(1);
   write_all(rank.out_fd(), "a\n");
   write_all(rank.err_fd(), "b\n");
@@ -130,7 +131,7 @@ TEST_CASE("output: a line begins with the time and then the label by its pattern
 }
 
 TEST_CASE("output: a reader that is gone shows as an error and closes the ranks' pipes", "[launch]") {
-  Job job;
+  RunningJob job;
   ChildStreams rank = job.add(0);
   rank.err.reset();
   job.console.read.reset();
@@ -144,7 +145,7 @@ TEST_CASE("output: a reader that is gone shows as an error and closes the ranks'
 }
 
 TEST_CASE("output: only the chosen ranks show on the console, and the others are read", "[launch]") {
-  Job job({.label = "[%r] ", .console_ranks = {1, 3}}, 4);
+  RunningJob job({.label = "[%r] ", .console_ranks = {1, 3}}, 4);
   std::vector<ChildStreams> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     ranks.push_back(job.add(rank));
@@ -166,7 +167,7 @@ TEST_CASE("output: only the chosen ranks show on the console, and the others are
 }
 
 TEST_CASE("output: lines of another node's launcher join as they are", "[launch]") {
-  Job job({.label = "[%r] ", .timestamps = true, .console_ranks = {0}});
+  RunningJob job({.label = "[%r] ", .timestamps = true, .console_ranks = {0}});
   Pipe remote = make_pipe();
   job.output.add_raw(Output::Stream::out, std::move(remote.read));
   write_all(remote.write.get(), "[5] from afar\n[6] hal");
@@ -182,7 +183,7 @@ TEST_CASE("output: lines of another node's launcher join as they are", "[launch]
 }
 
 TEST_CASE("output: a restart begins with fresh ranks while other nodes' lines go on", "[launch]") {
-  Job job({.label = "[%r.%g] "});
+  RunningJob job({.label = "[%r.%g] "});
   Pipe remote = make_pipe();
   job.output.add_raw(Output::Stream::out, std::move(remote.read));
   for (int restart = 0; restart < 5; ++restart) {

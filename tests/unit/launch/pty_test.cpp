@@ -24,8 +24,8 @@ termios settings_of(int terminal) {
 }
 
 // A job of one rank with a pseudo-terminal; its console is a pipe, its input whatever the test says.
-struct Job {
-  explicit Job(int stdin_fd) : in(stdin_fd), input(epoll.get(), kInput, stdin_fd) { ::signal(SIGPIPE, SIG_IGN); }
+struct PtyJob {
+  explicit PtyJob(int stdin_fd) : in(stdin_fd), input(epoll.get(), kInput, stdin_fd) { ::signal(SIGPIPE, SIG_IGN); }
   ChildStreams add() {
     ChildStreams streams = output.add_rank({}, true);
     if (streams.keyboard) input.add_terminal(std::move(streams.keyboard));
@@ -57,7 +57,7 @@ struct Job {
 }  // namespace
 
 TEST_CASE("pty: what the rank writes to its terminal comes out unchanged, also when it ends at once", "[launch]") {
-  Job job(-1);
+  PtyJob job(-1);
   ChildStreams rank = job.add();
   CHECK(rank.is_terminal);
   CHECK(::isatty(rank.out_fd()) == 1);
@@ -74,7 +74,7 @@ TEST_CASE("pty: what the rank writes to its terminal comes out unchanged, also w
 
 TEST_CASE("pty: our input is typed at the rank's terminal, without an echo, up to its end", "[launch]") {
   Pipe ours = make_pipe();
-  Job job(ours.read.get());
+  PtyJob job(ours.read.get());
   const ChildStreams rank = job.add();
   job.input.start();
   const bool mid_line = GENERATE(false, true);
@@ -94,7 +94,7 @@ TEST_CASE("pty: our input is typed at the rank's terminal, without an echo, up t
 
 TEST_CASE("pty: more than a terminal holds waits for the rank", "[launch]") {
   Pipe ours = make_pipe();
-  Job job(ours.read.get());
+  PtyJob job(ours.read.get());
   const ChildStreams rank = job.add();
   job.input.start();
   const std::string line = std::string(99, 'x') + "\n";
@@ -119,7 +119,7 @@ TEST_CASE("pty: our terminal is raw while keys go to the rank, and is restored a
     return now.c_lflag == before.c_lflag && now.c_iflag == before.c_iflag && now.c_oflag == before.c_oflag;
   };
   {
-    Job job(ours.slave.get());
+    PtyJob job(ours.slave.get());
     const ChildStreams rank = job.add();
     CHECK(is_restored());
     job.input.start();
@@ -142,7 +142,7 @@ TEST_CASE("pty: our terminal is raw while keys go to the rank, and is restored a
 
 TEST_CASE("pty: the rank's window has the size of ours, also when that changes", "[launch]") {
   const Pty ours = make_pty(true);
-  Job job(ours.slave.get());
+  PtyJob job(ours.slave.get());
   const auto resize = [&](unsigned short rows) {
     const winsize size{.ws_row = rows, .ws_col = 99, .ws_xpixel = 0, .ws_ypixel = 0};
     REQUIRE(::ioctl(ours.master.get(), TIOCSWINSZ, &size) == 0);
@@ -163,7 +163,7 @@ TEST_CASE("pty: the rank's window has the size of ours, also when that changes",
 
 TEST_CASE("pty: a key that means a signal reaches the rank that has the terminal", "[launch]") {
   Pipe ours = make_pipe();
-  Job job(ours.read.get());
+  PtyJob job(ours.read.get());
   ChildStreams rank = job.add();
   Pipe ready = make_pipe();
   const pid_t child = ::fork();
@@ -188,7 +188,7 @@ TEST_CASE("pty: a key that means a signal reaches the rank that has the terminal
 }
 
 TEST_CASE("pty: all that a rank wrote arrives though its end hangs up the terminal", "[launch]") {
-  Job job(-1);
+  PtyJob job(-1);
   ChildStreams rank = job.add();
   const std::string text(3000, 'x');
   const pid_t child = ::fork();

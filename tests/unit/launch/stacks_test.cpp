@@ -140,7 +140,7 @@ StackTaker::Options with_path(const std::string& path) {
 }
 
 constexpr const char* kNoDebugger = "/nonexistent";
-const auto soon = [] { return Clock::now() + seconds(30); };
+const auto in_time = [] { return Clock::now() + seconds(30); };
 
 bool is_installed(const char* program) {
   return ::access(fmt::format("/usr/bin/{}", program).c_str(), X_OK) == 0;
@@ -150,7 +150,7 @@ bool is_installed(const char* program) {
 
 TEST_CASE("stacks: without a debugger /proc says where a process is", "[launch]") {
   const Sleeper sleeper, other(true);
-  StackTaker taker({sleeper.pid(), other.pid()}, soon(), with_path(kNoDebugger));
+  StackTaker taker({sleeper.pid(), other.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   REQUIRE(stacks.size() == 2);
   INFO(text_of(stacks[0]) << "\n" << text_of(stacks[1]));
@@ -168,7 +168,7 @@ TEST_CASE("stacks: /proc names the system call, where it may be read", "[launch]
   const Sleeper sleeper;
   std::ifstream file(fmt::format("/proc/{}/syscall", sleeper.pid()));
   const bool readable = !std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()).empty();
-  StackTaker taker({sleeper.pid()}, soon(), with_path(kNoDebugger));
+  StackTaker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
   CHECK((contains(text_of(stacks[0]), "sleeps in pause") || contains(text_of(stacks[0]), "sleeps in ppoll")) ==
@@ -180,7 +180,7 @@ TEST_CASE("stacks: /proc tells a stopped process from one that waits", "[launch]
   REQUIRE(::kill(sleeper.pid(), SIGSTOP) == 0);
   int status = 0;
   REQUIRE(::waitpid(sleeper.pid(), &status, WUNTRACED) == sleeper.pid());
-  StackTaker taker({sleeper.pid()}, soon(), with_path(kNoDebugger));
+  StackTaker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
   CHECK(contains(text_of(take_all(taker)[0]), "\"sleeper\" is stopped by a signal"));
 }
 
@@ -190,7 +190,7 @@ TEST_CASE("stacks: a process that has ended has none", "[launch]") {
   siginfo_t info{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
   const Sleeper sleeper;
-  StackTaker taker({child, sleeper.pid()}, soon(), with_path(kNoDebugger));
+  StackTaker taker({child, sleeper.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   CHECK_FALSE(stacks[0]);
   CHECK(stacks[1]);
@@ -218,7 +218,7 @@ TEST_CASE("stacks: gdb shows functions, threads in their order", "[launch]") {
   for (const char* chatter : {"[New LWP", "[Thread debugging", "[Inferior", "warning", "detached"})
     CHECK_FALSE(contains(text, chatter));
   // It goes on.
-  const auto latest = soon();
+  const auto latest = in_time();
   while (sleeper.state() != 'S' && Clock::now() < latest) std::this_thread::yield();
   CHECK(sleeper.state() == 'S');
 }
@@ -246,19 +246,19 @@ TEST_CASE("stacks: a debugger that fails is followed by the next", "[launch]") {
   const Sleeper sleeper;
   SECTION("eu-stack") {
     debuggers.add("eu-stack", "echo \"PID $4 - process\"; echo \"TID $4:\"; echo '#0  0x0012 work'");
-    StackTaker taker({sleeper.pid()}, soon(), with_path(debuggers.path()));
+    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(text_of(take_all(taker)[0]) == fmt::format("eu-stack\nTID {}:\n#0  work", sleeper.pid()));
   }
   SECTION("/proc") {
     debuggers.add("eu-stack", "exit 1");
-    StackTaker taker({sleeper.pid()}, soon(), with_path(debuggers.path()));
+    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(take_all(taker)[0].value().source == "/proc");
   }
   SECTION("one that is no program at all") {
     debuggers.add("eu-stack", "");
     std::ofstream(debuggers.path() + "/gdb", std::ios::trunc) << "\x7f"
                                                                  "ELF";
-    StackTaker taker({sleeper.pid()}, soon(), with_path(debuggers.path()));
+    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(take_all(taker)[0].value().source == "/proc");
   }
 }
@@ -276,7 +276,7 @@ TEST_CASE("stacks: a debugger that hangs is killed with what it started, and /pr
   SECTION("and there is one for all") {
     by_total = true;
   }
-  StackTaker taker({sleeper.pid()}, by_total ? begin + milliseconds(1600) : soon(), options);
+  StackTaker taker({sleeper.pid()}, by_total ? begin + milliseconds(1600) : in_time(), options);
   const auto stacks = take_all(taker);
   CHECK(Clock::now() - begin < seconds(20));
   REQUIRE(stacks[0]);
@@ -302,7 +302,7 @@ TEST_CASE("stacks: what a slow debugger has said is kept", "[launch]") {
   const Sleeper sleeper;
   StackTaker::Options options = with_path(debuggers.path());
   options.per_process = milliseconds(2000);
-  StackTaker taker({sleeper.pid()}, soon(), options);
+  StackTaker taker({sleeper.pid()}, in_time(), options);
   CHECK(text_of(take_all(taker)[0]) == "gdb\nThread 1 (LWP 7):\n#0  work ()");
 }
 
@@ -313,7 +313,7 @@ TEST_CASE("stacks: a few processes at most, and a few debuggers at once", "[laun
       "gdb",
       "d=${0%/*}; : >\"$d/run.$$\"; ls \"$d\" | grep -c '^run' >>\"$d/counts\"; echo '#0  f ()'; rm \"$d/run.$$\"");
   const Sleeper sleeper;
-  StackTaker taker(std::vector<pid_t>(10, sleeper.pid()), soon(), with_path(debuggers.path()));
+  StackTaker taker(std::vector<pid_t>(10, sleeper.pid()), in_time(), with_path(debuggers.path()));
   const auto stacks = take_all(taker);
   REQUIRE(stacks.size() == 10);
   for (std::size_t index = 0; index < stacks.size(); ++index) CHECK(stacks[index].has_value() == (index < 8));
@@ -327,7 +327,7 @@ TEST_CASE("stacks: time that is up already gives nothing, and nobody waits", "[l
   StackTaker taker({sleeper.pid()}, Clock::now(), with_path(kNoDebugger));
   CHECK(taker.finished());
   CHECK_FALSE(taker.take()[0]);
-  StackTaker none({}, soon());
+  StackTaker none({}, in_time());
   CHECK(none.finished());
 }
 
@@ -344,7 +344,7 @@ TEST_CASE("stacks: a debugger gets no blocked signals, no descriptors and no set
   ::sigprocmask(SIG_BLOCK, &all, &before);
   const auto old = ::signal(SIGUSR2, SIG_IGN);
   {
-    StackTaker taker({sleeper.pid()}, soon(), with_path(debuggers.path()));
+    StackTaker taker({sleeper.pid()}, in_time(), with_path(debuggers.path()));
     CHECK(text_of(take_all(taker)[0]) == "gdb\n#0  f ()");
   }
   ::signal(SIGUSR2, old);
@@ -363,7 +363,7 @@ TEST_CASE("stacks: whoever ends it early has no child left of it", "[launch]") {
   const Debuggers debuggers;
   debuggers.add("gdb", "exec sleep 1000");
   const Sleeper sleeper, other;
-  { StackTaker taker({sleeper.pid(), other.pid()}, soon(), with_path(debuggers.path())); }
+  { StackTaker taker({sleeper.pid(), other.pid()}, in_time(), with_path(debuggers.path())); }
   std::vector<pid_t> children;
   for (const ProcessInfo& child : children_of(::getpid())) children.push_back(child.pid);
   std::sort(children.begin(), children.end());
@@ -374,7 +374,7 @@ TEST_CASE("stacks: somebody else may reap its children", "[launch]") {
   const Debuggers debuggers;
   debuggers.add("gdb", "echo '#0  f ()'");
   const Sleeper sleeper;
-  StackTaker taker(std::vector<pid_t>(4, sleeper.pid()), soon(), with_path(debuggers.path()));
+  StackTaker taker(std::vector<pid_t>(4, sleeper.pid()), in_time(), with_path(debuggers.path()));
   const auto latest = Clock::now() + seconds(60);
   while (!taker.finished() && Clock::now() < latest) {
     pollfd event{taker.fd(), POLLIN, 0};

@@ -10,7 +10,7 @@
 namespace col {
 namespace {
 
-using Rounds = std::vector<Round>;  // of one rank
+using OwnRounds = std::vector<Round>;  // of one rank
 
 constexpr Slice in(std::size_t offset, std::size_t count) {
   return {Buffer::input, offset, count};
@@ -48,10 +48,10 @@ Round round_of(std::initializer_list<Step> steps) {
 }
 
 // Each rank's rounds; all have 16 elements of scratch and of wide.
-Verdict judge(const PlanProblem::Spec& spec, std::vector<Rounds> ranks) {
+Verdict judge(const PlanProblem::Spec& spec, std::vector<OwnRounds> ranks) {
   const PlanProblem problem(spec);
   return verify(problem, [&ranks](int rank) {
-    const Rounds& rounds = ranks[static_cast<std::size_t>(rank)];
+    const OwnRounds& rounds = ranks[static_cast<std::size_t>(rank)];
     return Plan{
         .rounds = rounds.size(), .scratch = 16, .wide = 16, .generate = [&rounds](std::size_t index, Round& to) {
           for (const Step& step : rounds[index].steps()) to.add(step);
@@ -139,8 +139,8 @@ TEST_CASE("verify: contributions that do not belong are named", "[plan]") {
 
 TEST_CASE("verify: all ranks must combine in one order", "[plan]") {
   const auto rank = [](int peer) {
-    return Rounds{round_of({send(peer, in(0, 4)), recv(peer, wide(0, 4)), reduce(wide(0, 4), in(0, 4), wide(0, 4)),
-                            convert(out(0, 4), wide(0, 4))})};
+    return OwnRounds{round_of({send(peer, in(0, 4)), recv(peer, wide(0, 4)), reduce(wide(0, 4), in(0, 4), wide(0, 4)),
+                               convert(out(0, 4), wide(0, 4))})};
   };
   const Verdict verdict = judge(two(Collective::allreduce), {rank(1), rank(0)});
   CHECK(verdict.problem ==
@@ -223,7 +223,7 @@ TEST_CASE("verify: a receive must not touch another slice in flight", "[plan]") 
           "the same round");
   }
   SECTION("that it meets because input and output are one") {
-    const auto rank = [](int peer) { return Rounds{round_of({send(peer, in(0, 4)), recv(peer, out(0, 4))})}; };
+    const auto rank = [](int peer) { return OwnRounds{round_of({send(peer, in(0, 4)), recv(peer, out(0, 4))})}; };
     PlanProblem::Spec spec = two(Collective::allreduce);
     spec.in_place = true;
     const Verdict verdict = judge(spec, {rank(1), rank(0)});
@@ -236,9 +236,9 @@ TEST_CASE("verify: a receive must not touch another slice in flight", "[plan]") 
 
 TEST_CASE("verify: in place, an input that was overwritten is a wrong contribution", "[plan]") {
   const auto rank = [](std::size_t own, std::size_t other, int peer) {
-    return Rounds{round_of({copy(out(other, 2), in(own, 2))}),
-                  round_of({send(peer, in(other, 2)), recv(peer, scratch(0, 2))}),
-                  round_of({copy(out(other, 2), scratch(0, 2))})};
+    return OwnRounds{round_of({copy(out(other, 2), in(own, 2))}),
+                     round_of({send(peer, in(other, 2)), recv(peer, scratch(0, 2))}),
+                     round_of({copy(out(other, 2), scratch(0, 2))})};
   };
   PlanProblem::Spec spec = two(Collective::alltoall, 2);
   spec.in_place = true;

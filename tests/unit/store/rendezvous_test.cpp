@@ -22,7 +22,7 @@ namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
-constexpr int kProcesses = 32;
+constexpr int kRanks = 32;
 constexpr int kRuns = 20;
 
 double median(std::vector<Milliseconds> times) {
@@ -35,11 +35,11 @@ Milliseconds rendezvous() {
   const TempDir directory;
   const auto start = std::chrono::steady_clock::now();
   std::vector<Child> children;
-  for (int i = 0; i < kProcesses; ++i) {
+  for (int i = 0; i < kRanks; ++i) {
     children.emplace_back([&] {
       const auto store = make_file_store(directory / "store");
       store->set("rank/" + std::to_string(i), "address");
-      for (int peer = 0; peer < kProcesses; ++peer) store->wait_for("rank/" + std::to_string(peer), 20s);
+      for (int peer = 0; peer < kRanks; ++peer) store->wait_for("rank/" + std::to_string(peer), 20s);
     });
   }
   for (auto& child : children) REQUIRE(child.outcome() == "");
@@ -48,7 +48,7 @@ Milliseconds rendezvous() {
 
 Milliseconds fork_and_exec() {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<pid_t> pids(kProcesses);
+  std::vector<pid_t> pids(kRanks);
   std::string program = "true";
   char* const arguments[] = {program.data(), nullptr};
   for (pid_t& pid : pids) REQUIRE(::posix_spawnp(&pid, "true", nullptr, nullptr, arguments, environ) == 0);
@@ -65,8 +65,8 @@ TEST_CASE("file store: 32 processes that set a key each and wait for all meet at
     meeting.push_back(rendezvous());
     baseline.push_back(fork_and_exec());
   }
-  std::cout << "rendezvous of " << kProcesses << " processes, fork to exit: median " << median(meeting)
-            << " ms, slowest " << std::max_element(meeting.begin(), meeting.end())->count() << " ms of " << kRuns
+  std::cout << "rendezvous of " << kRanks << " processes, fork to exit: median " << median(meeting) << " ms, slowest "
+            << std::max_element(meeting.begin(), meeting.end())->count() << " ms of " << kRuns
             << " runs; fork and exec of as many: median " << median(baseline) << " ms" << std::endl;
   CHECK(median(meeting) < 1000);
 }

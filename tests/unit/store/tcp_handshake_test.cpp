@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-StoreServerSpec spec() {
+StoreServerSpec handshake_spec() {
   return {.host = "127.0.0.1", .token = kToken};
 }
 
@@ -75,7 +75,7 @@ class Relay {
 }  // namespace
 
 TEST_CASE("tcp handshake: the token's bytes never cross the wire, in neither direction", "[store][tcp]") {
-  const StoreServer server(spec());
+  const StoreServer server(handshake_spec());
   const Relay relay(server.port());
   const auto store = make_tcp_store("127.0.0.1", relay.port(), kToken, 20s);
   store->set("k", "what is said in clear");
@@ -144,7 +144,7 @@ TEST_CASE("tcp handshake: a store of another version is refused, and hears nothi
 }
 
 TEST_CASE("tcp handshake: a client of another job is told of which", "[store][tcp]") {
-  StoreServerSpec of_job = spec();
+  StoreServerSpec of_job = handshake_spec();
   of_job.job = store_job("train", 2);
   const StoreServer server(of_job);
   make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 2))->set("k", "v");
@@ -158,7 +158,7 @@ TEST_CASE("tcp handshake: a client of another job is told of which", "[store][tc
 
 TEST_CASE("tcp handshake: a crowd of mute strangers holds up no client, and is said once", "[store][tcp]") {
   const core::log::Capture log(core::log::Level::warn);
-  const StoreServer server(spec());
+  const StoreServer server(handshake_spec());
   std::vector<std::unique_ptr<RawClient>> crowd;
   for (int i = 0; i < 400; ++i) crowd.push_back(std::make_unique<RawClient>(server.port()));
   std::atomic<bool> more = true;

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int kProcesses = 2;
+constexpr int kJoiners = 2;
 constexpr int kClients = 1000;  // each a thread with a connection of its own
 constexpr int kKeys = 100;
 constexpr Duration kPatience = 60s;
@@ -67,17 +67,17 @@ TEST_CASE("tcp store: 1000 clients set 100 keys each and wait for 100 of others"
   REQUIRE(::pipe2(port_pipe.data(), O_CLOEXEC) == 0);
   const core::UniqueFd port_in(port_pipe[0]), port_out(port_pipe[1]);
   std::vector<Child> processes;
-  for (int p = 0; p < kProcesses; ++p) {
+  for (int p = 0; p < kJoiners; ++p) {
     processes.emplace_back([&, p] {
       ::close(port_out.get());  // so that the parent's death is the end of the pipe
       int port = 0;
       require(::read(port_in.get(), &port, sizeof port) == sizeof port, "no port");
-      run_clients(port, p * kClients / kProcesses, kClients / kProcesses);
+      run_clients(port, p * kClients / kJoiners, kClients / kJoiners);
     });
   }
   const StoreServer server({.host = "127.0.0.1", .token = "a token"});
   const auto start = std::chrono::steady_clock::now();
-  for (int p = 0; p < kProcesses; ++p) {
+  for (int p = 0; p < kJoiners; ++p) {
     const int port = server.port();
     REQUIRE(::write(port_out.get(), &port, sizeof port) == sizeof port);
   }

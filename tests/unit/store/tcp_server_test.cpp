@@ -32,17 +32,17 @@ using namespace std::string_literals;
 
 namespace {
 
-StoreServerSpec spec() {
+StoreServerSpec server_spec() {
   return {.host = "127.0.0.1", .token = kToken};
 }
 
-std::shared_ptr<Store> client_of(const StoreServer& server, Duration timeout = 20s) {
+std::shared_ptr<Store> patient_client_of(const StoreServer& server, Duration timeout = 20s) {
   return make_tcp_store("127.0.0.1", server.port(), kToken, timeout);
 }
 
 // Whether the server still does its work.
 bool serves(const StoreServer& server) {
-  const auto store = client_of(server);
+  const auto store = patient_client_of(server);
   store->set("alive", "yes");
   return store->get("alive") == "yes";
 }
@@ -58,7 +58,7 @@ std::size_t resident_bytes() {
 
 TEST_CASE("tcp server: garbage, half messages and huge length fields cost their sender the connection",
           "[store][tcp]") {
-  const StoreServer server(spec());
+  const StoreServer server(server_spec());
   const std::string huge = "\0\0\0\x40"s + std::string(9, '\2');
   const std::size_t before = resident_bytes();
   for (int round = 0; round < 50; ++round) {
@@ -81,7 +81,7 @@ TEST_CASE("tcp server: garbage, half messages and huge length fields cost their 
 
 TEST_CASE("tcp server: who says nothing, or dribbles, is dropped at the deadline; who is logged in may idle",
           "[store][tcp]") {
-  StoreServerSpec quick = spec();
+  StoreServerSpec quick = server_spec();
   quick.handshake_timeout = 300ms;
   const StoreServer server(quick);
   RawClient insider(server.port());
@@ -102,8 +102,8 @@ TEST_CASE("tcp server: who says nothing, or dribbles, is dropped at the deadline
 }
 
 TEST_CASE("tcp server: a wrong token is refused with a word, and opens nothing", "[store][tcp]") {
-  const StoreServer server(spec());
-  client_of(server)->set("secret", "value");
+  const StoreServer server(server_spec());
+  patient_client_of(server)->set("secret", "value");
   const auto stranger = make_tcp_store("127.0.0.1", server.port(), "another token", 20s);
   const std::string error = error_of([&] { stranger->get("secret"); });
   INFO(error);
@@ -115,15 +115,15 @@ TEST_CASE("tcp server: a wrong token is refused with a word, and opens nothing",
 
 TEST_CASE("tcp server: beyond the limit of connections a client is told so, and gets in once one is free",
           "[store][tcp]") {
-  StoreServerSpec small = spec();
+  StoreServerSpec small = server_spec();
   small.max_connections = 3;
   const StoreServer server(small);
   std::vector<std::shared_ptr<Store>> stores;
   for (int i = 0; i < 3; ++i) {
-    stores.push_back(client_of(server));
+    stores.push_back(patient_client_of(server));
     stores.back()->set("k", "v");
   }
-  const std::string error = error_of([&] { client_of(server)->get("k"); });
+  const std::string error = error_of([&] { patient_client_of(server)->get("k"); });
   INFO(error);
   CHECK(has(error, "resource: "));
   CHECK(has(error, "max_connections"));
@@ -131,7 +131,8 @@ TEST_CASE("tcp server: beyond the limit of connections a client is told so, and 
   stores.pop_back();
   // The server notices the end of the connection in its own time.
   const Deadline deadline = Deadline::after(20s);
-  while (!error_of([&] { CHECK(client_of(server)->get("k") == "v"); }).empty()) REQUIRE_FALSE(deadline.expired());
+  while (!error_of([&] { CHECK(patient_client_of(server)->get("k") == "v"); }).empty())
+    REQUIRE_FALSE(deadline.expired());
 }
 
 TEST_CASE("tcp server: without descriptors it turns clients away, idles, and recovers", "[store][tcp]") {
@@ -145,7 +146,7 @@ TEST_CASE("tcp server: without descriptors it turns clients away, idles, and rec
     };
     const auto reply = [&] { require(::write(replies[1], "r", 1) == 1, "no reply"); };
     std::vector<core::UniqueFd> all;  // outlives the server: no number changes hands while its thread runs
-    const StoreServer server(spec());
+    const StoreServer server(server_spec());
     const int port = server.port();
     require(::write(ports[1], &port, sizeof port) == sizeof port, "no port");
     await();  // a client is there
@@ -195,16 +196,16 @@ TEST_CASE("tcp server: without descriptors it turns clients away, idles, and rec
 }
 
 TEST_CASE("tcp server: a client process that is killed in the middle of anything harms nobody", "[store][tcp]") {
-  const StoreServer server(spec());
-  const auto store = client_of(server);
+  const StoreServer server(server_spec());
+  const auto store = patient_client_of(server);
   for (int round = 0; round < 10; ++round) {
     const std::string name = std::to_string(round);
     Child waiter([&] {
-      client_of(server)->set("waits/" + name, "");
-      client_of(server)->wait_for("never", 60s);
+      patient_client_of(server)->set("waits/" + name, "");
+      patient_client_of(server)->wait_for("never", 60s);
     });
     Child writer([&] {
-      const auto large = client_of(server);
+      const auto large = patient_client_of(server);
       for (int i = 0;; ++i) {
         large->set("large", std::string(3'000'000, static_cast<char>('a' + i % 26)));
         large->add("writes/" + name, 1);
@@ -223,14 +224,14 @@ TEST_CASE("tcp server: a client process that is killed in the middle of anything
 }
 
 TEST_CASE("tcp server: it counts its clients, and no longer those that left or were killed", "[store][tcp]") {
-  StoreServer server(spec());
+  StoreServer server(server_spec());
   CHECK(server.connections() == 0);
-  auto store = client_of(server);
+  auto store = patient_client_of(server);
   store->set("k", "v");
   CHECK(server.connections() == 1);
   Child child([&] {
-    client_of(server)->set("here", "");
-    const auto mine = client_of(server);
+    patient_client_of(server)->set("here", "");
+    const auto mine = patient_client_of(server);
     mine->set("here too", "");
     ::pause();
   });
@@ -241,15 +242,15 @@ TEST_CASE("tcp server: it counts its clients, and no longer those that left or w
   store.reset();
   const Deadline deadline = Deadline::after(20s);
   while (server.connections() != 0) REQUIRE_FALSE(deadline.expired());
-  store = client_of(server);
+  store = patient_client_of(server);
   store->set("k", "v");
   server.stop();
   CHECK(server.connections() == 0);
 }
 
 TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that says so", "[store][tcp]") {
-  StoreServer server(spec());
-  const auto store = client_of(server);
+  StoreServer server(server_spec());
+  const auto store = patient_client_of(server);
   std::string error;
   std::jthread waiter([&] {
     error = error_of([&] {
@@ -257,7 +258,7 @@ TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that 
       store->wait_for("never", 60s);
     });
   });
-  client_of(server)->wait_for("waits", 20s);
+  patient_client_of(server)->wait_for("waits", 20s);
   server.stop();
   server.stop();
   const auto start = std::chrono::steady_clock::now();
@@ -269,29 +270,29 @@ TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that 
 
 TEST_CASE("tcp server: a port that is taken, an address that is not here, and a missing token are errors",
           "[store][tcp]") {
-  const StoreServer server(spec());
-  StoreServerSpec other = spec();
+  const StoreServer server(server_spec());
+  StoreServerSpec other = server_spec();
   other.port = server.port();
   const std::string taken = error_of([&] { StoreServer second(other); });
   CHECK(has(taken, "io: cannot listen on tcp://127.0.0.1:" + std::to_string(server.port())));
-  other = spec();
+  other = server_spec();
   other.host = "192.0.2.1";
   CHECK(has(error_of([&] { StoreServer second(other); }), "io: cannot listen on"));
-  other = spec();
+  other = server_spec();
   other.token = "";
   CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: the token"));
   other.token = std::string(kMaxTokenBytes + 1, 't');
   CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: the token"));
-  other = spec();
+  other = server_spec();
   other.port = 65536;
   CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: "));
-  other = spec();
+  other = server_spec();
   other.max_value_bytes = 0;
   CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: "));
 }
 
 TEST_CASE("tcp server: it can be reached at every address when none is named", "[store][tcp]") {
-  StoreServerSpec everywhere = spec();
+  StoreServerSpec everywhere = server_spec();
   everywhere.host = "";
   const StoreServer server(everywhere);
   for (const char* host : {"127.0.0.1", "127.0.0.2", "localhost"}) {
@@ -320,7 +321,7 @@ std::set<std::string> listening_at(int port) {
 
 TEST_CASE("tcp server: it listens at the addresses of the host that is named, and nowhere else", "[store][tcp]") {
   const auto at = [](const char* host) {
-    StoreServerSpec here = spec();
+    StoreServerSpec here = server_spec();
     here.host = host;
     const StoreServer server(here);
     return listening_at(server.port());
@@ -339,9 +340,9 @@ TEST_CASE("tcp server: it listens at the addresses of the host that is named, an
 }
 
 TEST_CASE("tcp server: its port is free again as soon as it has stopped, even with a forked child", "[store][tcp]") {
-  auto server = std::make_unique<StoreServer>(spec());
+  auto server = std::make_unique<StoreServer>(server_spec());
   const int port = server->port();
-  client_of(*server)->set("k", "v");
+  patient_client_of(*server)->set("k", "v");
   Child child([&] {
     server.reset();  // the parent's thread is not here: nothing is to be joined
     ::pause();
@@ -356,8 +357,8 @@ TEST_CASE("tcp server: its port is free again as soon as it has stopped, even wi
 }
 
 TEST_CASE("tcp server: a client that leaves while a forked child shares its socket wakes it once", "[store][tcp]") {
-  StoreServer server(spec());
-  auto client = client_of(server);
+  StoreServer server(server_spec());
+  auto client = patient_client_of(server);
   client->set("k", "v");
   Child child([] { ::pause(); });
   client.reset();
@@ -370,12 +371,12 @@ TEST_CASE("tcp server: a client that leaves while a forked child shares its sock
   };
   const double before = spent();
   // A wait that ends by its time: a server that does not sleep would use all of it.
-  error_of([&] { client_of(server)->wait_for("never", 500ms); });
+  error_of([&] { patient_client_of(server)->wait_for("never", 500ms); });
   CHECK(spent() - before < 250);
 }
 
 TEST_CASE("tcp server: signals of the process are never its thread's", "[store][tcp]") {
-  const StoreServer server(spec());
+  const StoreServer server(server_spec());
   CHECK(serves(server));  // its thread has begun
   std::size_t found = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -394,11 +395,11 @@ TEST_CASE("tcp server: signals of the process are never its thread's", "[store][
 }
 
 TEST_CASE("tcp server: a full store is an error for the setter, and keys can be erased to go on", "[store][tcp]") {
-  StoreServerSpec small = spec();
+  StoreServerSpec small = server_spec();
   small.max_value_bytes = 1'000'000;
   small.max_total_bytes = 4'000'000;
   const StoreServer server(small);
-  const auto store = client_of(server);
+  const auto store = patient_client_of(server);
   const std::string value(900'000, 'v');
   int stored = 0;
   std::string error;

@@ -26,7 +26,7 @@
 namespace col::plan::allgather {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_bruck(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Scratch scratch;
   const Assembly run(request, request.rank, scratch);
@@ -51,7 +51,7 @@ constinit const Algorithm bruck = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_bruck,
 };
 
 }  // namespace col::plan::allgather

@@ -20,7 +20,7 @@
 namespace col::plan::allgather {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   return make_plan(1, Scratch{}, [request](std::size_t, Round& round) {
     const Blocks blocks = Blocks::of_output(request);
@@ -44,7 +44,7 @@ constinit const Algorithm direct = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_direct,
 };
 
 }  // namespace col::plan::allgather

@@ -73,7 +73,7 @@ struct Doubling {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_doubling(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Scratch scratch;
   const Folding folding(request.size);
@@ -92,7 +92,7 @@ constinit const Algorithm doubling = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_doubling,
 };
 
 }  // namespace col::plan::allgather

@@ -64,7 +64,7 @@ std::optional<std::string> refuse(const PlanRequest& request) {
   return fmt::format("neighbor pairs ranks off and so needs an even number of them, not {}: use ring", request.size);
 }
 
-Plan build(const PlanRequest& request) {
+Plan build_neighbor(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Scratch scratch;
   Assembly run(request, 0, scratch);
@@ -81,7 +81,7 @@ constinit const Algorithm neighbor = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = refuse,
-    .build = build,
+    .build = build_neighbor,
 };
 
 }  // namespace col::plan::allgather

@@ -21,7 +21,7 @@
 namespace col::plan::allgather {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_ring(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   return make_plan(static_cast<std::size_t>(request.size - 1), Scratch{}, [request](std::size_t index, Round& round) {
     const Blocks blocks = Blocks::of_output(request);
@@ -46,7 +46,7 @@ constinit const Algorithm ring = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ring,
 };
 
 }  // namespace col::plan::allgather

@@ -83,7 +83,7 @@ struct Doubling {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_bde(const PlanRequest& request) {
   return build_doubling(request, Duplex::full);
 }
 
@@ -120,7 +120,7 @@ constinit const Algorithm bde = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_bde,
 };
 
 }  // namespace col::plan::allreduce

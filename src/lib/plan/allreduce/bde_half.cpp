@@ -22,7 +22,7 @@
 namespace col::plan::allreduce {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_bde_half(const PlanRequest& request) {
   return build_doubling(request, Duplex::half);
 }
 
@@ -35,7 +35,7 @@ constinit const Algorithm bde_half = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_bde_half,
 };
 
 }  // namespace col::plan::allreduce

@@ -46,7 +46,7 @@ struct Direct {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size));
   const auto mine = static_cast<std::size_t>(request.rank);
@@ -65,7 +65,7 @@ constinit const Algorithm direct = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_direct,
 };
 
 }  // namespace col::plan::allreduce

@@ -139,7 +139,7 @@ struct DoubleTree {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_double_tree(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks halves = Blocks::even(request.count, 2);
   const std::size_t parts = segments(request, halves.largest()).parts();
@@ -170,7 +170,7 @@ constinit const Algorithm double_tree = {
     .order = FoldOrder::any,
     .parameters = "segment",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_double_tree,
 };
 
 }  // namespace col::plan::allreduce

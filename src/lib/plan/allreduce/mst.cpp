@@ -21,7 +21,7 @@
 namespace col::plan::allreduce {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_mst(const PlanRequest& request) {
   PlanRequest up = request;
   up.collective = Collective::reduce;
   up.root = 0;
@@ -40,7 +40,7 @@ constinit const Algorithm mst = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_mst,
 };
 
 }  // namespace col::plan::allreduce

@@ -36,7 +36,7 @@ struct OneShot {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_one_shot(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Scratch scratch;
   const RankOrderFold fold =
@@ -53,7 +53,7 @@ constinit const Algorithm one_shot = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_one_shot,
 };
 
 }  // namespace col::plan::allreduce

@@ -45,7 +45,7 @@ struct PsCentral {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_ps_central(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   PsCentral plan{.request = request,
                  .input = {Buffer::input, 0, request.count},
@@ -69,7 +69,7 @@ constinit const Algorithm ps_central = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ps_central,
 };
 
 }  // namespace col::plan::allreduce

@@ -47,7 +47,7 @@ struct PsSharded {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_ps_sharded(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks shards = Blocks::even(request.count, static_cast<std::size_t>(request.size));
   const auto mine = static_cast<std::size_t>(request.rank);
@@ -67,7 +67,7 @@ constinit const Algorithm ps_sharded = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ps_sharded,
 };
 
 }  // namespace col::plan::allreduce

@@ -60,7 +60,7 @@ struct Ring {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_ring(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Ring ring{.request = request,
             .blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size)),
@@ -83,7 +83,7 @@ constinit const Algorithm ring = {
     .order = FoldOrder::any,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ring,
 };
 
 }  // namespace col::plan::allreduce

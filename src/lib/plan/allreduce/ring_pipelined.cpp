@@ -75,7 +75,7 @@ struct RingPipelined {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_ring_pipelined(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size));
   const std::size_t most = blocks.largest();
@@ -100,7 +100,7 @@ constinit const Algorithm ring_pipelined = {
     .order = FoldOrder::any,
     .parameters = "segment",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ring_pipelined,
 };
 
 }  // namespace col::plan::allreduce

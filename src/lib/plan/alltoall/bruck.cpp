@@ -78,7 +78,7 @@ std::optional<std::string> refuse(const PlanRequest& request) {
          "linear";
 }
 
-Plan build(const PlanRequest& request) {
+Plan build_bruck(const PlanRequest& request) {
   const auto size = static_cast<std::size_t>(request.size);
   const auto rounds = static_cast<std::size_t>(ceil_log2(request.size));
   const Packed hops(rounds, [&](std::size_t k) { return with_bit(size, k) * request.count; });
@@ -99,7 +99,7 @@ constinit const Algorithm bruck = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = refuse,
-    .build = build,
+    .build = build_bruck,
 };
 
 }  // namespace col::plan::alltoall

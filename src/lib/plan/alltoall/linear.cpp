@@ -21,7 +21,7 @@
 namespace col::plan::alltoall {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_linear(const PlanRequest& request) {
   Scratch scratch;
   const Outbox outbox(request, 1, scratch);
   const std::size_t before = outbox.saves() ? 1 : 0;
@@ -46,7 +46,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_linear,
 };
 
 }  // namespace col::plan::alltoall

@@ -23,7 +23,7 @@
 namespace col::plan::alltoall {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_pairwise(const PlanRequest& request) {
   Scratch scratch;
   // The middle one of an even p comes and goes in the same round: it is late.
   const Outbox outbox(request, std::max(1, (request.size + 1) / 2), scratch);
@@ -51,7 +51,7 @@ constinit const Algorithm pairwise = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_pairwise,
 };
 
 }  // namespace col::plan::alltoall

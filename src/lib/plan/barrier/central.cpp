@@ -15,7 +15,7 @@
 namespace col::plan::barrier {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_central(const PlanRequest& request) {
   const std::size_t rounds = request.size > 1 ? 2 : 0;
   return make_plan(rounds, {}, [rank = request.rank, size = request.size](std::size_t index, Round& round) {
     const bool comes = index == 0;
@@ -33,7 +33,7 @@ constinit const Algorithm central = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_central,
 };
 
 }  // namespace col::plan::barrier

@@ -17,7 +17,7 @@
 namespace col::plan::barrier {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_dissemination(const PlanRequest& request) {
   const auto rounds = static_cast<std::size_t>(ceil_log2(request.size));
   return make_plan(rounds, {}, [rank = request.rank, size = request.size](std::size_t index, Round& round) {
     const int distance = 1 << index;
@@ -35,7 +35,7 @@ constinit const Algorithm dissemination = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_dissemination,
 };
 
 }  // namespace col::plan::barrier

@@ -41,7 +41,7 @@ struct Tree {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_tree(const PlanRequest& request) {
   return make_plan(2 * static_cast<std::size_t>(ceil_log2(request.size)), {},
                    Tree{.rank = request.rank, .size = request.size});
 }
@@ -55,7 +55,7 @@ constinit const Algorithm tree = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_tree,
 };
 
 }  // namespace col::plan::barrier

@@ -41,7 +41,7 @@ struct Chain {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_chain_pipelined(const PlanRequest& request) {
   if (request.size == 1 || request.count == 0) return {};
   const Chain chain{.request = request, .segments = segments(request, request.count)};
   const int position = shifted(request.rank, -request.root, request.size);
@@ -58,7 +58,7 @@ constinit const Algorithm chain_pipelined = {
     .order = FoldOrder::rank_order,
     .parameters = "segment",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_chain_pipelined,
 };
 
 }  // namespace col::plan::broadcast

@@ -57,7 +57,7 @@ std::optional<std::string> refuse(const PlanRequest& request) {
                      request.parameters.radix, kDefaultRadix);
 }
 
-Plan build(const PlanRequest& request) {
+Plan build_knomial(const PlanRequest& request) {
   Knomial knomial{.request = request, .radix = radix_of(request)};
   std::size_t rounds = 0;
   for (int reached = 1; reached < request.size; reached *= knomial.radix, ++rounds) knomial.top = reached;
@@ -73,7 +73,7 @@ constinit const Algorithm knomial = {
     .order = FoldOrder::rank_order,
     .parameters = "radix",
     .refuse = refuse,
-    .build = build,
+    .build = build_knomial,
 };
 
 }  // namespace col::plan::broadcast

@@ -15,7 +15,7 @@
 namespace col::plan::broadcast {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_linear(const PlanRequest& request) {
   const std::size_t rounds = request.size > 1 ? 1 : 0;
   return make_plan(rounds, {}, [request](std::size_t, Round& round) {
     const Slice data{Buffer::output, 0, request.count};
@@ -34,7 +34,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_linear,
 };
 
 }  // namespace col::plan::broadcast

@@ -19,7 +19,7 @@
 namespace col::plan::broadcast {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_mst(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(ceil_log2(request.size)), {}, [request](std::size_t index, Round& round) {
     const auto range = halving(request.rank, request.root, request.size, static_cast<int>(index));
     if (!range) return;
@@ -38,7 +38,7 @@ constinit const Algorithm mst = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_mst,
 };
 
 }  // namespace col::plan::broadcast

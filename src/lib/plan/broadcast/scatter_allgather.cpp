@@ -59,7 +59,7 @@ struct ScatterAllgather {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_scatter_allgather(const PlanRequest& request) {
   const std::size_t rounds = static_cast<std::size_t>(ceil_log2(request.size) + request.size - 1);
   return make_plan(rounds, {},
                    ScatterAllgather{.request = request,
@@ -75,7 +75,7 @@ constinit const Algorithm scatter_allgather = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_scatter_allgather,
 };
 
 }  // namespace col::plan::broadcast

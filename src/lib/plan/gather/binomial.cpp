@@ -65,7 +65,7 @@ std::optional<std::string> refuse(const PlanRequest& request) {
   return "binomial: a rank inside the tree does not know the counts of those below it in gatherv; use linear";
 }
 
-Plan build(const PlanRequest& request) {
+Plan build_binomial(const PlanRequest& request) {
   const Binomial binomial{.request = request};
   if (request.size == 1) return linear.build(request);  // a copy
   Scratch scratch;
@@ -84,7 +84,7 @@ constinit const Algorithm binomial = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = refuse,
-    .build = build,
+    .build = build_binomial,
 };
 
 }  // namespace col::plan::gather

@@ -77,7 +77,7 @@ struct Chain {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_chain_pipelined(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   if (request.count == 0) return {};
   Chain chain{
@@ -105,7 +105,7 @@ constinit const Algorithm chain_pipelined = {
     .order = FoldOrder::rank_order,
     .parameters = "segment",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_chain_pipelined,
 };
 
 }  // namespace col::plan::reduce

@@ -50,7 +50,7 @@ struct Linear {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_linear(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Linear linear{.request = request, .sum = {}, .first = {}, .landing = {}};
   if (request.rank != request.root) return make_plan(1, {}, linear);
@@ -76,7 +76,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_linear,
 };
 
 }  // namespace col::plan::reduce

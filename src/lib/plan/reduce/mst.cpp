@@ -50,7 +50,7 @@ struct Mst {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_mst(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Slice output{Buffer::output, 0, request.count};
   const Slice wide{Buffer::wide, 0, request.count};
@@ -85,7 +85,7 @@ constinit const Algorithm mst = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_mst,
 };
 
 }  // namespace col::plan::reduce

@@ -111,7 +111,7 @@ struct Rabenseifner {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_rabenseifner(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Folding folding(request.size);
   Rabenseifner plan{.request = request,
@@ -148,7 +148,7 @@ constinit const Algorithm rabenseifner = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_rabenseifner,
 };
 
 }  // namespace col::plan::reduce

@@ -53,7 +53,7 @@ struct Direct {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks blocks = Blocks::of_input(request);
   const std::size_t count = blocks.count(static_cast<std::size_t>(request.rank));
@@ -72,7 +72,7 @@ constinit const Algorithm direct = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_direct,
 };
 
 }  // namespace col::plan::reduce_scatter

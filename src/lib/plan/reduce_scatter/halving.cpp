@@ -199,7 +199,7 @@ Plan build_extra(const PlanRequest& request) {
   });
 }
 
-Plan build(const PlanRequest& request) {
+Plan build_halving(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Halves halves(request);
   if (halves.folding().is_extra(request.rank)) return build_extra(request);
@@ -241,7 +241,7 @@ constinit const Algorithm halving = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_halving,
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -57,7 +57,7 @@ struct Pairwise {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_pairwise(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Pairwise pairwise{
       .request = request, .blocks = Blocks::of_input(request), .landing = {}, .top = {}, .low = {}, .high = {}};
@@ -80,7 +80,7 @@ constinit const Algorithm pairwise = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_pairwise,
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -47,7 +47,7 @@ struct Ring {
   }
 };
 
-Plan build(const PlanRequest& request) {
+Plan build_ring(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   Ring ring{.request = request, .blocks = Blocks::of_input(request), .raw = {}, .partial = {}};
   Scratch scratch;
@@ -67,7 +67,7 @@ constinit const Algorithm ring = {
     .order = FoldOrder::any,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_ring,
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -68,7 +68,7 @@ struct DoublingScan {
   }
 };
 
-Plan build(const PlanRequest& request, bool is_exclusive) {
+Plan build_doubling(const PlanRequest& request, bool is_exclusive) {
   DoublingScan scan{
       .request = request, .is_exclusive = is_exclusive, .first = {}, .from_zero = {}, .partial = {}, .total = {}};
   const auto rounds = static_cast<std::size_t>(ceil_log2(request.size)) + 1;
@@ -102,7 +102,7 @@ constinit const Algorithm doubling = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = [](const PlanRequest& request) { return build(request, false); },
+    .build = [](const PlanRequest& request) { return build_doubling(request, false); },
 };
 }  // namespace scan
 
@@ -114,7 +114,7 @@ constinit const Algorithm doubling = {
     .order = FoldOrder::contiguous,
     .parameters = "",
     .refuse = never_refuses,
-    .build = [](const PlanRequest& request) { return build(request, true); },
+    .build = [](const PlanRequest& request) { return build_doubling(request, true); },
 };
 }  // namespace exscan
 

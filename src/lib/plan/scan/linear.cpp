@@ -43,7 +43,7 @@ struct LinearScan {
   }
 };
 
-Plan build(const PlanRequest& request, bool is_exclusive) {
+Plan build_linear(const PlanRequest& request, bool is_exclusive) {
   LinearScan scan{.request = request, .is_exclusive = is_exclusive, .landing = {}, .sum = {}};
   Scratch scratch;
   if (request.rank > 0) {
@@ -69,7 +69,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = [](const PlanRequest& request) { return build(request, false); },
+    .build = [](const PlanRequest& request) { return build_linear(request, false); },
 };
 }  // namespace scan
 
@@ -81,7 +81,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = [](const PlanRequest& request) { return build(request, true); },
+    .build = [](const PlanRequest& request) { return build_linear(request, true); },
 };
 }  // namespace exscan
 

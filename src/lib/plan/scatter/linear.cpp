@@ -16,7 +16,7 @@
 namespace col::plan::scatter {
 namespace {
 
-Plan build(const PlanRequest& request) {
+Plan build_linear(const PlanRequest& request) {
   return make_plan(1, {}, [request](std::size_t, Round& round) {
     const Slice output{Buffer::output, 0, request.count};
     if (request.rank != request.root) return round.recv(request.root, output);
@@ -39,7 +39,7 @@ constinit const Algorithm linear = {
     .order = FoldOrder::rank_order,
     .parameters = "",
     .refuse = never_refuses,
-    .build = build,
+    .build = build_linear,
 };
 
 }  // namespace col::plan::scatter

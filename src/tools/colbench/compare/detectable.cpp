@@ -16,7 +16,7 @@ constexpr double kStep = 0.005;
 constexpr int kMostSteps = 200;
 
 using Random = std::mt19937_64;
-struct Sides {
+struct DrawnSides {
   std::vector<double> a, b;
 };
 
@@ -30,8 +30,8 @@ std::vector<std::size_t> draw_places(std::size_t size, std::size_t count, Random
   return places;
 }
 
-Sides draw_pairs(std::span<const double> a, std::span<const double> b, std::size_t launches, Random& random) {
-  Sides sides;
+DrawnSides draw_pairs(std::span<const double> a, std::span<const double> b, std::size_t launches, Random& random) {
+  DrawnSides sides;
   for (const std::size_t place : draw_places(a.size(), launches, random)) {
     const bool exchange = random() % 2 == 1;
     sides.a.push_back(exchange ? b[place] : a[place]);
@@ -49,7 +49,7 @@ std::vector<double> draw_side(std::span<const double> a, std::span<const double>
   return side;
 }
 
-bool is_detected(Sides sides, double slowdown, const Rule& rule) {
+bool is_detected(DrawnSides sides, double slowdown, const Rule& rule) {
   for (double& seconds : sides.b) seconds *= 1 + slowdown;
   const Effect effect = effect_of(sides.a, sides.b, rule);
   return verdict_of(effect, effect.p, rule) == Verdict::slower;
@@ -63,7 +63,7 @@ std::optional<double> smallest_detectable(std::span<const double> a, std::span<c
   rule.resamples = kResamples;
   Random random(rule.seed);
   // The same draws for every slowdown, so that power grows with it.
-  std::vector<Sides> draws;
+  std::vector<DrawnSides> draws;
   for (int i = 0; i < kSimulations; ++i) {
     if (rule.interleaved) {
       draws.push_back(draw_pairs(a, b, launches, random));
@@ -74,7 +74,7 @@ std::optional<double> smallest_detectable(std::span<const double> a, std::span<c
   }
   const auto is_enough = [&](int steps) {
     return std::count_if(draws.begin(), draws.end(),
-                         [&](const Sides& sides) { return is_detected(sides, steps * kStep, rule); }) >= kNeeded;
+                         [&](const DrawnSides& sides) { return is_detected(sides, steps * kStep, rule); }) >= kNeeded;
   };
   int below = 0, enough = kMostSteps;
   if (!is_enough(enough)) return std::nullopt;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <col/group.hpp>
+
 #include "colbench/command.hpp"
 #include "colbench/commands/print.hpp"
 #include "colbench/compare/noise.hpp"

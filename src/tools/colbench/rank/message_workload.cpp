@@ -13,7 +13,7 @@
 namespace col::colbench {
 namespace {
 
-constexpr std::size_t kSampled = 16;
+constexpr std::size_t kSampledElements = 16;
 
 class MessageWorkload : public Workload {
  public:
@@ -106,7 +106,7 @@ class MessageWorkload : public Workload {
 
   template <class Visit>
   void each_looked_at(std::uint64_t iteration, Visit visit) const {
-    const std::size_t step = all_ ? 1 : std::max<std::size_t>(1, count_ / kSampled);
+    const std::size_t step = all_ ? 1 : std::max<std::size_t>(1, count_ / kSampledElements);
     for (std::size_t index = all_ ? 0 : iteration % step; index < count_; index += step) visit(index);
     visit(count_ - 1);
   }

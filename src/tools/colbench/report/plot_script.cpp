@@ -15,7 +15,7 @@ namespace col::colbench {
 namespace {
 
 // Pixels, from the upper left corner.
-constexpr double kWidth = 1000, kMargin = 18;
+constexpr double kWidth = 1000, kPageMargin = 18;
 constexpr double kTitleHeight = 74, kPlotHeight = 300, kAxisHeight = 54, kLegendRow = 20, kGap = 20, kNoteRow = 17;
 constexpr double kFont = 12, kSmallFont = 11, kTitleFont = 17;
 struct Span {
@@ -52,13 +52,13 @@ std::string quoted(std::string_view text) {
 }
 
 double height_of(const PlotPanel& panel) {
-  const Legend legend = legend_of(panel, kWidth - 2 * kMargin, kFont);
+  const Legend legend = legend_of(panel, kWidth - 2 * kPageMargin, kFont);
   return kTitleHeight + kPlotHeight + kAxisHeight + kLegendRow * static_cast<double>(legend.rows) + kGap;
 }
 
 // What may be cut off below is no longer than a line.
 std::string fitted(std::string_view text, double font_size) {
-  const double room = kWidth - 2 * kMargin;
+  const double room = kWidth - 2 * kPageMargin;
   if (width_of_text(text, font_size) <= room) return std::string(text);
   const double letters = room / width_of_text("x", font_size);
   return std::string(tools::cut(text, static_cast<std::size_t>(letters) - 1)) + "…";
@@ -67,7 +67,7 @@ std::string fitted(std::string_view text, double font_size) {
 class Script {
  public:
   Script(const Figure& figure, PlotFormat format) : figure_(figure), format_(format) {
-    height_ = kMargin + kNoteRow * static_cast<double>(figure.notes.size() + 1);
+    height_ = kPageMargin + kNoteRow * static_cast<double>(figure.notes.size() + 1);
     for (const PlotPanel& panel : figure.panels) height_ += height_of(panel);
   }
 
@@ -178,9 +178,9 @@ void Script::add_label(std::string_view text, double left, double top, double fo
 void Script::add_panel(std::size_t number, double top) {
   const PlotPanel& panel = figure_.panels[number];
   const auto bandwidths = bandwidths_in(panel);
-  add_label(panel.title, kMargin, top + 24, kTitleFont, kTextColour, true);
-  add_label(fitted(panel.subtitle, kFont), kMargin, top + 43, kFont, kFaintColour);
-  add_label("Time of one operation, median", kMargin, top + 64, kFont, kTextColour);
+  add_label(panel.title, kPageMargin, top + 24, kTitleFont, kTextColour, true);
+  add_label(fitted(panel.subtitle, kFont), kPageMargin, top + 43, kFont, kFaintColour);
+  add_label("Time of one operation, median", kPageMargin, top + 64, kFont, kTextColour);
   add_label(bandwidths.empty() ? "No bus bandwidth: nothing passes between ranks" : "Bus bandwidth, GB/s",
             kBandwidthSpan.left - 46, top + 64, kFont, kTextColour);
   add_legend(panel, top + kTitleHeight + kPlotHeight + kAxisHeight + kLegendRow / 2);
@@ -197,9 +197,9 @@ void Script::add_panel(std::size_t number, double top) {
 
 void Script::add_legend(const PlotPanel& panel, double top) {
   constexpr double kSample = 26;
-  const Legend legend = legend_of(panel, kWidth - 2 * kMargin, kFont);
+  const Legend legend = legend_of(panel, kWidth - 2 * kPageMargin, kFont);
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {
-    const double left = kMargin + legend.column_width * static_cast<double>(i / legend.rows);
+    const double left = kPageMargin + legend.column_width * static_cast<double>(i / legend.rows);
     const double middle = top + kLegendRow * static_cast<double>(i % legend.rows);
     add("set arrow from screen {:.5f},{:.5f} to screen {:.5f},{:.5f} nohead lw 2 lc rgb '{}'", x(left), y(middle),
         x(left + kSample), y(middle), colour_of(i));
@@ -210,15 +210,15 @@ void Script::add_legend(const PlotPanel& panel, double top) {
 }
 
 void Script::add_notes() {
-  double top = height_ - kMargin / 2 - kNoteRow * (static_cast<double>(figure_.notes.size()) + 0.5);
+  double top = height_ - kPageMargin / 2 - kNoteRow * (static_cast<double>(figure_.notes.size()) + 0.5);
   const bool bounds = std::any_of(figure_.panels.begin(), figure_.panels.end(),
                                   [](const PlotPanel& panel) { return !bounds_of(panel).empty(); });
   add_label(fmt::format("Points: medians. Bands: their 95 % intervals.{}",
                         bounds ? " Dashed: what this machine allows; grey where curves share it." : ""),
-            kMargin, top, kSmallFont, kFaintColour);
+            kPageMargin, top, kSmallFont, kFaintColour);
   for (const std::string& note : figure_.notes) {
     top += kNoteRow;
-    add_label(fitted(note, kSmallFont), kMargin, top, kSmallFont, kFaintColour);
+    add_label(fitted(note, kSmallFont), kPageMargin, top, kSmallFont, kFaintColour);
   }
 }
 

@@ -17,7 +17,7 @@ class IdleChannel : public Channel {
   std::optional<int> test(Ticket ticket) override { return static_cast<int>(ticket.id) - 1; }
   int wait(Ticket ticket, WaitContext&) override { return static_cast<int>(ticket.id) - 1; }
   std::span<const NativeEntry> native_entries() const override { return {}; }
-  void native(const Request&, WaitContext&) override {}
+  void native(const col::Request&, WaitContext&) override {}
   void abort(const Error&) noexcept override {}
 };
 

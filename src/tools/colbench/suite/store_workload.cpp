@@ -16,8 +16,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr std::size_t kSampled = 16;
-constexpr std::size_t kSampledWhole = 65'536;
+constexpr std::size_t kSampledFirst = 16;
+constexpr std::size_t kSampledInAll = 65'536;
 
 // Before the elements of a tensor that was serialised; a cache line, so that they are aligned.
 struct alignas(64) TensorHeader {
@@ -290,7 +290,7 @@ void StoreWorkload::prepare(std::uint64_t iteration) {
 void StoreWorkload::choose_sample(std::uint64_t iteration) {
   sampled_ = {0, count_ - 1};
   std::uint64_t state = values_.seed ^ (iteration * 0x9e3779b97f4a7c15U);
-  for (std::size_t i = 2; i < std::min(kSampled, count_); ++i) {
+  for (std::size_t i = 2; i < std::min(kSampledFirst, count_); ++i) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     sampled_.push_back((state >> 33) % count_);
   }
@@ -303,7 +303,7 @@ Check StoreWorkload::check(std::uint64_t iteration, bool whole) {
   if (check_mode_ == "off") return check;
   const bool all = check_mode_ == "all";
   if (all || whole) {
-    const std::size_t step = all ? 1 : std::max<std::size_t>(1, count_ / kSampledWhole);
+    const std::size_t step = all ? 1 : std::max<std::size_t>(1, count_ / kSampledInAll);
     for (std::size_t index = 0; index < count_; index += step) look_at(index, iteration, check);
   }
   if (!all) {

@@ -92,7 +92,7 @@ std::string Call::problem() const {
 // ---- Starting
 
 void Call::start() {
-  const Options options{
+  const col::Options options{
       .op = op_of(case_, group_.rank()), .root = case_.root, .algorithm = case_.algorithm, .tag = case_.tag};
   collective_of(case_.primitive) ? start_collective(options) : start_messages(options);
 }
@@ -107,7 +107,7 @@ void Call::start_collective(const Options& options) {
   async ? keep(group_.start(call, options)) : group_.run(call, options);
 }
 
-void Call::start_messages(const Options& options) {
+void Call::start_messages(const col::Options& options) {
   if (case_.primitive == Primitive::send_recv) return rotate(options);
   if (case_.primitive == Primitive::recv_any) return collect(options);
   if (case_.primitive == Primitive::batch) return exchange(options);
@@ -117,7 +117,7 @@ void Call::start_messages(const Options& options) {
 
 // A blocking send may wait for its receive: one rank of every cycle of the rotation has to receive first, and none may
 // that sends to itself.
-void Call::rotate(const Options& options) {
+void Call::rotate(const col::Options& options) {
   const int n = group_.size(), me = group_.rank();
   const int shift = shift_of(case_, n);
   const int to = destination_of(case_, me, n), from = source_of(case_, me, n);
@@ -133,7 +133,7 @@ void Call::rotate(const Options& options) {
   }
 }
 
-void Call::collect(const Options& options) {
+void Call::collect(const col::Options& options) {
   if (case_.asynchronous)
     keep(group_.isend(in_, case_.root, options));
   else
@@ -162,7 +162,7 @@ void Call::sort_collected() {
     second_.write(static_cast<std::size_t>(sources_[i]) * bytes, collected_.read(i * bytes, bytes));
 }
 
-void Call::exchange(const Options& options) {
+void Call::exchange(const col::Options& options) {
   std::vector<Message> messages;
   for (int peer = 0; peer < group_.size(); ++peer) {
     const std::size_t offset = static_cast<std::size_t>(peer) * case_.count;

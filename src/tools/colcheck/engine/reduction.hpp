@@ -59,8 +59,8 @@ struct Reduction {
   bool compress = false;
 
   const Op& op(int rank) const { return ops.size() == 1 ? ops.front() : ops[static_cast<std::size_t>(rank)]; }
-  Options options(int rank) const {
-    Options options;
+  col::Options options(int rank) const {
+    col::Options options;
     options.op = op(rank);
     options.root = root;
     options.algorithm = algorithm;
@@ -104,7 +104,7 @@ inline Covered covered(const Reduction& reduction, int rank, int size, std::size
 
 // Makes the call and waits for its end. Throws col::Error.
 inline void make_call(Group& group, const Reduction& reduction, ConstTensorView in, TensorView out) {
-  const Options options = reduction.options(group.rank());
+  const col::Options options = reduction.options(group.rank());
   const auto counts = uneven_counts(group.size(), in.count);
   Call call{.collective = reduction.collective, .in = in, .out = out};
   if (row_of(reduction.collective).has_counts()) call.in_counts = counts;

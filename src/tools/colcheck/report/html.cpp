@@ -14,7 +14,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::size_t kMostFailures = 500;
+constexpr std::size_t kMostFailureItems = 500;
 
 // After tools::kPageStyle.
 constexpr std::string_view kStyle = R"(
@@ -136,11 +136,11 @@ std::string failure_section(const Results& results, std::size_t failures) {
   std::string text = "<h2>Failures</h2>\n<ul class=\"failures\">\n";
   std::size_t shown = 0;
   for (const CaseResult& result : results.cases) {
-    if (result.verdict == Finding::Verdict::fail && ++shown <= kMostFailures) text += failure_item(result);
+    if (result.verdict == Finding::Verdict::fail && ++shown <= kMostFailureItems) text += failure_item(result);
   }
   text += "</ul>\n";
-  if (failures > kMostFailures) {
-    text += fmt::format("<p>… and {} more (see --json).</p>\n", tools::grouped(failures - kMostFailures));
+  if (failures > kMostFailureItems) {
+    text += fmt::format("<p>… and {} more (see --json).</p>\n", tools::grouped(failures - kMostFailureItems));
   }
   return text;
 }

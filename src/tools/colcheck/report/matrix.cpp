@@ -13,7 +13,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::size_t kMostFailures = 50;
+constexpr std::size_t kMostFailureLines = 50;
 constexpr std::size_t kMostReasons = 20;
 constexpr std::size_t kMostReasonsOfCell = 3;
 
@@ -166,10 +166,12 @@ std::string failure_lines(const Results& results, tools::Style style) {
   std::string text;
   std::size_t failures = 0;
   for (const CaseResult& result : results.cases) {
-    if (result.verdict == Finding::Verdict::fail && ++failures <= kMostFailures) text += failure_line(result, style);
+    if (result.verdict == Finding::Verdict::fail && ++failures <= kMostFailureLines)
+      text += failure_line(result, style);
   }
-  if (failures > kMostFailures) {
-    text += fmt::format("{} and {} more (see --json)\n", style.ellipsis(), tools::grouped(failures - kMostFailures));
+  if (failures > kMostFailureLines) {
+    text +=
+        fmt::format("{} and {} more (see --json)\n", style.ellipsis(), tools::grouped(failures - kMostFailureLines));
   }
   if (failures > 0 && results.effort != "repro") text += "to run one of them alone: colcheck --repro 'TOKEN'\n";
   return text;

@@ -78,8 +78,8 @@ std::span<const NativeEntry> PlantedChannel::native_entries() const {
   return kEntries;
 }
 
-void PlantedChannel::native(const Request& given, WaitContext& wait) {
-  Request request = given;
+void PlantedChannel::native(const col::Request& given, WaitContext& wait) {
+  col::Request request = given;
   if (has(Bug::barrier_does_nothing) && request.collective == Collective::barrier) return;
   const bool other_root = request.collective == Collective::broadcast || request.collective == Collective::reduce;
   if (has(Bug::wrong_root) && other_root && size_ > 2) request.root = (request.root + 1) % size_;
@@ -98,14 +98,14 @@ void PlantedChannel::native(const Request& given, WaitContext& wait) {
 }
 
 // Harmless where the input is elsewhere.
-void PlantedChannel::clear_output(const Request& request, const Traffic& traffic) const {
+void PlantedChannel::clear_output(const col::Request& request, const Traffic& traffic) const {
   const bool writes =
       std::any_of(traffic.from.begin(), traffic.from.end(), [](const auto& block) { return block.has_value(); });
   if (writes && is_there(request.out)) std::memset(request.out.data, 0, request.out.bytes());
 }
 
 // Copies what each rank gets, so that the output may be written whatever it shares with the input.
-void PlantedChannel::stage(const Request& request, const Traffic& traffic, const Arithmetic& arithmetic) {
+void PlantedChannel::stage(const col::Request& request, const Traffic& traffic, const Arithmetic& arithmetic) {
   ConstTensorView source = source_of(request);
   if (has(Bug::assumes_alignment)) source.data = aligned(source);
   outgoing_.assign(index(size_), {});
@@ -133,7 +133,7 @@ void PlantedChannel::stage_in_one_buffer() {
 }
 
 // Fills incoming_ and order_.
-void PlantedChannel::exchange(const Request& request, const Traffic& traffic, DType dtype, WaitContext& wait) {
+void PlantedChannel::exchange(const col::Request& request, const Traffic& traffic, DType dtype, WaitContext& wait) {
   const std::size_t element_bytes = size_of(dtype);
   const bool from_any = has(Bug::arrival_order) && row_of(request.collective).reduces();
   std::vector<Ticket> sends;
@@ -184,7 +184,7 @@ Bytes PlantedChannel::folded(const Arithmetic& arithmetic, std::size_t count) co
   return total;
 }
 
-void PlantedChannel::write_blocks(const Request& request, const Traffic& traffic) const {
+void PlantedChannel::write_blocks(const col::Request& request, const Traffic& traffic) const {
   for (const int r : order_) {
     Bytes block = incoming_[index(r)];
     const std::size_t first_bytes = incoming_[index(order_.front())].size();
@@ -205,7 +205,7 @@ void PlantedChannel::write(TensorView output, std::size_t offset, const Bytes& b
 }
 
 // The bugs that spoil what the call has left in the caller's memory.
-void PlantedChannel::harm_buffers(const Request& request, int root) const {
+void PlantedChannel::harm_buffers(const col::Request& request, int root) const {
   const bool is_copy = request.collective == Collective::allreduce && rank_ == size_ - 1;
   if (has(Bug::one_ulp) && is_copy && is_floating(request.out.dtype) && is_there(request.out))
     *at(request.out, 0) ^= std::byte{1};  // the lowest bit, in little-endian order

@@ -34,22 +34,22 @@ class PlantedChannel final : public Channel {
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override;
-  void native(const Request& request, WaitContext& wait) override;
+  void native(const col::Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override { inner_->abort(cause); }
 
  private:
   bool has(Bug bug) const { return bug_ == bug; }
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  void clear_output(const Request& request, const Traffic& traffic) const;
-  void stage(const Request& request, const Traffic& traffic, const Arithmetic& arithmetic);
+  void clear_output(const col::Request& request, const Traffic& traffic) const;
+  void stage(const col::Request& request, const Traffic& traffic, const Arithmetic& arithmetic);
   void stage_in_one_buffer();
-  void exchange(const Request& request, const Traffic& traffic, DType dtype, WaitContext& wait);
+  void exchange(const col::Request& request, const Traffic& traffic, DType dtype, WaitContext& wait);
   const Bytes& own_block(DType dtype, Op::Kind kind);
   Bytes folded(const Arithmetic& arithmetic, std::size_t count) const;
-  void write_blocks(const Request& request, const Traffic& traffic) const;
+  void write_blocks(const col::Request& request, const Traffic& traffic) const;
   void write(TensorView output, std::size_t offset, const Bytes& block) const;
-  void harm_buffers(const Request& request, int root) const;
+  void harm_buffers(const col::Request& request, int root) const;
 
   const Bug bug_;
   const std::unique_ptr<Channel> inner_;

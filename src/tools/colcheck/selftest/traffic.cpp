@@ -10,7 +10,7 @@ using Blocks = std::vector<std::optional<Block>>;
 
 class Builder {
  public:
-  Builder(const Request& request, int rank, int size)
+  Builder(const col::Request& request, int rank, int size)
       : request_(request), rank_(rank), size_(size), is_root_(rank == request.root) {}
 
   Traffic build() const {
@@ -69,22 +69,22 @@ class Builder {
     return blocks;
   }
 
-  const Request& request_;
+  const col::Request& request_;
   int rank_, size_;
   bool is_root_;
 };
 
 }  // namespace
 
-Traffic traffic_of(const Request& request, int rank, int size) {
+Traffic traffic_of(const col::Request& request, int rank, int size) {
   return Builder(request, rank, size).build();
 }
 
-ConstTensorView source_of(const Request& request) {
+ConstTensorView source_of(const col::Request& request) {
   return request.collective == Collective::broadcast ? ConstTensorView(request.out) : request.in;
 }
 
-DType dtype_of(const Request& request) {
+DType dtype_of(const col::Request& request) {
   const CollectiveRow& row = row_of(request.collective);
   return row.in == Extent::nothing || row.in_on_root ? request.out.dtype : request.in.dtype;
 }

@@ -22,7 +22,7 @@ struct Traffic {
   std::vector<std::optional<Block>> from;  // of the output; in reductions, the elements to be combined
 };
 
-Traffic traffic_of(const Request& request, int rank, int size);
+Traffic traffic_of(const col::Request& request, int rank, int size);
 
 // What a rank sends from.
 ConstTensorView source_of(const Request& request);

@@ -7,7 +7,7 @@
 namespace fake_gpu {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kHostPage = 4096;
 
 uint64_t address_of(void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
@@ -16,7 +16,7 @@ uint64_t address_of(void* pointer) {
 }  // namespace
 
 void* HostMemory::allocate(size_t bytes, std::shared_ptr<Context> context) {
-  void* pointer = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+  void* pointer = std::aligned_alloc(kHostPage, (bytes + kHostPage - 1) / kHostPage * kHostPage);
   if (pointer == nullptr) return nullptr;
   std::memset(pointer, 0xA5, bytes);
   ranges_[address_of(pointer)] = {address_of(pointer), bytes, next_id_++, false, std::move(context)};

@@ -47,8 +47,6 @@ constexpr auto kEntries = [] {
 constexpr std::size_t kFoldAllBytes = std::size_t{32} << 10;
 // A root that folds alone holds up no more than this many.
 constexpr int kFewRanks = 4;
-// Vectors that leave the caches anyway go past them. Below, the reader finds them there.
-constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 // What goes from or to one rank is cut so that both sides work at the same time.
 constexpr std::size_t kRootedParts = 8, kSmallestPart = std::size_t{8} << 10;
 

@@ -9,9 +9,6 @@
 namespace col::shm_backend {
 namespace {
 
-// Slices and chunks begin at whole cache lines of the slot, so that no two ranks write one line.
-constexpr std::size_t kAlignment = 64;
-
 std::size_t aligned_up(std::size_t count, std::size_t element_bytes) {
   const std::size_t unit = std::max<std::size_t>(1, kAlignment / element_bytes);
   return (count + unit - 1) / unit * unit;

@@ -19,6 +19,11 @@
 
 namespace col::shm_backend {
 
+// Vectors of so many bytes leave the caches anyway, and go past them. Below, the reader finds them there.
+constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
+// Slices and chunks begin at whole cache lines, so that no two ranks write one line.
+constexpr std::size_t kAlignment = 64;
+
 class Movement {
  public:
   // `length`: elements of the vector, or of the longest block, equal on all ranks. It is length_of(), or, if no rank

@@ -11,13 +11,10 @@ namespace {
 
 // Below this size, telling where the buffers are costs more than is gained.
 constexpr std::size_t kSmallest = std::size_t{32} << 10;
-// Vectors that leave the caches anyway go past them.
-constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 // What is folded once and then copied to several: it stays in the first cache meanwhile.
 constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
 // Between two looks at whether the group has ended.
 constexpr std::size_t kBetweenRests = std::size_t{1} << 20;
-constexpr std::size_t kAlignment = 64;
 
 Whereabouts::Place place_of(const void* memory, std::size_t bytes, const SymmetricHeap& heap) {
   if (bytes == 0) return {Whereabouts::kNothing, 0};
