@@ -40,7 +40,7 @@ void Database::set(std::string_view key, std::string_view value) {
         fmt::format("the value of {} has {} bytes, and the store takes {} at most; keep large data elsewhere, or "
                     "start the server with a larger limit (StoreServerSpec::max_value_bytes)",
                     describe_key(key), value.size(), max_value_bytes_));
-  auto stored = std::make_shared<const ChargedBytes>(std::string(value), charge(value.size()));
+  auto stored = std::make_shared<const ChargedBytes>(ChargedBytes{std::string(value), charge(value.size())});
   if (const auto found = entries_.find(key); found != entries_.end()) {
     found->second.value = std::move(stored);
   } else {
