@@ -126,9 +126,8 @@ Outcome finish(Child& child, const Deadline& deadline) {
 
 }  // namespace
 
-void expect(bool condition, const std::string& what, std::source_location where) {
-  if (!condition)
-    throw std::runtime_error(fmt::format("{}:{}: not as expected: {}", where.file_name(), where.line(), what));
+void expect(bool condition, const std::string& what, CallPlace where) {
+  if (!condition) throw std::runtime_error(fmt::format("{}:{}: not as expected: {}", where.file, where.line, what));
 }
 
 std::string show(const std::vector<Outcome>& outcomes) {

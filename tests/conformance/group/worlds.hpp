@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <functional>
-#include <source_location>
 #include <string>
 #include <utility>
 
@@ -52,7 +51,7 @@ inline void processes_on_each_backend(int ranks, const GroupBody& body, const Ra
 
 // The error that `call` ends with; none is not as expected.
 template <class Call>
-Error error_of(Call&& call, std::source_location where = std::source_location::current()) {
+Error error_of(Call&& call, CallPlace where = CallPlace::here()) {
   try {
     call();
   } catch (const Error& error) {

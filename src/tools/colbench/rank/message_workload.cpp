@@ -44,7 +44,9 @@ class MessageWorkload : public Workload {
   void prepare(std::uint64_t iteration) override {
     if (!partner_) return;
     first_ = iteration * static_cast<std::uint64_t>(window_);
-    const auto& [sent, received] = last_set();
+    // No structured binding: before version 16, clang's lambdas cannot take one.
+    const CellBuffer& sent = last_set().sent;
+    const CellBuffer& received = last_set().received;
     if (checked_) {
       each_looked_at(iteration, [&](std::size_t index) {
         store_element(at(sent, index), spec_.dtype, values_.at(group_.rank(), 0, index, iteration));
