@@ -24,46 +24,46 @@ using col::test::expect;
 using col::test::run_processes;
 using col::test::run_threads;
 using col::test::usable_backends;
-using Bytes = std::vector<unsigned char>;
-using Counts = std::vector<std::size_t>;
+using Octets = std::vector<unsigned char>;
+using BlockLengths = std::vector<std::size_t>;
 
-// Elements of one size. Those that `from` gives to `to` differ from all others, in every byte that they have.
-struct Elements {
+// OpaqueElements of one size. Those that `from` gives to `to` differ from all others, in every byte that they have.
+struct OpaqueElements {
   std::size_t size;
 
   DType dtype() const { return col::opaque(size); }
-  Bytes block(int from, int to, std::size_t count) const {
-    Bytes bytes(count * size);
+  Octets block(int from, int to, std::size_t count) const {
+    Octets bytes(count * size);
     for (std::size_t i = 0; i < bytes.size(); ++i)
       bytes[i] =
           static_cast<unsigned char>(i % 251 + static_cast<std::size_t>(from) * 17 + static_cast<std::size_t>(to) * 59);
     return bytes;
   }
-  Bytes none(std::size_t count) const { return Bytes(count * size, 0xee); }
-  ConstTensorView in(const Bytes& bytes) const { return {bytes.data(), bytes.size() / size, dtype()}; }
-  TensorView out(Bytes& bytes) const { return {bytes.data(), bytes.size() / size, dtype()}; }
+  Octets none(std::size_t count) const { return Octets(count * size, 0xee); }
+  ConstTensorView in(const Octets& bytes) const { return {bytes.data(), bytes.size() / size, dtype()}; }
+  TensorView out(Octets& bytes) const { return {bytes.data(), bytes.size() / size, dtype()}; }
 };
 
-void append(Bytes& bytes, const Bytes& more) {
+void append(Octets& bytes, const Octets& more) {
   bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-Counts counts_of(int ranks) {
-  Counts counts;
+BlockLengths lengths_of(int ranks) {
+  BlockLengths counts;
   for (int r = 0; r < ranks; ++r) counts.push_back(static_cast<std::size_t>(r % 3) * 2);
   return counts;
 }
 
-void check_gathering(col::Group& group, const Elements& e, std::size_t count) {
+void check_gathering(col::Group& group, const OpaqueElements& e, std::size_t count) {
   const int n = group.size(), me = group.rank(), root = n - 1;
-  const Counts counts = counts_of(n);
-  Bytes equal, uneven;
+  const BlockLengths counts = lengths_of(n);
+  Octets equal, uneven;
   for (int r = 0; r < n; ++r) {
     append(equal, e.block(r, 0, count));
     append(uneven, e.block(r, 0, counts[static_cast<std::size_t>(r)]));
   }
-  const Bytes own = e.block(me, 0, count), own_uneven = e.block(me, 0, counts[static_cast<std::size_t>(me)]);
-  Bytes all = e.none(count * static_cast<std::size_t>(n)), all_uneven(uneven.size());
+  const Octets own = e.block(me, 0, count), own_uneven = e.block(me, 0, counts[static_cast<std::size_t>(me)]);
+  Octets all = e.none(count * static_cast<std::size_t>(n)), all_uneven(uneven.size());
   group.allgather(e.in(own), e.out(all));
   expect(all == equal, "allgather");
   group.allgatherv(e.in(own_uneven), e.out(all_uneven), counts);
@@ -75,11 +75,11 @@ void check_gathering(col::Group& group, const Elements& e, std::size_t count) {
   if (me == root) expect(all == equal && all_uneven == uneven, "gather");
 }
 
-void check_spreading(col::Group& group, const Elements& e, std::size_t count) {
+void check_spreading(col::Group& group, const OpaqueElements& e, std::size_t count) {
   const int n = group.size(), me = group.rank();
-  const Counts counts = counts_of(n);
-  Bytes equal, uneven, to_all, from_all, to_all_v, from_all_v;
-  Counts sent, received;
+  const BlockLengths counts = lengths_of(n);
+  Octets equal, uneven, to_all, from_all, to_all_v, from_all_v;
+  BlockLengths sent, received;
   for (int r = 0; r < n; ++r) {
     append(equal, e.block(0, r, count));
     append(uneven, e.block(0, r, counts[static_cast<std::size_t>(r)]));
@@ -90,25 +90,25 @@ void check_spreading(col::Group& group, const Elements& e, std::size_t count) {
     append(to_all_v, e.block(me, r, sent.back()));
     append(from_all_v, e.block(r, me, received.back()));
   }
-  Bytes out = e.none(count), out_uneven(counts[static_cast<std::size_t>(me)] * e.size);
+  Octets out = e.none(count), out_uneven(counts[static_cast<std::size_t>(me)] * e.size);
   group.scatter(e.in(equal), e.out(out));
   expect(out == e.block(0, me, count), "scatter");
   group.iscatterv(e.in(uneven), counts, e.out(out_uneven)).wait();
   expect(out_uneven == e.block(0, me, counts[static_cast<std::size_t>(me)]), "scatterv");
-  Bytes exchanged(from_all.size()), exchanged_v(from_all_v.size());
+  Octets exchanged(from_all.size()), exchanged_v(from_all_v.size());
   group.alltoall(e.in(to_all), e.out(exchanged));
   expect(exchanged == from_all, "alltoall");
   group.alltoallv(e.in(to_all_v), sent, e.out(exchanged_v), received);
   expect(exchanged_v == from_all_v, "alltoallv");
-  Bytes shared = me == 1 % n ? e.block(7, 7, count) : e.none(count);
+  Octets shared = me == 1 % n ? e.block(7, 7, count) : e.none(count);
   group.broadcast(e.out(shared), {.root = 1 % n});
   expect(shared == e.block(7, 7, count), "broadcast");
 }
 
-void check_messages(col::Group& group, const Elements& e, std::size_t count) {
+void check_messages(col::Group& group, const OpaqueElements& e, std::size_t count) {
   const int n = group.size(), me = group.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
-  const Bytes sent = e.block(me, next, count);
-  Bytes got = e.none(count);
+  const Octets sent = e.block(me, next, count);
+  Octets got = e.none(count);
   group.sendrecv(e.in(sent), next, e.out(got), before);
   expect(got == e.block(before, me, count), "sendrecv");
   got = e.none(count);
@@ -133,21 +133,21 @@ void add_long(const void* left, const void* right, void* result, std::size_t cou
   }
 }
 
-void check_reductions(col::Group& group, const Elements& e, std::size_t count, const std::string& algorithm) {
+void check_reductions(col::Group& group, const OpaqueElements& e, std::size_t count, const std::string& algorithm) {
   const int n = group.size(), me = group.rank();
   const auto total = count * static_cast<std::size_t>(n);
   const auto folded = [&](int ranks) {
-    Bytes sum = e.block(0, 0, total);
+    Octets sum = e.block(0, 0, total);
     for (int r = 1; r < ranks; ++r) {
-      const Bytes next = e.block(r, 0, total);
+      const Octets next = e.block(r, 0, total);
       add_long(sum.data(), next.data(), sum.data(), total, e.dtype());
     }
     return sum;
   };
-  const Bytes own = e.block(me, 0, total), all = folded(n);
+  const Octets own = e.block(me, 0, total), all = folded(n);
   col::Options options{.op = col::Op::user(&add_long, true, "long addition")};
   options.algorithm = algorithm;
-  Bytes out = e.none(total);
+  Octets out = e.none(total);
   group.allreduce(e.in(own), e.out(out), options);
   expect(out == all, "allreduce by " + algorithm);
   if (!algorithm.empty()) return;
@@ -157,14 +157,14 @@ void check_reductions(col::Group& group, const Elements& e, std::size_t count, c
   out = e.none(total);
   group.reduce(e.in(own), e.out(out), options);
   if (me == 0) expect(out == all, "reduce");
-  Bytes block = e.none(count);
+  Octets block = e.none(count);
   group.reduce_scatter(e.in(own), e.out(block), options);
   const auto begin = all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(me) * block.size());
   expect(std::equal(block.begin(), block.end(), begin), "reduce_scatter");
 }
 
 void check_size(col::Group& group, std::size_t size) {
-  const Elements e{size};
+  const OpaqueElements e{size};
   for (const std::size_t count : {1, 3, 40}) {
     check_gathering(group, e, count);
     check_spreading(group, e, count);
@@ -181,7 +181,7 @@ void check_size(col::Group& group, std::size_t size) {
   }
 }
 
-std::string refusal(const std::function<void()>& call) {
+std::string refusal_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const col::Error& error) {
@@ -191,16 +191,16 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 void expect_refused(const std::function<void()>& call, const std::string& why) {
-  const std::string said = refusal(call);
+  const std::string said = refusal_of(call);
   expect(said.starts_with("invalid_argument") && said.find(why) != std::string::npos, said + ", not " + why);
 }
 
-void check_good(const std::vector<col::test::Outcome>& outcomes) {
+void check_outcomes(const std::vector<col::test::Outcome>& outcomes) {
   INFO(show(outcomes));
   CHECK(all_good(outcomes));
 }
 
-col::Group join(col::Context& context, int rank, int size, const std::string& backend) {
+col::Group join_group(col::Context& context, int rank, int size, const std::string& backend) {
   return context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = backend});
 }
 
@@ -210,8 +210,8 @@ TEST_CASE("types: opaque elements of any size move and are never cut", "[group]"
   for (const auto& backend : usable_backends()) {
     for (const int n : {1, 2, 5}) {
       INFO(backend << ", " << n << " ranks");
-      check_good(run_threads(n, [&](int rank, col::Context& context) {
-        col::Group group = join(context, rank, n, backend);
+      check_outcomes(run_threads(n, [&](int rank, col::Context& context) {
+        col::Group group = join_group(context, rank, n, backend);
         for (const std::size_t size : {1, 3, 16, 255, 256, 1000}) check_size(group, size);
       }));
     }
@@ -221,9 +221,9 @@ TEST_CASE("types: opaque elements of any size move and are never cut", "[group]"
 TEST_CASE("types: elements that are longer than any buffer of the library", "[group]") {
   for (const auto& backend : usable_backends()) {
     INFO(backend);
-    check_good(run_processes(3, [&](int rank, col::Context& context) {
-      col::Group group = join(context, rank, 3, backend);
-      const Elements e{(std::size_t{3} << 20) + 1};
+    check_outcomes(run_processes(3, [&](int rank, col::Context& context) {
+      col::Group group = join_group(context, rank, 3, backend);
+      const OpaqueElements e{(std::size_t{3} << 20) + 1};
       check_gathering(group, e, 2);
       check_spreading(group, e, 1);
       check_messages(group, e, 1);
@@ -234,12 +234,12 @@ TEST_CASE("types: elements that are longer than any buffer of the library", "[gr
 TEST_CASE("types: opaque elements of two sizes are a mismatch, though they have as many bytes", "[group]") {
   for (const auto& backend : usable_backends()) {
     INFO(backend);
-    check_good(run_threads(2, [&](int rank, col::Context& context) {
-      col::Group group = join(context, rank, 2, backend);
-      Bytes out(24);
-      const Bytes in(12);
+    check_outcomes(run_threads(2, [&](int rank, col::Context& context) {
+      col::Group group = join_group(context, rank, 2, backend);
+      Octets out(24);
+      const Octets in(12);
       const std::size_t size = rank == 0 ? 3 : 4;
-      const std::string said = refusal([&] {
+      const std::string said = refusal_of([&] {
         group.allgather({in.data(), 12 / size, col::opaque(size)}, {out.data(), 24 / size, col::opaque(size)},
                         {.timeout = std::chrono::seconds(20)});
       });
@@ -251,11 +251,11 @@ TEST_CASE("types: opaque elements of two sizes are a mismatch, though they have 
 }
 
 TEST_CASE("types: what an operator or a call does not take is refused with what to do", "[group]") {
-  check_good(run_threads(2, [&](int rank, col::Context& context) {
-    col::Group group = join(context, rank, 2, usable_backends().front());
+  check_outcomes(run_threads(2, [&](int rank, col::Context& context) {
+    col::Group group = join_group(context, rank, 2, usable_backends().front());
     bool flags[4] = {true, rank == 0, false, true};
     std::vector<std::complex<float>> waves(4, {1, 2});
-    Bytes bytes(2 * 257);
+    Octets bytes(2 * 257);
     const col::Op user = col::Op::user(&add_long, true, "long addition");
     const auto opaque = [&](std::size_t size) { return TensorView(bytes.data(), 2, col::opaque(size)); };
     for (const col::ReduceOp op : {col::ReduceOp::sum, col::ReduceOp::product, col::ReduceOp::avg})

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "core/fold.hpp"
 #include "core/instructions.hpp"
 #include "core/mixed.hpp"

@@ -182,13 +182,13 @@ void fields(Bound& bound, Visit& visit) {
 }
 
 // What follows from a cell's samples: for readers that do not compute it.
-struct Summary {
+struct WrittenSummary {
   const Cell& cell;
   CellStatistics stats;
 };
 
 template <class Visit>
-void fields(Summary& summary, Visit& visit) {
+void fields(WrittenSummary& summary, Visit& visit) {
   const auto& [cell, stats] = summary;
   const int size = group_size_of(cell.spec);
   const bool rate = cell.invalid.empty() && stats.median > 0;
@@ -244,7 +244,7 @@ void fields(Cell& cell, Visit& visit) {
   visit("model_ns", model_seconds, kNanoseconds);
   visit.derived("stats", [&] {
     const CellStatistics stats = statistics_of(cell);
-    return stats.n == 0 ? std::nullopt : std::optional<Summary>({cell, stats});
+    return stats.n == 0 ? std::nullopt : std::optional<WrittenSummary>({cell, stats});
   });
   visit("launches", launches);
 }

@@ -97,7 +97,7 @@ void Call::start() {
   collective_of(case_.primitive) ? start_collective(options) : start_messages(options);
 }
 
-void Call::start_collective(const Options& options) {
+void Call::start_collective(const col::Options& options) {
   const bool async = case_.asynchronous;
   if (case_.in_place && !async && maybe(3)) {  // the forms of one view
     if (case_.primitive == Primitive::allreduce) return group_.allreduce(out_, options);

@@ -47,11 +47,11 @@ class Call {
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
 
-  void start_collective(const Options& options);
-  void start_messages(const Options& options);
-  void rotate(const Options& options);
-  void collect(const Options& options);
-  void exchange(const Options& options);
+  void start_collective(const col::Options& options);
+  void start_messages(const col::Options& options);
+  void rotate(const col::Options& options);
+  void collect(const col::Options& options);
+  void exchange(const col::Options& options);
   void wait_for(Work& work, std::uint64_t way);
   void sort_collected();
 
