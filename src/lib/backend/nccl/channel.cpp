@@ -105,7 +105,7 @@ auto NcclChannel::guarded(const char* call, Body body) {
   try {
     return body();
   } catch (const Error& error) {
-    fail(Error(error.code(), error.message(), group_, error.rank()));
+    fail(Error(error.code(), error.message(), group_, error.rank(), error.world_rank()));
   } catch (const std::bad_alloc&) {
     fail(Error(ErrorCode::resource, "nccl: out of memory", group_, rank_));
   }
