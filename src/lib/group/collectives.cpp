@@ -9,8 +9,6 @@
 namespace col {
 namespace {
 
-using Counts = std::span<const std::size_t>;
-
 Request request_of(const Call& call, const Options& options) {
   if (static_cast<std::size_t>(call.collective) >= kCollectives.size() || row_of(call.collective).is_message)
     throw Error(
@@ -105,126 +103,6 @@ void Group::run(const Call& call, const Options& options) {
 }
 Work Group::start(const Call& call, const Options& options) {
   return state().start(request_of(call, options), options);
-}
-
-void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::allreduce, in, out}, options);
-}
-Work Group::iallreduce(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::allreduce, in, out}, options);
-}
-
-void Group::reduce(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::reduce, in, out}, options);
-}
-Work Group::ireduce(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::reduce, in, out}, options);
-}
-
-void Group::scan(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::scan, in, out}, options);
-}
-Work Group::iscan(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::scan, in, out}, options);
-}
-
-void Group::exscan(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::exscan, in, out}, options);
-}
-Work Group::iexscan(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::exscan, in, out}, options);
-}
-
-void Group::reduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::reduce_scatter, in, out}, options);
-}
-Work Group::ireduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::reduce_scatter, in, out}, options);
-}
-
-void Group::allgather(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::allgather, in, out}, options);
-}
-Work Group::iallgather(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::allgather, in, out}, options);
-}
-
-void Group::gather(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::gather, in, out}, options);
-}
-Work Group::igather(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::gather, in, out}, options);
-}
-
-void Group::scatter(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::scatter, in, out}, options);
-}
-Work Group::iscatter(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::scatter, in, out}, options);
-}
-
-void Group::alltoall(ConstTensorView in, TensorView out, const Options& options) {
-  run({Collective::alltoall, in, out}, options);
-}
-Work Group::ialltoall(ConstTensorView in, TensorView out, const Options& options) {
-  return start({Collective::alltoall, in, out}, options);
-}
-
-void Group::broadcast(TensorView inout, const Options& options) {
-  run({Collective::broadcast, {}, inout}, options);
-}
-Work Group::ibroadcast(TensorView inout, const Options& options) {
-  return start({Collective::broadcast, {}, inout}, options);
-}
-
-void Group::reduce_scatterv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  run({Collective::reduce_scatterv, in, out, counts}, options);
-}
-Work Group::ireduce_scatterv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return start({Collective::reduce_scatterv, in, out, counts}, options);
-}
-
-void Group::allgatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  run({Collective::allgatherv, in, out, {}, counts}, options);
-}
-Work Group::iallgatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return start({Collective::allgatherv, in, out, {}, counts}, options);
-}
-
-void Group::gatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  run({Collective::gatherv, in, out, {}, counts}, options);
-}
-Work Group::igatherv(ConstTensorView in, TensorView out, Counts counts, const Options& options) {
-  return start({Collective::gatherv, in, out, {}, counts}, options);
-}
-
-void Group::scatterv(ConstTensorView in, Counts counts, TensorView out, const Options& options) {
-  run({Collective::scatterv, in, out, counts}, options);
-}
-Work Group::iscatterv(ConstTensorView in, Counts counts, TensorView out, const Options& options) {
-  return start({Collective::scatterv, in, out, counts}, options);
-}
-
-void Group::alltoallv(ConstTensorView in, Counts in_counts, TensorView out, Counts out_counts, const Options& options) {
-  run({Collective::alltoallv, in, out, in_counts, out_counts}, options);
-}
-Work Group::ialltoallv(ConstTensorView in, Counts in_counts, TensorView out, Counts out_counts,
-                       const Options& options) {
-  return start({Collective::alltoallv, in, out, in_counts, out_counts}, options);
-}
-
-void Group::barrier(const Options& options) {
-  run({Collective::barrier, {}, {}}, options);
-}
-Work Group::ibarrier(const Options& options) {
-  return start({Collective::barrier, {}, {}}, options);
-}
-
-void Group::allreduce(TensorView inout, const Options& options) {
-  allreduce(inout, inout, options);
-}
-void Group::reduce(TensorView inout, const Options& options) {
-  reduce(inout, inout, options);
 }
 
 // ---- Point to point

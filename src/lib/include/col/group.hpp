@@ -450,6 +450,122 @@ class COL_EXPORT Group {
   std::shared_ptr<State> state_;  // shared by all copies of the handle, and by the registry of the context
 };
 
+// ---- What the named collectives are
+// -----------------------------------------------------------------------------------
+
+inline void Group::allreduce(TensorView inout, const Options& options) {
+  allreduce(inout, inout, options);
+}
+inline void Group::reduce(TensorView inout, const Options& options) {
+  reduce(inout, inout, options);
+}
+inline void Group::allreduce(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::allreduce, in, out}, options);
+}
+inline Work Group::iallreduce(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::allreduce, in, out}, options);
+}
+inline void Group::reduce(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::reduce, in, out}, options);
+}
+inline Work Group::ireduce(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::reduce, in, out}, options);
+}
+inline void Group::scan(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::scan, in, out}, options);
+}
+inline Work Group::iscan(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::scan, in, out}, options);
+}
+inline void Group::exscan(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::exscan, in, out}, options);
+}
+inline Work Group::iexscan(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::exscan, in, out}, options);
+}
+inline void Group::reduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::reduce_scatter, in, out}, options);
+}
+inline Work Group::ireduce_scatter(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::reduce_scatter, in, out}, options);
+}
+inline void Group::allgather(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::allgather, in, out}, options);
+}
+inline Work Group::iallgather(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::allgather, in, out}, options);
+}
+inline void Group::gather(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::gather, in, out}, options);
+}
+inline Work Group::igather(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::gather, in, out}, options);
+}
+inline void Group::scatter(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::scatter, in, out}, options);
+}
+inline Work Group::iscatter(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::scatter, in, out}, options);
+}
+inline void Group::alltoall(ConstTensorView in, TensorView out, const Options& options) {
+  run({Collective::alltoall, in, out}, options);
+}
+inline Work Group::ialltoall(ConstTensorView in, TensorView out, const Options& options) {
+  return start({Collective::alltoall, in, out}, options);
+}
+inline void Group::broadcast(TensorView inout, const Options& options) {
+  run({Collective::broadcast, {}, inout}, options);
+}
+inline Work Group::ibroadcast(TensorView inout, const Options& options) {
+  return start({Collective::broadcast, {}, inout}, options);
+}
+inline void Group::reduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                                   const Options& options) {
+  run({Collective::reduce_scatterv, in, out, counts}, options);
+}
+inline Work Group::ireduce_scatterv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                                    const Options& options) {
+  return start({Collective::reduce_scatterv, in, out, counts}, options);
+}
+inline void Group::allgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                              const Options& options) {
+  run({Collective::allgatherv, in, out, {}, counts}, options);
+}
+inline Work Group::iallgatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                               const Options& options) {
+  return start({Collective::allgatherv, in, out, {}, counts}, options);
+}
+inline void Group::gatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                           const Options& options) {
+  run({Collective::gatherv, in, out, {}, counts}, options);
+}
+inline Work Group::igatherv(ConstTensorView in, TensorView out, std::span<const std::size_t> counts,
+                            const Options& options) {
+  return start({Collective::gatherv, in, out, {}, counts}, options);
+}
+inline void Group::scatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out,
+                            const Options& options) {
+  run({Collective::scatterv, in, out, counts}, options);
+}
+inline Work Group::iscatterv(ConstTensorView in, std::span<const std::size_t> counts, TensorView out,
+                             const Options& options) {
+  return start({Collective::scatterv, in, out, counts}, options);
+}
+inline void Group::alltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
+                             std::span<const std::size_t> out_counts, const Options& options) {
+  run({Collective::alltoallv, in, out, in_counts, out_counts}, options);
+}
+inline Work Group::ialltoallv(ConstTensorView in, std::span<const std::size_t> in_counts, TensorView out,
+                              std::span<const std::size_t> out_counts, const Options& options) {
+  return start({Collective::alltoallv, in, out, in_counts, out_counts}, options);
+}
+inline void Group::barrier(const Options& options) {
+  run({Collective::barrier, {}, {}}, options);
+}
+inline Work Group::ibarrier(const Options& options) {
+  return start({Collective::barrier, {}, {}}, options);
+}
+
 // What Context::init_group() needs to know.
 struct COL_EXPORT GroupSpec {
   std::string name = "default";
