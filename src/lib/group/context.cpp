@@ -11,9 +11,9 @@
 #include "core/env.hpp"
 #include "core/log.hpp"
 #include "group/adopt/adopted_job.hpp"
-#include "group/error_file.hpp"
-#include "group/join.hpp"
-#include "group/member.hpp"
+#include "group/diagnosis/error_file.hpp"
+#include "group/join/join.hpp"
+#include "group/join/member.hpp"
 
 namespace col {
 namespace {

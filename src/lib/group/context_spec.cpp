@@ -11,7 +11,7 @@
 #include "core/log.hpp"
 #include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
-#include "group/host.hpp"
+#include "group/join/host.hpp"
 #include "store/text.hpp"
 
 namespace col {

@@ -17,10 +17,10 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
-#include "group/checks.hpp"
-#include "group/composite.hpp"
+#include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
+#include "group/call/use.hpp"
 #include "group/state.hpp"
-#include "group/use.hpp"
 
 namespace col {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "group/composite.hpp"
+#include "group/call/composite.hpp"
 #include "group/state.hpp"
 
 namespace col {

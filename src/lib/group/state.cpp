@@ -11,14 +11,14 @@
 #include "core/hash.hpp"
 #include "core/log.hpp"
 #include "core/mixed.hpp"
-#include "group/checks.hpp"
-#include "group/composite.hpp"
-#include "group/error_file.hpp"
-#include "group/failure.hpp"
-#include "group/host.hpp"
-#include "group/progress_thread.hpp"
-#include "group/use.hpp"
-#include "group/world_ranks.hpp"
+#include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
+#include "group/call/use.hpp"
+#include "group/diagnosis/error_file.hpp"
+#include "group/diagnosis/failure.hpp"
+#include "group/flight/progress_thread.hpp"
+#include "group/join/host.hpp"
+#include "group/join/world_ranks.hpp"
 
 namespace col {
 namespace {

@@ -18,12 +18,12 @@
 #include <col/group.hpp>
 
 #include "core/fork_guard.hpp"
-#include "group/call_settings.hpp"
-#include "group/diagnosis.hpp"
-#include "group/dispatch.hpp"
-#include "group/multi_gpu.hpp"
-#include "group/pending.hpp"
-#include "group/staging.hpp"
+#include "group/call/call_settings.hpp"
+#include "group/call/dispatch.hpp"
+#include "group/call/pending.hpp"
+#include "group/diagnosis/diagnosis.hpp"
+#include "group/gpu/multi_gpu.hpp"
+#include "group/staging/staging.hpp"
 
 namespace col {
 

@@ -8,7 +8,7 @@
 #include "core/env.hpp"
 #include "group/adopt/meeting_point.hpp"
 #include "group/adopt/node_list.hpp"
-#include "group/host.hpp"
+#include "group/join/host.hpp"
 #include "support/catch.hpp"
 
 using col::ErrorCode;

@@ -3,7 +3,7 @@
 
 #include <col/group.hpp>
 
-#include "group/member.hpp"
+#include "group/join/member.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "unit/group/stuck_backend.hpp"

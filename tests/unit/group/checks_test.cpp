@@ -1,4 +1,4 @@
-#include "group/checks.hpp"
+#include "group/call/checks.hpp"
 
 #include <array>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "group/describe.hpp"
+#include "group/call/describe.hpp"
 
 #include <array>
 #include <set>

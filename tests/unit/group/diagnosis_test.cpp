@@ -1,4 +1,4 @@
-#include "group/diagnosis.hpp"
+#include "group/diagnosis/diagnosis.hpp"
 
 #include <array>
 #include <barrier>
@@ -22,7 +22,7 @@
 #include <col/store.hpp>
 
 #include "core/unique_fd.hpp"
-#include "group/failure.hpp"
+#include "group/diagnosis/failure.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 #include "unit/group/stuck_backend.hpp"

@@ -1,4 +1,4 @@
-#include "group/failure.hpp"
+#include "group/diagnosis/failure.hpp"
 
 #include <array>
 

@@ -1,9 +1,9 @@
-#include "group/history.hpp"
+#include "group/diagnosis/history.hpp"
 
 #include <string>
 #include <vector>
 
-#include "group/pending.hpp"
+#include "group/call/pending.hpp"
 #include "support/catch.hpp"
 
 using col::group::Calls;

@@ -4,7 +4,7 @@
 
 #include <col/col.hpp>
 
-#include "group/multi_gpu.hpp"
+#include "group/gpu/multi_gpu.hpp"
 #include "support/catch.hpp"
 
 namespace {

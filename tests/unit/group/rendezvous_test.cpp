@@ -1,4 +1,4 @@
-#include "group/rendezvous.hpp"
+#include "group/join/rendezvous.hpp"
 
 #include <signal.h>
 #include <unistd.h>

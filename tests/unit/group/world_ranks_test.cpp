@@ -1,4 +1,4 @@
-#include "group/world_ranks.hpp"
+#include "group/join/world_ranks.hpp"
 
 #include <vector>
 

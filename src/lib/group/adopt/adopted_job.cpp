@@ -19,7 +19,7 @@
 #include "group/adopt/pmi.hpp"
 #include "group/adopt/served_store.hpp"
 #include "group/adopt/user_directory.hpp"
-#include "group/host.hpp"
+#include "group/join/host.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
 

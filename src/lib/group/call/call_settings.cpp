@@ -1,0 +1,55 @@
+#include "group/call/call_settings.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/backend.hpp>
+
+#include "core/env.hpp"
+#include "core/instructions.hpp"
+
+namespace col::group {
+namespace {
+
+// The place of the value of `name` among `words`, 0 when it is unset.
+template <std::size_t N>
+std::size_t one_of(std::string_view name, const std::string_view (&words)[N]) {
+  const auto value = core::env::get(name);
+  if (!value) return 0;
+  std::string known;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (*value == words[i]) return i;
+    known += fmt::format("{}{}", i == 0 ? "" : ", ", words[i]);
+  }
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}={} means nothing; use one of {}", name, *value, known));
+}
+
+// The name of a backend that this build has, or could have; empty for "automatic".
+std::string backend_setting() {
+  const std::string name = core::env::get("COL_BACKEND").value_or("automatic");
+  if (name == "automatic" || name == "auto") return "";
+  const bool is_public = name == "shm" || name == "gloo" || name == "nccl";
+  if (!is_public && find_backend(name) == nullptr)
+    throw Error(ErrorCode::invalid_argument, fmt::format("COL_BACKEND={} is no backend; use one of automatic, {}", name,
+                                                         fmt::join(backend_names(), ", ")));
+  return name;
+}
+
+}  // namespace
+
+CallSettings CallSettings::from_environment() {
+  CallSettings settings;
+  if (const auto text = core::env::get("COL_ALGORITHM")) settings.overrides = parse_overrides(*text);
+  if (const auto path = core::env::get("COL_SELECTION")) settings.table = SelectionTable::load(*path);
+  settings.numerics = static_cast<Numerics>(one_of("COL_NUMERICS", {"fast", "strict", "deterministic"}));
+  settings.compare_first = one_of("COL_CHECK", {"lazy", "strict"}) == 1;
+  settings.progress_thread = one_of("COL_PROGRESS", {"calls", "thread"}) == 1;
+  if (const auto text = core::env::get("COL_FAULT")) settings.fault = exec::Fault::parse(*text);
+  settings.backend = backend_setting();
+  core::chosen_instructions();  // reports a wrong COL_ISA here, and not in the first reduction
+  return settings;
+}
+
+}  // namespace col::group

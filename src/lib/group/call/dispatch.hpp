@@ -1,0 +1,100 @@
+// Chooses the algorithm of a call, and makes its plan for this rank.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
+#include "group/call/call_settings.hpp"
+#include "group/call/checks.hpp"
+
+namespace col::group {
+
+// What a call asks from its algorithm, in addition to the request.
+struct CallWishes {
+  std::string_view algorithm = {};  // Options::algorithm
+  bool asynchronous = false;
+  bool deterministic = false;
+  bool compress = false;
+};
+
+// Never changes once made. It lives as long as the dispatcher.
+struct Decision {
+  std::string algorithm;                    // as text: "knomial:radix=8"
+  std::string reason;                       // the rule that fired, or who asked for it
+  std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
+  std::string native = {};                  // its name
+  bool starts = false;                      // it need not block
+  DType dtype = DType::uint8;               // type of what is moved
+  bool widens = false, wide_input = false;  // as in the plan's request
+};
+
+class Dispatcher {
+ public:
+  // `natives` and `settings` must outlive it. `nodes` has the number of each rank's host.
+  Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
+             const CallSettings& settings);
+
+  // Requires: check() has passed. Equal calls get the same decision object, found without allocating. Throws
+  // invalid_argument or unavailable if the requested algorithm cannot serve the call.
+  std::shared_ptr<const Decision> decide(const Request& request, const CallWishes& wishes);
+
+  // Whether one of the backend's own algorithms can serve the call, or is asked for by name. All ranks get the same
+  // answer.
+  bool can_run_natively(const Request& request, const CallWishes& wishes) const;
+  // Why the backend's own collective of that name cannot serve a call that asks for it; nothing if it can.
+  std::optional<std::string> objection(const Request& request, const CallWishes& wishes, std::string_view own) const;
+
+  // The decision in a sentence, for Group::explain(). Stores nothing, so other threads may decide meanwhile.
+  std::string explain(const Request& request, const CallWishes& wishes) const;
+
+  // The names that CallWishes::algorithm may have: first the built-in ones, then the backend's own.
+  std::vector<std::string> names(Collective collective) const;
+
+ private:
+  // What a decision depends on.
+  struct Key {
+    Collective collective;
+    std::size_t count;
+    int root;
+    DType dtype;
+    bool widens, wide_input, in_place, minmax, commutative, arithmetic, built_in, deterministic, asynchronous;
+    std::string_view algorithm;  // of the wishes; owned by the entry once it is kept
+    bool operator==(const Key&) const = default;
+  };
+  struct Entry {
+    std::string algorithm;  // what key.algorithm points to
+    Key key;
+    std::shared_ptr<const Decision> decision;
+  };
+  struct Case;  // one call while it is decided
+
+  Key key_of(const Request& request, const CallWishes& wishes) const;
+  std::shared_ptr<const Decision> make(const Request& request, const Key& key);
+  Choice choose_for(const Case& c) const;
+  std::optional<std::string> why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const;
+  std::optional<std::string> why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const;
+  std::optional<std::string> why_not_file(const AlgorithmSpec& spec, const Case& c) const;
+  const NativeEntry* native(Collective collective, std::string_view name) const;
+  const PlanFile& file(const std::string& path) const;
+
+  Shape shape_;
+  std::vector<int> nodes_;
+  std::string backend_;
+  std::span<const NativeEntry> natives_;
+  const CallSettings& settings_;
+  std::vector<std::unique_ptr<Entry>> entries_;  // few; an entry that is used moves to the front
+  mutable std::map<std::string, PlanFile> files_;
+};
+
+}  // namespace col::group

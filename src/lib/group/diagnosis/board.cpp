@@ -1,0 +1,182 @@
+// The part of the diagnosis that compares the calls of the ranks: what they leave for one another on the group's board.
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "group/diagnosis/diagnosis.hpp"
+#include "group/diagnosis/failure.hpp"
+#include "store/call_limit.hpp"
+
+namespace col::group {
+namespace {
+
+// How long ranks that see two different calls wait for a majority to decide which is the odd one.
+constexpr Duration kVotingTime = std::chrono::milliseconds(500);
+// Between two looks of COL_CHECK=strict at the board.
+constexpr Duration kComparePause = std::chrono::microseconds(200);
+
+std::string comparison_key(std::uint64_t sequence, int rank) {
+  return fmt::format("compare/{}/{}", sequence, rank);
+}
+
+// A rank's last calls.
+std::string calls_key(int rank) {
+  return fmt::format("calls/{}", rank);
+}
+
+struct Difference {
+  std::uint64_t sequence;
+  std::map<int, std::string> called;  // by rank, for those that are known to have come so far
+};
+
+// The first call in which another rank differs from this one's `own`.
+std::optional<Difference> compare(const Surroundings& surroundings, const Calls& own,
+                                  const std::map<int, std::shared_ptr<const Calls>>& others) {
+  std::optional<std::uint64_t> where;
+  for (const auto& [rank, calls] : others) {
+    const auto differs =
+        first_difference(surroundings.history, own, surroundings.rank, *calls, rank, surroundings.size());
+    if (differs) where = std::min(where.value_or(*differs), *differs);
+  }
+  if (!where) return std::nullopt;
+  Difference difference{*where, {}};
+  for (const auto& [rank, calls] : others) {
+    if (auto text = calls->at(*where)) difference.called.emplace(rank, *std::move(text));
+  }
+  return difference;
+}
+
+}  // namespace
+
+void clear_board(Surroundings& surroundings) noexcept {
+  const store::CallLimit limit(kStoreTime);
+  try {
+    Store* const scope = surroundings.scope.get();
+    for (const std::string& key : surroundings.own_board_keys) scope->erase(key);
+    surroundings.own_board_keys.clear();
+    const auto ranks = static_cast<std::int64_t>(surroundings.peers.size());
+    const std::uint64_t compared = std::exchange(surroundings.last_compared, 0);
+    if (compared == 0 || scope->add("compare/left", 1) < ranks) return;
+    for (const PeerInfo& peer : surroundings.peers) scope->erase(comparison_key(compared, peer.rank));
+    scope->erase("compare/left");
+  } catch (const std::exception&) {  // see look_at_store()
+  }
+}
+
+void post_calls(Surroundings& surroundings) {
+  std::uint64_t made = surroundings.history.last();
+  for (const auto& [to, count] : surroundings.sent) made += count;
+  if (surroundings.posted_calls == made) return;
+  Calls calls = surroundings.history.calls(surroundings.rank, surroundings.size());
+  calls.sent = surroundings.sent;
+  surroundings.scope->set(calls_key(surroundings.rank), calls.encode());
+  surroundings.posted_calls = made;
+}
+
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept {
+  const store::CallLimit limit(kStoreTime);
+  Store* const scope = surroundings.scope.get();
+  const int rank = surroundings.rank, size = surroundings.size();
+  if (scope == nullptr || size == 1) return std::nullopt;
+  try {
+    Calls own = surroundings.history.calls(rank, size);
+    own.has_left = true;
+    own.sent = surroundings.sent;
+    if (why) own.why = encode_error(*why);
+    if (!broken) scope->set(calls_key(rank), own.encode());
+    if (scope->add("calls/left", 1) < size) return std::nullopt;
+    std::map<int, std::shared_ptr<const Calls>> others;
+    for (int r = 0; r < size; ++r) {
+      const auto text = r != rank && !broken ? scope->get(calls_key(r)) : std::nullopt;
+      if (text) others[r] = std::make_shared<const Calls>(Calls::decode(*text));
+      scope->erase(calls_key(r));
+    }
+    scope->erase("calls/left");
+    const auto difference = compare(surroundings, own, others);
+    if (!difference) return std::nullopt;
+    const Operation operation = surroundings.history.operation(difference->sequence, rank, size);
+    return judge(operation, rank, difference->called, surroundings.group, true);
+  } catch (const std::exception&) {  // see look_at_store()
+    return std::nullopt;
+  }
+}
+
+void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance) {
+  if (!voting_ends_) voting_ends_ = Deadline::after(kVotingTime);
+  const bool final = last_chance || voting_ends_->expired();
+  if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, final)) throw *error;
+}
+
+// What `rank` has called so far, unless it has said enough.
+void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text) {
+  const auto known = heard_.find(rank);
+  if (known != heard_.end() && (known->second->has_left || known->second->end() >= own->end())) return;
+  if (const auto text = ask(calls_key(rank)))
+    heard_[rank] = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
+}
+
+// Those who have left before that call, because of what went wrong elsewhere.
+void Diagnosis::throw_why_left(std::uint64_t sequence) const {
+  for (const auto& [rank, calls] : heard_) {
+    const auto why = calls->has_left && calls->end() <= sequence ? decode_error(calls->why) : std::nullopt;
+    if (!why) continue;
+    throw Error(
+        why->code(),
+        fmt::format("rank {} has left the group after an error of group '{}': {}", rank, why->group(), why->message()),
+        surroundings_.group, surroundings_.rank_of(why->world_rank()), why->world_rank());
+  }
+}
+
+void Diagnosis::look_for_different_calls(bool last_chance) {
+  const int self = surroundings_.rank, size = surroundings_.size();
+  const auto own = std::make_shared<const Calls>(surroundings_.history.calls(self, size));
+  const std::string own_text = own->encode();
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank != self) hear(rank, own, own_text);
+  }
+  const auto difference = compare(surroundings_, *own, heard_);
+  if (!difference) return;
+  throw_why_left(difference->sequence);
+  throw_judged(surroundings_.history.operation(difference->sequence, self, size), difference->called, last_chance);
+}
+
+std::optional<Error> Diagnosis::different_calls(bool last_chance) {
+  try {
+    post();
+    look_for_different_calls(last_chance);
+  } catch (const Error& difference) {
+    return difference;
+  }
+  return std::nullopt;
+}
+
+void Diagnosis::compare_first(WaitContext& wait, const std::function<void()>& meanwhile) {
+  describe();
+  const store::CallLimit limit(wait.deadline().remaining());
+  Store& scope = *surroundings_.scope;
+  const Operation& own = operations_.front();
+  const std::uint64_t before = std::exchange(surroundings_.last_compared, own.sequence);
+  // Keys of their own: what a slower rank has not read yet must not be taken off by a later wait.
+  scope.set(comparison_key(own.sequence, surroundings_.rank), own.encode());
+  std::map<int, std::string> posted;
+  while (posted.size() < own.counterparts.size()) {
+    for (const int rank : own.counterparts) {
+      if (posted.count(rank) != 0) continue;
+      if (auto text = scope.get(comparison_key(own.sequence, rank))) posted.emplace(rank, std::move(*text));
+    }
+    if (posted.size() == own.counterparts.size()) break;
+    meanwhile();
+    wait.check();
+    std::this_thread::sleep_for(kComparePause);
+  }
+  for (const auto& [rank, text] : posted) {
+    if (matches(own, surroundings_.rank, text, rank)) continue;
+    if (const auto error = judge(own, surroundings_.rank, posted, surroundings_.group, true)) throw *error;
+  }
+  // Every rank has posted this one, so has read all that came before.
+  if (before != 0) scope.erase(comparison_key(before, surroundings_.rank));
+}
+
+}  // namespace col::group

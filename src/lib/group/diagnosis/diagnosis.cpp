@@ -1,0 +1,389 @@
+#include "group/diagnosis/diagnosis.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/duration.hpp"
+#include "group/call/describe.hpp"
+#include "group/diagnosis/failure.hpp"
+#include "group/diagnosis/holdup.hpp"
+#include "store/call_limit.hpp"
+
+namespace col::group {
+namespace {
+
+using std::chrono::milliseconds;
+using State = RankActivity::State;
+
+// After this time, a wait records which rank it is for.
+constexpr Duration kHoldupTime = milliseconds(250);
+// How long a broken connection waits for the rank that knows the cause to publish it.
+constexpr Duration kExplainTime = milliseconds(250);
+// How long a store that has not answered is left alone.
+constexpr Duration kMutePause = std::chrono::seconds(5);
+// Between two looks whether it has.
+constexpr Duration kExplainPause = milliseconds(10);
+// How many texts a rank leaves on the board: more than it usually has in flight.
+constexpr std::size_t kKeptTexts = 16;
+// Where the control page cuts a group's name.
+constexpr std::size_t kRecordedName = 47;
+
+std::string board_key(const Operation& operation, int rank) {
+  return fmt::format("board/{}/{}", operation.board, rank);
+}
+
+// The key with the rank that `rank` has lost: its error as text.
+std::string loss_key(int rank) {
+  return fmt::format("lost/{}", rank);
+}
+
+bool is_inside(State state) {
+  return state == State::running || state == State::waiting;
+}
+
+}  // namespace
+
+bool is_same_group(const std::string& recorded, const std::string& group) {
+  return recorded == group.substr(0, kRecordedName);
+}
+
+int Surroundings::rank_of(int global_rank) const {
+  for (const PeerInfo& peer : peers) {
+    if (peer.global_rank == global_rank) return peer.rank;
+  }
+  return -1;
+}
+
+std::optional<RankActivity> Surroundings::activity_of(int member) const {
+  if (!control || member < 0 || member >= static_cast<int>(peers.size())) return std::nullopt;
+  // Starts at the usual place: all ranks look for all others, and most of the others' records would be read for
+  // nothing.
+  const int global = peers[static_cast<std::size_t>(member)].global_rank, count = control->local_ranks();
+  for (int i = 0; i < count; ++i) {
+    RankActivity activity = control->record((std::max(global, 0) + i) % count).read();
+    if (activity.state != State::absent && activity.rank == global) return activity;
+  }
+  return std::nullopt;
+}
+
+Diagnosis::Diagnosis(Surroundings& surroundings, Describe describe)
+    : surroundings_(surroundings), describe_(std::move(describe)) {}
+
+Diagnosis::Diagnosis(Surroundings& surroundings, std::vector<Operation> operations)
+    : surroundings_(surroundings), operations_(std::move(operations)), seen_(operations_.size()) {}
+
+void Diagnosis::describe() {
+  if (!describe_) return;
+  operations_ = describe_();
+  seen_.resize(operations_.size());
+  describe_ = nullptr;
+}
+
+// A store that is gone (the job is being ended) or mute tells nothing, and is not asked again for a while: the wait
+// goes on to its deadline, or to the abort flag.
+void Diagnosis::look_at_store(const std::function<void(Store&)>& look) {
+  if (ask_again_ && !ask_again_->expired()) return;
+  try {
+    look(*surroundings_.scope);
+  } catch (const std::exception&) {
+    ask_again_ = Deadline::after(kMutePause);
+  }
+}
+
+std::optional<std::string> Diagnosis::ask(const std::string& key) {
+  std::optional<std::string> value;
+  look_at_store([&](Store& scope) { value = scope.get(key); });
+  return value;
+}
+
+bool Diagnosis::on_slow(Duration waited) {
+  const bool again = look();
+  if (waited >= kHoldupTime) say_who_holds_up(false);
+  return again;
+}
+
+bool Diagnosis::look() {
+  const store::CallLimit limit(kStoreTime);
+  post();
+  look_for_failure();
+  look_for_lost_peer();
+  look_for_mismatch(false);
+  return voting_ends_.has_value();
+}
+
+// For ranks that wait for this rank in other groups.
+void Diagnosis::say_who_holds_up(bool thorough) const {
+  if (surroundings_.record == nullptr) return;
+  const auto holdup = find_holdup(surroundings_, operations_, thorough);
+  surroundings_.record->held_up_by(holdup ? holdup->activity.rank : -1);
+}
+
+void Diagnosis::post() {
+  look_at_store([&](Store&) {
+    post_calls(surroundings_);
+    if (surroundings_.post_others) surroundings_.post_others();
+  });
+  if (posted_) return;
+  posted_ = true;
+  describe();
+  look_at_store([this](Store& scope) {
+    // Texts stay beyond the end of their operation: others may still ask who had come.
+    auto& keys = surroundings_.own_board_keys;
+    while (keys.size() >= kKeptTexts) {
+      scope.erase(keys.front());
+      keys.erase(keys.begin());
+    }
+    for (const Operation& operation : operations_) {
+      if (operation.collective) continue;
+      std::string key = board_key(operation, surroundings_.rank);
+      scope.set(key, operation.encode());
+      keys.push_back(std::move(key));
+    }
+  });
+}
+
+// ---- Failures and deaths
+// ---------------------------------------------------------------------------------------------
+
+void Diagnosis::look_for_failure() {
+  std::optional<Error> failure;
+  look_at_store([&](Store& scope) { failure = published_failure(scope); });
+  if (failure) throw *failure;
+}
+
+void Diagnosis::look_for_lost_peer() const {
+  if (const auto cause = abort_cause()) throw *cause;
+  if (const auto lost = lost_peer(true)) throw *lost;
+}
+
+std::optional<Error> Diagnosis::abort_cause() const {
+  const auto& control = surroundings_.control;
+  const auto cause = control ? control->abort_cause() : std::nullopt;
+  if (!cause) return std::nullopt;
+  // The process that ended the job has named a rank of the job.
+  const int rank = surroundings_.rank_of(cause->rank);
+  std::string message = cause->message;
+  if (rank >= 0 && rank != cause->rank) message += fmt::format(" (rank {} of this group)", rank);
+  return Error(cause->code, message, surroundings_.group, rank, cause->rank);
+}
+
+std::optional<Error> Diagnosis::lost_peer(bool needed_alone) const {
+  const auto& control = surroundings_.control;
+  for (int i = 0; control && i < control->local_ranks(); ++i) {
+    const RankRecord& record = control->record(i);
+    if (!record.lost()) continue;
+    const RankActivity gone = record.read();
+    const int rank = surroundings_.rank_of(gone.rank);
+    if (rank < 0 || (needed_alone && !is_needed(gone))) continue;
+    return Error(
+        ErrorCode::peer_lost,
+        fmt::format("rank {} (pid {}) has ended without col::finalize(){}; its own output and exit code say why", rank,
+                    gone.pid, is_inside(gone.state) ? fmt::format(", inside {}", gone.op) : ""),
+        surroundings_.group, rank);
+  }
+  return std::nullopt;
+}
+
+// Whether this call can still be waiting for a process that is gone. One that ended after it had done its part is not
+// the reason, and where the record does not say, the backend will find out by its connection.
+bool Diagnosis::is_needed(const RankActivity& gone) const {
+  if (is_inside(gone.state) || gone.group.empty()) return true;
+  const int rank = surroundings_.rank_of(gone.rank);
+  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+    const auto& peers = operation.counterparts;
+    if (std::find(peers.begin(), peers.end(), rank) == peers.end()) return false;
+    return !operation.collective ||
+           (is_same_group(gone.group, surroundings_.group) && gone.sequence < operation.sequence);
+  });
+}
+
+std::optional<Error> Diagnosis::left_in_good_order(int rank) const {
+  const auto activity = rank >= 0 ? surroundings_.activity_of(rank) : std::nullopt;
+  if (!activity || activity->state != State::finished) return std::nullopt;
+  return Error(
+      ErrorCode::peer_lost,
+      fmt::format("rank {} has left the group in good order while others still call {} (operation {}); every rank "
+                  "must make the same calls{}",
+                  rank, operations_.front().text, operations_.front().sequence, waiting_messages()),
+      surroundings_.group, rank);
+}
+
+Error Diagnosis::with_group(const Error& error) const {
+  // From a wait, which does not know the group: it names the job's rank.
+  const bool of_job = error.group().empty() && error.world_rank() >= 0;
+  const int rank = of_job ? surroundings_.rank_of(error.world_rank()) : error.rank();
+  return Error(error.code(), error.message(), surroundings_.group, rank, error.world_rank());
+}
+
+void Diagnosis::post_loss(const Error& symptom) {
+  if (symptom.code() != ErrorCode::peer_lost || symptom.rank() < 0) return;
+  look_at_store([&](Store& scope) {
+    std::string key = loss_key(surroundings_.rank);
+    scope.set(key, encode_error(symptom));
+    surroundings_.own_board_keys.push_back(std::move(key));
+  });
+}
+
+// The loss that the others follow from; `symptom` itself when that cannot be told, as where ranks have lost each other.
+Error Diagnosis::first_loss(const Error& symptom) {
+  Error loss = symptom;
+  for (std::size_t step = 0; step < surroundings_.peers.size(); ++step) {
+    const auto text = loss.rank() >= 0 ? ask(loss_key(loss.rank())) : std::nullopt;
+    const auto earlier = text ? decode_error(*text) : std::nullopt;
+    if (!earlier) return loss;
+    loss = *earlier;
+  }
+  return symptom;
+}
+
+Error Diagnosis::explain(const Error& symptom) {
+  describe();
+  const store::CallLimit limit(kExplainTime + kStoreTime);
+  const bool may_be_knock_on =
+      symptom.code() == ErrorCode::peer_lost || symptom.code() == ErrorCode::aborted || symptom.code() == ErrorCode::io;
+  if (!may_be_knock_on) return with_group(symptom);
+  post_loss(symptom);
+  const Deadline until = Deadline::after(kExplainTime);
+  for (bool first = true;; first = false) {
+    if (const auto cause = abort_cause()) return *cause;
+    if (const auto lost = lost_peer(false)) return *lost;
+    std::optional<Error> failure;
+    look_at_store([&](Store& scope) { failure = published_failure(scope); });
+    if (failure) return *failure;
+    // A rank that has made fewer calls than others closes its connections when it leaves, and has said so before. Not
+    // looked at each time: it takes a read for each rank.
+    const bool last = until.expired();
+    if (const auto difference = first || last ? different_calls(last) : std::nullopt) return *difference;
+    if (last) break;
+    std::this_thread::sleep_for(std::min<Duration>(kExplainPause, until.remaining()));
+  }
+  const Error first = first_loss(symptom);
+  return left_in_good_order(first.rank()).value_or(with_group(first));
+}
+
+// ---- Mismatches
+// ------------------------------------------------------------------------------------------------------
+
+void Diagnosis::look_for_mismatch(bool last_chance) {
+  look_for_different_calls(last_chance);
+  for (std::size_t i = 0; i < operations_.size(); ++i) {
+    const Operation& operation = operations_[i];
+    if (operation.collective) continue;
+    for (const int rank : operation.counterparts) {
+      if (seen_[i].count(rank) != 0) continue;
+      if (auto value = ask(board_key(operation, rank))) seen_[i].emplace(rank, std::move(*value));
+    }
+    const bool differs = std::any_of(seen_[i].begin(), seen_[i].end(), [&](const auto& entry) {
+      return !matches(operation, surroundings_.rank, entry.second, entry.first);
+    });
+    if (differs) throw_judged(operation, seen_[i], last_chance);
+  }
+}
+
+// ---- Absence
+// ---------------------------------------------------------------------------------------------------------
+
+Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
+  if (operation.collective) {  // look_for_different_calls() has heard them
+    const auto heard = heard_.find(rank);
+    if (heard != heard_.end() && heard->second->end() > operation.sequence) return Presence::arrived;
+  } else if (ask(board_key(operation, rank))) {
+    return Presence::arrived;
+  }
+  const auto activity = surroundings_.activity_of(rank);
+  if (!activity) return Presence::unknown;
+  if (activity->state == State::finished || activity->group.empty()) return Presence::absent;
+  // A record shows the last call alone: in another group, it does not say what came before.
+  if (!operation.collective || !is_same_group(activity->group, surroundings_.group)) return Presence::unknown;
+  return activity->sequence >= operation.sequence ? Presence::arrived : Presence::absent;
+}
+
+// Of those who are missing, the one that is furthest behind: the others may be waiting for it. The first where that
+// cannot be told.
+int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
+  std::vector<std::pair<std::uint64_t, int>> by_progress;
+  for (const int rank : ranks) {
+    const auto activity = surroundings_.activity_of(rank);
+    const bool here = activity && is_same_group(activity->group, surroundings_.group);
+    by_progress.emplace_back(here ? activity->sequence : 0, rank);
+  }
+  return std::min_element(by_progress.begin(), by_progress.end())->second;
+}
+
+void Diagnosis::on_timeout(Duration budget) {
+  const store::CallLimit limit(kStoreTime);
+  ask_again_.reset();
+  heard_.clear();
+  post();
+  look_for_failure();
+  look_for_lost_peer();
+  look_for_mismatch(true);
+  say_who_holds_up(true);
+  std::set<int> absent, unknown;
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const Presence there = presence(operation, rank);
+      if (there == Presence::absent) absent.insert(rank);
+      if (there == Presence::unknown) unknown.insert(rank);
+    }
+  }
+  const Accused culprit = accuse({absent.begin(), absent.end()}, {unknown.begin(), unknown.end()});
+  const Operation& first = operations_.front();
+  throw Error(ErrorCode::timeout,
+              fmt::format("{}{}{} (operation {}) timed out after {}: {}{}; look at what the missing do, or raise "
+                          "COL_TIMEOUT",
+                          first.called, first.called.empty() ? "" : ": ", first.text, first.sequence,
+                          core::format_duration(budget), culprit.who, waiting_messages()),
+              surroundings_.group, culprit.rank, culprit.world_rank);
+}
+
+// Messages that have arrived here from the ranks that a receive waits for, but with other tags.
+std::string Diagnosis::waiting_messages() const {
+  std::string text;
+  for (const Operation& operation : operations_) {
+    for (const int rank : operation.counterparts) {
+      const auto heard = heard_.find(rank);
+      if (!operation.received_tag || heard == heard_.end()) continue;
+      std::vector<int> tags;
+      for (const auto& [to, count] : heard->second->sent) {
+        const auto taken = surroundings_.received.find({rank, to.second});
+        const std::uint64_t received = taken == surroundings_.received.end() ? 0 : taken->second;
+        if (to.first == surroundings_.rank && to.second != *operation.received_tag && count > received)
+          tags.push_back(to.second);
+      }
+      if (tags.empty()) continue;
+      text += fmt::format("; from rank {} messages of {} {} lie here, which nobody receives", rank,
+                          tags.size() == 1 ? "tag" : "tags", fmt::join(tags, ", "));
+    }
+  }
+  return text;
+}
+
+// Finds the responsible rank.
+Diagnosis::Accused Diagnosis::accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const {
+  const auto holdup = find_holdup(surroundings_, operations_, true);
+  const int outsider = holdup && holdup->member < 0 ? holdup->activity.rank : -1;
+  if (holdup && holdup->activity.stopped) return {holdup->member, holdup->text(), outsider};
+  const std::vector<int>& missing = absent.empty() ? unknown : absent;
+  if (missing.size() == 1 && (!holdup || holdup->member == missing.front())) {
+    const auto activity = surroundings_.activity_of(missing.front());
+    return {missing.front(),
+            fmt::format("{} {} it{}", ranks_text(missing), absent.empty() ? "may not have entered" : "did not enter",
+                        activity ? last_seen(*activity) : "")};
+  }
+  const std::string who = missing.empty()  ? "all ranks have entered it, but the data did not arrive in time"
+                          : absent.empty() ? fmt::format("{} may not have entered it", ranks_text(missing))
+                                           : fmt::format("{} did not enter it", ranks_text(missing));
+  if (holdup) return {holdup->member, fmt::format("{}; {}", who, holdup->text()), outsider};
+  if (absent.empty()) return {-1, who};
+  const int behind = furthest_behind(absent);
+  return {behind, fmt::format("{}; rank {} is furthest behind", who, behind)};
+}
+
+}  // namespace col::group

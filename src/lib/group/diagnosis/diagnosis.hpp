@@ -1,0 +1,142 @@
+// Finds out why a wait does not end, for one call of one rank, while that rank waits.
+//
+// A rank that has waited for 100 ms writes its calls on the group's board (keys in the group's scope of the store): its
+// last collectives, finished or not, and the messages that it waits for. It reads what the others have written there.
+// The first call in which ranks differ is the mismatch. This call may be much earlier than the one that the rank waits
+// for: the slots of a call depend on all calls so far, so after a difference, its data goes to slots that the others do
+// not read. If a process that this call needs is gone, the result is peer_lost. A rank is missing if it is not on the
+// board, and the control page does not show that it has come this far. The timeout names missing ranks. A call that
+// ends within 100 ms never touches the store.
+//
+// A rank that leaves the group writes on the board that it will make no more calls. The last rank to leave compares the
+// calls of all ranks, because some ranks may have had no reason to wait.
+//
+// A rank that has lost a connection leaves the group, so the ranks that wait for it lose their connection to it. Each
+// rank writes on the board which rank it has lost. The rank at the end of that chain, which writes nothing, is the one
+// that is gone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/error.hpp>
+#include <col/job.hpp>
+#include <col/store.hpp>
+
+#include "group/call/operation.hpp"
+#include "group/diagnosis/history.hpp"
+
+namespace col::group {
+
+// What the diagnosis knows about the group. It outlives every Diagnosis that is made from it.
+struct Surroundings {
+  std::string group;
+  int rank = 0;
+  std::vector<PeerInfo> peers;              // in rank order
+  std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
+  std::shared_ptr<ControlPage> control;     // null if there is none
+  RankRecord* record = nullptr;             // this rank's record in it
+  std::vector<std::string> own_board_keys;  // what this rank has left on the board; removed before the next entry
+  std::uint64_t last_compared = 0;          // number of the call for which compare_first() was last called; 0: none
+  History history = {};                     // of this rank's collective calls
+  MessageCounts sent = {}, received = {};
+  std::uint64_t posted_calls = 0;          // how many of both are on the board
+  std::function<void()> post_others = {};  // posts the calls of this process's other groups
+
+  int size() const { return static_cast<int>(peers.size()); }
+
+  // The rank in the group of the job's rank `global_rank`; -1 if it is not a member.
+  int rank_of(int global_rank) const;
+  // What a member on this node is doing; nothing if it is on another node, or if there is no control page.
+  std::optional<RankActivity> activity_of(int rank) const;
+};
+
+// Whether a record, which cuts long names, means this group.
+bool is_same_group(const std::string& recorded, const std::string& group);
+
+// Removes what this rank has left on the board. Slower ranks may still have to read the entries of compare_first(); so
+// the last rank that comes here removes these for all ranks.
+void clear_board(Surroundings& surroundings) noexcept;
+
+// Writes this rank's calls on the board, for all others to see. Throws what the store throws.
+void post_calls(Surroundings& surroundings);
+
+// For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
+// only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
+// ranks differ. Makes two calls of the store; the last rank makes two more for each rank. Takes kStoreTime at most.
+std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
+
+class Diagnosis final : public WaitObserver {
+ public:
+  using Describe = std::function<std::vector<Operation>()>;
+
+  // `describe` returns what this call is. It is called once, and only if the call is slow or has failed.
+  Diagnosis(Surroundings& surroundings, Describe describe);
+  Diagnosis(Surroundings& surroundings, std::vector<Operation> operations);
+
+  bool on_slow(Duration waited) override;
+  void on_timeout(Duration budget) override;
+
+  // on_slow() for a caller that does not wait itself. It does not say which rank it waits for.
+  bool look();
+
+  // Replaces an error of a backend ("connection closed") by the cause behind it. It waits for a moment, so that ranks
+  // that know more can say so.
+  Error explain(const Error& symptom);
+
+  // Writes the call on the board at once, and waits until every counterpart has done so too. Meanwhile it calls
+  // `meanwhile` again and again. Throws the mismatch, and what wait.check() throws. For COL_CHECK=strict.
+  void compare_first(WaitContext& wait, const std::function<void()>& meanwhile);
+
+ private:
+  enum class Presence { arrived, absent, unknown };
+
+  void describe();
+  std::optional<std::string> ask(const std::string& key);
+  void look_at_store(const std::function<void(Store&)>& look);
+  void post();
+  void look_for_failure();
+  void look_for_lost_peer() const;
+  void say_who_holds_up(bool thorough) const;
+  void look_for_mismatch(bool last_chance);
+  void look_for_different_calls(bool last_chance);
+  std::optional<Error> different_calls(bool last_chance);
+  void hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text);
+  void throw_why_left(std::uint64_t sequence) const;
+  void throw_judged(const Operation& own, const std::map<int, std::string>& posted, bool last_chance);
+  std::optional<Error> abort_cause() const;
+  std::optional<Error> lost_peer(bool needed_alone) const;
+  bool is_needed(const RankActivity& gone) const;
+  void post_loss(const Error& symptom);
+  Error first_loss(const Error& symptom);
+  Presence presence(const Operation& operation, int rank);
+  int furthest_behind(const std::vector<int>& ranks) const;
+  struct Accused {
+    int rank = -1;  // rank in the group; -1: not known, or not a member
+    std::string who;
+    int world_rank = -1;  // rank in the job, if it is not a member
+  };
+  std::string waiting_messages() const;
+  Accused accuse(const std::vector<int>& absent, const std::vector<int>& unknown) const;
+  Error with_group(const Error& error) const;
+  std::optional<Error> left_in_good_order(int rank) const;
+
+  Surroundings& surroundings_;
+  Describe describe_;
+  std::vector<Operation> operations_;             // set once described
+  std::vector<std::map<int, std::string>> seen_;  // by operation: what counterparts have written on the board
+  // The calls of others, by rank. Ranks whose calls equal this rank's share one object.
+  std::map<int, std::shared_ptr<const Calls>> heard_;
+  std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
+  bool posted_ = false;
+  std::optional<Deadline> ask_again_;  // set when the store has not answered
+};
+
+}  // namespace col::group

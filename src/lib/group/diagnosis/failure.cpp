@@ -1,0 +1,58 @@
+#include "group/diagnosis/failure.hpp"
+
+#include "json/json_fields.hpp"
+#include "store/call_limit.hpp"
+
+namespace col::group {
+namespace {
+
+constexpr std::string_view kFailureKey = "failure";
+
+struct Failure {
+  ErrorCode code = ErrorCode::internal;
+  int rank = -1, world_rank = -1;
+  std::string group = {}, message = {};
+};
+
+template <class Visit>
+void fields(Failure& failure, Visit& visit) {
+  auto& [code, rank, world_rank, group, message] = failure;
+  visit("code", code, core::Named{ErrorCode::internal, col::to_string});
+  visit("rank", rank);
+  visit.optional("world_rank", world_rank);
+  visit("group", group);
+  visit("message", message);
+}
+
+}  // namespace
+
+std::string encode_error(const Error& error) {
+  return core::json_line(Failure{error.code(), error.rank(), error.world_rank(), error.group(), error.message()});
+}
+
+std::optional<Error> decode_error(std::string_view text) {
+  try {
+    const auto failure = core::parsed_json<Failure>(text, "failure", core::UnknownMembers::skipped);
+    return Error(failure.code, failure.message, failure.group, failure.rank, failure.world_rank);
+  } catch (const Error&) {  // somebody else's text, so no failure of ours
+    return std::nullopt;
+  }
+}
+
+Error publish_failure(Store& store, const Error& error) noexcept {
+  const store::CallLimit limit(kStoreTime);
+  try {
+    if (const auto before = store.compare_set(kFailureKey, std::nullopt, encode_error(error))) {
+      if (const auto first = decode_error(*before)) return *first;
+    }
+  } catch (const std::exception&) {  // see the header: the error stands for itself
+  }
+  return error;
+}
+
+std::optional<Error> published_failure(Store& store) {
+  const auto text = store.get(kFailureKey);
+  return text ? decode_error(*text) : std::nullopt;
+}
+
+}  // namespace col::group

@@ -1,0 +1,84 @@
+// The calls that the ranks of a group have made. So calls can be compared even if no rank waits for them: the first
+// call in which ranks differ is the mismatch, whatever call they wait in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <col/backend.hpp>
+
+#include "group/call/describe.hpp"
+#include "group/call/dispatch.hpp"
+#include "group/call/operation.hpp"
+
+namespace col::group {
+
+class Pending;
+
+// The number of messages between two ranks so far, by (peer, tag).
+using MessageCounts = std::map<std::pair<int, int>, std::uint64_t>;
+
+// The last collective calls of one rank in words, oldest first.
+struct Calls {
+  struct Run {  // the same call, several times in a row
+    std::uint64_t first = 0, times = 0;
+    std::string text;  // Operation::encode()
+  };
+  std::vector<Run> runs = {};
+  bool has_left = false;  // the group; no more calls will follow
+  std::string why = {};   // why it has left: the error, as by encode_error(); empty: no error
+
+  MessageCounts sent = {};
+
+  // The number of the next call; 0: nothing is known.
+  std::uint64_t end() const { return runs.empty() ? 0 : runs.back().first + runs.back().times; }
+  // The call of that number; nothing if it is not among these.
+  std::optional<std::string> at(std::uint64_t sequence) const;
+
+  // The value for the store.
+  std::string encode() const;
+  static Calls decode(std::string_view text);  // Requires: encode() has written it
+};
+
+// This rank's own calls. Every call is recorded, so they are recorded as numbers. Words are made only on request.
+class History {
+ public:
+  // Adds a collective call that has got its number. Allocates only while it grows.
+  void add(const Pending& pending) noexcept;
+
+  std::uint64_t last() const { return last_; }  // number of the last call; 0: none
+  Calls calls(int rank, int size) const;
+  // Requires: calls().at(sequence) has a value.
+  Operation operation(std::uint64_t sequence, int rank, int size) const;
+
+ private:
+  struct Run {
+    std::uint64_t call = 0;  // Pending::call
+    std::uint64_t first = 0, times = 0;
+    Request request = {};  // its spans point to the counts below; of a user's function there is only the name
+    CallForm form = {};
+    std::string words = {};
+    std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher: form points into it
+    std::vector<std::size_t> in_counts = {}, out_counts = {};
+  };
+
+  Run& next();
+  static Operation describe(const Run& run, std::uint64_t sequence, int rank, int size);
+
+  std::vector<Run> runs_;   // a ring once it is full
+  std::size_t oldest_ = 0;  // in it
+  std::uint64_t last_ = 0;
+};
+
+// The number of the first call in which `other`, of rank `rank`, differs from `own`; nothing if no call is known on
+// both.
+std::optional<std::uint64_t> first_difference(const History& history, const Calls& own, int own_rank,
+                                              const Calls& other, int rank, int size);
+
+}  // namespace col::group

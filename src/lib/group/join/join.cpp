@@ -1,0 +1,322 @@
+#include "group/join/join.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/backend.hpp>
+
+#include "core/env.hpp"
+#include "core/log.hpp"
+#include "group/diagnosis/job_notice.hpp"
+#include "group/gpu/gpus.hpp"
+#include "group/join/host.hpp"
+#include "group/join/join_observer.hpp"
+#include "group/join/rendezvous.hpp"
+
+namespace col::group {
+namespace {
+
+std::uint64_t random_nonce() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// The backend of that name, ready to use. Otherwise throws `unavailable`, which says why and which backends there are.
+BackendFactory& usable_backend(std::string_view name, const std::string& group) {
+  BackendFactory* factory = find_backend(name);
+  if (factory == nullptr)
+    throw Error(ErrorCode::unavailable,
+                fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
+                            fmt::join(backend_names(), ", ")),
+                group);
+  if (const auto reason = factory->unavailable_reason())
+    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), group);
+  return *factory;
+}
+
+bool is_usable(std::string_view name) {
+  const BackendFactory* factory = find_backend(name);
+  return factory != nullptr && !factory->unavailable_reason();
+}
+
+// The GPU that this rank has made current, and whether NCCL serves it.
+void describe_own_gpu(Member& self) {
+  const std::optional<int> own = current_gpu();
+  if (!own) return;
+  const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
+  self.gpu = gpus().bus(*own);
+  self.no_nccl = nccl->unavailable_reason().value_or("");
+  if (self.no_nccl.empty()) self.alone_on_gpu = nccl->why_alone();
+}
+
+// What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
+std::string wanted_backend(const GroupSpec& spec) {
+  const bool automatic = spec.backend_name.empty() && spec.backend == Backend::automatic;
+  if (automatic) {
+    if (!is_usable("shm")) usable_backend("gloo", spec.name);
+    return std::string(to_string(Backend::automatic));
+  }
+  std::string name = spec.backend_name;
+  if (name.empty()) name = to_string(spec.backend);
+  usable_backend(name, spec.name);
+  return name;
+}
+
+bool share_loopback(const std::vector<PeerInfo>& peers) {
+  return std::all_of(peers.begin(), peers.end(), [&](const PeerInfo& peer) {
+    return !peer.boot_id.empty() && !peer.network_namespace.empty() && peer.boot_id == peers.front().boot_id &&
+           peer.network_namespace == peers.front().network_namespace;
+  });
+}
+
+// Why NCCL does not serve the group, when its backend is chosen; empty when it does. Decided by what all ranks know.
+std::string why_not_nccl(const Roster& roster) {
+  std::vector<Seat> seats;
+  for (const Member& member : roster.members) {
+    const int rank = member.peer.rank;
+    if (member.gpu.empty())
+      return fmt::format("rank {} had no GPU when the group was made (cudaSetDevice before that gives it one)", rank);
+    if (!member.no_nccl.empty()) return fmt::format("on rank {}, {}", rank, member.no_nccl);
+    seats.push_back({rank, fmt::format("{} {}", member.gpu, member.peer.boot_id), member.alone_on_gpu});
+  }
+  const auto shared = find_shared_device(seats);
+  if (!shared || shared->problem.empty()) return "";
+  return fmt::format("ranks {} and {} are on one GPU ({}), and {}", shared->first, shared->second,
+                     shared->device.substr(0, shared->device.find(' ')), shared->problem);
+}
+
+// Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
+BackendFactory& choose_host_backend(const Roster& roster, const std::vector<PeerInfo>& peers,
+                                    const std::string& group) {
+  const bool one_namespace = std::all_of(roster.members.begin(), roster.members.end(), [&](const Member& member) {
+    return member.pid_namespace == roster.members.front().pid_namespace;
+  });
+  const bool share_memory = share_loopback(peers) && one_namespace && is_usable("shm");
+  return usable_backend(share_memory ? "shm" : "gloo", group);
+}
+
+Member describe_self(const JoinRequest& request, std::string_view backend) {
+  const Host& host = this_host();
+  Member self;
+  self.world_size = request.spec.world_size;
+  self.backend = backend;
+  self.nonce = random_nonce();
+  self.process_nonce = request.process_nonce;
+  self.pid_namespace = host.pid_namespace;
+  self.uses_gpu = current_gpu().has_value();
+  if (backend == to_string(Backend::automatic)) describe_own_gpu(self);
+  self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
+  return self;
+}
+
+// A group of that name which stands without this rank, because that rank was told of another world.
+void look_for_standing_group(const JoinRequest& request) {
+  const auto text = request.job_scope->get(record_key(request.spec.name));
+  if (!text) return;
+  const GroupRecord record = GroupRecord::decode(*text);
+  if (record.world_size == request.spec.world_size) return;
+  throw Error(ErrorCode::mismatch,
+              fmt::format("ranks disagree on the world size: rank {} says {}, but a group of that name stands with {} "
+                          "ranks; start all ranks with the same value",
+                          request.spec.rank, request.spec.world_size, record.world_size),
+              request.spec.name, request.spec.rank);
+}
+
+void look_for_other_job(const JoinRequest& request) {
+  const GroupSpec& spec = request.spec;
+  const auto foreign = find_foreign_rank(*request.context.store, spec.name, spec.world_size, spec.rank, request.job);
+  if (!foreign) return;
+  throw Error(ErrorCode::mismatch,
+              fmt::format("ranks disagree on the job: rank {} joins job '{}', rank {} was last seen joining job '{}'; "
+                          "give all ranks the same COL_JOB_ID and COL_RESTART_COUNT",
+                          spec.rank, request.job, foreign->rank, foreign->job),
+              spec.name, foreign->rank);
+}
+
+Roster meet_others(const JoinRequest& request, std::string_view backend, Store& name_scope, WaitContext& wait) {
+  JobNotice notice(*request.context.store, request.spec.name, request.spec.rank, request.job);
+  try {
+    Roster roster = meet(request.spec.name, describe_self(request, backend), name_scope, wait);
+    notice.remove();
+    return roster;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::timeout) {
+      look_for_standing_group(request);
+      look_for_other_job(request);
+    }
+    throw;
+  }
+}
+
+void log_group(const GroupSpec& spec, const BackendFactory& factory, const ConnectRequest& request) {
+  if (!core::log::enabled(core::log::Level::info)) return;
+  std::set<std::string> hosts;
+  for (const PeerInfo& peer : request.peers) hosts.insert(peer.hostname);
+  core::log::info("group '{}': {} ranks, backend {}, {}, {} {} ({})", spec.name, spec.world_size, factory.name(),
+                  factory.describe(request), hosts.size(), hosts.size() == 1 ? "host" : "hosts",
+                  fmt::join(hosts, ", "));
+}
+
+void write_record(const JoinRequest& request, std::string_view backend, const std::vector<PeerInfo>& peers,
+                  const std::string& id) {
+  GroupRecord record{id, request.spec.world_size, std::string(backend), {}};
+  for (const PeerInfo& peer : peers) record.global_ranks.push_back(peer.global_rank);
+  request.job_scope->set(record_key(request.spec.name), record.encode());
+}
+
+// What rank 0 does when the group stands. The others are using it already, so nothing of it may fail the group.
+void publish(const JoinRequest& request, const BackendFactory& factory, const ConnectRequest& connected,
+             const GroupParts& parts) noexcept {
+  try {
+    log_group(request.spec, factory, connected);
+    if (request.write_record) write_record(request, factory.name(), parts.surroundings.peers, parts.id);
+  } catch (const std::exception& e) {
+    core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
+  }
+}
+
+GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
+                       Duration timeout) {
+  const GroupSpec& spec = request.spec;
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  // So that others see what this rank waits in.
+  if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
+  const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
+  const Roster roster = meet_others(request, wanted, *name_scope, wait);
+
+  GroupParts parts;
+  parts.id = fmt::format("{:016x}", roster.token);
+  parts.surroundings.group = spec.name;
+  parts.surroundings.rank = spec.rank;
+  for (const Member& member : roster.members) {
+    parts.surroundings.peers.push_back(member.peer);
+    parts.may_stage = parts.may_stage || member.uses_gpu;
+  }
+  // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
+  parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
+  parts.surroundings.control = request.context.control;
+  parts.surroundings.record = request.record;
+  observer.set_peers(parts.surroundings.peers);
+  const auto choose_on_host = [&]() -> BackendFactory& {
+    return choose_host_backend(roster, parts.surroundings.peers, spec.name);
+  };
+  const bool automatic = wanted == to_string(Backend::automatic);
+  std::string why_not = automatic ? why_not_nccl(roster) : fmt::format("the group's backend is {}", wanted);
+  BackendFactory& factory = !automatic        ? usable_backend(wanted, spec.name)
+                            : why_not.empty() ? usable_backend(to_string(Backend::nccl), spec.name)
+                                              : choose_on_host();
+
+  ConnectRequest connect;
+  connect.group = spec.name;
+  connect.rank = spec.rank;
+  connect.size = spec.world_size;
+  connect.store = make_prefix_store(parts.surroundings.scope, "mesh");
+  connect.peers = parts.surroundings.peers;
+  connect.same_host = share_loopback(parts.surroundings.peers);
+  connect.token = roster.token;
+  connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
+  if (factory.device() == Device::Type::cpu) {
+    parts.why_staged = std::move(why_not);
+  } else {
+    parts.may_stage = true;
+    // Host memory first: a rank that fails to start its GPU is then noticed as in any call.
+    BackendFactory& on_host = choose_on_host();
+    ConnectRequest beside = connect;
+    beside.store = make_prefix_store(parts.surroundings.scope, "host mesh");
+    parts.host_channel = on_host.connect(beside, wait);
+    parts.host_backend = on_host.name();
+  }
+  parts.channel = factory.connect(connect, wait);
+  if (spec.rank == 0) {
+    forget(roster, *name_scope);  // every rank has read it, or it would not be connected
+    publish(request, factory, connect, parts);
+  }
+  parts.backend = factory.name();
+  parts.token = roster.token;
+  parts.record = request.record;
+  parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
+  if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
+    request.record->begin(spec.name, 0, "init_group", roster.token);
+    request.record->end();
+  }
+  return parts;
+}
+
+// The one that a world of one needs, which copies host memory by itself; null otherwise.
+BackendFactory* backend_of_device(const GroupSpec& spec) {
+  std::string name = spec.backend_name;
+  if (name.empty() && spec.backend != Backend::automatic) name = to_string(spec.backend);
+  if (name.empty() && current_gpu() && is_usable(to_string(Backend::nccl))) name = to_string(Backend::nccl);
+  const BackendFactory* const found = name.empty() ? nullptr : find_backend(name);
+  const bool needed = name == to_string(Backend::nccl) || (found != nullptr && found->device() != Device::Type::cpu);
+  return needed ? &usable_backend(name, spec.name) : nullptr;
+}
+
+GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Duration timeout) {
+  const GroupSpec& spec = request.spec;
+  GroupParts parts;
+  parts.surroundings.group = spec.name;
+  parts.surroundings.peers.resize(1);
+  parts.surroundings.peers.front().global_rank = request.context.rank;
+  parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
+  parts.timeout = timeout;
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
+  BackendFactory* const factory = backend_of_device(spec);
+  if (factory == nullptr) {
+    core::log::info("group '{}': a world of one, no backend needed", spec.name);
+    return parts;
+  }
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  ConnectRequest connect;
+  connect.group = spec.name;
+  connect.store = parts.surroundings.scope;
+  connect.peers = parts.surroundings.peers;
+  connect.is_high_priority_stream = spec.is_high_priority_stream;
+  parts.channel = factory->connect(connect, wait);
+  parts.backend = factory->name();
+  return parts;
+}
+
+}  // namespace
+
+std::string job_name(const ContextSpec& spec) {
+  return fmt::format("{}#{}", spec.job_id, spec.restart_count);
+}
+
+GroupParts join(const JoinRequest& request) {
+  const GroupSpec& spec = request.spec;
+  const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : request.context.timeout;
+  JoinObserver observer(request);
+  try {
+    if (spec.world_size == 1) return join_alone(request, observer, timeout);
+    const std::string wanted = wanted_backend(spec);
+    if (!request.job_scope)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} ranks need a store to find one another; start the program with colrun, or set COL_STORE, "
+                      "COL_RANK and COL_WORLD_SIZE",
+                      spec.world_size),
+          spec.name);
+    return join_others(request, wanted, observer, timeout);
+  } catch (const Error& error) {
+    if (request.record != nullptr) {
+      request.record->fail(error.code() == ErrorCode::timeout ? observer.held_up_by() : -1);
+      request.record->end(spec.name);
+    }
+    if (error.group() == spec.name) throw;
+    // This error comes from a wait, which knows neither the group nor its ranks. The rank of an abort cause is one of
+    // the job.
+    throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()), error.world_rank());
+  }
+}
+
+}  // namespace col::group

@@ -1,0 +1,139 @@
+#include "group/staging/staging.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "group/gpu/gpus.hpp"
+
+namespace col::group {
+namespace {
+
+// The smallest block. Sizes are rounded up to powers of two, so that there are few different ones.
+constexpr std::size_t kSmallest = std::size_t{1} << 16;
+
+}  // namespace
+
+StagingPool::Block StagingPool::take(Device::Type type, int device, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  auto best = free_.end();
+  for (auto block = free_.begin(); block != free_.end(); ++block) {
+    if (block->type != type || block->device != device || block->bytes < bytes) continue;
+    if (best == free_.end() || block->bytes < best->bytes) best = block;
+  }
+  if (best != free_.end()) {
+    Block block = std::move(*best);
+    free_.erase(best);
+    return block;
+  }
+  const std::size_t room = std::bit_ceil(std::max(bytes, kSmallest));
+  return {type, device, room,
+          type == Device::Type::cpu ? gpus().allocate_host(device, room) : gpus().allocate(device, room)};
+}
+
+void StagingPool::give_back(Block block) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(block));
+}
+
+Staging::~Staging() {
+  for (Copy& copy : copies_) pool_.give_back(std::move(copy.block));
+}
+
+TensorView Staging::view_of(const Copy& copy) {
+  return {copy.block.memory.get(), copy.original.count, copy.original.dtype, copy.place};
+}
+
+TensorView Staging::replace(TensorView view, Device wanted, bool is_read, bool is_written) {
+  if (!is_needed(view, wanted)) return view;
+  // A call in place has one buffer, under two names.
+  const auto same = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+    return copy.original.data == view.data && copy.original.bytes() == view.bytes() && copy.place == wanted;
+  });
+  if (same != copies_.end()) {
+    same->is_read = same->is_read || is_read;
+    same->is_written = same->is_written || is_written;
+    return view_of(*same);
+  }
+  Copy copy{.original = view,
+            .block = {},
+            .place = wanted,
+            .device = wanted.index,
+            .is_read = is_read,
+            .is_written = is_written};
+  if (view.device.type != Device::Type::cpu) {
+    const std::optional<int> owner = gpus().device_of(view.data, view.bytes(), view.device.index);
+    if (!owner)
+      throw Error(ErrorCode::invalid_argument,
+                  "a buffer is no memory of a GPU, or not to its end, though its view says so; see Device");
+    copy.device = *owner;
+  }
+  copy.block = pool_.take(wanted.type, copy.device, view.bytes());
+  copies_.push_back(std::move(copy));
+  return view_of(copies_.back());
+}
+
+bool Staging::is_captured(Stream stream) const {
+  return stream.handle != nullptr && std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+           return gpus().is_captured(copy.device, stream);
+         });
+}
+
+Staging::Copy& Staging::copy_at(const void* data) {
+  return *std::find_if(copies_.begin(), copies_.end(),
+                       [data](const Copy& copy) { return copy.block.memory.get() == data; });
+}
+
+void Staging::fetch(Stream stream) {
+  for (Copy& copy : copies_) {
+    if (!copy.is_read) continue;
+    auto* const to = static_cast<std::byte*>(copy.block.memory.get());
+    const auto* const from = static_cast<const std::byte*>(copy.original.data);
+    for (std::size_t begin = 0; begin < copy.original.bytes(); begin += kPartBytes) {
+      const std::size_t bytes = std::min(kPartBytes, copy.original.bytes() - begin);
+      copy.fetching.push_back({gpus().copy(to + begin, from + begin, bytes, copy.device, stream), begin + bytes});
+    }
+  }
+}
+
+std::size_t Staging::fetched(Copy& copy) {
+  std::vector<Part>& parts = copy.fetching;
+  std::size_t& ended = copy.parts_fetched;
+  while (ended < parts.size() && parts[ended].copy->done()) parts[ended++].copy.reset();
+  return ended == 0 ? 0 : parts[ended - 1].end;
+}
+
+std::size_t Staging::fetched(const void* data) {
+  return fetched(copy_at(data));
+}
+
+void Staging::give_back(Copy& copy, std::size_t written, Stream stream) {
+  if (!copy.is_written || written == copy.given_back) return;
+  auto* const to = static_cast<std::byte*>(copy.original.data);
+  const auto* const from = static_cast<const std::byte*>(copy.block.memory.get());
+  const std::size_t begin = std::exchange(copy.given_back, written);
+  returning_.push_back(gpus().copy(to + begin, from + begin, written - begin, copy.device, stream));
+}
+
+void Staging::give_back(const void* data, std::size_t written, Stream stream) {
+  Copy& copy = copy_at(data);
+  const bool is_all = written == copy.original.bytes();
+  if (is_all || written - copy.given_back >= kPartBytes) give_back(copy, written, stream);
+}
+
+void Staging::give_back(Stream stream) {
+  for (Copy& copy : copies_) give_back(copy, copy.original.bytes(), stream);
+}
+
+bool Staging::copied() {
+  for (Copy& copy : copies_) {
+    fetched(copy);
+    if (copy.parts_fetched < copy.fetching.size()) return false;
+  }
+  while (!returning_.empty() && returning_.back()->done()) returning_.pop_back();
+  return returning_.empty();
+}
+
+}  // namespace col::group
