@@ -161,7 +161,8 @@ void synchronize(int gpu_id, Duration timeout) {
   try {
     group::gpus().synchronize(gpu_id, wait);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("synchronize: {}", error.message()), error.group(), error.rank(), error.world_rank());
+    throw Error(error.code(), fmt::format("synchronize: {}", error.message()), error.group(), error.rank(),
+                error.world_rank());
   }
 }
 

@@ -163,7 +163,8 @@ std::string Group::State::agree_to_shrink(std::span<const int> excluded, const s
     agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
   } catch (const Error& error) {
     const Error first = agreement.publish(error);
-    throw group::with_world_rank(Error(first.code(), first.message(), name(), first.rank(), first.world_rank()), parts_.surroundings.peers);
+    throw group::with_world_rank(Error(first.code(), first.message(), name(), first.rank(), first.world_rank()),
+                                 parts_.surroundings.peers);
   }
   return child;
 }
