@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "colbench/report/spec_fields.hpp"
 #include "sample_results.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -228,4 +229,14 @@ TEST_CASE("json: a file that cannot be read is said with the reason, and no FIFO
   CHECK(said(fifo) == "cannot read " + fifo + ": it is no regular file" + end);
   std::ofstream(directory / "good.json") << json_results(small());
   CHECK(said(directory / "good.json") == "read");
+}
+
+TEST_CASE("json: a row of opaque elements comes back with their size", "[colbench]") {
+  CellSpec spec{.backend = "shm", .dtype = opaque(12), .bytes = 24, .ranks = 2};
+  const std::string text = core::json_line(spec);
+  CHECK(text.find("\"bytes[12]\"") != std::string::npos);
+  CHECK(core::parsed_json<CellSpec>(text, "spec").dtype == opaque(12));
+  std::string wrong = text;
+  wrong.replace(wrong.find("bytes[12]"), 9, "bytes[ab]");
+  CHECK_THROWS_AS(core::parsed_json<CellSpec>(wrong, "spec"), Error);
 }

@@ -30,6 +30,21 @@ struct RootInJson {
   }
 };
 
+// A type by its name; an opaque one has its size in it.
+struct DTypeName {
+  void write(core::JsonBuilder& out, DType dtype) const { out.add(col::to_string(dtype)); }
+  void read(const core::JsonPlace& place, DType& dtype) const {
+    if (place.is_text() && place.text().starts_with("bytes[")) {
+      try {
+        dtype = dtype_from_string(place.text());
+        return;
+      } catch (const Error&) {  // said below
+      }
+    }
+    core::Named{DType{kDTypeCount - 1}, col::to_string}.read(place, dtype);
+  }
+};
+
 // "spec" in report/json.hpp.
 template <class Visit>
 void fields(CellSpec& spec, Visit& visit) {
@@ -39,7 +54,7 @@ void fields(CellSpec& spec, Visit& visit) {
   visit("backend", backend);
   visit("algorithm", algorithm);
   visit("device", device, core::Named{Devices{kDevicesCount - 1}, to_string});
-  visit("dtype", dtype, core::Named{DType{kDTypeCount - 1}, col::to_string});
+  visit("dtype", dtype, DTypeName());
   visit("op", op, core::Named{ReduceOp{kReduceOpCount - 1}, col::to_string});
   visit("root", root, RootInJson());
   visit("bytes", bytes, kSizeInJson);
