@@ -232,11 +232,11 @@ TEST_CASE("json: a file that cannot be read is said with the reason, and no FIFO
 }
 
 TEST_CASE("json: a row of opaque elements comes back with their size", "[colbench]") {
-  CellSpec spec{.backend = "shm", .dtype = opaque(12), .bytes = 24, .ranks = 2};
-  const std::string text = core::json_line(spec);
+  CellSpec spec{.backend = "shm", .dtype = col::opaque(12), .bytes = 24, .ranks = 2};
+  const std::string text = col::core::json_line(spec);
   CHECK(text.find("\"bytes[12]\"") != std::string::npos);
-  CHECK(core::parsed_json<CellSpec>(text, "spec").dtype == opaque(12));
+  CHECK(col::core::parsed_json<CellSpec>(text, "spec").dtype == col::opaque(12));
   std::string wrong = text;
   wrong.replace(wrong.find("bytes[12]"), 9, "bytes[ab]");
-  CHECK_THROWS_AS(core::parsed_json<CellSpec>(wrong, "spec"), Error);
+  CHECK_THROWS_AS(col::core::parsed_json<CellSpec>(wrong, "spec"), col::Error);
 }
