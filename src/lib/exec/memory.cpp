@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "core/mixed.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::exec {
 namespace {

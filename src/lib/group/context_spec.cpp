@@ -12,7 +12,7 @@
 #include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
 #include "group/join/host.hpp"
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "core/hash.hpp"
+#include "core/kernels/mixed.hpp"
 #include "core/log.hpp"
-#include "core/mixed.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/composite.hpp"
 #include "group/call/use.hpp"

@@ -7,7 +7,7 @@
 
 #include <col/error.hpp>
 
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col::store {
 namespace {

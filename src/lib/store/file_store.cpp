@@ -12,10 +12,10 @@
 #include <string_view>
 #include <utility>
 
+#include "store/base/text.hpp"
 #include "store/bucket.hpp"
 #include "store/directory.hpp"
 #include "store/key_lock.hpp"
-#include "store/text.hpp"
 #include "store/watcher.hpp"
 
 namespace col {

@@ -14,8 +14,8 @@
 
 #include "core/duration.hpp"
 #include "core/hash.hpp"
+#include "store/base/text.hpp"
 #include "store/file_error.hpp"
-#include "store/text.hpp"
 
 namespace col::store {
 namespace {

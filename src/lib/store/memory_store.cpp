@@ -11,7 +11,7 @@
 
 #include <col/store.hpp>
 
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col {
 namespace {

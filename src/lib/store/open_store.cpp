@@ -11,9 +11,9 @@
 #include <col/store.hpp>
 
 #include "core/env.hpp"
+#include "store/base/text.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
-#include "store/text.hpp"
 
 namespace col {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <col/error.hpp>
 
+#include "store/base/text.hpp"
 #include "store/file_error.hpp"
-#include "store/text.hpp"
 
 namespace col::store {
 namespace {

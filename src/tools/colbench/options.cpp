@@ -19,7 +19,7 @@
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "common/version.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/place/cpu_quota.hpp"
 
 namespace col::colbench {

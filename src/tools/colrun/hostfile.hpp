@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "colrun/values.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
 

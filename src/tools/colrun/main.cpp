@@ -14,9 +14,9 @@
 
 #include "colrun/options.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/job_result.hpp"
+#include "launch/agent.hpp"
+#include "launch/job/job_result.hpp"
 #include "launch/launch.hpp"
-#include "launch/nodes/agent.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/processes/descriptors.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
 
 namespace col::colrun {

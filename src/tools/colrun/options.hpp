@@ -7,7 +7,7 @@
 
 #include "colrun/surroundings.hpp"
 #include "common/command_line.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
 

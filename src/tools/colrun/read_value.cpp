@@ -2,7 +2,7 @@
 
 #include "colrun/option_values.hpp"
 #include "common/numbers.hpp"
-#include "launch/output/rank_pattern.hpp"
+#include "launch/job/rank_pattern.hpp"
 
 namespace col::colrun {
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "colrun/values.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
 

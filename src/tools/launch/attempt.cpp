@@ -14,7 +14,7 @@
 #include <col/error.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"

@@ -14,10 +14,10 @@
 #include <col/job.hpp>
 
 #include "common/unique_fd.hpp"
-#include "launch/assignment.hpp"
 #include "launch/ending.hpp"
 #include "launch/injector.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/place/placement.hpp"
 #include "launch/processes/environment.hpp"
 #include "launch/processes/job_directory.hpp"

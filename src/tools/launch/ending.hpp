@@ -14,7 +14,7 @@
 #include <chrono>
 #include <optional>
 
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 
 namespace col::launch {
 

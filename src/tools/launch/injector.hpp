@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 
 namespace col::launch {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "launch/assignment.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/place/placement.hpp"
 

@@ -1,8 +1,8 @@
 // Runs a job of several ranks on this machine: the engine of colrun, and of tools that start their own ranks.
 #pragma once
 
-#include "launch/job_result.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_result.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 
 namespace col::launch {
 

@@ -15,8 +15,8 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/epoll_tags.hpp"
-#include "launch/host_name.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/host_name.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/report.hpp"
 

@@ -13,8 +13,8 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/attempt.hpp"
-#include "launch/job_spec.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/job_spec.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/nodes/remotes.hpp"

@@ -13,7 +13,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/epoll_tags.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/meeting_process.hpp"
 #include "launch/processes/descriptors.hpp"

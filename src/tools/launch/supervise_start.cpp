@@ -11,7 +11,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/epoll_tags.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/processes/leftovers.hpp"
 #include "launch/supervise.hpp"
 

@@ -15,7 +15,7 @@
 #include <col/error.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/supervise.hpp"
 

@@ -1,5 +1,5 @@
 // fold() with the kernels of every instruction set that this processor has, against one element after the other.
-#include "core/fold.hpp"
+#include "core/kernels/fold.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,11 +13,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/element.hpp"
-#include "core/instructions.hpp"
-#include "core/mixed.hpp"
-#include "core/operators.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/element.hpp"
+#include "core/kernels/instructions.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/kernels/operators.hpp"
+#include "core/kernels/reduce.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 

@@ -1,9 +1,9 @@
 // Which kernels are taken, and what COL_ISA says about it.
-#include "core/instructions.hpp"
+#include "core/kernels/instructions.hpp"
 
 #include <string>
 
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 

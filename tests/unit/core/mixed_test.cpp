@@ -1,6 +1,6 @@
 // The kernels for partial results against the obvious reference, and the two forms of the 16-bit loops against each
 // other.
-#include "core/mixed.hpp"
+#include "core/kernels/mixed.hpp"
 
 #include <array>
 #include <bit>
@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/half_kernels.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/half_kernels.hpp"
+#include "core/kernels/reduce.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "core/fold.hpp"
-#include "core/instructions.hpp"
-#include "core/mixed.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/fold.hpp"
+#include "core/kernels/instructions.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/kernels/reduce.hpp"
 #include "support/catch.hpp"
 
 using namespace col;

@@ -1,5 +1,5 @@
 // The reduction kernels against the obvious scalar reference: every op on every dtype, in every way the arrays may lie.
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 #include <algorithm>
 #include <bit>

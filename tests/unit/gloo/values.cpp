@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/job_fields.hpp"
 #include "support/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/place/cpu_list.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "support/catch.hpp"

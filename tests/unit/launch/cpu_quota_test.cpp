@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/place/control_groups.hpp"
 #include "launch/place/cpu_list.hpp"
 #include "launch/place/preflight.hpp"

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <string>
 
-#include "launch/host_name.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/host_name.hpp"
+#include "launch/job/launch_error.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

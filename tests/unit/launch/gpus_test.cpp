@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/fake_files.hpp"
 

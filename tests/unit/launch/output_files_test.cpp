@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/launch/output_support.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

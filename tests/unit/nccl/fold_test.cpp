@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "core/mixed.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/kernels/reduce.hpp"
 #include "support/catch.hpp"
 #include "support/fake_kernels/every_fold.hpp"
 

@@ -1,5 +1,5 @@
 // How much memory there is to take, as the kernel's files tell, and what happens to a group when there is not enough.
-#include "backend/shm/memory_room.hpp"
+#include "backend/shm/segment/memory_room.hpp"
 
 #include <cstddef>
 #include <filesystem>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/shm/native/area.hpp"
+#include "backend/shm/segment/area.hpp"
 #include "support/catch.hpp"
 #include "unit/shm/native_calls.hpp"
 #include "unit/shm/shm_ranks.hpp"

@@ -13,7 +13,7 @@
 #include <col/store.hpp>
 
 #include "backend/shm/channel.hpp"
-#include "backend/shm/connect.hpp"
+#include "backend/shm/segment/connect.hpp"
 
 namespace col::test {
 

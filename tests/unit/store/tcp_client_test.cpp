@@ -18,7 +18,7 @@
 #include <col/proof.hpp>
 #include <col/store.hpp>
 
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/token.hpp"

@@ -7,7 +7,7 @@
 #include "backend/gloo/native.hpp"
 #include "backend/gloo/native_support.hpp"
 #include "backend/gloo/slots.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::gloo_backend {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "backend/shm/engine.hpp"
 #include "backend/shm/native/collectives.hpp"
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/segment.hpp"
 #include "core/fork_guard.hpp"
 
 namespace col::shm_backend {

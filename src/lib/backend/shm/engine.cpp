@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/doorbell.hpp"
+#include "backend/shm/segment/doorbell.hpp"
 
 namespace col::shm_backend {
 namespace {

@@ -24,7 +24,7 @@
 #include "backend/shm/matching.hpp"
 #include "backend/shm/operations.hpp"
 #include "backend/shm/ring.hpp"
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/segment.hpp"
 #include "backend/shm/unexpected.hpp"
 
 namespace col::shm_backend {

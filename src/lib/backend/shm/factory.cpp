@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "backend/shm/channel.hpp"
-#include "backend/shm/connect.hpp"
-#include "backend/shm/shared_file.hpp"
+#include "backend/shm/segment/connect.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 
 namespace col::shm_backend {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backend/shm/layout.hpp"
+#include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
 

@@ -15,9 +15,9 @@
 
 #include <col/types.hpp>
 
-#include "core/element.hpp"
+#include "core/kernels/element.hpp"
 #include "core/kernels/kernel_table.hpp"
-#include "core/operators.hpp"
+#include "core/kernels/operators.hpp"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)

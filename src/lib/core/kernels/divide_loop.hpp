@@ -14,7 +14,7 @@
 
 #include <col/types.hpp>
 
-#include "core/element.hpp"
+#include "core/kernels/element.hpp"
 
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)

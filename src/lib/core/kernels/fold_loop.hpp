@@ -16,7 +16,7 @@
 
 #include <col/types.hpp>
 
-#include "core/element.hpp"
+#include "core/kernels/element.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/packs.hpp"
 

@@ -13,7 +13,7 @@
 
 #include <col/types.hpp>
 
-#include "core/fold.hpp"
+#include "core/kernels/fold.hpp"
 
 namespace col::core {
 

@@ -8,13 +8,13 @@
 
 #include <col/types.hpp>
 
-#include "core/element.hpp"
 #include "core/kernels/divide_loop.hpp"
+#include "core/kernels/element.hpp"
 #include "core/kernels/fold_loop.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/mixed_loops.hpp"
+#include "core/kernels/operators.hpp"
 #include "core/kernels/plain_folds.hpp"
-#include "core/operators.hpp"
 
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)

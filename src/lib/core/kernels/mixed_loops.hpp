@@ -6,7 +6,7 @@
 
 #include <col/types.hpp>
 
-#include "core/element.hpp"
+#include "core/kernels/element.hpp"
 #include "core/kernels/half_lanes.hpp"
 #include "core/kernels/vectors.hpp"
 

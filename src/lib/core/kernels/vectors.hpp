@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/operators.hpp"
+#include "core/kernels/operators.hpp"
 
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)

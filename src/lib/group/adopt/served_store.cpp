@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 #include "store/tcp/endpoint.hpp"
 
 namespace col::group::adopt {

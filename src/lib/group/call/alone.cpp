@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::group {
 

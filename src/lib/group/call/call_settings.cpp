@@ -8,7 +8,7 @@
 #include <col/backend.hpp>
 
 #include "core/env.hpp"
-#include "core/instructions.hpp"
+#include "core/kernels/instructions.hpp"
 
 namespace col::group {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::group {
 namespace {

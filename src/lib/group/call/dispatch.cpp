@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::group {
 namespace {

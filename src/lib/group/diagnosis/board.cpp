@@ -7,7 +7,7 @@
 
 #include "group/diagnosis/diagnosis.hpp"
 #include "group/diagnosis/failure.hpp"
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {

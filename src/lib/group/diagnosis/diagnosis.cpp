@@ -13,7 +13,7 @@
 #include "group/call/describe.hpp"
 #include "group/diagnosis/failure.hpp"
 #include "group/diagnosis/holdup.hpp"
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {

@@ -1,7 +1,7 @@
 #include "group/diagnosis/failure.hpp"
 
 #include "json/json_fields.hpp"
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 namespace {

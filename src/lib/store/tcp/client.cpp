@@ -19,11 +19,11 @@
 #include <col/store.hpp>
 
 #include "core/fork_guard.hpp"
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
+#include "store/base/text.hpp"
 #include "store/tcp/connection.hpp"
 #include "store/tcp/endpoint.hpp"
 #include "store/tcp/token.hpp"
-#include "store/text.hpp"
 
 namespace col {
 namespace store::tcp {

@@ -16,7 +16,7 @@
 #include <col/error.hpp>
 #include <col/proof.hpp>
 
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col::store::tcp {
 namespace {

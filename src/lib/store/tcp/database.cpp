@@ -9,7 +9,7 @@
 #include <col/error.hpp>
 
 #include "core/byte_size.hpp"
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col::store::tcp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col::store::tcp {
 namespace {

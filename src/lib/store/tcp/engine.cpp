@@ -10,8 +10,8 @@
 #include <col/error.hpp>
 #include <col/proof.hpp>
 
+#include "store/base/text.hpp"
 #include "store/tcp/handshake.hpp"
-#include "store/text.hpp"
 
 namespace col::store::tcp {
 namespace {

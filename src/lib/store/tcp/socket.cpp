@@ -24,7 +24,7 @@
 #include <col/error.hpp>
 
 #include "core/duration.hpp"
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 namespace col::store::tcp {
 namespace {

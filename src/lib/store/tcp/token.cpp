@@ -17,8 +17,8 @@
 #include "core/env.hpp"
 #include "core/random.hpp"
 #include "core/unique_fd.hpp"
+#include "store/base/text.hpp"
 #include "store/tcp/protocol.hpp"
-#include "store/text.hpp"
 
 namespace col {
 namespace store::tcp {

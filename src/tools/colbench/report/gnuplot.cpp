@@ -20,7 +20,7 @@
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
 #include "common/write_file.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/processes/program.hpp"
 
 namespace col::colbench {

@@ -14,7 +14,7 @@
 
 #include "common/exit_codes.hpp"
 #include "json/json_fields.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/job_fields.hpp"
 #include "launch/nodes/node_messages.hpp"

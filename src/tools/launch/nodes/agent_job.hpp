@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {

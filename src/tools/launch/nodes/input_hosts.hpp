@@ -1,7 +1,7 @@
 // Which hosts of a job that ssh starts have ranks that read the launcher's input.
 #pragma once
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {

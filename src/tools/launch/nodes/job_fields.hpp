@@ -6,7 +6,7 @@
 #pragma once
 
 #include "json/json_fields.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {

@@ -22,8 +22,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/job_result.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_result.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {

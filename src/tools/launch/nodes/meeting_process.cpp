@@ -18,7 +18,7 @@
 #include <col/store.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/node_link.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/nodes/wire.hpp"

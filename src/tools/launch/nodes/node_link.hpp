@@ -10,7 +10,7 @@
 #include <col/proof.hpp>
 
 #include "common/unique_fd.hpp"
-#include "launch/assignment.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/report/job_story.hpp"
 

@@ -12,7 +12,7 @@
 #include <col/error.hpp>
 #include <col/proof.hpp>
 
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 
 namespace col::launch {
 

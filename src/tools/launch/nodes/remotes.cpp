@@ -15,7 +15,7 @@
 
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/input_frames.hpp"
 #include "launch/processes/descriptors.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/output/output.hpp"
 

@@ -15,7 +15,7 @@
 
 #include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/scheduler.hpp"
 
 namespace col::launch {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
 
 namespace col::launch {

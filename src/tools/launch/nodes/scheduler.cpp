@@ -11,8 +11,8 @@
 
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
-#include "launch/host_name.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/host_name.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_messages.hpp"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {

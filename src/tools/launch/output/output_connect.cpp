@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/output/output.hpp"
 #include "launch/output/pty.hpp"
 #include "launch/processes/descriptors.hpp"

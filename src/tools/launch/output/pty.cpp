@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 
 namespace col::launch {
 namespace {

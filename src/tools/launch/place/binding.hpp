@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/place/binding_spec.hpp"
+#include "launch/job/binding_spec.hpp"
 #include "launch/place/topology.hpp"
 
 namespace col::launch {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "launch/small_file.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::launch {
 namespace {

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "launch/job/small_file.hpp"
 #include "launch/place/control_groups.hpp"
 #include "launch/place/cpu_list.hpp"
-#include "launch/small_file.hpp"
 
 namespace col::launch {
 namespace {

@@ -22,8 +22,8 @@
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
 #include "common/unique_fd.hpp"
-#include "launch/launch_error.hpp"
-#include "launch/small_file.hpp"
+#include "launch/job/launch_error.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::launch {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/job_spec.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/place/binding.hpp"
 #include "launch/place/topology.hpp"
 

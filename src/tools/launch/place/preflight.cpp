@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
+#include "launch/job/small_file.hpp"
 #include "launch/place/control_groups.hpp"
-#include "launch/small_file.hpp"
 
 namespace col::launch {
 

@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "launch/job/small_file.hpp"
 #include "launch/place/cpu_list.hpp"
-#include "launch/small_file.hpp"
 
 namespace col::launch {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "common/exit_codes.hpp"
 #include "common/unique_fd.hpp"
-#include "launch/launch_error.hpp"
+#include "launch/job/launch_error.hpp"
 
 namespace col::launch {
 namespace {

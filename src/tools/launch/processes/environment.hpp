@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/assignment.hpp"
-#include "launch/job_spec.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/processes/job_directory.hpp"
 
 namespace col::launch {

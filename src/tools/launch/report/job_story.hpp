@@ -9,7 +9,7 @@
 
 #include <col/job.hpp>
 
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 #include "launch/processes/error_file.hpp"
 
 namespace col::launch {

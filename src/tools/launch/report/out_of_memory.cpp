@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "launch/small_file.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::launch {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 
 namespace col::launch {
 

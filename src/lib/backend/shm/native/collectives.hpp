@@ -8,7 +8,6 @@
 
 #include <col/backend.hpp>
 
-#include "backend/shm/native/area.hpp"
 #include "backend/shm/native/cma.hpp"
 #include "backend/shm/native/cma_collective.hpp"
 #include "backend/shm/native/movement.hpp"
@@ -17,7 +16,8 @@
 #include "backend/shm/native/symmetric_collective.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
 #include "backend/shm/native/waiter.hpp"
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {
 

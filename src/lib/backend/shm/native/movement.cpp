@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/mixed.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::shm_backend {
 namespace {

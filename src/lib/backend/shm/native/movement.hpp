@@ -13,9 +13,9 @@
 
 #include <col/backend.hpp>
 
-#include "backend/shm/native/area.hpp"
 #include "backend/shm/native/pattern.hpp"
-#include "core/fold.hpp"
+#include "backend/shm/segment/area.hpp"
+#include "core/kernels/fold.hpp"
 
 namespace col::shm_backend {
 

@@ -25,7 +25,7 @@
 
 #include "backend/shm/native/presence.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
-#include "core/fold.hpp"
+#include "core/kernels/fold.hpp"
 
 namespace col::shm_backend {
 

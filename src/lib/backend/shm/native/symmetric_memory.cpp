@@ -16,10 +16,10 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/connect.hpp"
-#include "backend/shm/memory_room.hpp"
-#include "backend/shm/pages.hpp"
-#include "backend/shm/shared_file.hpp"
+#include "backend/shm/segment/connect.hpp"
+#include "backend/shm/segment/memory_room.hpp"
+#include "backend/shm/segment/pages.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
 

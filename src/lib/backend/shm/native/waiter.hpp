@@ -5,8 +5,8 @@
 
 #include <col/job.hpp>
 
-#include "backend/shm/native/area.hpp"
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {
 

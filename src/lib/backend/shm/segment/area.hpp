@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "backend/shm/layout.hpp"
+#include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
 

@@ -1,4 +1,4 @@
-#include "launch/job_result.hpp"
+#include "launch/job/job_result.hpp"
 
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-#include "backend/shm/memory_room.hpp"
+#include "backend/shm/segment/memory_room.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "launch/output/rank_pattern.hpp"
+#include "launch/job/rank_pattern.hpp"
 
 #include <algorithm>
 

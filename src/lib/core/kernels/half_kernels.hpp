@@ -6,7 +6,7 @@
 
 #include <col/types.hpp>
 
-#include "core/instructions.hpp"
+#include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
 
 namespace col::core {

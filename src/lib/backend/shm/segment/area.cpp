@@ -1,4 +1,4 @@
-#include "backend/shm/native/area.hpp"
+#include "backend/shm/segment/area.hpp"
 
 #include <unistd.h>
 

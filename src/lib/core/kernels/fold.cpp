@@ -1,4 +1,4 @@
-#include "core/fold.hpp"
+#include "core/kernels/fold.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 
 #include <col/error.hpp>
 
-#include "core/instructions.hpp"
+#include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::core {
 namespace {

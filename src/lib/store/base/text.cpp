@@ -1,4 +1,4 @@
-#include "store/text.hpp"
+#include "store/base/text.hpp"
 
 #include <charconv>
 

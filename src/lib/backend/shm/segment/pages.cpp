@@ -1,4 +1,4 @@
-#include "backend/shm/pages.hpp"
+#include "backend/shm/segment/pages.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

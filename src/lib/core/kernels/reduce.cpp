@@ -1,4 +1,4 @@
-#include "core/reduce.hpp"
+#include "core/kernels/reduce.hpp"
 
 #include <array>
 #include <cmath>
@@ -9,10 +9,10 @@
 
 #include <col/error.hpp>
 
-#include "core/half_kernels.hpp"
-#include "core/instructions.hpp"
+#include "core/kernels/half_kernels.hpp"
+#include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
-#include "core/mixed.hpp"
+#include "core/kernels/mixed.hpp"
 
 namespace col::core {
 

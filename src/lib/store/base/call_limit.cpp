@@ -1,4 +1,4 @@
-#include "store/call_limit.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::store {
 namespace {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <exception>
 
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/segment.hpp"
 #include "core/control_group.hpp"
 
 namespace col::shm_backend {

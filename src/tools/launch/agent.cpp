@@ -1,4 +1,4 @@
-#include "launch/nodes/agent.hpp"
+#include "launch/agent.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
+#include "launch/job/launch_error.hpp"
 #include "launch/launch.hpp"
-#include "launch/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
 #include "launch/nodes/head_link.hpp"
 #include "launch/processes/descriptors.hpp"

@@ -1,4 +1,4 @@
-#include "backend/shm/connect.hpp"
+#include "backend/shm/segment/connect.hpp"
 
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "backend/shm/shared_file.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
 

@@ -41,7 +41,7 @@ struct FoldTarget {
 // so they are ordered before later stores of this thread.
 //
 // Requires: is_reducible(op, dtype); otherwise throws internal. Throws what a user's function throws, and
-// invalid_argument if COL_ISA is wrong (core/instructions.hpp).
+// invalid_argument if COL_ISA is wrong (core/kernels/instructions.hpp).
 void fold(const Op& op, DType dtype, bool wide, std::span<const std::byte* const> inputs, std::size_t ranks,
           FoldTarget first, FoldTarget second, std::size_t count);
 

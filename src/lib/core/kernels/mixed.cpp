@@ -1,4 +1,4 @@
-#include "core/mixed.hpp"
+#include "core/kernels/mixed.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,12 @@
 
 #include <col/error.hpp>
 
-#include "core/element.hpp"
-#include "core/half_kernels.hpp"
-#include "core/instructions.hpp"
+#include "core/kernels/element.hpp"
+#include "core/kernels/half_kernels.hpp"
+#include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
-#include "core/operators.hpp"
-#include "core/reduce.hpp"
+#include "core/kernels/operators.hpp"
+#include "core/kernels/reduce.hpp"
 
 namespace col::core {
 namespace {

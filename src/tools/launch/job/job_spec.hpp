@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/output/output_spec.hpp"
-#include "launch/place/binding_spec.hpp"
+#include "launch/job/binding_spec.hpp"
+#include "launch/job/output_spec.hpp"
 
 namespace col::launch {
 

@@ -1,4 +1,4 @@
-#include "backend/shm/shared_file.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

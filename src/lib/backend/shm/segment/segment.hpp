@@ -8,8 +8,8 @@
 
 #include <col/error.hpp>
 
-#include "backend/shm/layout.hpp"
-#include "backend/shm/native/area.hpp"
+#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
 

@@ -9,7 +9,7 @@
 
 #include <col/backend.hpp>
 
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {
 

@@ -1,4 +1,4 @@
-#include "launch/small_file.hpp"
+#include "launch/job/small_file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/element.hpp"
+#include "core/kernels/element.hpp"
 
 namespace col::core {
 

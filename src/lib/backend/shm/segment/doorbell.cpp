@@ -1,4 +1,4 @@
-#include "backend/shm/doorbell.hpp"
+#include "backend/shm/segment/doorbell.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "core/instructions.hpp"
+#include "core/kernels/instructions.hpp"
 
 #include <algorithm>
 #include <string>

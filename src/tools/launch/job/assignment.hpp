@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "launch/output/rank_pattern.hpp"
+#include "launch/job/rank_pattern.hpp"
 
 namespace col::launch {
 

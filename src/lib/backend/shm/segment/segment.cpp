@@ -1,4 +1,4 @@
-#include "backend/shm/segment.hpp"
+#include "backend/shm/segment/segment.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/doorbell.hpp"
-#include "backend/shm/memory_room.hpp"
-#include "backend/shm/pages.hpp"
+#include "backend/shm/segment/doorbell.hpp"
+#include "backend/shm/segment/memory_room.hpp"
+#include "backend/shm/segment/pages.hpp"
 
 namespace col::shm_backend {
 namespace {

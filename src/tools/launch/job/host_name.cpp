@@ -1,4 +1,4 @@
-#include "launch/host_name.hpp"
+#include "launch/job/host_name.hpp"
 
 #include <unistd.h>
 
