@@ -6,7 +6,7 @@
 
 namespace digits {
 
-Range shard(std::size_t count, int rank, int size) {
+Shard shard(std::size_t count, int rank, int size) {
   const auto r = static_cast<std::size_t>(rank);
   const auto n = static_cast<std::size_t>(size);
   const std::size_t base = count / n;

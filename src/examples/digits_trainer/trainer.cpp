@@ -67,7 +67,7 @@ EpochReport Trainer::run_epoch() {
 }
 
 double Trainer::step(std::span<const std::uint32_t> batch) {
-  const Range mine = shard(batch.size(), world_.rank(), world_.size());
+  const Shard mine = shard(batch.size(), world_.rank(), world_.size());
   std::fill(gradient_.begin(), gradient_.end(), 0.0);
   const double loss = model_.add_gradient(dataset_.train, batch.subspan(mine.begin, mine.end - mine.begin), gradient_);
 
@@ -95,7 +95,7 @@ void Trainer::sum_over_ranks() {
 }
 
 double Trainer::test_accuracy() {
-  const Range mine = shard(dataset_.test.size(), world_.rank(), world_.size());
+  const Shard mine = shard(dataset_.test.size(), world_.rank(), world_.size());
   std::array<std::int64_t, 1> correct{0};
   for (std::size_t i = mine.begin; i < mine.end; ++i) {
     const Image& image = dataset_.test[i];

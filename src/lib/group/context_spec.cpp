@@ -55,7 +55,7 @@ void count_all_as_local(ContextSpec& spec) {
 }
 
 // `place` is null when COL_* were believed.
-void attach_control(ContextSpec& spec, std::string_view store_url, const group::adopt::Place* place) {
+void attach_control(ContextSpec& spec, std::string_view store_url, const group::adopt::LaunchedRank* place) {
   if (const auto path = env::get("COL_CONTROL")) {
     spec.control = ControlPage::open(*path, spec.job_id);
     return;
@@ -66,7 +66,7 @@ void attach_control(ContextSpec& spec, std::string_view store_url, const group::
   spec.control = ControlPage::open_or_create(path, spec.local_world_size, spec.job_id);
 }
 
-ContextSpec adopt(ContextSpec spec, const group::adopt::Place& place) {
+ContextSpec adopt(ContextSpec spec, const group::adopt::LaunchedRank& place) {
   spec.launcher = place.launcher;
   spec.rank = place.rank;
   spec.world_size = place.world_size;
@@ -85,7 +85,7 @@ ContextSpec adopt(ContextSpec spec, const group::adopt::Place& place) {
 }
 
 ContextSpec adopt_if_told(ContextSpec spec) {
-  if (const auto place = group::adopt::find_place(env::get)) return adopt(std::move(spec), *place);
+  if (const auto place = group::adopt::find_launched_rank(env::get)) return adopt(std::move(spec), *place);
   if (const std::string why = group::adopt::why_alone(env::get); !why.empty()) core::log::warn("{}", why);
   return spec;
 }

@@ -24,19 +24,19 @@ bool equally_long(const Slice& a, const Slice& b, std::size_t chunks) {
 }
 
 // A step's way in the file, with what says where it is.
-struct Place {
+struct StepPlace {
   std::size_t rank, round, step;
   const Slice* slice;
   std::string text() const { return fmt::format("/plans/{}/{}/{}", rank, round, step); }
 };
 
-[[noreturn]] void refuse(std::string_view source, const Place& at, const std::string& what, std::size_t chunks) {
+[[noreturn]] void refuse(std::string_view source, const StepPlace& at, const std::string& what, std::size_t chunks) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}: at {}: {} (chunk k of any buffer is as long as chunk k mod {}: docs/plans.md)", source,
                           at.text(), what, chunks));
 }
 
-void check_local(std::string_view source, const Place& at, const Step& step, std::size_t chunks) {
+void check_local(std::string_view source, const StepPlace& at, const Step& step, std::size_t chunks) {
   const bool reduces = step.kind == Step::Kind::reduce;
   if (equally_long(step.left, step.to, chunks) && (!reduces || equally_long(step.right, step.to, chunks))) return;
   refuse(source, at,
@@ -51,7 +51,7 @@ void check_chunk_lengths(const PlanContent& content, std::string_view source) {
   const std::size_t chunks = content.problem.spec().count;
   // Messages pair in the order in which the two ranks list them; how many there are is for verify() to compare.
   struct Messages {
-    std::vector<Place> sent, received;
+    std::vector<StepPlace> sent, received;
   };
   std::map<std::pair<std::size_t, std::size_t>, Messages> between;
   for (std::size_t rank = 0; rank < content.ranks.size(); ++rank) {
@@ -72,8 +72,8 @@ void check_chunk_lengths(const PlanContent& content, std::string_view source) {
   }
   for (const auto& [ends, messages] : between) {
     for (std::size_t i = 0; i < std::min(messages.sent.size(), messages.received.size()); ++i) {
-      const Place& sent = messages.sent[i];
-      const Place& received = messages.received[i];
+      const StepPlace& sent = messages.sent[i];
+      const StepPlace& received = messages.received[i];
       if (!equally_long(*sent.slice, *received.slice, chunks))
         refuse(source, sent,
                fmt::format("sends {}, which rank {} receives as {} at {}: they differ in length for some counts",

@@ -41,7 +41,7 @@ Values without(Values values, const std::string& name) {
 
 std::string refusal(const Values& values) {
   try {
-    find_place(in(values));
+    find_launched_rank(in(values));
   } catch (const col::Error& error) {
     CHECK(error.code() == ErrorCode::invalid_argument);
     return error.message();
@@ -72,12 +72,12 @@ const Values kKubernetes = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"}};
 }  // namespace
 
 TEST_CASE("launchers: nothing set is no place", "[adopt]") {
-  CHECK_FALSE(find_place(in({})).has_value());
+  CHECK_FALSE(find_launched_rank(in({})).has_value());
   CHECK(why_alone(in({})).empty());
 }
 
 TEST_CASE("launchers: torchrun", "[adopt]") {
-  const auto place = find_place(in(kTorchrun));
+  const auto place = find_launched_rank(in(kTorchrun));
   REQUIRE(place);
   CHECK(place->launcher == "torchrun");
   CHECK(place->rank == 2);
@@ -88,31 +88,31 @@ TEST_CASE("launchers: torchrun", "[adopt]") {
   CHECK(place->several_hosts.empty());
   CHECK(place->believed.find("RANK=2") != std::string::npos);
   // Run, port and address make the job; the rank does not.
-  CHECK(find_place(in(with(kTorchrun, "RANK", "1")))->job == place->job);
-  CHECK(find_place(in(with(kTorchrun, "MASTER_PORT", "1")))->job != place->job);
-  CHECK(find_place(in(with(kTorchrun, "TORCHELASTIC_RUN_ID", "x")))->job != place->job);
-  CHECK(find_place(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}))->job.empty());
+  CHECK(find_launched_rank(in(with(kTorchrun, "RANK", "1")))->job == place->job);
+  CHECK(find_launched_rank(in(with(kTorchrun, "MASTER_PORT", "1")))->job != place->job);
+  CHECK(find_launched_rank(in(with(kTorchrun, "TORCHELASTIC_RUN_ID", "x")))->job != place->job);
+  CHECK(find_launched_rank(in({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}}))->job.empty());
 }
 
 TEST_CASE("launchers: a set without a part is skipped, with a word in the log where it looks like a mistake",
           "[adopt]") {
   // PyTorchJob sets these for a pod, which may hold several processes.
   const Values pod = {{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_PORT", "23456"}};
-  CHECK_FALSE(find_place(in(pod)).has_value());
+  CHECK_FALSE(find_launched_rank(in(pod)).has_value());
   CHECK(why_alone(in(pod)).find("LOCAL_RANK is not") != std::string::npos);
   CHECK(why_alone(in(with(pod, "WORLD_SIZE", "1"))).empty());
-  CHECK_FALSE(find_place(in({{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "x"}})).has_value());
+  CHECK_FALSE(find_launched_rank(in({{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "x"}})).has_value());
   CHECK(why_alone(in({{"PMIX_RANK", "1"}})).find("how many ranks") != std::string::npos);
-  CHECK_FALSE(find_place(in(without(kMpich, "PMI_FD"))).has_value());
+  CHECK_FALSE(find_launched_rank(in(without(kMpich, "PMI_FD"))).has_value());
   CHECK(why_alone(in(without(kMpich, "PMI_FD"))).find("PMI_FD") != std::string::npos);
   // Within an allocation, but not started by srun.
-  CHECK_FALSE(find_place(in(without(kSlurm, "SLURM_STEP_ID"))).has_value());
+  CHECK_FALSE(find_launched_rank(in(without(kSlurm, "SLURM_STEP_ID"))).has_value());
   CHECK(why_alone(in(without(kSlurm, "SLURM_STEP_ID"))).empty());
-  CHECK_FALSE(find_place(in(without(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE"))).has_value());
-  CHECK_FALSE(find_place(in({{"JOB_COMPLETION_INDEX", "1"}})).has_value());
-  CHECK_FALSE(find_place(in(with(kTorchrun, "LOCAL_RANK", ""))).has_value());
+  CHECK_FALSE(find_launched_rank(in(without(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE"))).has_value());
+  CHECK_FALSE(find_launched_rank(in({{"JOB_COMPLETION_INDEX", "1"}})).has_value());
+  CHECK_FALSE(find_launched_rank(in(with(kTorchrun, "LOCAL_RANK", ""))).has_value());
   // What a skipped set holds is not looked at.
-  CHECK_FALSE(find_place(in({{"RANK", "first"}, {"WORLD_SIZE", "-1"}})).has_value());
+  CHECK_FALSE(find_launched_rank(in({{"RANK", "first"}, {"WORLD_SIZE", "-1"}})).has_value());
 }
 
 TEST_CASE("launchers: a complete set that contradicts itself is refused by name", "[adopt]") {
@@ -130,59 +130,59 @@ TEST_CASE("launchers: a complete set that contradicts itself is refused by name"
 }
 
 TEST_CASE("launchers: Slurm, Open MPI, MPICH and Kubernetes", "[adopt]") {
-  const auto slurm = find_place(in(kSlurm));
+  const auto slurm = find_launched_rank(in(kSlurm));
   REQUIRE(slurm);
   CHECK((slurm->launcher == "slurm" && slurm->rank == 3 && slurm->world_size == 4 && slurm->local_world_size == 4));
   CHECK(slurm->job == "17.1");
   CHECK(slurm->several_hosts.empty());
-  const auto open_mpi = find_place(in(kOpenMpi));
+  const auto open_mpi = find_launched_rank(in(kOpenMpi));
   REQUIRE(open_mpi);
   CHECK((open_mpi->launcher == "openmpi" && open_mpi->rank == 1 && open_mpi->world_size == 2));
   CHECK(open_mpi->job.find("1305083905") == 0);
-  const auto mpich = find_place(in(kMpich));
+  const auto mpich = find_launched_rank(in(kMpich));
   REQUIRE(mpich);
   CHECK((mpich->launcher == "mpich" && mpich->rank == 0 && mpich->world_size == 3 && mpich->pmi_fd == 6));
   CHECK(mpich->job.empty());
-  const auto pmi = find_place(in({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"COL_STORE", "file:///s"}}));
+  const auto pmi = find_launched_rank(in({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"COL_STORE", "file:///s"}}));
   REQUIRE(pmi);
   CHECK((pmi->launcher == "pmi" && pmi->rank == 1 && pmi->local_world_size == 0 && !pmi->pmi_fd));
-  const auto pod = find_place(in(kKubernetes));
+  const auto pod = find_launched_rank(in(kKubernetes));
   REQUIRE(pod);
   CHECK((pod->launcher == "kubernetes" && pod->rank == 1 && pod->world_size == 2));
   CHECK((pod->local_rank == 0 && pod->local_world_size == 1));
   CHECK_FALSE(pod->several_hosts.empty());
-  CHECK(find_place(in(with(kKubernetes, "COL_WORLD_SIZE", "3")))->world_size == 3);
+  CHECK(find_launched_rank(in(with(kKubernetes, "COL_WORLD_SIZE", "3")))->world_size == 3);
 }
 
 TEST_CASE("launchers: the first complete set of several is taken", "[adopt]") {
   Values all = kKubernetes;
   all.insert(kMpich.begin(), kMpich.end());
-  CHECK(find_place(in(all))->launcher == "mpich");
+  CHECK(find_launched_rank(in(all))->launcher == "mpich");
   all.insert(kOpenMpi.begin(), kOpenMpi.end());
-  CHECK(find_place(in(all))->launcher == "openmpi");
+  CHECK(find_launched_rank(in(all))->launcher == "openmpi");
   Values slurm_and_torchrun = kSlurm;
   slurm_and_torchrun.insert(kTorchrun.begin(), kTorchrun.end());
-  CHECK(find_place(in(slurm_and_torchrun))->launcher == "torchrun");
-  CHECK(find_place(in(without(slurm_and_torchrun, "LOCAL_RANK")))->launcher == "slurm");
+  CHECK(find_launched_rank(in(slurm_and_torchrun))->launcher == "torchrun");
+  CHECK(find_launched_rank(in(without(slurm_and_torchrun, "LOCAL_RANK")))->launcher == "slurm");
   Values slurm_pmi2 = kSlurm;  // srun --mpi=pmi2
   slurm_pmi2.insert({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"PMI_FD", "7"}});
-  CHECK(find_place(in(slurm_pmi2))->launcher == "slurm");
+  CHECK(find_launched_rank(in(slurm_pmi2))->launcher == "slurm");
 }
 
 TEST_CASE("launchers: below an mpirun in an allocation, Slurm's variables are those of mpirun's daemon", "[adopt]") {
   Values daemon = with(with(kSlurm, "SLURM_PROCID", "0"), "SLURM_STEP_NUM_TASKS", "1");
   Values rank = daemon;
   rank.insert(kOpenMpi.begin(), kOpenMpi.end());
-  CHECK(find_place(in(rank))->launcher == "openmpi");
-  CHECK(find_place(in(rank))->world_size == 2);
+  CHECK(find_launched_rank(in(rank))->launcher == "openmpi");
+  CHECK(find_launched_rank(in(rank))->world_size == 2);
   rank = daemon;
   rank.insert(kMpich.begin(), kMpich.end());
-  CHECK(find_place(in(rank))->launcher == "mpich");
-  CHECK(find_place(in(rank))->world_size == 3);
+  CHECK(find_launched_rank(in(rank))->launcher == "mpich");
+  CHECK(find_launched_rank(in(rank))->world_size == 3);
 }
 
 TEST_CASE("launchers: several hosts are recognised, by the variables that say so", "[adopt]") {
-  const auto hosts = [](const Values& values) { return find_place(in(values))->several_hosts; };
+  const auto hosts = [](const Values& values) { return find_launched_rank(in(values))->several_hosts; };
   CHECK(hosts(with(kTorchrun, "GROUP_WORLD_SIZE", "2")) == "GROUP_WORLD_SIZE=2");
   CHECK(hosts(with(with(kTorchrun, "LOCAL_WORLD_SIZE", "2"), "LOCAL_RANK", "0")) ==
         "LOCAL_WORLD_SIZE=2 of WORLD_SIZE=4");
@@ -195,8 +195,8 @@ TEST_CASE("launchers: several hosts are recognised, by the variables that say so
                             {"SLURM_PROCID", "2"},         {"SLURM_STEP_NUM_TASKS", "3"},
                             {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2,1"},
                             {"SLURM_LOCALID", "0"},        {"SLURM_NODEID", "1"}};
-  CHECK(find_place(in(two_nodes))->local_world_size == 1);
-  CHECK(find_place(in(two_nodes))->node == "1");
+  CHECK(find_launched_rank(in(two_nodes))->local_world_size == 1);
+  CHECK(find_launched_rank(in(two_nodes))->node == "1");
 }
 
 TEST_CASE("launchers: Slurm's list of tasks per node", "[adopt]") {

@@ -18,7 +18,7 @@ namespace {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-MeetingPoint find(const Place& place, const Values& values, const std::string& own_name = "n1") {
+MeetingPoint find(const LaunchedRank& place, const Values& values, const std::string& own_name = "n1") {
   const Lookup lookup = [&](std::string_view name) -> std::optional<std::string> {
     (void)col::core::env::get(name);  // throws when it is in no table
     const auto it = values.find(name);
@@ -28,7 +28,8 @@ MeetingPoint find(const Place& place, const Values& values, const std::string& o
   return find_meeting_point(place, lookup, [&] { return own_name; });
 }
 
-std::string refusal(ErrorCode code, const Place& place, const Values& values, const std::string& own_name = "n1") {
+std::string refusal(ErrorCode code, const LaunchedRank& place, const Values& values,
+                    const std::string& own_name = "n1") {
   try {
     find(place, values, own_name);
   } catch (const col::Error& error) {
@@ -40,8 +41,8 @@ std::string refusal(ErrorCode code, const Place& place, const Values& values, co
   return "";
 }
 
-Place place_of(const std::string& launcher, int rank = 0) {
-  Place place;
+LaunchedRank place_of(const std::string& launcher, int rank = 0) {
+  LaunchedRank place;
   place.launcher = launcher;
   place.rank = rank;
   place.world_size = 4;
@@ -90,7 +91,7 @@ TEST_CASE("pods: the first pod of an Indexed Job", "[adopt]") {
 }
 
 TEST_CASE("meeting point: COL_RDZV_ENDPOINT goes before what the launcher says", "[adopt]") {
-  const Place place = place_of("slurm");
+  const LaunchedRank place = place_of("slurm");
   MeetingPoint point = find(place, {{"COL_RDZV_ENDPOINT", "node1:29401"}, {"SLURM_STEP_NODELIST", "n[1-2]"}});
   CHECK(point.host == "node1");
   CHECK(point.port == 29401);
@@ -118,7 +119,7 @@ TEST_CASE("meeting point: of Slurm, the first host of the step", "[adopt]") {
   refusal(ErrorCode::unavailable, place_of("slurm"), {});
   refusal(ErrorCode::invalid_argument, place_of("slurm"), {{"SLURM_STEP_NODELIST", "n[1"}});
   // Tasks that a file of hosts has placed in another order.
-  Place elsewhere = place_of("slurm");
+  LaunchedRank elsewhere = place_of("slurm");
   elsewhere.node = "1";
   CHECK(refusal(ErrorCode::unavailable, elsewhere, {{"SLURM_STEP_NODELIST", "n[1-2]"}}).find("SLURM_NODEID=1") !=
         std::string::npos);

@@ -51,12 +51,12 @@ std::string derived_token(const std::string& job) {
 
 // The part of a job over several hosts that is on this one, as its directory is called. Those that share a directory
 // for temporary files may be several to the launcher, or to the kernel.
-std::string name_on_host(const std::string& job, const Place& place) {
+std::string name_on_host(const std::string& job, const LaunchedRank& own) {
   const Host& host = this_host();
-  return fmt::format("{}-{:016x}", place.launcher,
+  return fmt::format("{}-{:016x}", own.launcher,
                      core::Hash()
                          .add(job)
-                         .add(place.node)
+                         .add(own.node)
                          .add(host.boot_id)
                          .add(host.network_namespace)
                          .add(host.pid_namespace)
@@ -67,18 +67,18 @@ std::string name_on_host(const std::string& job, const Place& place) {
 // entered, once for all contexts of the process.
 class ProcessJobs {
  public:
-  void join(Place place, ContextSpec& spec) {
+  void join(LaunchedRank own, ContextSpec& spec) {
     const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : kDefaultTimeout;
     const std::lock_guard lock(mutex_);
     if (owner_ != 0 && owner_ != ::getpid())
       throw Error(ErrorCode::not_initialized,
                   "this process was forked from one that is in the job already; start it with an environment of its "
-                  "own");
+                  "place");
     owner_ = ::getpid();
-    if (place.several_hosts.empty())
-      join_on_one_host(place, spec, timeout);
+    if (own.several_hosts.empty())
+      join_on_one_host(own, spec, timeout);
     else
-      join_on_several(place, spec, timeout);
+      join_on_several(own, spec, timeout);
   }
 
   void leave_all() noexcept {
@@ -117,9 +117,9 @@ class ProcessJobs {
     }
   };
 
-  void join_on_one_host(Place& place, ContextSpec& spec, Duration timeout) {
-    name(place, timeout);
-    const JobKey key{job_name(place), place.rank, place.world_size};
+  void join_on_one_host(LaunchedRank& own, ContextSpec& spec, Duration timeout) {
+    name(own, timeout);
+    const JobKey key{job_name(own), own.rank, own.world_size};
     spec.job_id = core::env::get("COL_JOB_ID").value_or(key.job);
     const std::string parent = temporary_directory();
     LocalJob& job = local_jobs_[fmt::format("{} {} {} {}", key.job, key.rank, key.world_size, parent)];
@@ -127,34 +127,34 @@ class ProcessJobs {
     if (std::string path = job.store->enter(); path != job.path) {
       job.control = ControlPage::open_or_create(path + "/control", spec.local_world_size, spec.job_id);
       job.path = std::move(path);
-      core::log::info("rank {} of {} by {}'s {}; the ranks meet in {}", spec.rank, spec.world_size, place.launcher,
-                      place.believed, job.path);
+      core::log::info("rank {} of {} by {}'s {}; the ranks meet in {}", spec.rank, spec.world_size, own.launcher,
+                      own.believed, job.path);
     }
     spec.store = job.store;
     spec.control = job.control;
   }
 
-  void join_on_several(Place& place, ContextSpec& spec, Duration timeout) {
-    MeetingPoint point = find_meeting_point(place, core::env::get, full_host_name);
+  void join_on_several(LaunchedRank& own, ContextSpec& spec, Duration timeout) {
+    MeetingPoint point = find_meeting_point(own, core::env::get, full_host_name);
     if (auto id = core::env::get("COL_JOB_ID"))
-      place.job = *std::move(id);
-    else if (place.job.empty() && !place.pmi_fd)
-      place.job = point.job;
-    name(place, timeout);
+      own.job = *std::move(id);
+    else if (own.job.empty() && !own.pmi_fd)
+      own.job = point.job;
+    name(own, timeout);
     // Each agent of torchrun counts the restarts that it has seen; its port is another one each time.
-    if (place.launcher == "torchrun") place.restart_count = spec.restart_count = 0;
-    const std::string job_id = job_name(place);
+    if (own.launcher == "torchrun") own.restart_count = spec.restart_count = 0;
+    const std::string job_id = job_name(own);
     spec.job_id = core::env::get("COL_JOB_ID").value_or(job_id);
     if (point.port == 0) point.port = job_port(job_id);
 
     SpreadJob& job =
-        spread_jobs_[fmt::format("{} {} {} {} {}", job_id, place.rank, place.world_size, point.host, point.port)];
-    enter_directory(job, job_id, place, spec, timeout);
+        spread_jobs_[fmt::format("{} {} {} {} {}", job_id, own.rank, own.world_size, point.host, point.port)];
+    enter_directory(job, job_id, own, spec, timeout);
     if (!job.store) {
       std::string token = store::tcp::token_from_environment();
       if (token.empty()) token = derived_token(job_id);
-      job.store = std::make_shared<ServedStore>(ServedSpec{.rank = place.rank,
-                                                           .world_size = place.world_size,
+      job.store = std::make_shared<ServedStore>(ServedSpec{.rank = own.rank,
+                                                           .world_size = own.world_size,
                                                            .host = point.host,
                                                            .port = point.port,
                                                            .source = point.source,
@@ -162,7 +162,7 @@ class ProcessJobs {
                                                            .timeout = timeout,
                                                            .control = job.control});
       core::log::info("rank {} of {} by {}'s {}; rank 0 serves the ranks at {} ({})", spec.rank, spec.world_size,
-                      place.launcher, place.believed, store::tcp::Endpoint{point.host, point.port}.url(), point.source);
+                      own.launcher, own.believed, store::tcp::Endpoint{point.host, point.port}.url(), point.source);
     }
     job.store->serve();
     spec.store = job.store;
@@ -170,33 +170,33 @@ class ProcessJobs {
   }
 
   // The control page of the ranks of this host.
-  static void enter_directory(SpreadJob& job, const std::string& job_id, const Place& place, const ContextSpec& spec,
-                              Duration timeout) {
+  static void enter_directory(SpreadJob& job, const std::string& job_id, const LaunchedRank& own,
+                              const ContextSpec& spec, Duration timeout) {
     if (const auto path = core::env::get("COL_CONTROL")) {
       if (!job.control) job.control = ControlPage::open(*path, spec.job_id);
       return;
     }
-    if (place.local_world_size == 1) {  // nobody to share it with: a pod needs no directory to write to
+    if (own.local_world_size == 1) {  // nobody to share it with: a pod needs no directory to write to
       if (!job.control) job.control = ControlPage::in_memory(1);
       return;
     }
     if (!job.directory)
       job.directory = std::make_unique<JobDirectory>(
-          JobKey{name_on_host(job_id, place), spec.local_rank, spec.local_world_size}, temporary_directory());
+          JobKey{name_on_host(job_id, own), spec.local_rank, spec.local_world_size}, temporary_directory());
     job.directory->enter(timeout);
     if (job.directory->path() == job.path) return;
     job.path = job.directory->path();
     job.control = ControlPage::open_or_create(job.path + "/control", spec.local_world_size, spec.job_id);
   }
 
-  void name(Place& place, Duration timeout) {
-    if (!place.job.empty()) return;
-    if (place.pmi_fd) {
-      std::string& known = asked_[*place.pmi_fd];
-      if (known.empty()) known = ask_pmi_for_job(*place.pmi_fd, timeout);
-      place.job = known;
+  void name(LaunchedRank& own, Duration timeout) {
+    if (!own.job.empty()) return;
+    if (own.pmi_fd) {
+      std::string& known = asked_[*own.pmi_fd];
+      if (known.empty()) known = ask_pmi_for_job(*own.pmi_fd, timeout);
+      own.job = known;
     } else {
-      place.job = parent_process();
+      own.job = parent_process();
     }
   }
 
@@ -218,13 +218,13 @@ ProcessJobs& process_jobs() {
 
 }  // namespace
 
-std::string job_name(const Place& place) {
-  if (place.job.empty()) return {};
-  return fmt::format("{}-{:016x}", place.launcher, core::Hash().add(place.job).add(place.restart_count).value());
+std::string job_name(const LaunchedRank& own) {
+  if (own.job.empty()) return {};
+  return fmt::format("{}-{:016x}", own.launcher, core::Hash().add(own.job).add(own.restart_count).value());
 }
 
-void join_job(const Place& place, ContextSpec& spec) {
-  process_jobs().join(place, spec);
+void join_job(const LaunchedRank& own, ContextSpec& spec) {
+  process_jobs().join(own, spec);
 }
 
 void leave_job(const ContextSpec& spec, bool failed) noexcept {
@@ -237,11 +237,11 @@ void leave_job(const ContextSpec& spec, bool failed) noexcept {
 
 Error with_place(const Error& error, const ContextSpec& spec) {
   if (error.code() != ErrorCode::timeout || spec.launcher.empty() || spec.launcher == "colrun") return error;
-  const auto place = find_place(core::env::get);
-  if (!place) return error;
+  const auto own = find_launched_rank(core::env::get);
+  if (!own) return error;
   return Error(error.code(),
                fmt::format("{}; this process is rank {} of {} by {}'s variables: {}", error.message(), spec.rank,
-                           spec.world_size, place->launcher, place->believed),
+                           spec.world_size, own->launcher, own->believed),
                error.group(), error.rank());
 }
 

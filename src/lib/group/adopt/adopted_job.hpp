@@ -11,7 +11,7 @@ namespace col::group::adopt {
 
 // The name of the job for ranks and directories: "openmpi-0123456789abcdef". Empty if the launcher's variables do not
 // tell.
-std::string job_name(const Place& place);
+std::string job_name(const LaunchedRank& own);
 
 // Gives `spec` (with timeout, rank and world size set) the store that the ranks of the job share, and the control page
 // that the ranks of this host share. On one host, the store is in a directory. On several hosts, rank 0 serves it from
@@ -23,7 +23,7 @@ std::string job_name(const Place& place);
 // several hosts and nothing tells where rank 0 is; rank 0 cannot have its port; the launcher does not answer
 // correctly); invalid_argument that names a variable; timeout; io; resource; not_initialized in a process that was
 // forked from one that is in a job.
-void join_job(const Place& place, ContextSpec& spec);
+void join_job(const LaunchedRank& own, ContextSpec& spec);
 
 // This rank no longer needs the store or the directory. Does nothing if `spec` belongs to another world. Any later
 // store call makes the rank come back. With several hosts, rank 0 blocks until the others have left too: for 10 seconds

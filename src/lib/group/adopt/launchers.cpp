@@ -57,13 +57,13 @@ std::string say(std::string_view name, int value) {
 }
 
 // Checks a number of local ranks against that of the world, and records if it means several hosts.
-void set_local_size(Place& place, int local_size, std::string_view local_name, std::string_view world_name) {
-  if (local_size > place.world_size)
+void set_local_size(LaunchedRank& own, int local_size, std::string_view local_name, std::string_view world_name) {
+  if (local_size > own.world_size)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}={} is above {}={}; correct what sets them, or unset them",
-                                                         local_name, local_size, world_name, place.world_size));
-  place.local_world_size = local_size;
-  if (local_size < place.world_size && place.several_hosts.empty())
-    place.several_hosts = fmt::format("{} of {}", say(local_name, local_size), say(world_name, place.world_size));
+                                                         local_name, local_size, world_name, own.world_size));
+  own.local_world_size = local_size;
+  if (local_size < own.world_size && own.several_hosts.empty())
+    own.several_hosts = fmt::format("{} of {}", say(local_name, local_size), say(world_name, own.world_size));
 }
 
 // mpirun of either family runs its daemons as a step of Slurm's, and its ranks inherit what Slurm told the daemon.
@@ -74,121 +74,121 @@ bool is_below_mpirun(const Variables& variables) {
 
 }  // namespace
 
-std::optional<Place> from_torchrun(const Lookup& lookup) {
+std::optional<LaunchedRank> from_torchrun(const Lookup& lookup) {
   Variables variables(lookup);
   if (!variables.has_all({"RANK", "WORLD_SIZE", "LOCAL_RANK"})) return std::nullopt;
-  Place place;
-  place.launcher = "torchrun";
-  place.world_size = *variables.size("WORLD_SIZE");
-  place.rank = *variables.index("RANK", place.world_size, "WORLD_SIZE");
+  LaunchedRank own;
+  own.launcher = "torchrun";
+  own.world_size = *variables.size("WORLD_SIZE");
+  own.rank = *variables.index("RANK", own.world_size, "WORLD_SIZE");
   const auto local_size = variables.size("LOCAL_WORLD_SIZE");
-  place.local_rank = *variables.index("LOCAL_RANK", local_size.value_or(place.world_size),
-                                      local_size ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE");
+  own.local_rank = *variables.index("LOCAL_RANK", local_size.value_or(own.world_size),
+                                    local_size ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE");
   if (const auto groups = variables.size("GROUP_WORLD_SIZE"); groups > 1)
-    place.several_hosts = say("GROUP_WORLD_SIZE", *groups);
+    own.several_hosts = say("GROUP_WORLD_SIZE", *groups);
   if (local_size) {
-    set_local_size(place, *local_size, "LOCAL_WORLD_SIZE", "WORLD_SIZE");
-  } else if (place.local_rank != place.rank) {
-    if (place.several_hosts.empty())
-      place.several_hosts = fmt::format("{} with {}", say("LOCAL_RANK", place.local_rank), say("RANK", place.rank));
-  } else if (place.several_hosts.empty()) {
-    place.local_world_size = place.world_size;
+    set_local_size(own, *local_size, "LOCAL_WORLD_SIZE", "WORLD_SIZE");
+  } else if (own.local_rank != own.rank) {
+    if (own.several_hosts.empty())
+      own.several_hosts = fmt::format("{} with {}", say("LOCAL_RANK", own.local_rank), say("RANK", own.rank));
+  } else if (own.several_hosts.empty()) {
+    own.local_world_size = own.world_size;
   }
-  place.node = variables.text("GROUP_RANK");
-  place.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, INT_MAX).value_or(0);
+  own.node = variables.text("GROUP_RANK");
+  own.restart_count = variables.number("TORCHELASTIC_RESTART_COUNT", 0, INT_MAX).value_or(0);
   if (variables.has_all({"MASTER_PORT"}) || variables.has_all({"TORCHELASTIC_RUN_ID"}))
-    place.job = fmt::format("{} {} {}", variables.text("TORCHELASTIC_RUN_ID"), variables.text("MASTER_ADDR"),
-                            variables.text("MASTER_PORT"));
-  place.believed = variables.believed();
-  return place;
+    own.job = fmt::format("{} {} {}", variables.text("TORCHELASTIC_RUN_ID"), variables.text("MASTER_ADDR"),
+                          variables.text("MASTER_PORT"));
+  own.believed = variables.believed();
+  return own;
 }
 
-std::optional<Place> from_slurm(const Lookup& lookup) {
+std::optional<LaunchedRank> from_slurm(const Lookup& lookup) {
   Variables variables(lookup);
   if (!variables.has_all({"SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"})) return std::nullopt;
   if (is_below_mpirun(variables)) return std::nullopt;
-  Place place;
-  place.launcher = "slurm";
-  place.world_size = *variables.size("SLURM_STEP_NUM_TASKS");
-  place.rank = *variables.index("SLURM_PROCID", place.world_size, "SLURM_STEP_NUM_TASKS");
-  const auto local_rank = variables.index("SLURM_LOCALID", place.world_size, "SLURM_STEP_NUM_TASKS");
+  LaunchedRank own;
+  own.launcher = "slurm";
+  own.world_size = *variables.size("SLURM_STEP_NUM_TASKS");
+  own.rank = *variables.index("SLURM_PROCID", own.world_size, "SLURM_STEP_NUM_TASKS");
+  const auto local_rank = variables.index("SLURM_LOCALID", own.world_size, "SLURM_STEP_NUM_TASKS");
   if (const auto nodes = variables.size("SLURM_STEP_NUM_NODES"); nodes > 1)
-    place.several_hosts = say("SLURM_STEP_NUM_NODES", *nodes);
+    own.several_hosts = say("SLURM_STEP_NUM_NODES", *nodes);
   const int node = variables.number("SLURM_NODEID", 0, kMaxRanks).value_or(0);
   const std::string tasks = variables.text("SLURM_STEP_TASKS_PER_NODE");
-  const bool alone = place.several_hosts.empty() && tasks.empty();
-  const auto local_size = alone ? place.world_size : tasks_on_node(tasks, node);
+  const bool alone = own.several_hosts.empty() && tasks.empty();
+  const auto local_size = alone ? own.world_size : tasks_on_node(tasks, node);
   if (local_rank && local_size && *local_rank < *local_size)
-    set_local_size(place, *local_size, "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS");
-  place.local_rank = local_rank.value_or(place.rank);
-  place.node = variables.text("SLURM_NODEID");
-  place.job = fmt::format("{}.{}", variables.text("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID"));
-  place.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX).value_or(0);
-  place.believed = variables.believed();
-  return place;
+    set_local_size(own, *local_size, "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NUM_TASKS");
+  own.local_rank = local_rank.value_or(own.rank);
+  own.node = variables.text("SLURM_NODEID");
+  own.job = fmt::format("{}.{}", variables.text("SLURM_JOB_ID"), variables.text("SLURM_STEP_ID"));
+  own.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX).value_or(0);
+  own.believed = variables.believed();
+  return own;
 }
 
-std::optional<Place> from_open_mpi(const Lookup& lookup) {
+std::optional<LaunchedRank> from_open_mpi(const Lookup& lookup) {
   Variables variables(lookup);
   if (!variables.has_all(
           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}))
     return std::nullopt;
-  Place place;
-  place.launcher = "openmpi";
-  place.world_size = *variables.size("OMPI_COMM_WORLD_SIZE");
-  place.rank = *variables.index("OMPI_COMM_WORLD_RANK", place.world_size, "OMPI_COMM_WORLD_SIZE");
+  LaunchedRank own;
+  own.launcher = "openmpi";
+  own.world_size = *variables.size("OMPI_COMM_WORLD_SIZE");
+  own.rank = *variables.index("OMPI_COMM_WORLD_RANK", own.world_size, "OMPI_COMM_WORLD_SIZE");
   const int local_size = *variables.size("OMPI_COMM_WORLD_LOCAL_SIZE");
-  place.local_rank = *variables.index("OMPI_COMM_WORLD_LOCAL_RANK", local_size, "OMPI_COMM_WORLD_LOCAL_SIZE");
-  set_local_size(place, local_size, "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE");
-  place.node = variables.text("PMIX_HOSTNAME");
-  place.job = variables.text("PMIX_NAMESPACE");
+  own.local_rank = *variables.index("OMPI_COMM_WORLD_LOCAL_RANK", local_size, "OMPI_COMM_WORLD_LOCAL_SIZE");
+  set_local_size(own, local_size, "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE");
+  own.node = variables.text("PMIX_HOSTNAME");
+  own.job = variables.text("PMIX_NAMESPACE");
   // Namespaces have 16 bits for the launcher; its directory tells jobs of one host apart for certain.
-  if (!place.job.empty() && place.several_hosts.empty()) place.job += " " + variables.text("PMIX_SERVER_TMPDIR");
-  place.believed = variables.believed();
-  return place;
+  if (!own.job.empty() && own.several_hosts.empty()) own.job += " " + variables.text("PMIX_SERVER_TMPDIR");
+  own.believed = variables.believed();
+  return own;
 }
 
-std::optional<Place> from_pmi(const Lookup& lookup) {
+std::optional<LaunchedRank> from_pmi(const Lookup& lookup) {
   Variables variables(lookup);
   if (!variables.has_all({"PMI_RANK", "PMI_SIZE"})) return std::nullopt;
   if (!variables.has_all({"PMI_FD"}) && !variables.has_all({"COL_STORE"})) return std::nullopt;
-  Place place;
-  place.world_size = *variables.size("PMI_SIZE");
-  place.rank = *variables.index("PMI_RANK", place.world_size, "PMI_SIZE");
-  place.local_rank = place.rank;
-  place.launcher = "pmi";
+  LaunchedRank own;
+  own.world_size = *variables.size("PMI_SIZE");
+  own.rank = *variables.index("PMI_RANK", own.world_size, "PMI_SIZE");
+  own.local_rank = own.rank;
+  own.launcher = "pmi";
   if (const auto local_size = variables.size("MPI_LOCALNRANKS")) {
-    place.launcher = "mpich";
-    set_local_size(place, *local_size, "MPI_LOCALNRANKS", "PMI_SIZE");
+    own.launcher = "mpich";
+    set_local_size(own, *local_size, "MPI_LOCALNRANKS", "PMI_SIZE");
     if (const auto local_rank = variables.index("MPI_LOCALRANKID", *local_size, "MPI_LOCALNRANKS"))
-      place.local_rank = *local_rank;
+      own.local_rank = *local_rank;
     else
-      place.local_world_size = 0;
+      own.local_world_size = 0;
   }
-  place.pmi_fd = variables.number("PMI_FD", 0, INT_MAX);
-  place.believed = variables.believed();
-  return place;
+  own.pmi_fd = variables.number("PMI_FD", 0, INT_MAX);
+  own.believed = variables.believed();
+  return own;
 }
 
-std::optional<Place> from_kubernetes(const Lookup& lookup) {
+std::optional<LaunchedRank> from_kubernetes(const Lookup& lookup) {
   Variables variables(lookup);
   const std::string_view size_name = variables.has_all({"COL_WORLD_SIZE"}) ? "COL_WORLD_SIZE" : "WORLD_SIZE";
   if (!variables.has_all({"JOB_COMPLETION_INDEX", size_name})) return std::nullopt;
-  Place place;
-  place.launcher = "kubernetes";
-  place.world_size = *variables.size(size_name);
-  place.rank = *variables.index("JOB_COMPLETION_INDEX", place.world_size, size_name);
+  LaunchedRank own;
+  own.launcher = "kubernetes";
+  own.world_size = *variables.size(size_name);
+  own.rank = *variables.index("JOB_COMPLETION_INDEX", own.world_size, size_name);
   // A pod is a host of its own.
-  place.local_world_size = 1;
-  place.node = variables.text("JOB_COMPLETION_INDEX");
-  if (place.world_size > 1) place.several_hosts = say("JOB_COMPLETION_INDEX", place.rank);
-  place.believed = variables.believed();
-  return place;
+  own.local_world_size = 1;
+  own.node = variables.text("JOB_COMPLETION_INDEX");
+  if (own.world_size > 1) own.several_hosts = say("JOB_COMPLETION_INDEX", own.rank);
+  own.believed = variables.believed();
+  return own;
 }
 
-std::optional<Place> find_place(const Lookup& lookup) {
+std::optional<LaunchedRank> find_launched_rank(const Lookup& lookup) {
   for (const auto& from : {from_torchrun, from_slurm, from_open_mpi, from_pmi, from_kubernetes}) {
-    if (auto place = from(lookup)) return place;
+    if (auto own = from(lookup)) return own;
   }
   return std::nullopt;
 }

@@ -15,7 +15,7 @@ namespace col::group::adopt {
 // The value of a variable; nothing if it is unset or empty.
 using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-struct Place {
+struct LaunchedRank {
   std::string launcher;  // as in ContextSpec
   int rank = 0;
   int world_size = 1;
@@ -30,19 +30,19 @@ struct Place {
 };
 
 // RANK, WORLD_SIZE, LOCAL_RANK. Without LOCAL_RANK, they may count pods (PyTorchJob) and not processes.
-std::optional<Place> from_torchrun(const Lookup& lookup);
+std::optional<LaunchedRank> from_torchrun(const Lookup& lookup);
 // SLURM_PROCID, SLURM_STEP_ID, SLURM_STEP_NUM_TASKS, unless an mpirun runs between srun and this process: its daemon
 // passes on the variables that srun gave to the daemon.
-std::optional<Place> from_slurm(const Lookup& lookup);
+std::optional<LaunchedRank> from_slurm(const Lookup& lookup);
 // OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE.
-std::optional<Place> from_open_mpi(const Lookup& lookup);
+std::optional<LaunchedRank> from_open_mpi(const Lookup& lookup);
 // PMI_RANK, PMI_SIZE, and PMI_FD or a store from the user.
-std::optional<Place> from_pmi(const Lookup& lookup);
+std::optional<LaunchedRank> from_pmi(const Lookup& lookup);
 // JOB_COMPLETION_INDEX, and COL_WORLD_SIZE or WORLD_SIZE.
-std::optional<Place> from_kubernetes(const Lookup& lookup);
+std::optional<LaunchedRank> from_kubernetes(const Lookup& lookup);
 
 // The first one of these that is complete, in this order.
-std::optional<Place> find_place(const Lookup& lookup);
+std::optional<LaunchedRank> find_launched_rank(const Lookup& lookup);
 
 // If a launcher's variables exist, but none of the sets is complete, and this is probably a mistake: the reason, as a
 // line for the log. Otherwise empty.

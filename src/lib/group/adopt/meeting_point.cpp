@@ -28,9 +28,9 @@ constexpr std::string_view kAdvice =
     "set COL_RDZV_ENDPOINT=host:port on all ranks, to the host of rank 0 and a free port there, or COL_STORE to a "
     "store that all of them can reach, or start the program with colrun";
 
-[[noreturn]] void refuse(const Place& place, std::string_view why) {
+[[noreturn]] void refuse(const LaunchedRank& own, std::string_view why) {
   throw Error(ErrorCode::unavailable,
-              fmt::format("the ranks are on several hosts ({}), and {}; {}", place.several_hosts, why, kAdvice));
+              fmt::format("the ranks are on several hosts ({}), and {}; {}", own.several_hosts, why, kAdvice));
 }
 
 MeetingPoint from_endpoint(const std::string& text) {
@@ -53,23 +53,22 @@ MeetingPoint at_host(const std::string& host, std::string_view source) {
   return {.host = host, .port = 0, .source = std::string(source), .job = host};
 }
 
-MeetingPoint from_slurm_nodes(const Place& place, const Lookup& lookup) {
+MeetingPoint from_slurm_nodes(const LaunchedRank& own, const Lookup& lookup) {
   constexpr std::string_view kNodes = "SLURM_STEP_NODELIST";
   const auto list = lookup(kNodes);
-  if (!list) refuse(place, "SLURM_STEP_NODELIST is not set");
+  if (!list) refuse(own, "SLURM_STEP_NODELIST is not set");
   const auto host = first_of_node_list(*list);
   if (!host)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}='{}' is no list of hosts; {}", kNodes, *list, kAdvice));
-  if (place.rank == 0 && !place.node.empty() && place.node != "0")
-    refuse(place,
-           fmt::format("rank 0 is not on the first of them (SLURM_NODEID={}), where the others look", place.node));
+  if (own.rank == 0 && !own.node.empty() && own.node != "0")
+    refuse(own, fmt::format("rank 0 is not on the first of them (SLURM_NODEID={}), where the others look", own.node));
   return at_host(*host, kNodes);
 }
 
-MeetingPoint from_pods(const Place& place, const std::string& name) {
-  const std::string first = first_pod(name, place.rank);
+MeetingPoint from_pods(const LaunchedRank& own, const std::string& name) {
+  const std::string first = first_pod(name, own.rank);
   if (first.empty())
-    refuse(place, fmt::format("the name of this one, '{}', is not that of pod {} of an Indexed Job", name, place.rank));
+    refuse(own, fmt::format("the name of this one, '{}', is not that of pod {} of an Indexed Job", name, own.rank));
   MeetingPoint point = at_host(first, "the name of this pod");
   // Should one pod know its domain and another not, they are of the same job.
   point.job = first.substr(0, first.find('.'));
@@ -78,15 +77,15 @@ MeetingPoint from_pods(const Place& place, const std::string& name) {
 
 }  // namespace
 
-MeetingPoint find_meeting_point(const Place& place, const Lookup& lookup,
+MeetingPoint find_meeting_point(const LaunchedRank& own, const Lookup& lookup,
                                 const std::function<std::string()>& own_name) {
   if (const auto endpoint = lookup(kEndpoint)) return from_endpoint(*endpoint);
-  if (place.launcher == "slurm") return from_slurm_nodes(place, lookup);
-  if (place.launcher == "kubernetes") return from_pods(place, own_name());
-  if (place.launcher == "torchrun") {
+  if (own.launcher == "slurm") return from_slurm_nodes(own, lookup);
+  if (own.launcher == "kubernetes") return from_pods(own, own_name());
+  if (own.launcher == "torchrun") {
     if (const auto address = lookup("MASTER_ADDR")) return at_host(*address, "MASTER_ADDR");
   }
-  refuse(place, "nothing says on which of them rank 0 is");
+  refuse(own, "nothing says on which of them rank 0 is");
 }
 
 std::string full_host_name() {

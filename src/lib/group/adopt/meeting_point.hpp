@@ -21,7 +21,8 @@ struct MeetingPoint {
 // Errors: invalid_argument (an invalid value), unavailable (nothing tells); both name COL_RDZV_ENDPOINT.
 //
 // `own_name` is called only for pods, because it may take some time.
-MeetingPoint find_meeting_point(const Place& place, const Lookup& lookup, const std::function<std::string()>& own_name);
+MeetingPoint find_meeting_point(const LaunchedRank& own, const Lookup& lookup,
+                                const std::function<std::string()>& own_name);
 
 // The name of this host, with its domain if the resolver knows one.
 std::string full_host_name();

@@ -12,7 +12,7 @@ namespace col::group {
 namespace {
 
 // One call while it is being checked.
-struct Check {
+struct CallCheck {
   std::string_view call;
   const Shape& shape;
 
@@ -63,7 +63,7 @@ std::size_t block_count(std::size_t gpus, const Shape& shape) {
   return gpus * static_cast<std::size_t>(shape.size);
 }
 
-void check_blocks(const Check& check, const MultiGpuCall& call, const std::vector<ConstTensorView>& tensors) {
+void check_blocks(const CallCheck& check, const MultiGpuCall& call, const std::vector<ConstTensorView>& tensors) {
   const auto blocks = call.blocks();
   const std::size_t all = block_count(tensors.size(), check.shape);
   const char* const side = call.collective == Collective::allgather ? "output" : "input";
@@ -96,7 +96,7 @@ void check_blocks(const Check& check, const MultiGpuCall& call, const std::vecto
 
 // A GPU's tensor may be exactly its own block. It shares no memory with other tensors. Blocks that are written share no
 // memory either.
-void check_overlap(const Check& check, const MultiGpuCall& call, const std::vector<ConstTensorView>& tensors) {
+void check_overlap(const CallCheck& check, const MultiGpuCall& call, const std::vector<ConstTensorView>& tensors) {
   const auto blocks = call.blocks();
   const std::size_t all = block_count(tensors.size(), check.shape);
   const std::size_t each = call.lists ? all : 1;
@@ -143,7 +143,7 @@ std::vector<int> devices_of(const MultiGpuCall& call) {
 }
 
 void check(const MultiGpuCall& call, const Options& options, const Shape& shape) {
-  const Check check{call.name, shape};
+  const CallCheck check{call.name, shape};
   const auto tensors = call.tensors();
   check.tensors(tensors);
   if (row_of(call.collective).rooted) {
@@ -164,7 +164,7 @@ void check(const MultiGpuCall& call, const Options& options, const Shape& shape)
 }
 
 void check(const MultiGpuMessage& message, const Shape& shape) {
-  const Check check{message.name, shape};
+  const CallCheck check{message.name, shape};
   check.tensor(message.view, "the tensor");
   check_peer(message.peer, fmt::format("{}: {}", message.name, message.sending ? "destination" : "source"), shape);
   if (message.peer == shape.rank)

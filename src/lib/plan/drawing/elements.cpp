@@ -6,7 +6,7 @@ namespace col::plan::drawing {
 namespace {
 
 // Element `by` of a part and those behind it.
-Part from(Part part, std::size_t by) {
+Fragment from(Fragment part, std::size_t by) {
   part.place += by;
   part.count -= by;
   return part;
@@ -14,9 +14,9 @@ Part from(Part part, std::size_t by) {
 
 }  // namespace
 
-std::vector<Part> Elements::read(const Slice& slice) const {
+std::vector<Fragment> Elements::read(const Slice& slice) const {
   const Runs& runs = runs_[static_cast<std::size_t>(slice.buffer)];
-  std::vector<Part> parts;
+  std::vector<Fragment> parts;
   std::size_t at = slice.offset;
   const std::size_t end = slice.offset + slice.count;
   while (at < end) {
@@ -24,7 +24,7 @@ std::vector<Part> Elements::read(const Slice& slice) const {
     const std::size_t next = run == runs.end() ? end : std::min(end, run->first);
     if (run != runs.begin() && std::prev(run)->second.end > at) {
       --run;
-      Part part = from(run->second.part, at - run->first);
+      Fragment part = from(run->second.part, at - run->first);
       part.count = std::min(end, run->second.end) - at;
       parts.push_back(part);
       at += part.count;
@@ -37,13 +37,13 @@ std::vector<Part> Elements::read(const Slice& slice) const {
   return parts;
 }
 
-void Elements::write(const Slice& slice, std::span<const Part> parts) {
+void Elements::write(const Slice& slice, std::span<const Fragment> parts) {
   Runs& runs = runs_[static_cast<std::size_t>(slice.buffer)];
   cut(runs, slice.offset);
   cut(runs, slice.offset + slice.count);
   runs.erase(runs.lower_bound(slice.offset), runs.lower_bound(slice.offset + slice.count));
   std::size_t at = slice.offset;
-  for (const Part& part : parts) {
+  for (const Fragment& part : parts) {
     runs[at] = {at + part.count, part};
     at += part.count;
   }
@@ -61,12 +61,12 @@ void Elements::cut(Runs& runs, std::size_t at) {
   runs[at] = rest;
 }
 
-std::vector<Part> combined(std::span<const Part> left, std::span<const Part> right) {
-  std::vector<Part> parts;
+std::vector<Fragment> combined(std::span<const Fragment> left, std::span<const Fragment> right) {
+  std::vector<Fragment> parts;
   std::size_t l = 0, r = 0;               // parts
   std::size_t in_left = 0, in_right = 0;  // elements of them that are done
   while (l < left.size() && r < right.size()) {
-    Part part = from(left[l], in_left);
+    Fragment part = from(left[l], in_left);
     part.count = std::min(part.count, right[r].count - in_right);
     part.ranks |= right[r].ranks;
     part.payload = Payload::partial;

@@ -17,14 +17,14 @@ class Elements {
  public:
   explicit Elements(int rank) : rank_(rank) {}
 
-  std::vector<Part> read(const Slice& slice) const;
+  std::vector<Fragment> read(const Slice& slice) const;
   // Requires: the parts have slice.count elements together.
-  void write(const Slice& slice, std::span<const Part> parts);
+  void write(const Slice& slice, std::span<const Fragment> parts);
 
  private:
   struct Run {
     std::size_t end;
-    Part part;
+    Fragment part;
   };
   using Runs = std::map<std::size_t, Run>;  // by their first element
   static void cut(Runs& runs, std::size_t at);
@@ -34,6 +34,6 @@ class Elements {
 };
 
 // left op right.
-std::vector<Part> combined(std::span<const Part> left, std::span<const Part> right);
+std::vector<Fragment> combined(std::span<const Fragment> left, std::span<const Fragment> right);
 
 }  // namespace col::plan::drawing

@@ -68,7 +68,7 @@ struct Group {
 
 std::vector<Group> groups(const PlanProblem& problem, const Message& message) {
   std::map<std::pair<bool, std::uint64_t>, std::vector<Range>> places;
-  for (const Part& part : message.parts) {
+  for (const Fragment& part : message.parts) {
     const bool is_result = part.payload == Payload::finished;
     const bool is_named = names_inputs(problem) && !is_result;
     places[{is_result, is_named ? part.ranks : 0}].emplace_back(part.place, part.place + part.count - 1);

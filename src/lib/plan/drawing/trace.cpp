@@ -27,7 +27,7 @@ struct Walker {
   std::size_t open = 0;   // messages of the present one that lack their other end
   bool walking = false;   // in a round
   Round steps = {};
-  std::vector<std::vector<Part>> arrived = {};  // by receive
+  std::vector<std::vector<Fragment>> arrived = {};  // by receive
 };
 
 // One end of a message that waits for the other.
@@ -36,7 +36,7 @@ struct End {
   std::size_t receive;  // which one of its round
   std::size_t elements;
   std::size_t order;  // of the send, in all
-  std::vector<Part> parts;
+  std::vector<Fragment> parts;
 };
 
 class Tracer {
@@ -87,10 +87,10 @@ Tracer::Tracer(const PlanProblem& problem, const PlanOfRank& plans) {
     Walker walker{.plan = std::move(plan), .elements = Elements(r)};
     const std::uint64_t self = std::uint64_t{1} << r;
     const std::size_t place = place_of_input(problem, r);
-    const Part input{.count = problem.input_count(r), .place = place, .ranks = self};
+    const Fragment input{.count = problem.input_count(r), .place = place, .ranks = self};
     const Slice all{Buffer::input, 0, input.count};
     walker.elements.write(all, {&input, 1});
-    const Part output{.count = problem.output_count(r), .place = place_of_output(problem, r), .ranks = self};
+    const Fragment output{.count = problem.output_count(r), .place = place_of_output(problem, r), .ranks = self};
     if (problem.spec().in_place) walker.elements.write({Buffer::output, 0, output.count}, {&output, 1});
     walkers_.push_back(std::move(walker));
   }
@@ -180,7 +180,7 @@ void Tracer::meet(const End& send, const End& receive) {
   Walker& from = walkers_[static_cast<std::size_t>(send.rank)];
   Walker& to = walkers_[static_cast<std::size_t>(receive.rank)];
   Message message{.from = send.rank, .to = receive.rank, .round = std::max(from.round, to.round), .parts = send.parts};
-  for (const Part& part : message.parts) message.payload = std::max(message.payload, part.payload);
+  for (const Fragment& part : message.parts) message.payload = std::max(message.payload, part.payload);
   to.arrived[receive.receive] = message.parts;
   for (Walker* walker : {&from, &to}) {
     walker->last = std::max(walker->last, message.round);
@@ -197,10 +197,10 @@ void Tracer::finish(Walker& walker, int r) {
   bool reduces = false;
   for (const Step& step : walker.steps.steps()) {
     if (step.kind == Step::Kind::send || step.kind == Step::Kind::recv) continue;
-    std::vector<Part> parts = walker.elements.read(step.left);
+    std::vector<Fragment> parts = walker.elements.read(step.left);
     if (step.kind == Step::Kind::reduce) parts = combined(parts, walker.elements.read(step.right));
     if (step.kind == Step::Kind::convert) {
-      for (Part& part : parts) part.payload = Payload::finished;
+      for (Fragment& part : parts) part.payload = Payload::finished;
     }
     reduces = reduces || step.kind == Step::Kind::reduce;
     walker.elements.write(step.to, parts);

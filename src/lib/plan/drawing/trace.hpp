@@ -10,14 +10,14 @@
 
 namespace col::plan::drawing {
 
-inline constexpr int kMostRanks = 64;  // one bit for each, in Part::ranks
+inline constexpr int kMostRanks = 64;  // one bit for each, in Fragment::ranks
 inline constexpr std::size_t kMostRounds = 256;
 
 enum class Payload : std::uint8_t { signal, input, partial, finished };
 inline constexpr int kPayloads = 4;
 
 // Neighbouring elements with the same history.
-struct Part {
+struct Fragment {
   std::size_t count = 0;
   std::size_t place = 0;    // place of the first element, in the whole vector, or in the input that it comes from
   std::uint64_t ranks = 0;  // the ranks whose input is in it
@@ -27,7 +27,7 @@ struct Part {
 struct Message {
   int from = 0, to = 0;
   std::size_t round = 0;
-  std::vector<Part> parts = {};  // none: a signal
+  std::vector<Fragment> parts = {};  // none: a signal
   Payload payload = Payload::signal;
 };
 

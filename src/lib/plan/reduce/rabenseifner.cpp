@@ -34,12 +34,12 @@ struct Rabenseifner {
   Slice raw;       // another rank's bare input
   Slice finished;  // results, each element at its own place
 
-  struct Range {
+  struct BlockRange {
     int first, last;
   };
   // The blocks that a group still has after `steps` halvings: the lower half where its bit is 0.
-  Range held(int group, int steps) const {
-    Range range{0, folding.groups()};
+  BlockRange held(int group, int steps) const {
+    BlockRange range{0, folding.groups()};
     for (int bit = 0; bit < steps; ++bit) {
       const int half = (range.last - range.first) / 2;
       if ((group >> bit) & 1)
@@ -49,7 +49,7 @@ struct Rabenseifner {
     }
     return range;
   }
-  Slice part(const Slice& vector, const Range& range) const {
+  Slice part(const Slice& vector, const BlockRange& range) const {
     return blocks.range(vector.buffer, static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.last),
                         vector.offset);
   }
@@ -84,7 +84,7 @@ struct Rabenseifner {
   void halve(int group, int step, Round& round) const {
     const int partner = group ^ (1 << step);
     const Slice from = step == 0 && !folding.is_double(group) ? input() : sum;
-    const Range kept = held(group, step + 1);
+    const BlockRange kept = held(group, step + 1);
     round.send(agent(partner), part(from, held(partner, step + 1)));
     receive_and_add(agent(partner), step == 0 && !folding.is_double(partner), part(from, kept), part(sum, kept), round);
     if (step + 1 == folding.steps()) round.convert(part(finished, kept), part(sum, kept));

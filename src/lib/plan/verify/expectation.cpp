@@ -9,9 +9,9 @@
 namespace col::plan::symbolic {
 namespace {
 
-class Check {
+class ResultCheck {
  public:
-  Check(const PlanProblem& problem, const Symbols& symbols, const Machine& machine)
+  ResultCheck(const PlanProblem& problem, const Symbols& symbols, const Machine& machine)
       : problem_(problem), symbols_(symbols), machine_(machine) {}
 
   FoldOrder order() const noexcept { return order_; }
@@ -106,7 +106,7 @@ class Check {
 }  // namespace
 
 FoldOrder check_results(const PlanProblem& problem, const Symbols& symbols, const Machine& machine) {
-  Check check(problem, symbols, machine);
+  ResultCheck check(problem, symbols, machine);
   const int size = problem.size();
   const int root = problem.spec().root;
   const CollectiveRow& row = row_of(problem.spec().collective);

@@ -71,7 +71,7 @@ RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, c
   const bool leaves_output = row.folds == Folds::below_rank && rank == 0;
   is_writable_ = {false, !leaves_output, true, true};
   for (std::size_t buffer = 0; buffer < counts_.size(); ++buffer) {
-    places_[buffer] = {static_cast<Buffer>(buffer), 0};
+    mappings_[buffer] = {static_cast<Buffer>(buffer), 0};
     contents_[buffer] = Contents(counts_[buffer]);
   }
   if (request.in_place) share(request);
@@ -87,8 +87,8 @@ RankMemory::RankMemory(const PlanProblem& problem, int rank, const Plan& plan, c
 void RankMemory::share(const PlanRequest& request) {
   const auto own = static_cast<std::size_t>(request.rank);
   const bool is_root = request.rank == request.root;
-  Place& input = places_[static_cast<std::size_t>(Buffer::input)];
-  Place& output = places_[static_cast<std::size_t>(Buffer::output)];
+  Mapping& input = mappings_[static_cast<std::size_t>(Buffer::input)];
+  Mapping& output = mappings_[static_cast<std::size_t>(Buffer::output)];
   const CollectiveRow& row = row_of(request.collective);
   if (!row.has_in_place() || !row.has_input(is_root) || !row.has_output(is_root)) return;
   if (row.in == col::Extent::block)
@@ -100,7 +100,7 @@ void RankMemory::share(const PlanRequest& request) {
 }
 
 RankMemory::Extent RankMemory::extent(const Slice& slice) const noexcept {
-  const Place& place = places_[static_cast<std::size_t>(slice.buffer)];
+  const Mapping& place = mappings_[static_cast<std::size_t>(slice.buffer)];
   const std::size_t begin = place.base + slice.offset;
   return {place.memory, begin, begin + slice.count};
 }

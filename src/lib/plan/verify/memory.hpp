@@ -69,7 +69,7 @@ class RankMemory {
   void write(const Slice& slice, const std::vector<Piece>& pieces);
 
  private:
-  struct Place {
+  struct Mapping {
     Buffer memory = Buffer::input;
     std::size_t base = 0;
   };
@@ -79,7 +79,7 @@ class RankMemory {
 
   std::array<std::size_t, 4> counts_ = {};
   std::array<bool, 4> is_wide_ = {}, is_writable_ = {};
-  std::array<Place, 4> places_ = {};
+  std::array<Mapping, 4> mappings_ = {};
   std::array<Contents, 4> contents_;
 };
 

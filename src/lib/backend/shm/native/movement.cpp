@@ -63,20 +63,20 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
   steps_ = std::max<std::size_t>(1, (length_ + chunk_ - 1) / chunk_);
 }
 
-Movement::Range Movement::chunk(std::uint64_t index, std::size_t length) const noexcept {
+ElementRange Movement::chunk(std::uint64_t index, std::size_t length) const noexcept {
   const std::size_t begin = std::min(length, static_cast<std::size_t>(index) * chunk_);
   return {begin, std::min(chunk_, length - begin)};
 }
 
 // The part of a chunk that a rank folds, relative to the chunk.
-Movement::Range Movement::slice(int rank, const Range& chunk) const noexcept {
+ElementRange Movement::slice(int rank, const ElementRange& chunk) const noexcept {
   const auto n = static_cast<std::size_t>(size_);
   const std::size_t each = aligned_up((chunk.count + n - 1) / n, in_size_);
   const std::size_t begin = std::min(chunk.count, static_cast<std::size_t>(rank) * each);
   return {begin, std::min(each, chunk.count - begin)};
 }
 
-Movement::Range Movement::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
+ElementRange Movement::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
   const auto r = static_cast<std::size_t>(rank);
   if (counts.empty()) return {r * equal, equal};
   return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}) * units_, counts[r] * units_};
@@ -101,7 +101,8 @@ void Movement::move_own() const {
   if (row_.reduces() || !(to_blocks || by_blocks_) || (row_.rooted && !is_root())) return;
   const std::byte* from = input();
   if (by_blocks_) from += block(rank_, request_.in_counts, length_).begin * size_of_;
-  const Range to = to_blocks ? block(rank_, request_.out_counts, length_) : Range{0, request_.out.count * units_};
+  const ElementRange to =
+      to_blocks ? block(rank_, request_.out_counts, length_) : ElementRange{0, request_.out.count * units_};
   if (output() + to.begin * size_of_ != from) copy_out(to.begin, from, to.count);
 }
 
@@ -121,29 +122,29 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
   if (by_blocks_) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_ && !scaled_) continue;
-      const Range whole = block(peer, request_.in_counts, length_);
-      const Range part = chunk(index, whole.count);
+      const ElementRange whole = block(peer, request_.in_counts, length_);
+      const ElementRange part = chunk(index, whole.count);
       copy_in(to + place(peer), whole.begin + part.begin, part.count);
     }
     return;
   }
   const std::size_t length = row_.in == Extent::block ? request_.in.count * units_ : length_;
-  const Range part = chunk(index, length);
+  const ElementRange part = chunk(index, length);
   if (scaled_ || (form_ != Form::fold_slices && form_ != Form::fold_slices_at))
     return copy_in(to, part.begin, part.count);
-  const Range own = slice(rank_, part);
+  const ElementRange own = slice(rank_, part);
   const std::size_t after = own.begin + own.count;
   copy_in(to, part.begin, own.begin);
   copy_in(to + after * in_size_, part.begin + after, part.count - after);
 }
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {
-  Range part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts, length_).count : length_);
+  ElementRange part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts, length_).count : length_);
   std::size_t own = part.begin;  // where this rank's input begins
   std::size_t place_in_slot = 0;
   int end = size_;
   if (form_ == Form::fold_slices || form_ == Form::fold_slices_at) {
-    const Range mine = slice(rank_, part);
+    const ElementRange mine = slice(rank_, part);
     place_in_slot = mine.begin * in_size_;
     part = {part.begin + mine.begin, mine.count};
     own = part.begin;
@@ -177,14 +178,14 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
   const std::byte* from = slot(peer, index, step);
   if (row_.reduces()) {  // what the peer has folded
-    const Range part = chunk(index, length_);
-    const Range theirs = slice(peer, part);
+    const ElementRange part = chunk(index, length_);
+    const ElementRange theirs = slice(peer, part);
     return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
   }
-  Range whole{0, row_.out == Extent::nothing ? 0 : request_.out.count * units_};
+  ElementRange whole{0, row_.out == Extent::nothing ? 0 : request_.out.count * units_};
   if (row_.out == Extent::blocks) whole = block(peer, request_.out_counts, length_);
   if (by_blocks_) from += place(rank_);
-  const Range part = chunk(index, whole.count);
+  const ElementRange part = chunk(index, whole.count);
   copy_out(whole.begin + part.begin, from, part.count);
 }
 

@@ -49,15 +49,11 @@ class Movement {
   static DType dtype_of(const Request& request, int rank);
 
  private:
-  struct Range {  // elements
-    std::size_t begin = 0, count = 0;
-  };
-
   bool is_root() const noexcept { return request_.root == rank_; }
-  Range chunk(std::uint64_t index, std::size_t length) const noexcept;
-  Range slice(int rank, const Range& chunk) const noexcept;
+  ElementRange chunk(std::uint64_t index, std::size_t length) const noexcept;
+  ElementRange slice(int rank, const ElementRange& chunk) const noexcept;
   // The block of a rank in a vector of all ranks' blocks.
-  Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  ElementRange block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
   std::size_t slot_data_bytes(std::uint64_t index) const noexcept;
   std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
   // The place in a slot of the chunk of a rank's block.

@@ -2,9 +2,15 @@
 // (steps.hpp) needs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace col::shm_backend {
+
+// Consecutive elements of a vector.
+struct ElementRange {
+  std::size_t begin = 0, count = 0;
+};
 
 enum class Peers : std::uint8_t {
   none,

@@ -9,11 +9,11 @@ namespace col::shm_backend {
 struct Whereabouts {
   // These, or the number of a region.
   static constexpr std::uint64_t kPrivate = 0, kNothing = ~std::uint64_t{0};
-  struct Place {
+  struct Location {
     std::uint64_t region = kPrivate;
     std::uint64_t offset = 0;
   };
-  Place in, out;
+  Location in, out;
 };
 
 // Where they are in its own process. 0: nowhere, or in memory that may change during the call.

@@ -16,7 +16,7 @@ constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
 // Between two looks at whether the group has ended.
 constexpr std::size_t kBetweenRests = std::size_t{1} << 20;
 
-Whereabouts::Place place_of(const void* memory, std::size_t bytes, const SymmetricHeap& heap) {
+Whereabouts::Location place_of(const void* memory, std::size_t bytes, const SymmetricHeap& heap) {
   if (bytes == 0) return {Whereabouts::kNothing, 0};
   const SymmetricMemory* const region = heap.find(memory, bytes);
   if (region == nullptr) return {};
@@ -62,13 +62,13 @@ SymmetricCollective::SymmetricCollective(const Request& request, const Symmetric
 }
 
 bool SymmetricCollective::is_reachable(std::span<const Presence> all) const {
-  const auto shares = [](const Whereabouts::Place& place) { return place.region != Whereabouts::kPrivate; };
+  const auto shares = [](const Whereabouts::Location& place) { return place.region != Whereabouts::kPrivate; };
   // Of rooted calls alone is the root known to be a rank.
   const auto root = [&]() -> const Whereabouts& { return all[static_cast<std::size_t>(request_.root)].whereabouts; };
   const CollectiveRow& row = row_of(request_.collective);
   if (row.in_on_root) return shares(root().in);
   if (row.out_on_root && !row.reduces()) return shares(root().out);
-  const auto all_share = [&](Whereabouts::Place Whereabouts::*side) {
+  const auto all_share = [&](Whereabouts::Location Whereabouts::*side) {
     return std::all_of(all.begin(), all.end(), [&](const auto& each) { return shares(each.whereabouts.*side); });
   };
   if (row.in != Extent::nothing && !all_share(&Whereabouts::in)) return false;
@@ -77,7 +77,7 @@ bool SymmetricCollective::is_reachable(std::span<const Presence> all) const {
 }
 
 void SymmetricCollective::find_memory(std::span<const Presence> all, const SymmetricHeap& heap) {
-  const auto address = [&](const Whereabouts::Place& place, std::size_t rank) -> std::byte* {
+  const auto address = [&](const Whereabouts::Location& place, std::size_t rank) -> std::byte* {
     const SymmetricMemory* const region = place.region == Whereabouts::kPrivate ? nullptr : heap.find(place.region);
     return region == nullptr ? nullptr : region->part(static_cast<int>(rank)) + place.offset;
   };
@@ -91,7 +91,7 @@ void SymmetricCollective::find_memory(std::span<const Presence> all, const Symme
 }
 
 // The part of a vector that this rank works on: whole cache lines.
-SymmetricCollective::Range SymmetricCollective::slice(std::size_t count) const noexcept {
+ElementRange SymmetricCollective::slice(std::size_t count) const noexcept {
   const auto n = static_cast<std::size_t>(size_), rank = static_cast<std::size_t>(rank_);
   const std::size_t unit = std::max<std::size_t>(1, kAlignment / size_of_);
   const std::size_t each = ((count + n - 1) / n + unit - 1) / unit * unit;
@@ -99,8 +99,8 @@ SymmetricCollective::Range SymmetricCollective::slice(std::size_t count) const n
   return {begin, std::min(each, count - begin)};
 }
 
-SymmetricCollective::Range SymmetricCollective::block(int rank, std::span<const std::size_t> counts,
-                                                      std::size_t equal) const noexcept {
+ElementRange SymmetricCollective::block(int rank, std::span<const std::size_t> counts,
+                                        std::size_t equal) const noexcept {
   const auto r = static_cast<std::size_t>(rank);
   if (counts.empty()) return {r * equal, equal};
   return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
@@ -115,7 +115,7 @@ void SymmetricCollective::run(const Rest& rest) {
       const std::span<std::byte* const> all = outputs_;
       return fold_into(row.out_on_root ? all.subspan(root, 1) : all, slice(request_.in.count), 0, rest);
     }
-    const Range mine = block(rank_, request_.in_counts, request_.out.count);
+    const ElementRange mine = block(rank_, request_.in_counts, request_.out.count);
     return fold_into({&outputs_[own], 1}, mine, mine.begin, rest);
   }
   if (row.out == Extent::vector) return copy_slice(rest);
@@ -126,7 +126,7 @@ void SymmetricCollective::run(const Rest& rest) {
   const std::size_t each = request_.out.count / static_cast<std::size_t>(size_);
   for (int i = 0; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
-    const Range theirs = block(peer, request_.out_counts, each);
+    const ElementRange theirs = block(peer, request_.out_counts, each);
     const std::size_t from = to_all ? own * each : 0;
     copy(outputs_[own] + theirs.begin * size_of_, inputs_[static_cast<std::size_t>(peer)] + from * size_of_,
          theirs.count * size_of_, rest);
@@ -134,7 +134,7 @@ void SymmetricCollective::run(const Rest& rest) {
 }
 
 // Folds `from` of all inputs to the same place less `shift` in all targets.
-void SymmetricCollective::fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift,
+void SymmetricCollective::fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift,
                                     const Rest& rest) {
   const auto place = [&](std::byte* target, std::size_t begin) { return target + (begin - shift) * size_of_; };
   // With more than two, the result is made once, in the first cache, and copied to all. Where it replaces the inputs,
@@ -163,7 +163,7 @@ void SymmetricCollective::fold_into(std::span<std::byte* const> targets, Range f
 // This rank's slice of the root's vector, to all others: read once, while each rank reads another part.
 void SymmetricCollective::copy_slice(const Rest& rest) {
   const std::size_t most = std::max<std::size_t>(1, kBlockBytes / size_of_);
-  const Range mine = slice(request_.out.count);
+  const ElementRange mine = slice(request_.out.count);
   std::size_t until_rest = 0;
   for (std::size_t done = 0; done < mine.count; done += most) {
     const std::size_t begin = (mine.begin + done) * size_of_, bytes = std::min(most, mine.count - done) * size_of_;

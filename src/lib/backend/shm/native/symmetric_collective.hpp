@@ -23,6 +23,7 @@
 
 #include <col/backend.hpp>
 
+#include "backend/shm/native/pattern.hpp"
 #include "backend/shm/native/presence.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
 #include "core/kernels/fold.hpp"
@@ -48,15 +49,11 @@ class SymmetricCollective {
   void run(const Rest& rest);
 
  private:
-  struct Range {  // elements
-    std::size_t begin = 0, count = 0;
-  };
-
   void find_memory(std::span<const Presence> all, const SymmetricHeap& heap);
   bool is_reachable(std::span<const Presence> all) const;
-  Range slice(std::size_t count) const noexcept;
-  Range block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
-  void fold_into(std::span<std::byte* const> targets, Range from, std::size_t shift, const Rest& rest);
+  ElementRange slice(std::size_t count) const noexcept;
+  ElementRange block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  void fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift, const Rest& rest);
   void copy_slice(const Rest& rest);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const;
 
