@@ -7,6 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "common/unique_fd.hpp"
 
@@ -33,6 +35,15 @@ std::optional<long long> read_number(const std::string& path) {
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc()) return std::nullopt;
   return number;
+}
+
+std::optional<std::vector<std::string>> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  if (error) return std::nullopt;
+  return names;
 }
 
 std::string_view take(std::string_view& text, char separator) {

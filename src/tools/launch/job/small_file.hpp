@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace col::launch {
 
@@ -12,6 +13,9 @@ std::optional<std::string> read_small_file(const std::string& path);
 
 // The whole number at the begin of a file; nothing if there is no such file or no number ("max").
 std::optional<long long> read_number(const std::string& path);
+
+// What a directory holds, in no order; nothing if it cannot be read.
+std::optional<std::vector<std::string>> names_in(const std::string& directory);
 
 // Cuts `text` after the first `separator`, and returns the part before it.
 std::string_view take(std::string_view& text, char separator);

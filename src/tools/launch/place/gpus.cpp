@@ -1,6 +1,5 @@
 #include "launch/place/gpus.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -13,7 +12,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -32,10 +30,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxGpus = 4096;
 constexpr std::chrono::seconds kKillWait{1};  // a process that the kernel holds fast is not waited for
-
-struct CloseDir {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 int milliseconds_until(Clock::time_point time) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now());
@@ -69,19 +63,18 @@ bool is_uuid(std::string_view text) {
 // Nothing when the driver's files do not tell: it writes question marks for a device that nobody has used yet.
 std::optional<std::vector<std::string>> from_driver_files(const GpuSources& sources) {
   const std::string path = sources.proc + "/driver/nvidia/gpus";
-  const std::unique_ptr<DIR, CloseDir> directory(::opendir(path.c_str()));
-  if (!directory) return std::nullopt;
+  const auto names = names_in(path);
+  if (!names) return std::nullopt;
   std::vector<std::pair<std::string, std::string>> found;  // PCI bus id, UUID
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const std::optional<std::string> text = read_small_file(fmt::format("{}/{}/information", path, entry->d_name));
+  for (const std::string& name : *names) {
+    const std::optional<std::string> text = read_small_file(fmt::format("{}/{}/information", path, name));
     if (!text) return std::nullopt;
     // A container may see the files of all devices and have been given some of them.
     const std::string_view minor = field(*text, "Device Minor");
     if (!minor.empty() && ::access(fmt::format("{}/nvidia{}", sources.dev, minor).c_str(), F_OK) != 0) continue;
     const std::string_view uuid = field(*text, "GPU UUID");
     if (!is_uuid(uuid)) return std::nullopt;
-    found.emplace_back(entry->d_name, uuid);
+    found.emplace_back(name, uuid);
   }
   std::sort(found.begin(), found.end());
   std::vector<std::string> uuids;

@@ -1,11 +1,8 @@
 #include "launch/place/topology.hpp"
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -20,10 +17,6 @@
 namespace col::launch {
 namespace {
 
-struct CloseDir {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
-
 std::optional<std::vector<int>> read_cpu_list(const std::string& path) {
   const std::optional<std::string> text = read_small_file(path);
   return text ? parse_cpu_list(*text) : std::nullopt;
@@ -33,12 +26,9 @@ std::optional<std::vector<int>> read_cpu_list(const std::string& path) {
 std::map<int, int> read_nodes(const std::string& sys) {
   std::map<int, int> node_of_cpu;
   const std::string path = sys + "/devices/system/node";
-  const std::unique_ptr<DIR, CloseDir> directory(::opendir(path.c_str()));
-  if (!directory) return node_of_cpu;
-  while (const dirent* entry = ::readdir(directory.get())) {
-    const std::string_view name = entry->d_name;
+  for (const std::string& name : names_in(path).value_or(std::vector<std::string>{})) {
     if (!name.starts_with("node")) continue;
-    const auto node = tools::parse_whole_number(name.substr(4), 0, kMaxCpus);
+    const auto node = tools::parse_whole_number(std::string_view(name).substr(4), 0, kMaxCpus);
     if (!node) continue;
     for (const int cpu : read_cpu_list(fmt::format("{}/{}/cpulist", path, name)).value_or(std::vector<int>{})) {
       node_of_cpu.emplace(cpu, *node);

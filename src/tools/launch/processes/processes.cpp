@@ -1,6 +1,5 @@
 #include "launch/processes/processes.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,20 +10,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "common/unique_fd.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::launch {
 namespace {
-
-struct CloseDir {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 // Field `number` (counted as in proc(5)) of the part of a stat line behind the program's name.
 std::uint64_t stat_field(std::string_view behind_name, int number) {
@@ -63,11 +58,9 @@ ProcessInfo read_process(pid_t pid) {
 
 std::vector<ProcessInfo> children_of(pid_t parent) {
   std::vector<ProcessInfo> children;
-  std::unique_ptr<DIR, CloseDir> proc(::opendir("/proc"));
-  if (!proc) return children;
-  while (const dirent* entry = ::readdir(proc.get())) {
-    if (!std::isdigit(static_cast<unsigned char>(entry->d_name[0]))) continue;
-    const ProcessInfo info = read_process(static_cast<pid_t>(std::atoi(entry->d_name)));
+  for (const std::string& name : names_in("/proc").value_or(std::vector<std::string>{})) {
+    if (!std::isdigit(static_cast<unsigned char>(name.front()))) continue;
+    const ProcessInfo info = read_process(static_cast<pid_t>(std::atoi(name.c_str())));
     if (info.pid != 0 && info.parent == parent) children.push_back(info);
   }
   return children;

@@ -1,6 +1,5 @@
 #include "launch/report/proc_stack.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -16,15 +14,12 @@
 
 #include "common/text.hpp"
 #include "common/unique_fd.hpp"
+#include "launch/job/small_file.hpp"
 
 namespace col::launch {
 namespace {
 
 constexpr std::size_t kMaxKernelFrames = 8;
-
-struct CloseDir {
-  void operator()(DIR* directory) const { ::closedir(directory); }
-};
 
 // "" when it cannot be read.
 std::string read_text(const std::string& path) {
@@ -148,11 +143,8 @@ void add_kernel_frames(const std::string& folder, std::vector<std::string>& line
 
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
-  std::unique_ptr<DIR, CloseDir> folder(::opendir(fmt::format("/proc/{}/task", pid).c_str()));
-  if (!folder) return threads;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    if (const int thread = std::atoi(entry->d_name); thread > 0) threads.push_back(thread);
-  }
+  for (const std::string& name : names_in(fmt::format("/proc/{}/task", pid)).value_or(std::vector<std::string>{}))
+    threads.push_back(std::atoi(name.c_str()));
   std::sort(threads.begin(), threads.end());  // the first one is the main thread
   return threads;
 }
