@@ -2,7 +2,7 @@
 
 #include <col/plan.hpp>
 
-#include "plan/cost_formulas.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col {
@@ -29,16 +29,15 @@ Least least_of(Collective collective, int p) {
 
 std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                           const CostModel& model, const PlanParameters& parameters) {
-  const plan::CostFormula* formula = plan::find_cost_formula(algorithm);
-  if (formula == nullptr) return std::nullopt;
+  if (algorithm.cost.seconds == nullptr) return std::nullopt;
   const bool moves_nothing = bytes == 0 && algorithm.collective != Collective::barrier;
   if (size <= 1 || moves_nothing) return 0;
-  return formula->seconds({.p = size,
-                           .n = static_cast<double>(bytes),
-                           .a = model.intra.alpha,
-                           .b = model.intra.beta,
-                           .g = model.gamma,
-                           .parameters = parameters});
+  return algorithm.cost.seconds({.p = size,
+                                 .n = static_cast<double>(bytes),
+                                 .a = model.intra.alpha,
+                                 .b = model.intra.beta,
+                                 .g = model.gamma,
+                                 .parameters = parameters});
 }
 
 // Each of the three is necessary by itself, but they may overlap: the greatest, not the sum. For ranks on several nodes

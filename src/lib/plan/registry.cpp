@@ -3,14 +3,52 @@
 
 #include <col/plan.hpp>
 
-#include "plan/builders.hpp"
-
 namespace col {
+
+// Each is defined in a file of its own, in the folder of its collective.
+namespace plan {
+namespace allreduce {
+extern const Algorithm mst, bde, bde_half, ring, ring_pipelined, rabenseifner, direct, one_shot, double_tree,
+    ps_central, ps_sharded;
+}
+namespace broadcast {
+extern const Algorithm linear, mst, knomial, chain_pipelined, scatter_allgather;
+}
+namespace reduce {
+extern const Algorithm linear, mst, rabenseifner, chain_pipelined;
+}
+namespace allgather {
+extern const Algorithm ring, doubling, bruck, direct, neighbor;
+}
+namespace reduce_scatter {
+extern const Algorithm ring, halving, pairwise, direct;
+}
+namespace gather {
+extern const Algorithm linear, binomial;
+}
+namespace scatter {
+extern const Algorithm linear, binomial;
+}
+namespace alltoall {
+extern const Algorithm linear, pairwise, bruck;
+}
+namespace barrier {
+extern const Algorithm dissemination, tree, central;
+}
+namespace scan {
+extern const Algorithm linear, doubling;
+}
+namespace exscan {
+extern const Algorithm linear, doubling;
+}
+}  // namespace plan
+
 namespace {
 
-// The same algorithm for the v-form of its collective.
+// The same algorithm for the v-form of its collective. Formulas are for equal blocks.
 constexpr Algorithm as(Collective collective, Algorithm algorithm) {
   algorithm.collective = collective;
+  algorithm.cost = {};
   return algorithm;
 }
 

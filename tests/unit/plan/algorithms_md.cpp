@@ -11,7 +11,6 @@
 
 #include "cases.hpp"
 #include "everyday.hpp"
-#include "plan/cost_formulas.hpp"
 
 namespace col::test {
 namespace {
@@ -150,12 +149,10 @@ std::string section(Collective collective) {
       to_string(collective));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != collective) continue;
-    const plan::CostFormula* formula = plan::find_cost_formula(algorithm);
     std::string name = fmt::format("**{}**", algorithm.name);
     if (!algorithm.parameters.empty()) name += fmt::format(" ({})", algorithm.parameters);
     text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", name, in_cell(std::string(algorithm.summary)),
-                        formula != nullptr ? formula->text : "", order_of(algorithm), in_cell(limits(algorithm)),
-                        at_eight(algorithm));
+                        algorithm.cost.text, order_of(algorithm), in_cell(limits(algorithm)), at_eight(algorithm));
   }
   std::string serves;
   for (const Algorithm& algorithm : algorithms()) {

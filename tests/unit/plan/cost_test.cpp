@@ -10,77 +10,12 @@
 
 #include "cases.hpp"
 #include "everyday.hpp"
-#include "plan/cost_formulas.hpp"
 #include "support/catch.hpp"
 
 namespace col {
 namespace {
 
 using Catch::Approx;
-
-// What the formula may be of the simulated time.
-struct Check {
-  Collective collective;
-  std::string_view algorithm;
-  double least = 0.99, most = 1.01;
-};
-
-// Every formula, so that one without a check is visible. Exact ones are so for all numbers of ranks, unless said.
-const std::vector<Check>& checks() {
-  static const std::vector<Check> kChecks = {
-      {Collective::allreduce, "mst"},
-      {Collective::allreduce, "bde"},
-      {Collective::allreduce, "bde_half"},
-      {Collective::allreduce, "ring"},
-      {Collective::allreduce, "ring_pipelined"},
-      {Collective::allreduce, "rabenseifner"},
-      {Collective::allreduce, "direct", 0.80, 1.01},  // ranks get in each other's way
-      {Collective::allreduce, "one_shot"},
-      {Collective::allreduce, "double_tree", 0.75, 1.35},  // an estimate
-      {Collective::allreduce, "ps_central"},
-      {Collective::allreduce, "ps_sharded"},
-      {Collective::broadcast, "linear"},
-      {Collective::broadcast, "mst"},
-      {Collective::broadcast, "knomial"},
-      {Collective::broadcast, "chain_pipelined"},
-      {Collective::broadcast, "scatter_allgather"},
-      {Collective::reduce, "linear"},
-      {Collective::reduce, "mst"},
-      {Collective::reduce, "rabenseifner"},
-      {Collective::reduce, "chain_pipelined"},
-      {Collective::allgather, "ring"},
-      {Collective::allgather, "doubling"},
-      {Collective::allgather, "bruck"},
-      {Collective::allgather, "direct"},
-      {Collective::allgather, "neighbor"},  // even numbers: it refuses the others
-      {Collective::reduce_scatter, "ring"},
-      {Collective::reduce_scatter, "halving"},
-      {Collective::reduce_scatter, "pairwise"},
-      {Collective::reduce_scatter, "direct"},
-      {Collective::gather, "linear"},
-      {Collective::gather, "binomial"},
-      {Collective::scatter, "linear"},
-      {Collective::scatter, "binomial"},
-      {Collective::alltoall, "linear"},
-      {Collective::alltoall, "pairwise"},
-      {Collective::alltoall, "bruck"},
-      {Collective::barrier, "dissemination"},
-      {Collective::barrier, "tree"},
-      {Collective::barrier, "central"},
-      {Collective::scan, "linear"},
-      {Collective::scan, "doubling"},
-      {Collective::exscan, "linear"},
-      {Collective::exscan, "doubling", 0.95, 1.01},  // exact for powers of two
-  };
-  return kChecks;
-}
-
-const Check* check_of(Collective collective, std::string_view algorithm) {
-  const auto found = std::find_if(checks().begin(), checks().end(), [&](const Check& check) {
-    return check.collective == collective && check.algorithm == algorithm;
-  });
-  return found == checks().end() ? nullptr : &*found;
-}
 
 // Latency counts, the wire counts, adding counts, adding is free.
 std::vector<CostModel> models() {
@@ -90,41 +25,37 @@ std::vector<CostModel> models() {
   return models;
 }
 
-TEST_CASE("cost: every built-in algorithm of equal blocks has a formula, and every formula a check", "[plan][cost]") {
+TEST_CASE("cost: every built-in algorithm of equal blocks has a formula", "[plan][cost]") {
   for (const Algorithm& algorithm : algorithms()) {
     INFO(to_string(algorithm.collective) << " " << algorithm.name);
     const bool has_formula = closed_form_seconds(algorithm, 4, 64, {}).has_value();
     CHECK(has_formula != row_of(algorithm.collective).has_counts());
-    CHECK((check_of(algorithm.collective, algorithm.name) != nullptr) == has_formula);
-  }
-  for (const plan::CostFormula& formula : plan::cost_formulas()) {
-    INFO(to_string(formula.collective) << " " << formula.algorithm);
-    CHECK(find_algorithm(formula.collective, formula.algorithm) != nullptr);
-    CHECK(check_of(formula.collective, formula.algorithm) != nullptr);
-    CHECK_FALSE(formula.text.empty());
+    CHECK(algorithm.cost.text.empty() != has_formula);
+    // Estimates are said to be some, and are not far off.
+    CHECK(algorithm.cost.least >= 0.75);
+    CHECK(algorithm.cost.most <= 1.35);
   }
   Algorithm unknown = algorithms().front();
-  unknown.name = "unknown";
+  unknown.cost = {};
   CHECK_FALSE(closed_form_seconds(unknown, 4, 64, {}).has_value());
 }
 
 TEST_CASE("cost: formulas are what the simulator finds", "[plan][cost]") {
   int cells = 0;
-  for (const Check& check : checks()) {
-    const Algorithm* algorithm = find_algorithm(check.collective, check.algorithm);
-    if (algorithm == nullptr) continue;  // the case above says so
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.cost.seconds == nullptr) continue;  // the case above says which may have none
     for (const CostModel& model : models()) {
       for (const std::size_t block : {std::size_t{64}, std::size_t{1024}, std::size_t{19200}}) {
         for (const int size : {1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 31, 32, 64}) {
-          const auto problem = test::everyday_problem(*algorithm, size, block);
+          const auto problem = test::everyday_problem(algorithm, size, block);
           if (!problem) continue;
-          INFO(test::describe(*algorithm, problem->spec()));
-          const double simulated = simulate(*problem, plans_of(*algorithm, *problem), model).seconds;
+          INFO(test::describe(algorithm, problem->spec()));
+          const double simulated = simulate(*problem, plans_of(algorithm, *problem), model).seconds;
           const auto formula =
-              closed_form_seconds(*algorithm, size, test::everyday_bytes(check.collective, size, block), model);
+              closed_form_seconds(algorithm, size, test::everyday_bytes(algorithm.collective, size, block), model);
           REQUIRE(formula.has_value());
-          CHECK(*formula >= check.least * simulated);
-          CHECK(*formula <= check.most * simulated);
+          CHECK(*formula >= algorithm.cost.least * simulated);
+          CHECK(*formula <= algorithm.cost.most * simulated);
           ++cells;
         }
       }
@@ -134,25 +65,24 @@ TEST_CASE("cost: formulas are what the simulator finds", "[plan][cost]") {
 }
 
 TEST_CASE("cost: formulas follow segment and radix", "[plan][cost]") {
-  for (const Check& check : checks()) {
-    const Algorithm* algorithm = find_algorithm(check.collective, check.algorithm);
-    if (algorithm == nullptr) continue;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.cost.seconds == nullptr) continue;
     std::vector<PlanParameters> tried;
     // Dividers of every vector below: the last segment is as long as the others.
-    if (algorithm->parameters.find("segment") != std::string_view::npos) tried = {{.segment = 100}, {.segment = 600}};
-    if (algorithm->parameters.find("radix") != std::string_view::npos)
+    if (algorithm.parameters.find("segment") != std::string_view::npos) tried = {{.segment = 100}, {.segment = 600}};
+    if (algorithm.parameters.find("radix") != std::string_view::npos)
       tried = {{.radix = 2}, {.radix = 3}, {.radix = 8}};
     for (const PlanParameters& parameters : tried) {
       for (const int size : {2, 3, 4, 5, 8, 9, 13, 16, 27, 64}) {
-        const auto problem = test::everyday_problem(*algorithm, size, 4800, parameters);
+        const auto problem = test::everyday_problem(algorithm, size, 4800, parameters);
         if (!problem) continue;
-        INFO(test::describe(*algorithm, problem->spec()));
-        const double simulated = simulate(*problem, plans_of(*algorithm, *problem), {}).seconds;
-        const auto formula =
-            closed_form_seconds(*algorithm, size, test::everyday_bytes(check.collective, size, 4800), {}, parameters);
+        INFO(test::describe(algorithm, problem->spec()));
+        const double simulated = simulate(*problem, plans_of(algorithm, *problem), {}).seconds;
+        const auto formula = closed_form_seconds(
+            algorithm, size, test::everyday_bytes(algorithm.collective, size, 4800), {}, parameters);
         REQUIRE(formula.has_value());
-        CHECK(*formula >= check.least * simulated);
-        CHECK(*formula <= check.most * simulated);
+        CHECK(*formula >= algorithm.cost.least * simulated);
+        CHECK(*formula <= algorithm.cost.most * simulated);
       }
     }
   }

@@ -172,6 +172,17 @@ enum class FoldOrder : std::uint8_t {
 };
 COL_EXPORT std::string_view to_string(FoldOrder order) noexcept;
 
+namespace plan {
+struct CostTerms;
+}
+
+// A closed formula for the time of an algorithm: see closed_form_seconds().
+struct CostFormula {
+  std::string_view text = {};                                 // with the letters that docs/algorithms.md explains
+  double (*seconds)(const plan::CostTerms& terms) = nullptr;  // null: there is no formula
+  double least = 0.99, most = 1.01;                           // its result, as a share of what simulate() says
+};
+
 struct Algorithm {
   Collective collective;
   std::string_view name;        // "ring"
@@ -183,6 +194,7 @@ struct Algorithm {
   std::optional<std::string> (*refuse)(const PlanRequest& request);
   // Requires: !refuse(request). A pure function.
   Plan (*build)(const PlanRequest& request);
+  CostFormula cost = {};
 };
 
 // All built-in algorithms, ordered by collective.

@@ -20,7 +20,7 @@
 // Source: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for all-to-all communications in
 // multiport message-passing systems, IEEE TPDS 8(11), 1997. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/allgather/assembly.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -44,7 +44,7 @@ Plan build_bruck(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm bruck = {
+extern constinit const Algorithm bruck = {
     .collective = Collective::allgather,
     .name = "bruck",
     .summary = "what a rank holds doubles in every round, for any number of ranks; for short vectors",
@@ -52,6 +52,7 @@ constinit const Algorithm bruck = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_bruck,
+    .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };
 
 }  // namespace col::plan::allgather

@@ -14,7 +14,7 @@
 // obvious way that the others improve on). Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allgather/assembly.hpp"
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -37,7 +37,7 @@ Plan build_direct(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm direct = {
+extern constinit const Algorithm direct = {
     .collective = Collective::allgather,
     .name = "direct",
     .summary = "everyone sends to everyone at once; for few ranks, shared memory, and very unequal blocks",
@@ -45,6 +45,7 @@ constinit const Algorithm direct = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_direct,
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::allgather

@@ -18,7 +18,7 @@
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
 // 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allgather/assembly.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/support.hpp"
 
@@ -83,9 +83,19 @@ Plan build_doubling(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(rounds), scratch, Doubling{request.rank, folding, std::move(run)});
 }
 
+// Folded, rank 0's group and its neighbours have two blocks each: what is exchanged is longer there.
+double allgather_doubling(const CostTerms& t) {
+  if (!t.folds()) return in_doubling_steps(t);
+  const double block = t.n / t.p;
+  const int extras = t.p - t.groups();
+  double seconds = t.message(block) + t.message(t.n);
+  for (int width = 1; width < t.groups(); width *= 2) seconds += t.message((width + std::min(width, extras)) * block);
+  return seconds;
+}
+
 }  // namespace
 
-constinit const Algorithm doubling = {
+extern constinit const Algorithm doubling = {
     .collective = Collective::allgather,
     .name = "doubling",
     .summary = "partners at doubling distance exchange all they have; few steps, for powers of two",
@@ -93,6 +103,7 @@ constinit const Algorithm doubling = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_doubling,
+    .cost = {.text = "Lα + fnβ; folded: (F+2)α + about 2nβ", .seconds = allgather_doubling},
 };
 
 }  // namespace col::plan::allgather

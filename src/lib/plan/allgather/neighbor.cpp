@@ -18,7 +18,7 @@
 #include <fmt/format.h>
 
 #include "plan/allgather/assembly.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -72,9 +72,13 @@ Plan build_neighbor(const PlanRequest& request) {
   return make_plan(rounds, scratch, Neighbor{request.rank, request.size, std::move(run)});
 }
 
+double allgather_neighbor(const CostTerms& t) {
+  return t.p / 2 * t.a + t.f() * t.n * t.b;
+}
+
 }  // namespace
 
-constinit const Algorithm neighbor = {
+extern constinit const Algorithm neighbor = {
     .collective = Collective::allgather,
     .name = "neighbor",
     .summary = "pairs of blocks go both ways around a ring of even size; half the steps of ring",
@@ -82,6 +86,7 @@ constinit const Algorithm neighbor = {
     .parameters = "",
     .refuse = refuse,
     .build = build_neighbor,
+    .cost = {.text = "(p/2)α + fnβ", .seconds = allgather_neighbor},
 };
 
 }  // namespace col::plan::allgather

@@ -15,7 +15,7 @@
 // experience, CCPE 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allgather/assembly.hpp"
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -39,7 +39,7 @@ Plan build_ring(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm ring = {
+extern constinit const Algorithm ring = {
     .collective = Collective::allgather,
     .name = "ring",
     .summary = "blocks go around a ring; fewest bytes and only neighbours talk, for long vectors",
@@ -47,6 +47,7 @@ constinit const Algorithm ring = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_ring,
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::allgather

@@ -19,7 +19,7 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, CCPE 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allreduce/doubling.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/support.hpp"
 
@@ -87,6 +87,11 @@ Plan build_bde(const PlanRequest& request) {
   return build_doubling(request, Duplex::full);
 }
 
+double allreduce_bde(const CostTerms& t) {
+  const double folding = t.folds() ? 2 * t.message(t.n) + t.add(t.n) : 0;
+  return t.floor_logarithm() * (t.message(t.n) + t.add(t.n)) + folding;
+}
+
 }  // namespace
 
 Plan build_doubling(const PlanRequest& request, Duplex duplex) {
@@ -113,7 +118,7 @@ Plan build_doubling(const PlanRequest& request, Duplex duplex) {
   return make_plan(plan.rounds(), scratch, plan);
 }
 
-constinit const Algorithm bde = {
+extern constinit const Algorithm bde = {
     .collective = Collective::allreduce,
     .name = "bde",
     .summary = "bidirectional exchange, distances doubling; fewest steps, for short vectors",
@@ -121,6 +126,7 @@ constinit const Algorithm bde = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_bde,
+    .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde},
 };
 
 }  // namespace col::plan::allreduce

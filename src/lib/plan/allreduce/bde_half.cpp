@@ -16,7 +16,7 @@
 // Limits: any p.
 // Source: as bde.cpp. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allreduce/doubling.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -26,9 +26,14 @@ Plan build_bde_half(const PlanRequest& request) {
   return build_doubling(request, Duplex::half);
 }
 
+double allreduce_bde_half(const CostTerms& t) {
+  const double folding = t.folds() ? 2 * t.message(t.n) + t.add(t.n) : 0;
+  return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + folding;
+}
+
 }  // namespace
 
-constinit const Algorithm bde_half = {
+extern constinit const Algorithm bde_half = {
     .collective = Collective::allreduce,
     .name = "bde_half",
     .summary = "bde with half-duplex messages, twice the steps; for teaching",
@@ -36,6 +41,7 @@ constinit const Algorithm bde_half = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_bde_half,
+    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde_half},
 };
 
 }  // namespace col::plan::allreduce

@@ -15,8 +15,15 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, CCPE 19(13), 2007.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
+
+namespace col::plan::reduce {
+extern const Algorithm mst;
+}
+namespace col::plan::broadcast {
+extern const Algorithm mst;
+}
 
 namespace col::plan::allreduce {
 namespace {
@@ -31,9 +38,13 @@ Plan build_mst(const PlanRequest& request) {
   return then(reduce::mst.build(up), broadcast::mst.build(down));
 }
 
+double allreduce_mst(const CostTerms& t) {
+  return 2 * t.logarithm() * t.message(t.n) + t.logarithm() * t.add(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm mst = {
+extern constinit const Algorithm mst = {
     .collective = Collective::allreduce,
     .name = "mst",
     .summary = "reduce and broadcast on minimum spanning trees; fewest messages, for short vectors",
@@ -41,6 +52,7 @@ constinit const Algorithm mst = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_mst,
+    .cost = {.text = "2L(α + nβ) + Lnγ", .seconds = allreduce_mst},
 };
 
 }  // namespace col::plan::allreduce

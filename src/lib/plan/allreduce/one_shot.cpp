@@ -13,7 +13,7 @@
 // Source: the all-to-all broadcast of V. Kumar, A. Grama, A. Gupta, G. Karypis: Introduction to parallel computing,
 // 1994, ch. 3, with a local sum. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allreduce/rank_order.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -44,9 +44,13 @@ Plan build_one_shot(const PlanRequest& request) {
   return make_plan(request.in_place ? 2 : 1, scratch, OneShot{.request = request, .fold = fold});
 }
 
+double allreduce_one_shot(const CostTerms& t) {
+  return (t.p - 1) * (t.message(t.n) + t.add(t.n));
+}
+
 }  // namespace
 
-constinit const Algorithm one_shot = {
+extern constinit const Algorithm one_shot = {
     .collective = Collective::allreduce,
     .name = "one_shot",
     .summary = "everything to everyone in one round, each adds in rank order; for a few elements and few ranks",
@@ -54,6 +58,7 @@ constinit const Algorithm one_shot = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_one_shot,
+    .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = allreduce_one_shot},
 };
 
 }  // namespace col::plan::allreduce

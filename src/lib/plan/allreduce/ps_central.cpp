@@ -13,7 +13,7 @@
 // goes through one port.
 // Source: M. Li et al.: Scaling distributed machine learning with the parameter server, OSDI 2014, with one server.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -60,9 +60,13 @@ Plan build_ps_central(const PlanRequest& request) {
   return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch, plan);
 }
 
+double allreduce_ps_central(const CostTerms& t) {
+  return (t.p - 1) * (2 * t.message(t.n) + t.add(t.n));
+}
+
 }  // namespace
 
-constinit const Algorithm ps_central = {
+extern constinit const Algorithm ps_central = {
     .collective = Collective::allreduce,
     .name = "ps_central",
     .summary = "one parameter server, workers push and pull in turn; a baseline, in rank order",
@@ -70,6 +74,7 @@ constinit const Algorithm ps_central = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_ps_central,
+    .cost = {.text = "2(p-1)(α + nβ) + (p-1)nγ", .seconds = allreduce_ps_central},
 };
 
 }  // namespace col::plan::allreduce

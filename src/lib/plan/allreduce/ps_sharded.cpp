@@ -19,7 +19,7 @@
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/allreduce/rank_order.hpp"
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -58,9 +58,13 @@ Plan build_ps_sharded(const PlanRequest& request) {
                    PsSharded{.request = request, .shards = shards, .fold = fold});
 }
 
+double allreduce_ps_sharded(const CostTerms& t) {
+  return (t.p - 1) * (2 * t.message(t.n / t.p) + t.add(t.n / t.p));
+}
+
 }  // namespace
 
-constinit const Algorithm ps_sharded = {
+extern constinit const Algorithm ps_sharded = {
     .collective = Collective::allreduce,
     .name = "ps_sharded",
     .summary = "every rank the parameter server of one shard, one worker per round; in rank order",
@@ -68,6 +72,7 @@ constinit const Algorithm ps_sharded = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_ps_sharded,
+    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ps_sharded},
 };
 
 }  // namespace col::plan::allreduce

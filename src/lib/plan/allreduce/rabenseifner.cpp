@@ -22,7 +22,7 @@
 // Source: R. Rabenseifner: Optimization of collective reduction operations, ICCS 2004.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/support.hpp"
 
@@ -114,9 +114,15 @@ Plan build_rabenseifner(const PlanRequest& request) {
   return make_plan(plan.rounds(), scratch, plan);
 }
 
+double allreduce_rabenseifner(const CostTerms& t) {
+  const double f = CostTerms::fraction(t.groups());
+  const double folding = t.folds() ? 2 * t.message(t.n) + t.add(t.n) : 0;
+  return 2 * (t.floor_logarithm() * t.a + f * t.n * t.b) + f * t.add(t.n) + folding;
+}
+
 }  // namespace
 
-constinit const Algorithm rabenseifner = {
+extern constinit const Algorithm rabenseifner = {
     .collective = Collective::allreduce,
     .name = "rabenseifner",
     .summary = "halving reduce-scatter, doubling allgather; few steps and fewest bytes, for long vectors",
@@ -124,6 +130,7 @@ constinit const Algorithm rabenseifner = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_rabenseifner,
+    .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + 2(α + nβ) + nγ", .seconds = allreduce_rabenseifner},
 };
 
 }  // namespace col::plan::allreduce

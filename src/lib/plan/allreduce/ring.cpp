@@ -19,7 +19,7 @@
 // Source: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2),
 // 2009. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -74,9 +74,13 @@ Plan build_ring(const PlanRequest& request) {
   return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch, ring);
 }
 
+double allreduce_ring(const CostTerms& t) {
+  return (t.p - 1) * 2 * t.message(t.n / t.p) + t.f() * t.add(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm ring = {
+extern constinit const Algorithm ring = {
     .collective = Collective::allreduce,
     .name = "ring",
     .summary = "reduce-scatter and allgather around a ring; fewest bytes, for long vectors",
@@ -84,6 +88,7 @@ constinit const Algorithm ring = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_ring,
+    .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ring},
 };
 
 }  // namespace col::plan::allreduce

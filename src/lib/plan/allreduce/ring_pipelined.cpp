@@ -22,7 +22,7 @@
 #include <algorithm>
 
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/segments.hpp"
 #include "plan/support.hpp"
 
@@ -91,9 +91,18 @@ Plan build_ring_pipelined(const PlanRequest& request) {
   return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch, ring);
 }
 
+// While adding is faster than the wire.
+double allreduce_ring_pipelined(const CostTerms& t) {
+  const double block = t.n / t.p;
+  const double segments = std::min<double>(t.segments(block), kMostSegments);
+  const double segment = block / segments;
+  const double slower = std::max(t.message(segment), t.add(segment));
+  return (t.p - 1) * (t.message(segment) + (segments - 1) * slower + t.add(segment) + t.message(block));
+}
+
 }  // namespace
 
-constinit const Algorithm ring_pipelined = {
+extern constinit const Algorithm ring_pipelined = {
     .collective = Collective::allreduce,
     .name = "ring_pipelined",
     .summary = "ring that adds one segment while the next travels; for long vectors",
@@ -101,6 +110,8 @@ constinit const Algorithm ring_pipelined = {
     .parameters = "segment",
     .refuse = never_refuses,
     .build = build_ring_pipelined,
+    .cost = {.text = "(p-1)(S+1)α + 2fnβ + fnγ/S, adding being faster than the wire",
+             .seconds = allreduce_ring_pipelined},
 };
 
 }  // namespace col::plan::allreduce

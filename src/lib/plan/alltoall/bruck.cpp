@@ -19,7 +19,7 @@
 #include <bit>
 
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/packed.hpp"
 #include "plan/support.hpp"
 
@@ -90,9 +90,20 @@ Plan build_bruck(const PlanRequest& request) {
   return make_plan(rounds + 1, scratch, Bruck{request, Blocks::of_input(request), hops, waiting, arriving});
 }
 
+// In step k, the blocks whose distance has bit k.
+double alltoall_bruck(const CostTerms& t) {
+  double seconds = 0;
+  for (int bit = 1; bit < t.p; bit *= 2) {
+    int blocks = 0;
+    for (int distance = 1; distance < t.p; ++distance) blocks += (distance & bit) != 0 ? 1 : 0;
+    seconds += t.message(blocks * t.n / t.p);
+  }
+  return seconds;
+}
+
 }  // namespace
 
-constinit const Algorithm bruck = {
+extern constinit const Algorithm bruck = {
     .collective = Collective::alltoall,
     .name = "bruck",
     .summary = "blocks travel in hops of 1, 2, 4, … ranks, many in one message; for short blocks and many ranks",
@@ -100,6 +111,7 @@ constinit const Algorithm bruck = {
     .parameters = "",
     .refuse = refuse,
     .build = build_bruck,
+    .cost = {.text = "Lα + about (n/2)Lβ", .seconds = alltoall_bruck},
 };
 
 }  // namespace col::plan::alltoall

@@ -15,7 +15,7 @@
 // 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/alltoall/outbox.hpp"
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -39,7 +39,7 @@ Plan build_linear(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::alltoall,
     .name = "linear",
     .summary = "all blocks at once, straight to their receivers; for few ranks, shared memory, very unequal blocks",
@@ -47,6 +47,7 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_linear,
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::alltoall

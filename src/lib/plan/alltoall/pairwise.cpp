@@ -17,7 +17,7 @@
 // 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/alltoall/outbox.hpp"
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -44,7 +44,7 @@ Plan build_pairwise(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm pairwise = {
+extern constinit const Algorithm pairwise = {
     .collective = Collective::alltoall,
     .name = "pairwise",
     .summary = "one partner to send to and one to receive from per round; for long blocks",
@@ -52,6 +52,7 @@ constinit const Algorithm pairwise = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_pairwise,
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::alltoall

@@ -9,7 +9,7 @@
 // Wins: two or three ranks. Limits: none; any p. It is also what a parameter server's barrier does.
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -24,9 +24,13 @@ Plan build_central(const PlanRequest& request) {
   });
 }
 
+double barrier_central(const CostTerms& t) {
+  return 2 * (t.p - 1) * t.a;
+}
+
 }  // namespace
 
-constinit const Algorithm central = {
+extern constinit const Algorithm central = {
     .collective = Collective::barrier,
     .name = "central",
     .summary = "everybody tells rank 0 and hears back; for very few ranks",
@@ -34,6 +38,7 @@ constinit const Algorithm central = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_central,
+    .cost = {.text = "2(p-1)α", .seconds = barrier_central},
 };
 
 }  // namespace col::plan::barrier

@@ -11,7 +11,7 @@
 // Wins: nearly always; no barrier takes fewer steps. Limits: none; any p.
 // Source: D. Hensgen, R. Finkel, U. Manber: Two algorithms for barrier synchronization, International Journal of
 // Parallel Programming 17(1), 1988. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -26,9 +26,13 @@ Plan build_dissemination(const PlanRequest& request) {
   });
 }
 
+double barrier_dissemination(const CostTerms& t) {
+  return t.logarithm() * t.a;
+}
+
 }  // namespace
 
-constinit const Algorithm dissemination = {
+extern constinit const Algorithm dissemination = {
     .collective = Collective::barrier,
     .name = "dissemination",
     .summary = "everybody tells ranks at doubling distances; fewest steps",
@@ -36,6 +40,7 @@ constinit const Algorithm dissemination = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_dissemination,
+    .cost = {.text = "Lα", .seconds = barrier_dissemination},
 };
 
 }  // namespace col::plan::barrier

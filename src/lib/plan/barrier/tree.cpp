@@ -12,7 +12,7 @@
 // none; any p.
 // Source: J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM
 // TOCS 9(1), 1991. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::barrier {
@@ -46,9 +46,13 @@ Plan build_tree(const PlanRequest& request) {
                    Tree{.rank = request.rank, .size = request.size});
 }
 
+double barrier_tree(const CostTerms& t) {
+  return 2 * t.logarithm() * t.a;
+}
+
 }  // namespace
 
-constinit const Algorithm tree = {
+extern constinit const Algorithm tree = {
     .collective = Collective::barrier,
     .name = "tree",
     .summary = "up and down a binomial tree; fewest messages, for ranks that share cores",
@@ -56,6 +60,7 @@ constinit const Algorithm tree = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_tree,
+    .cost = {.text = "2Lα", .seconds = barrier_tree},
 };
 
 }  // namespace col::plan::barrier

@@ -17,7 +17,7 @@
 // with p. The default segment is fixed, not the best one: this code does not know a and b.
 // Source: R. van de Geijn, J. Watts: SUMMA: scalable universal matrix multiplication algorithm, Concurrency: Practice
 // and Experience 9(4), 1997 (section on pipelined broadcast). Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/segments.hpp"
 #include "plan/support.hpp"
 
@@ -49,9 +49,14 @@ Plan build_chain_pipelined(const PlanRequest& request) {
   return make_plan(chain.segments.parts() + (forwards ? 1 : 0), {}, chain);
 }
 
+double broadcast_chain(const CostTerms& t) {
+  const double segments = t.segments(t.n);
+  return (t.p - 2 + segments) * t.message(t.n / segments);
+}
+
 }  // namespace
 
-constinit const Algorithm chain_pipelined = {
+extern constinit const Algorithm chain_pipelined = {
     .collective = Collective::broadcast,
     .name = "chain_pipelined",
     .summary = "segments down a chain of ranks; for long vectors and few ranks",
@@ -59,6 +64,7 @@ constinit const Algorithm chain_pipelined = {
     .parameters = "segment",
     .refuse = never_refuses,
     .build = build_chain_pipelined,
+    .cost = {.text = "(p-2+S)(α + nβ/S)", .seconds = broadcast_chain},
 };
 
 }  // namespace col::plan::broadcast

@@ -16,7 +16,7 @@
 // Tested by: tests/unit/plan/algorithms_test.cpp.
 #include <fmt/format.h>
 
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::broadcast {
@@ -64,9 +64,17 @@ Plan build_knomial(const PlanRequest& request) {
   return make_plan(rounds, {}, knomial);
 }
 
+// D(k-1)(a + nb) where p is a power of the radix k.
+double broadcast_knomial(const CostTerms& t) {
+  const int radix = std::min(t.parameters.radix == 0 ? 4 : t.parameters.radix, std::max(t.p, 2));
+  int messages = 0;
+  for (int ranks = t.p; ranks > 1; ranks = (ranks + radix - 1) / radix) messages += std::min(radix, ranks) - 1;
+  return messages * t.message(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm knomial = {
+extern constinit const Algorithm knomial = {
     .collective = Collective::broadcast,
     .name = "knomial",
     .summary = "a tree of radix k; for short vectors over links that carry several messages at once",
@@ -74,6 +82,7 @@ constinit const Algorithm knomial = {
     .parameters = "radix",
     .refuse = refuse,
     .build = build_knomial,
+    .cost = {.text = "D(k-1)(α + nβ), D = ⌈log_k p⌉", .seconds = broadcast_knomial},
 };
 
 }  // namespace col::plan::broadcast

@@ -9,7 +9,7 @@
 // what the others are measured against.
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::broadcast {
@@ -25,9 +25,13 @@ Plan build_linear(const PlanRequest& request) {
   });
 }
 
+double broadcast_linear(const CostTerms& t) {
+  return (t.p - 1) * t.message(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::broadcast,
     .name = "linear",
     .summary = "the root sends to every rank; for very few ranks",
@@ -35,6 +39,7 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_linear,
+    .cost = {.text = "(p-1)(α + nβ)", .seconds = broadcast_linear},
 };
 
 }  // namespace col::plan::broadcast

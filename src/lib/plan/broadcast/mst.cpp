@@ -12,7 +12,7 @@
 // Wins: short vectors. Limits: none; any p, any root.
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -29,9 +29,13 @@ Plan build_mst(const PlanRequest& request) {
   });
 }
 
+double broadcast_mst(const CostTerms& t) {
+  return t.logarithm() * t.message(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm mst = {
+extern constinit const Algorithm mst = {
     .collective = Collective::broadcast,
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
@@ -39,6 +43,7 @@ constinit const Algorithm mst = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_mst,
+    .cost = {.text = "L(α + nβ)", .seconds = broadcast_mst},
 };
 
 }  // namespace col::plan::broadcast

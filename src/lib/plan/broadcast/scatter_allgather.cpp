@@ -18,7 +18,7 @@
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
 // 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -66,9 +66,13 @@ Plan build_scatter_allgather(const PlanRequest& request) {
                                     .blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size))});
 }
 
+double broadcast_scatter_allgather(const CostTerms& t) {
+  return (t.logarithm() + t.p - 1) * t.a + 2 * t.f() * t.n * t.b;
+}
+
 }  // namespace
 
-constinit const Algorithm scatter_allgather = {
+extern constinit const Algorithm scatter_allgather = {
     .collective = Collective::broadcast,
     .name = "scatter_allgather",
     .summary = "scatters blocks, then passes them around a ring; for long vectors",
@@ -76,6 +80,7 @@ constinit const Algorithm scatter_allgather = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_scatter_allgather,
+    .cost = {.text = "(L+p-1)α + 2fnβ", .seconds = broadcast_scatter_allgather},
 };
 
 }  // namespace col::plan::broadcast

@@ -17,7 +17,7 @@
 // Wins: long vectors and few ranks, and long vectors that must be folded in rank order. Limits: any p, any root;
 // latency grows with p. Source: J. Worringen: Pipelining and overlapping for MPI collective operations, LCN 2003.
 // Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/segments.hpp"
 #include "plan/support.hpp"
 
@@ -96,9 +96,14 @@ Plan build_chain_pipelined(const PlanRequest& request) {
   return make_plan(chain.rounds(), scratch, chain);
 }
 
+double reduce_chain(const CostTerms& t) {
+  const double segments = t.segments(t.n);
+  return (t.p - 1 + segments) * t.message(t.n / segments) + (t.p - 2 + segments) * t.add(t.n / segments);
+}
+
 }  // namespace
 
-constinit const Algorithm chain_pipelined = {
+extern constinit const Algorithm chain_pipelined = {
     .collective = Collective::reduce,
     .name = "chain_pipelined",
     .summary = "segments through all ranks in rank order; for long vectors and few ranks",
@@ -106,6 +111,7 @@ constinit const Algorithm chain_pipelined = {
     .parameters = "segment",
     .refuse = never_refuses,
     .build = build_chain_pipelined,
+    .cost = {.text = "(p-1+S)(α + nβ/S) + (p-2+S)nγ/S", .seconds = reduce_chain},
 };
 
 }  // namespace col::plan::reduce

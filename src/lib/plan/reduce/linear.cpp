@@ -15,7 +15,7 @@
 // Wins: two or three ranks; a result that must not depend on the algorithm. Limits: none; any p, any root, any
 // operator. Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice,
 // and experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce {
@@ -67,9 +67,14 @@ Plan build_linear(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(request.size), scratch, linear);
 }
 
+// The root adds one contribution while the next one travels.
+double reduce_linear(const CostTerms& t) {
+  return t.message(t.n) + (t.p - 2) * std::max(t.message(t.n), t.add(t.n)) + t.add(t.n);
+}
+
 }  // namespace
 
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::reduce,
     .name = "linear",
     .summary = "the root adds every rank's input in rank order; for very few ranks",
@@ -77,6 +82,7 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_linear,
+    .cost = {.text = "(p-1)(α + nβ) + nγ, adding being faster than the wire", .seconds = reduce_linear},
 };
 
 }  // namespace col::plan::reduce

@@ -13,7 +13,7 @@
 // Wins: short vectors. Limits: none; any p, any root, any associative operator.
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -76,9 +76,13 @@ Plan build_mst(const PlanRequest& request) {
   return plan;
 }
 
+double reduce_mst(const CostTerms& t) {
+  return t.logarithm() * (t.message(t.n) + t.add(t.n));
+}
+
 }  // namespace
 
-constinit const Algorithm mst = {
+extern constinit const Algorithm mst = {
     .collective = Collective::reduce,
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
@@ -86,6 +90,7 @@ constinit const Algorithm mst = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_mst,
+    .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst},
 };
 
 }  // namespace col::plan::reduce

@@ -18,7 +18,7 @@
 // root, any associative operator. Source: R. Rabenseifner: Optimization of collective reduction operations, ICCS 2004.
 // Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/support.hpp"
 
@@ -139,9 +139,15 @@ Plan build_rabenseifner(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(2 * folding.steps() + (plan.pairs_up() ? 1 : 0)), scratch, plan);
 }
 
+double reduce_rabenseifner(const CostTerms& t) {
+  const double f = CostTerms::fraction(t.groups());
+  const double folding = t.folds() ? t.message(t.n) + t.add(t.n) : 0;
+  return 2 * (t.floor_logarithm() * t.a + f * t.n * t.b) + f * t.add(t.n) + folding;
+}
+
 }  // namespace
 
-constinit const Algorithm rabenseifner = {
+extern constinit const Algorithm rabenseifner = {
     .collective = Collective::reduce,
     .name = "rabenseifner",
     .summary = "reduce-scatter by halving, then gather; for long vectors",
@@ -149,6 +155,7 @@ constinit const Algorithm rabenseifner = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_rabenseifner,
+    .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + α + nβ + nγ", .seconds = reduce_rabenseifner},
 };
 
 }  // namespace col::plan::reduce

@@ -12,7 +12,7 @@
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
 // 19(1), 2005 (its pairwise exchange, without the order of messages). Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/reduce_scatter/alone.hpp"
 #include "plan/support.hpp"
 
@@ -65,7 +65,7 @@ Plan build_direct(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm direct = {
+extern constinit const Algorithm direct = {
     .collective = Collective::reduce_scatter,
     .name = "direct",
     .summary = "every block straight to its owner, added up in rank order; deterministic, for few ranks",
@@ -73,6 +73,7 @@ constinit const Algorithm direct = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_direct,
+    .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps},
 };
 
 }  // namespace col::plan::reduce_scatter

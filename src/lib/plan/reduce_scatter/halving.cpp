@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/packed.hpp"
 #include "plan/reduce_scatter/alone.hpp"
@@ -232,9 +232,22 @@ Plan build_halving(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(rounds), scratch, halving);
 }
 
+// Folded, the first groups have two blocks each: they are the last to be done with every step.
+double reduce_scatter_halving(const CostTerms& t) {
+  if (!t.folds()) return in_doubling_steps(t) + t.f() * t.add(t.n);
+  const double block = t.n / t.p;
+  const int extras = t.p - t.groups();
+  double seconds = t.message(t.n) + t.add(t.n) + t.message(block);
+  for (int parts = 2; parts <= t.groups(); parts *= 2) {
+    const double kept = (t.groups() / parts + (extras + parts - 1) / parts) * block;
+    seconds += t.message(kept) + t.add(kept);
+  }
+  return seconds;
+}
+
 }  // namespace
 
-constinit const Algorithm halving = {
+extern constinit const Algorithm halving = {
     .collective = Collective::reduce_scatter,
     .name = "halving",
     .summary = "partners share out what is left, half by half; few steps, for short vectors and powers of two",
@@ -242,6 +255,7 @@ constinit const Algorithm halving = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_halving,
+    .cost = {.text = "Lα + fnβ + fnγ; folded: (F+2)α + about 2nβ + 2nγ", .seconds = reduce_scatter_halving},
 };
 
 }  // namespace col::plan::reduce_scatter

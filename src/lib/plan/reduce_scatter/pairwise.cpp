@@ -17,7 +17,7 @@
 // Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
 // 19(1), 2005; there for commutative operators. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/reduce_scatter/alone.hpp"
 #include "plan/support.hpp"
 
@@ -71,9 +71,14 @@ Plan build_pairwise(const PlanRequest& request) {
   return make_plan(static_cast<std::size_t>(request.size - 1), scratch, pairwise);
 }
 
+// The partial sums of the two sides meet at last.
+double reduce_scatter_pairwise(const CostTerms& t) {
+  return reduce_scatter_in_steps(t) + (t.p > 2 ? t.add(t.n / t.p) : 0);
+}
+
 }  // namespace
 
-constinit const Algorithm pairwise = {
+extern constinit const Algorithm pairwise = {
     .collective = Collective::reduce_scatter,
     .name = "pairwise",
     .summary = "one partner per round, each block straight to its owner; for long vectors and ordered operators",
@@ -81,6 +86,7 @@ constinit const Algorithm pairwise = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_pairwise,
+    .cost = {.text = "(p-1)α + fnβ + nγ", .seconds = reduce_scatter_pairwise},
 };
 
 }  // namespace col::plan::reduce_scatter

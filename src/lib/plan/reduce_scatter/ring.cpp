@@ -14,7 +14,7 @@
 // Source: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2),
 // 2009. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/reduce_scatter/alone.hpp"
 #include "plan/support.hpp"
 
@@ -60,7 +60,7 @@ Plan build_ring(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm ring = {
+extern constinit const Algorithm ring = {
     .collective = Collective::reduce_scatter,
     .name = "ring",
     .summary = "blocks collect contributions around a ring; fewest bytes and little memory, for long vectors",
@@ -68,6 +68,7 @@ constinit const Algorithm ring = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_ring,
+    .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps},
 };
 
 }  // namespace col::plan::reduce_scatter

@@ -13,7 +13,7 @@
 // Wins: from four ranks on. Limits: none; any p, any associative operator.
 // Source: W. D. Hillis, G. L. Steele: Data parallel algorithms, Communications of the ACM 29(12), 1986.
 // Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -92,10 +92,22 @@ Plan build_doubling(const PlanRequest& request, bool is_exclusive) {
   return make_plan(rounds, scratch, scan);
 }
 
+double scan_doubling(const CostTerms& t) {
+  return t.logarithm() * (t.message(t.n) + t.add(t.n));
+}
+
+// In round k, if 3 * 2^k < p, some rank has two sums to add up: its own to pass on, and that of the lower ranks. In
+// round 0 it has only the first one. For other numbers than powers of two, not all ranks that wait for each other do.
+double exscan_doubling(const CostTerms& t) {
+  int additions = t.p > 3 ? 1 : 0;
+  for (int distance = 2; distance < t.p; distance *= 2) additions += 3 * distance < t.p ? 2 : 1;
+  return t.logarithm() * t.message(t.n) + additions * t.add(t.n);
+}
+
 }  // namespace
 
 namespace scan {
-constinit const Algorithm doubling = {
+extern constinit const Algorithm doubling = {
     .collective = Collective::scan,
     .name = "doubling",
     .summary = "sums travel doubling distances; fewest steps",
@@ -103,11 +115,12 @@ constinit const Algorithm doubling = {
     .parameters = "",
     .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_doubling(request, false); },
+    .cost = {.text = "L(α + nβ + nγ)", .seconds = scan_doubling},
 };
 }  // namespace scan
 
 namespace exscan {
-constinit const Algorithm doubling = {
+extern constinit const Algorithm doubling = {
     .collective = Collective::exscan,
     .name = "doubling",
     .summary = "sums travel doubling distances; fewest steps",
@@ -115,6 +128,7 @@ constinit const Algorithm doubling = {
     .parameters = "",
     .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_doubling(request, true); },
+    .cost = {.text = "L(α + nβ) + 2(L-1)nγ", .seconds = exscan_doubling, .least = 0.95, .most = 1.01},
 };
 }  // namespace exscan
 

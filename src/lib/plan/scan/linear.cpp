@@ -13,7 +13,7 @@
 // Wins: two or three ranks; results that must be folded in rank order. Limits: none; any p, any operator.
 // Source: the definition of MPI_Scan, MPI: A Message-Passing Interface Standard, version 4.0, section 6.11.
 // Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan {
@@ -59,10 +59,19 @@ Plan build_linear(const PlanRequest& request, bool is_exclusive) {
   return make_plan(3, scratch, scan);
 }
 
+double scan_linear(const CostTerms& t) {
+  return (t.p - 1) * (t.message(t.n) + t.add(t.n));
+}
+
+// The last rank adds nothing: what arrives is its result.
+double exscan_linear(const CostTerms& t) {
+  return (t.p - 1) * t.message(t.n) + (t.p - 2) * t.add(t.n);
+}
+
 }  // namespace
 
 namespace scan {
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::scan,
     .name = "linear",
     .summary = "sums pass from rank to rank in rank order; for very few ranks",
@@ -70,11 +79,12 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_linear(request, false); },
+    .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = scan_linear},
 };
 }  // namespace scan
 
 namespace exscan {
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::exscan,
     .name = "linear",
     .summary = "sums pass from rank to rank in rank order; for very few ranks",
@@ -82,6 +92,7 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_linear(request, true); },
+    .cost = {.text = "(p-1)(α + nβ) + (p-2)nγ", .seconds = exscan_linear},
 };
 }  // namespace exscan
 

@@ -14,11 +14,14 @@
 // rank inside the tree does not know the counts of those below it. Ranks inside it need scratch for their subtree's
 // blocks. Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH,
 // IJHPCA 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp.
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
 namespace col::plan::scatter {
+
+extern const Algorithm linear;
+
 namespace {
 
 struct Binomial {
@@ -78,7 +81,7 @@ Plan build_binomial(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm binomial = {
+extern constinit const Algorithm binomial = {
     .collective = Collective::scatter,
     .name = "binomial",
     .summary = "down a binomial tree; fewest steps, for short blocks",
@@ -86,6 +89,7 @@ constinit const Algorithm binomial = {
     .parameters = "",
     .refuse = refuse,
     .build = build_binomial,
+    .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };
 
 }  // namespace col::plan::scatter

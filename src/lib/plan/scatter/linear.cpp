@@ -10,7 +10,7 @@
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, Concurrency and Computation 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
-#include "plan/builders.hpp"
+#include "plan/cost_terms.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::scatter {
@@ -32,7 +32,7 @@ Plan build_linear(const PlanRequest& request) {
 
 }  // namespace
 
-constinit const Algorithm linear = {
+extern constinit const Algorithm linear = {
     .collective = Collective::scatter,
     .name = "linear",
     .summary = "the root sends to every rank; for long blocks and for scatterv",
@@ -40,6 +40,7 @@ constinit const Algorithm linear = {
     .parameters = "",
     .refuse = never_refuses,
     .build = build_linear,
+    .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };
 
 }  // namespace col::plan::scatter

@@ -1,11 +1,16 @@
-// The closed formulas behind closed_form_seconds(), and their text.
+// What the closed formulas of the algorithms (Algorithm::cost) are made of.
+//
+// Most formulas are exact where simulate() has one node and nothing shared, and all blocks are equal; the others say by
+// how much they miss. They leave out copies: CostModel::copy is 0 by default.
+//
+// Sources: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH, IJHPCA
+// 19(1), 2005; E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
+// experience, Concurrency and Computation 19(13), 2007; and the papers named in each algorithm's own file.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <span>
-#include <string_view>
 
 #include <col/plan.hpp>
 
@@ -40,15 +45,18 @@ struct CostTerms {
   }
 };
 
-struct CostFormula {
-  Collective collective;
-  std::string_view algorithm;
-  std::string_view text;  // with the letters that docs/algorithms.md explains
-  double (*seconds)(const CostTerms& terms);
-};
+// ---- Formulas of more than one algorithm; the others are in the algorithms' own files ----
 
-std::span<const CostFormula> cost_formulas() noexcept;
-// Null if there is none.
-const CostFormula* find_cost_formula(const Algorithm& algorithm) noexcept;
+inline double in_steps_of_one_block(const CostTerms& t) {
+  return (t.p - 1) * t.message(t.n / t.p);
+}
+
+inline double in_doubling_steps(const CostTerms& t) {
+  return t.logarithm() * t.a + t.f() * t.n * t.b;
+}
+
+inline double reduce_scatter_in_steps(const CostTerms& t) {
+  return in_steps_of_one_block(t) + t.f() * t.add(t.n);
+}
 
 }  // namespace col::plan
