@@ -1,5 +1,4 @@
-# Shared by quickstart, test, dev and .ci/run: what to install, how to configure a build and run its tests, how long each part
-# takes. Sourced, not run.
+# For quickstart, test, dev and .ci/run, which source it: packages, a build's configuration and tests, times of the parts.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -7,8 +6,8 @@ cd "$root"
 # Build tools, then libraries (Gloo moves the data; the others are for text, options, JSON and tests).
 packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
-# For the tests: other launchers, whose worlds they join, what colbench draws with, what several nodes are made of on
-# one machine, what a program that was written for torchrun needs, and what makes the bundle for machines with GPUs.
+# For the tests: launchers whose worlds they join, tools that make several nodes on one machine, PyTorch for programs that
+# were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server
                python3-torch patchelf)
 
@@ -89,7 +88,7 @@ run_tests() {
   return $code
 }
 
-# part NAME: what follows belongs to it, until the next. say_parts: how long each took.
+# part NAME begins a part, which lasts until the next one begins. say_parts prints how long each part took.
 part_names=()
 part_starts=()
 part() {

@@ -45,10 +45,10 @@ extern const Algorithm linear, doubling;
 
 namespace {
 
-// The same algorithm for the v-form of its collective. Formulas are for equal blocks.
+// The same algorithm for another collective, such as the v-form. Formulas are for equal blocks.
 constexpr Algorithm as(Collective collective, Algorithm algorithm) {
   algorithm.collective = collective;
-  algorithm.cost = {};
+  if (row_of(collective).has_counts()) algorithm.cost = {};
   return algorithm;
 }
 

@@ -253,8 +253,7 @@ class COL_EXPORT Group {
   // - Tag 0: from GPU to GPU by NCCL, which does one thing after another. Messages that i-forms have started begin
   //   together, when this rank first waits, tests, or makes another call. A later collective waits for them.
   // - Any other tag: through the host. Such a message waits for nothing else. recv_any takes only these; with tag 0 it
-  //   is
-  //   invalid_argument.
+  //   is invalid_argument.
 
   void send(ConstTensorView data, int destination, const Options& options = {});
   void recv(TensorView data, int source, const Options& options = {});
