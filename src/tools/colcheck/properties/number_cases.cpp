@@ -189,7 +189,8 @@ Reduction reduction_of(const Case& c, double (*scale)(int rank)) {
 }
 
 bool takes_blocks(Primitive primitive) {
-  return primitive == Primitive::reduce_scatter || primitive == Primitive::reduce_scatterv;
+  const auto collective = primitive.collective();
+  return collective && row_of(*collective).reduces() && row_of(*collective).in == Extent::blocks;
 }
 
 std::size_t input_count(const Case& c) {
