@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "common/text.hpp"
 #include "results.hpp"
 #include "support/catch.hpp"
@@ -155,7 +157,8 @@ TEST_CASE("property table: counts and a verdict in words", "[colcheck]") {
   results.cases.push_back(alone);
   const std::string text = property_table(tally(results), kPlain);
   CHECK(cells(text, "property") == Cells{"property", "shm", "gloo", "no backend", "verdict"});
-  CHECK(cells(text, "exact") == Cells{"exact", "20/0/0", "20/1/0", "·", "✘ 1 of 41 cases failed"});
+  CHECK(cells(text, "exact") == Cells{"exact", fmt::format("{}/0/0", kGoodCases), fmt::format("{}/1/0", kGoodCases),
+                                      "·", fmt::format("✘ 1 of {} cases failed", kAllGoodCases + 1)});
   CHECK(cells(text, "zzz_large") == Cells{"zzz_large", "0/0/1", "·", "·", "– not checked: all skipped"});
   CHECK(cells(text, "zzz_plans") == Cells{"zzz_plans", "·", "·", "1/0/0", "✔ holds"});
 }
@@ -197,7 +200,9 @@ TEST_CASE("report: reasons of skips, what ended the run, and the sum", "[colchec
   CHECK(Cells(lines.end() - 4, lines.end()) ==
         Cells{"– 2 skipped: needs 4 GiB", "– 1 skipped: rare",
               "✘ ended before all was tried: rank 3 was killed by SIGKILL",
-              "40 cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; seed 0x1f"});
+              fmt::format("{} cases passed, 0 failed, 3 skipped, all of nccl skipped (a skip is not a pass) in 14.2 s; "
+                          "seed 0x1f",
+                          kAllGoodCases)});
 }
 
 TEST_CASE("report: the sum has thousands apart, and one case is one", "[colcheck]") {
@@ -254,7 +259,7 @@ TEST_CASE("result line: one case as it ends", "[colcheck]") {
 TEST_CASE("results: counts by verdict", "[colcheck]") {
   Results results = good_run();
   results.cases.push_back(failed("shm", Primitive::scan, 0, "x"));
-  CHECK(results.count(Finding::Verdict::pass) == 40);
+  CHECK(results.count(Finding::Verdict::pass) == kAllGoodCases);
   CHECK(results.count(Finding::Verdict::fail) == 1);
   CHECK(results.count(Finding::Verdict::skip) == 0);
 }

@@ -1,6 +1,7 @@
 // Results to make reports of.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "colcheck/results.hpp"
@@ -17,6 +18,8 @@ CaseResult failed(const std::string& backend, Primitive primitive, int rank, con
 Results empty_run();
 // The same with one passing case of every primitive on both backends.
 Results good_run();
+// Its cases on one backend, and on both.
+inline constexpr std::size_t kGoodCases = kPrimitiveCount, kAllGoodCases = 2 * kGoodCases;
 // That on shm and gloo, and a scan on nccl with each kind of buffers on GPUs of that name.
 Results gpu_run(const std::string& name);
 

@@ -201,6 +201,7 @@ TEST_CASE("adopt: a forked process is not the rank that its parent is", "[adopt]
   const col::Context context(col::ContextSpec::from_environment());
   const auto outcomes = col::test::run_processes(1, [](int, col::Context&) { col::ContextSpec::from_environment(); });
   CHECK(outcomes[0].code == ErrorCode::not_initialized);
+  CHECK(outcomes[0].text.find("start it with an environment of its own") != std::string::npos);
   CHECK_FALSE(fs::is_empty(temporary.path()));
 }
 

@@ -30,6 +30,17 @@ plant src/tools/colrun/a.cpp '#include "core/env.hpp"'
 plant src/examples/a.cpp '#include "core/env.hpp"'
 plant src/lib/group/a.cpp 'auto x = getenv("COL_RANK");'
 
+# Two folders that include each other.
+rm -rf "${dir:?}/src"
+mkdir -p "$dir/src/lib/include" "$dir/src/lib/store/tcp" "$dir/src/tools" "$dir/src/examples"
+printf '#include "store/tcp/a.hpp"\n' >"$dir/src/lib/store/a.cpp"
+printf '#include "store/a.hpp"\n' >"$dir/src/lib/store/tcp/a.cpp"
+if bash "$checker" "$dir" >"$dir/out"; then
+  printf 'not found: two folders that include each other\n' >&2
+  exit 1
+fi
+grep -q '^layers: src/lib/store/a.cpp includes src/lib/store/tcp, and src/lib/store/tcp/a.cpp' "$dir/out" || { cat "$dir/out" >&2; exit 1; }
+
 rm -rf "${dir:?}/src"
 mkdir -p "$dir/src/lib/include" "$dir/src/lib/store" "$dir/src/tools" "$dir/src/examples"
 printf '#include "core/env.hpp"\n' >"$dir/src/lib/store/a.cpp"

@@ -73,7 +73,7 @@ class ProcessJobs {
     if (owner_ != 0 && owner_ != ::getpid())
       throw Error(ErrorCode::not_initialized,
                   "this process was forked from one that is in the job already; start it with an environment of its "
-                  "place");
+                  "own");
     owner_ = ::getpid();
     if (own.several_hosts.empty())
       join_on_one_host(own, spec, timeout);
