@@ -69,8 +69,8 @@ class ScopedVariable {
   std::optional<std::string> old_;
 };
 
-// Forks while threads are anywhere in a call, but for AddressSanitizer: there fork_at_rest() would find no rest, and its
-// allocator's locks could be held (see support/fork.hpp). There the threads stop between two calls.
+// Forks while threads are anywhere in a call, but for AddressSanitizer: there fork_at_rest() would find no rest, and
+// its allocator's locks could be held (see support/fork.hpp). There the threads stop between two calls.
 std::unique_lock<std::mutex> lock_if_forks_need_rest([[maybe_unused]] std::mutex& mutex) {
 #if defined(__SANITIZE_ADDRESS__)
   return std::unique_lock(mutex);

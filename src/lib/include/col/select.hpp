@@ -58,7 +58,8 @@ struct COL_EXPORT SelectionRule {
 // Rules in order. Immutable.
 class COL_EXPORT SelectionTable {
  public:
-  // The table of configs/selection.json, compiled in. It has a rule for every collective, number of ranks and size.
+  // The table of configs/selection.json, compiled in. A collective that it has rules for, it serves for every number of
+  // ranks and size.
   static const SelectionTable& built_in();
   // From JSON text (docs/selection.md has the schema). `source` is the name for messages. Throws invalid_argument that
   // names the wrong rule and member, and the nearest valid name for a misspelt one.
