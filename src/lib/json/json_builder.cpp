@@ -85,6 +85,18 @@ std::string JsonBuilder::line() const {
   return dump(state_->document());
 }
 
+std::string JsonBuilder::spaced_line() const {
+  std::string text;
+  bool in_string = false, escaped = false;
+  for (const char c : line()) {
+    text += c;
+    if (c == '"' && !escaped) in_string = !in_string;
+    escaped = in_string && c == '\\' && !escaped;
+    if (!in_string && (c == ':' || c == ',')) text += ' ';
+  }
+  return text;
+}
+
 std::string JsonBuilder::compact_lists() const {
   std::string text;
   write_compact(state_->document(), 0, text);

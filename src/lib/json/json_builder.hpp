@@ -27,6 +27,7 @@ class JsonBuilder {
 
   // On one line. Bytes that are no UTF-8 become U+FFFD, and members keep their order.
   std::string line() const;
+  std::string spaced_line() const;  // the same with spaces after colons and commas
   // Indented by one space, but lists and objects that hold nothing but values stand on one line.
   std::string compact_lists() const;
   // The document itself.

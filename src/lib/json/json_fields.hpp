@@ -58,6 +58,11 @@ class JsonWriter {
   void optional(std::string_view name, const T& value, const As& as = {}) {
     (*this)(name, value, as);
   }
+  // One that is left out unless `is_set`.
+  template <class T, class As = Plain>
+  void if_set(std::string_view name, const T& value, bool is_set, const As& as = {}) {
+    if (is_set) (*this)(name, value, as);
+  }
   // One that only repeats what others say: `make()` is written, and nothing read.
   template <class Make, class As = Plain>
   void derived(std::string_view name, const Make& make, const As& as = {}) {
@@ -76,19 +81,24 @@ class JsonWriter {
   JsonBuilder& out_;
 };
 
+// A member that is missing is refused at the end: if another one is not known, it is more likely to be the mistake.
 class JsonReader {
  public:
   explicit JsonReader(const JsonPlace& place) : place_(place) {}
 
   template <class T, class As = Plain>
-  void operator()(std::string_view name, T& value, const As& as = {}) {
-    known_.push_back(name);
-    read_json(place_[name], value, as);
+  void operator()(std::string_view name, T&& value, const As& as = {}) {
+    if (!place_.has(name) && missing_.empty()) missing_ = name;
+    optional(name, value, as);
   }
   template <class T, class As = Plain>
-  void optional(std::string_view name, T& value, const As& as = {}) {
+  void optional(std::string_view name, T&& value, const As& as = {}) {
     known_.push_back(name);
     if (place_.has(name)) read_json(place_[name], value, as);
+  }
+  template <class T, class As = Plain>
+  void if_set(std::string_view name, T&& value, bool, const As& as = {}) {
+    optional(name, value, as);
   }
   template <class Make, class As = Plain>
   void derived(std::string_view name, const Make&, const As& = {}) {
@@ -100,16 +110,18 @@ class JsonReader {
     read_object(place_[name], body);
   }
   void require(bool holds, std::string_view name, std::string_view what) {
-    if (!holds) place_[name].fail(what);
+    if (!holds && place_.has(name)) place_[name].fail(what);
   }
   // Once all have been visited.
-  void refuse_others() const {
+  void finish() const {
     if (place_.refuses_unknown()) place_.expect_members(known_);
+    if (!missing_.empty()) (void)place_[missing_];
   }
 
  private:
   JsonPlace place_;
   std::vector<std::string_view> known_ = {};
+  std::string_view missing_ = {};  // the first one
 };
 
 // An object of what `body` visits with the JsonWriter that it gets.
@@ -125,7 +137,7 @@ template <class Body>
 void read_object(const JsonPlace& place, const Body& body) {
   JsonReader reader(place);
   body(reader);
-  reader.refuse_others();
+  reader.finish();
 }
 
 // ---- Values ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,10 +20,9 @@
 
 #include <fmt/format.h>
 
+#include <col/collective.hpp>
 #include <col/plan.hpp>
 #include <col/select.hpp>
-
-#include "core/byte_size.hpp"
 
 namespace col {
 namespace {
@@ -77,27 +77,15 @@ std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
   return candidates;
 }
 
-bool has_blocks(Collective collective) {
-  return collective != Collective::allreduce && collective != Collective::reduce &&
-         collective != Collective::broadcast && collective != Collective::scan && collective != Collective::exscan;
-}
-
 PlanProblem::Spec problem_of(Collective collective, int ranks, std::size_t bytes, std::size_t segment_bytes) {
   const auto p = static_cast<std::size_t>(ranks);
-  const std::size_t blocks = collective == Collective::alltoallv ? p * p : p;
-  const std::size_t count = std::max<std::size_t>(1, bytes / kElement / (has_blocks(collective) ? p : 1));
+  const CollectiveRow& row = row_of(collective);
+  const std::size_t count = std::max<std::size_t>(1, bytes / kElement / (row.has_blocks() ? p : 1));
   PlanProblem::Spec spec{.collective = collective, .size = ranks};
-  switch (collective) {
-    case Collective::allgatherv:
-    case Collective::reduce_scatterv:
-    case Collective::gatherv:
-    case Collective::scatterv:
-    case Collective::alltoallv:
-      spec.counts.assign(blocks, count);
-      break;
-    default:
-      spec.count = count;
-  }
+  if (row.has_counts())
+    spec.counts.assign(collective == Collective::alltoallv ? p * p : p, count);
+  else
+    spec.count = count;
   spec.parameters.segment = segment_bytes / kElement;
   return spec;
 }
@@ -163,16 +151,15 @@ Cut cut(const std::vector<Candidate>& candidates, const std::vector<std::size_t>
 }
 
 struct RuleList {
-  int least, most;           // ranks; most 0: no limit
-  std::string power_of_two;  // "", or the member with its value
+  int least, most;  // ranks; most 0: no limit
+  std::optional<bool> power_of_two;
   std::vector<Range> ranges;
   bool operator==(const RuleList&) const = default;
 };
 
-// What ranks know of the sizes of these differs from rank to rank: no rule may depend on them.
+// What ranks know of the sizes of calls with private counts differs from rank to rank: no rule may depend on them.
 bool knows_bytes(Collective collective) {
-  return collective != Collective::gatherv && collective != Collective::scatterv &&
-         collective != Collective::alltoallv && collective != Collective::barrier;
+  return !row_of(collective).has_private_counts() && collective != Collective::barrier;
 }
 
 std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const CostModel& model) {
@@ -202,28 +189,27 @@ std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const Cos
     const auto more_rules =
         static_cast<double>(powers.ranges.size() + others.ranges.size()) - static_cast<double>(both.ranges.size());
     if (ranks.others.empty() || saved <= more_rules * kPricePerRule) {
-      add({ranks.least, ranks.most, "", both.ranges});
+      add({ranks.least, ranks.most, std::nullopt, both.ranges});
     } else {
-      add({ranks.least, ranks.most, ", \"power_of_two\": true", powers.ranges});
-      add({ranks.least, ranks.most, ", \"power_of_two\": false", others.ranges});
+      add({ranks.least, ranks.most, true, powers.ranges});
+      add({ranks.least, ranks.most, false, others.ranges});
     }
   }
   return lists;
 }
 
 // Adds the rules of a list but those that are there already: what passed one over passes its twin over, too.
-void add_rules(Collective collective, std::string_view backend, const RuleList& list, std::vector<std::string>& rules) {
-  const std::string ranks = list.least == 1 && list.most == 0 ? ""
-                            : list.most == 0                  ? fmt::format(", \"ranks\": [{}, null]", list.least)
-                                             : fmt::format(", \"ranks\": [{}, {}]", list.least, list.most);
+void add_rules(Collective collective, std::string_view backend, const RuleList& list,
+               std::vector<SelectionRule>& rules) {
   for (std::size_t i = 0; i < list.ranges.size(); ++i) {
+    SelectionRule rule{.collective = collective,
+                       .min_ranks = list.least,
+                       .backend = std::string(backend),
+                       .power_of_two = list.power_of_two,
+                       .algorithm = list.ranges[i].algorithm};
+    if (list.most != 0) rule.max_ranks = list.most;
     // Ranges begin at nothing: those below have been taken by the rules before.
-    const bool last = i + 1 == list.ranges.size();
-    const std::string bytes =
-        last ? "" : fmt::format(", \"bytes\": [0, \"{}\"]", core::format_bytes(list.ranges[i].most));
-    std::string rule = fmt::format(
-        "{{\"collective\": \"{}\"{}{}{}{}, \"algorithm\": \"{}\"}}", to_string(collective), ranks, list.power_of_two,
-        bytes, backend.empty() ? "" : fmt::format(", \"backend\": \"{}\"", backend), list.ranges[i].algorithm.text());
+    if (i + 1 < list.ranges.size()) rule.max_bytes = list.ranges[i].most;
     if (std::find(rules.begin(), rules.end(), rule) == rules.end()) rules.push_back(std::move(rule));
   }
 }
@@ -241,9 +227,9 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
 
 // What shared memory does without messages is faster at every size and number of ranks (docs/performance.md). It
 // blocks, so that calls that do not block go on to the rules below.
-std::vector<std::string> rules_of(Collective collective) {
-  std::vector<std::string> rules;
-  add_rules(collective, "shm", {1, 0, "", {{0, {.name = "shared"}}}}, rules);
+std::vector<SelectionRule> rules_of(Collective collective) {
+  std::vector<SelectionRule> rules;
+  add_rules(collective, "shm", {1, 0, {}, {{0, {.name = "shared"}}}}, rules);
   const std::vector<RuleList> shm = lists_of(collective, kShm);
   const std::vector<RuleList> others = lists_of(collective, kOthers);
   if (shm != others) {
@@ -253,7 +239,7 @@ std::vector<std::string> rules_of(Collective collective) {
   // What serves every request, should all of the rules above be passed over.
   const auto general = std::find_if(algorithms().begin(), algorithms().end(),
                                     [&](const Algorithm& algorithm) { return algorithm.collective == collective; });
-  add_rules(collective, "", {1, 0, "", {{0, {.name = std::string(general->name)}}}}, rules);
+  add_rules(collective, "", {1, 0, {}, {{0, {.name = std::string(general->name)}}}}, rules);
   return rules;
 }
 
@@ -265,16 +251,14 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: print_selection DATE > configs/selection.json\n");
     return 2;
   }
-  std::vector<std::string> rules;
+  std::vector<col::SelectionRule> rules;
   for (int i = 0; i < col::kCollectiveCount; ++i) {
     const auto collective = static_cast<col::Collective>(i);
-    if (collective == col::Collective::send || collective == col::Collective::recv) continue;
-    const std::vector<std::string> more = col::rules_of(collective);
+    if (col::row_of(collective).is_message) continue;
+    const std::vector<col::SelectionRule> more = col::rules_of(collective);
     rules.insert(rules.end(), more.begin(), more.end());
   }
-  fmt::print("{{\n  \"version\": 1,\n  \"evidence\": {{\n    \"machine\": \"{}\",\n    \"date\": \"{}\",\n",
-             col::kMachine, argv[1]);
-  fmt::print(
-      "    \"command\": \"build/tests/unit/group/print_selection DATE\"\n  }},\n  \"rules\": [\n    {}\n  ]\n}}\n",
-      fmt::join(rules, ",\n    "));
+  const col::SelectionEvidence evidence{
+      .machine = std::string(col::kMachine), .date = argv[1], .command = "build/tests/unit/group/print_selection DATE"};
+  fmt::print("{}", col::selection_to_json(rules, evidence));
 }

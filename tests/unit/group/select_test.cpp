@@ -199,6 +199,22 @@ TEST_CASE("selection table: rules are read as they are written", "[select]") {
   CHECK(table_of(R"({"collective": "scan", "algorithm": "x"})").evidence() == "not recorded");
 }
 
+TEST_CASE("selection table: its text has the rules that were written", "[select]") {
+  const auto rules = SelectionTable::built_in().rules();
+  const SelectionTable again =
+      SelectionTable::parse(selection_to_json(rules, {"a \"machine\"", "a day", "a: b, c"}), "it");
+  CHECK(again.evidence() == "machine: a \"machine\"; date: a day; command: a: b, c");
+  CHECK(std::vector(again.rules().begin(), again.rules().end()) == std::vector(rules.begin(), rules.end()));
+  const SelectionRule rule{.collective = Collective::scan,
+                           .min_ranks = 3,
+                           .min_bytes = 1000,
+                           .power_of_two = false,
+                           .algorithm = {.name = "linear"}};
+  check_says(selection_to_json({{rule}}, {}),
+             {R"({"collective": "scan", "ranks": [3, null], "power_of_two": false, "bytes": ["1000", null], )"
+              R"("algorithm": "linear"})"});
+}
+
 TEST_CASE("selection table: what is wrong is named with rule and member", "[select]") {
   check_says(table_refusal("{"), {"selection table (test.json)", "not valid JSON at line 1"});
   check_says(table_refusal("[]"), {"should be an object"});
@@ -216,6 +232,11 @@ TEST_CASE("selection table: what is wrong is named with rule and member", "[sele
   check_says(rule_refusal([](json& r) { r["collective"] = "xyzzyxyzzy"; }), {"use one of allreduce, reduce"});
   check_says(rule_refusal([](json& r) { r["collective"] = 3; }), {"/rules/0/collective", "should be a text"});
   check_says(rule_refusal([](json& r) { r["byte"] = 3; }), {"/rules/0", "'byte'", "did you mean 'bytes'?"});
+  check_says(rule_refusal([](json& r) {
+               r.erase("algorithm");
+               r["algorithim"] = "ring";
+             }),
+             {"/rules/0", "'algorithim'", "did you mean 'algorithm'?"});
   check_says(rule_refusal([](json& r) { r.erase("algorithm"); }), {"/rules/0", "lacks the member 'algorithm'"});
   check_says(rule_refusal([](json& r) { r["algorithm"] = "ring:radix=x"; }), {"/rules/0/algorithm", "radix should be"});
   check_says(rule_refusal([](json& r) { r["ranks"] = 4; }), {"/rules/0/ranks", "the least and the most"});

@@ -1,8 +1,15 @@
-// Reads selection tables; docs/selection.md has the schema.
-#include <array>
+// Reads and writes selection tables; docs/selection.md has the schema.
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <col/select.hpp>
 
@@ -10,92 +17,166 @@
 #include "core/text_file.hpp"
 #include "group/select/built_in.hpp"
 #include "group/select/collective_name.hpp"
-#include "json/strict_json.hpp"
+#include "json/json_fields.hpp"
 
 namespace col {
 namespace {
 
+using core::JsonBuilder;
 using core::JsonPlace;
 
-constexpr std::size_t kTableVersion = 1;
-constexpr std::size_t kMostRanks = std::numeric_limits<int>::max();
+constexpr int kTableVersion = 1;
+constexpr int kMostRanks = std::numeric_limits<int>::max();
 constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max();
 
+struct RuleCollective {
+  void write(JsonBuilder& out, Collective collective) const { out.add(to_string(collective)); }
+  void read(const JsonPlace& place, Collective& collective) const {
+    const std::string& name = place.text();
+    const auto found = group::find_collective(name);
+    if (!found) place.fail(fmt::format("unknown collective {}{}", core::in_quotes(name), group::collective_hint(name)));
+    collective = *found;
+  }
+};
+
+struct RuleAlgorithm {
+  void write(JsonBuilder& out, const AlgorithmSpec& algorithm) const { out.add(algorithm.text()); }
+  void read(const JsonPlace& place, AlgorithmSpec& algorithm) const {
+    try {
+      algorithm = AlgorithmSpec::parse(place.text());
+    } catch (const Error& error) {
+      place.fail(error.message());
+    }
+  }
+};
+
+struct RuleBackend {
+  void read(const JsonPlace& place, std::string& backend) const {
+    backend = place.text();
+    if (backend.empty()) place.fail("should be a backend such as \"shm\", and is empty");
+  }
+};
+
 // A size: a number of bytes, or a text such as "64K".
-std::size_t read_bytes(const JsonPlace& place) {
-  if (!place.is_text()) return place.number(0, kMostBytes);
-  const auto bytes = core::parse_bytes(place.text());
-  if (!bytes) place.fail(fmt::format("should be a size such as \"64K\", and is {}", core::in_quotes(place.text())));
-  return *bytes;
-}
+struct SizeText {
+  void write(JsonBuilder& out, std::size_t bytes) const {
+    if (bytes == 0)
+      out.add(std::uint64_t{0});
+    else
+      out.add(core::format_bytes(bytes));
+  }
+  void read(const JsonPlace& place, std::size_t& bytes) const {
+    if (!place.is_text()) return core::read_json(place, bytes);
+    const auto parsed = core::parse_bytes(place.text());
+    if (!parsed) place.fail(fmt::format("should be a size such as \"64K\", and is {}", core::in_quotes(place.text())));
+    bytes = *parsed;
+  }
+};
+
+template <class T>
+struct Limits {
+  T& least;
+  T& most;
+};
 
 // [least, most], both inclusive; null stands for "no limit" at either end.
-template <class T, class Read>
-void read_range(const JsonPlace& place, T& least, T& most, Read read) {
-  if (place.size("two: the least and the most") != 2) place.fail("should be a list of two: the least and the most");
-  if (!place.at(0).is_null()) least = static_cast<T>(read(place.at(0)));
-  if (!place.at(1).is_null()) most = static_cast<T>(read(place.at(1)));
-  if (least > most) place.fail(fmt::format("its least, {}, is more than its most, {}", least, most));
+template <class T, class As>
+struct LimitPair {
+  void write(JsonBuilder& out, const Limits<T>& limits) const {
+    out.begin_list();
+    core::write_json(out, limits.least, as);
+    core::write_json(out, limits.most, core::NullFor<T, As>{unlimited, as});
+    out.end();
+  }
+  void read(const JsonPlace& place, const Limits<T>& limits) const {
+    if (place.size("two: the least and the most") != 2) place.fail("should be a list of two: the least and the most");
+    if (!place.at(0).is_null()) core::read_json(place.at(0), limits.least, as);
+    if (!place.at(1).is_null()) core::read_json(place.at(1), limits.most, as);
+    if (limits.least > limits.most)
+      place.fail(fmt::format("its least, {}, is more than its most, {}", limits.least, limits.most));
+  }
+  T unlimited;
+  As as;
+};
+
+}  // namespace
+
+template <class Visit>
+void fields(SelectionRule& rule, Visit& visit) {
+  auto& [collective, min_ranks, max_ranks, min_bytes, max_bytes, backend, power_of_two, algorithm] = rule;
+  visit("collective", collective, RuleCollective{});
+  visit.if_set("ranks", Limits<int>{min_ranks, max_ranks}, min_ranks > 1 || max_ranks != kMostRanks,
+               LimitPair<int, core::Within>{kMostRanks, core::within(1)});
+  visit.if_set("power_of_two", power_of_two, power_of_two.has_value());
+  visit.if_set("bytes", Limits<std::size_t>{min_bytes, max_bytes}, min_bytes > 0 || max_bytes != kMostBytes,
+               LimitPair<std::size_t, SizeText>{kMostBytes, {}});
+  visit.if_set("backend", backend, !backend.empty(), RuleBackend{});
+  visit("algorithm", algorithm, RuleAlgorithm{});
 }
 
-SelectionRule read_rule(const JsonPlace& place) {
-  constexpr std::array<std::string_view, 6> kMembers = {"collective", "algorithm", "ranks",
-                                                        "bytes",      "backend",   "power_of_two"};
-  place.expect_members(kMembers);
-  SelectionRule rule;
-  const std::string& name = place["collective"].text();
-  const auto collective = group::find_collective(name);
-  if (!collective)
-    place["collective"].fail(
-        fmt::format("unknown collective {}{}", core::in_quotes(name), group::collective_hint(name)));
-  rule.collective = *collective;
-  if (place.has("ranks")) {
-    read_range(place["ranks"], rule.min_ranks, rule.max_ranks,
-               [](const JsonPlace& end) { return end.number(1, kMostRanks); });
-  }
-  if (place.has("bytes")) read_range(place["bytes"], rule.min_bytes, rule.max_bytes, read_bytes);
-  if (place.has("backend")) {
-    rule.backend = place["backend"].text();
-    if (rule.backend.empty()) place["backend"].fail("should be a backend such as \"shm\", and is empty");
-  }
-  if (place.has("power_of_two")) rule.power_of_two = place["power_of_two"].flag();
-  try {
-    rule.algorithm = AlgorithmSpec::parse(place["algorithm"].text());
-  } catch (const Error& error) {
-    place["algorithm"].fail(error.message());
-  }
-  return rule;
+template <class Visit>
+void fields(SelectionEvidence& evidence, Visit& visit) {
+  auto& [machine, date, command] = evidence;
+  visit("machine", machine);
+  visit("date", date);
+  visit("command", command);
 }
 
-std::string read_evidence(const JsonPlace& root) {
-  if (!root.has("evidence")) return "not recorded";
-  constexpr std::array<std::string_view, 3> kMembers = {"machine", "date", "command"};
-  const JsonPlace evidence = root["evidence"];
-  evidence.expect_members(kMembers);
-  std::string text;
-  for (const std::string_view name : kMembers)
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, evidence[name].text());
-  return text;
+namespace {
+
+struct RuleList {
+  void read(const JsonPlace& place, std::vector<SelectionRule>& rules) const {
+    if (place.size("rules") == 0) place.fail("should have a rule at least");
+    core::read_json(place, rules);
+  }
+};
+
+struct TableContent {
+  int version = kTableVersion;
+  std::optional<SelectionEvidence> evidence = {};
+  std::vector<SelectionRule> rules = {};
+};
+
+template <class Visit>
+void fields(TableContent& table, Visit& visit) {
+  auto& [version, evidence, rules] = table;
+  visit("version", version);
+  visit.optional("evidence", evidence);
+  visit("rules", rules, RuleList{});
 }
 
 }  // namespace
+
+std::string selection_to_json(std::span<const SelectionRule> rules, const SelectionEvidence& evidence) {
+  std::vector<std::string> lines;
+  for (const SelectionRule& rule : rules) {
+    JsonBuilder out;
+    core::write_json(out, rule);
+    lines.push_back(out.spaced_line());
+  }
+  return fmt::format(
+      "{{\n  \"version\": {},\n  \"evidence\": {{\n    \"machine\": {},\n    \"date\": {},\n    \"command\": {}\n  "
+      "}},\n"
+      "  \"rules\": [\n    {}\n  ]\n}}\n",
+      kTableVersion, core::json_line(evidence.machine), core::json_line(evidence.date),
+      core::json_line(evidence.command), fmt::join(lines, ",\n    "));
+}
 
 SelectionTable SelectionTable::parse(std::string_view text, std::string source) {
   const core::JsonDocument document = core::JsonDocument::parse(text, fmt::format("selection table ({})", source));
   const JsonPlace root = document.root();
   // Before all else: another version may have other members.
-  const std::size_t version = root["version"].number(0, kMostRanks);
+  const int version = root["version"].whole<int>(0);
   if (version != kTableVersion)
     root["version"].fail(fmt::format("is {}, and this version of col reads {}", version, kTableVersion));
-  constexpr std::array<std::string_view, 3> kMembers = {"version", "rules", "evidence"};
-  root.expect_members(kMembers);
+  TableContent content;
+  core::read_json(root, content);
   SelectionTable table;
   table.source_ = std::move(source);
-  table.evidence_ = read_evidence(root);
-  const JsonPlace rules = root["rules"];
-  const std::size_t count = rules.size("rules");
-  if (count == 0) rules.fail("should have a rule at least");
-  for (std::size_t i = 0; i < count; ++i) table.rules_.push_back(read_rule(rules.at(i)));
+  table.evidence_ = content.evidence ? fmt::format("machine: {}; date: {}; command: {}", content.evidence->machine,
+                                                   content.evidence->date, content.evidence->command)
+                                     : "not recorded";
+  table.rules_ = std::move(content.rules);
   return table;
 }
 

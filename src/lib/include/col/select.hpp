@@ -55,6 +55,14 @@ struct COL_EXPORT SelectionRule {
   std::string text() const;  // "allreduce, 2 to 8 ranks, up to 64K, backend shm: ring"
 };
 
+// What the rules of a table rest on.
+struct SelectionEvidence {
+  std::string machine, date, command;
+};
+
+// The text of a table for SelectionTable::parse(), with one rule a line. Pure.
+COL_EXPORT std::string selection_to_json(std::span<const SelectionRule> rules, const SelectionEvidence& evidence);
+
 // Rules in order. Immutable.
 class COL_EXPORT SelectionTable {
  public:

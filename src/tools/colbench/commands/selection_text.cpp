@@ -1,48 +1,17 @@
 #include "colbench/commands/selection_text.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "common/text.hpp"
-#include "json/json_fields.hpp"
 
 namespace col::colbench {
 namespace {
 
 constexpr std::string_view kMeasured = ". Measured: ";
 constexpr std::string_view kDate = "; date: ";  // as SelectionTable::evidence() has it
-constexpr auto kNoRanks = std::numeric_limits<int>::max();
-constexpr auto kNoBytes = std::numeric_limits<std::size_t>::max();
-
-std::string quoted(const std::string& text) {
-  return core::json_line(text);
-}
-
-// The largest unit of which it is a whole number.
-std::string exact_size(std::size_t bytes) {
-  constexpr std::string_view kUnits = "KMGT";
-  std::size_t unit = 0;
-  while (bytes > 0 && bytes % 1024 == 0 && unit < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{}", bytes) : fmt::format("{}{}", bytes, kUnits[unit - 1]);
-}
-
-std::string rule_text(const SelectionRule& rule) {
-  std::string text = fmt::format("{{\"collective\": \"{}\"", to_string(rule.collective));
-  if (rule.min_ranks > 1 || rule.max_ranks != kNoRanks)
-    text += fmt::format(", \"ranks\": [{}, {}]", rule.min_ranks,
-                        rule.max_ranks == kNoRanks ? "null" : fmt::format("{}", rule.max_ranks));
-  if (rule.min_bytes > 0 || rule.max_bytes != kNoBytes)
-    text += fmt::format(", \"bytes\": [{}, {}]", rule.min_bytes == 0 ? "0" : quoted(exact_size(rule.min_bytes)),
-                        rule.max_bytes == kNoBytes ? "null" : quoted(exact_size(rule.max_bytes)));
-  if (!rule.backend.empty()) text += fmt::format(", \"backend\": {}", quoted(rule.backend));
-  return text + fmt::format(", \"algorithm\": {}}}", quoted(rule.algorithm.text()));
-}
 
 bool same_but_for_ranks(const SelectionRule& a, const SelectionRule& b) {
   return a.collective == b.collective && a.min_bytes == b.min_bytes && a.max_bytes == b.max_bytes &&
@@ -87,18 +56,17 @@ std::vector<TunedRule> merged_rules(std::vector<TunedRule> rules) {
   return merged;
 }
 
-std::string selection_text(std::span<const TunedRule> rules, const TableEvidence& evidence) {
-  std::vector<std::string> lines, advantages;
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    lines.push_back(rule_text(rules[i].rule));
-    advantages.push_back(fmt::format("rule {}: {}", i + 1, rules[i].advantage));
+std::string selection_text(std::span<const TunedRule> tuned, const SelectionEvidence& evidence) {
+  std::vector<SelectionRule> rules;
+  std::vector<std::string> advantages;
+  for (const TunedRule& one : tuned) {
+    rules.push_back(one.rule);
+    advantages.push_back(fmt::format("rule {}: {}", rules.size(), one.advantage));
   }
   const std::string machine = fmt::format("{}{}{}", evidence.machine, kMeasured, fmt::join(advantages, "; "));
-  return fmt::format(
-      "{{\n  \"version\": 1,\n  \"evidence\": {{\n    \"machine\": {},\n    \"date\": {},\n    \"command\": {}\n  }},\n"
-      "  \"rules\": [\n    {}\n  ]\n}}\n",
-      quoted(tools::one_line(machine)), quoted(tools::one_line(evidence.date)),
-      quoted(tools::one_line(evidence.command)), fmt::join(lines, ",\n    "));
+  return selection_to_json(rules, {.machine = tools::one_line(machine),
+                                   .date = tools::one_line(evidence.date),
+                                   .command = tools::one_line(evidence.command)});
 }
 
 std::string evidence_of_rule(const std::string& evidence, std::size_t rule) {

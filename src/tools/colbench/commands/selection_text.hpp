@@ -19,13 +19,9 @@ struct TunedRule {
 // backend, then by ranks, then by size.
 std::vector<TunedRule> merged_rules(std::vector<TunedRule> rules);
 
-struct TableEvidence {
-  std::string machine, date, command;
-};
-
 // The text for SelectionTable::parse(). The format has no place for facts about a single rule. They are in the
 // evidence, with the number of the rule.
-std::string selection_text(std::span<const TunedRule> rules, const TableEvidence& evidence);
+std::string selection_text(std::span<const TunedRule> tuned, const SelectionEvidence& evidence);
 
 // The evidence of such a table (SelectionTable::evidence()), without facts about rules other than number `rule` (from
 // 1). The evidence of other tables is unchanged.

@@ -125,8 +125,8 @@ std::string word_text(const std::string& word) {
   return !word.empty() && word.find_first_not_of(kPlain) == std::string::npos ? word : tools::shell_quoted(word);
 }
 
-TableEvidence evidence_of(const Found& found, const std::vector<std::string>& arguments) {
-  TableEvidence evidence;
+SelectionEvidence evidence_of(const Found& found, const std::vector<std::string>& arguments) {
+  SelectionEvidence evidence;
   evidence.machine = fmt::format("{}, {}, {}", found.run.host, found.run.cpu,
                                  tools::counted(static_cast<std::size_t>(found.run.cpus), "core"));
   for (const std::string& warning : found.warnings) evidence.machine += fmt::format("; {}", warning);
