@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "launch/report/report_json.hpp"
@@ -10,33 +11,55 @@
 using namespace col::launch;
 using nlohmann::json;
 
-TEST_CASE("node messages: a member that is missing, or of another type, counts as empty", "[launch]") {
+namespace {
+
+// What is read of a member into a value of that type, which had `before`.
+template <class T>
+T read(const json& message, const char* name, T before = {}) {
+  const MessageReader reader(message);
+  reader(name, before);
+  return before;
+}
+
+}  // namespace
+
+TEST_CASE("node messages: a member that is missing, or of another type, leaves what there was", "[launch]") {
   const json message = {{"text", "a"}, {"number", -7}, {"flag", true}, {"null", nullptr}, {"list", {1}}, {"half", 0.5}};
-  CHECK(text_in(message, "text") == "a");
-  CHECK(number_in(message, "number") == -7);
-  CHECK(flag_in(message, "flag"));
-  for (const char* name : {"number", "flag", "null", "list", "half", "missing"}) CHECK(text_in(message, name).empty());
+  CHECK(read<std::string>(message, "text") == "a");
+  CHECK(read<int>(message, "number") == -7);
+  CHECK(read<std::optional<int>>(message, "number") == -7);
+  CHECK(read<bool>(message, "flag"));
+  CHECK(read<json>(message, "list") == json({1}));
+  for (const char* name : {"number", "flag", "null", "list", "half", "missing"})
+    CHECK(read<std::string>(message, name, "b") == "b");
   for (const char* name : {"text", "flag", "null", "list", "half", "missing"}) {
-    CHECK(number_in(message, name) == 0);
-    CHECK(number_in(message, name, 5) == 5);
+    CHECK(read<int>(message, name, 5) == 5);
+    CHECK_FALSE(read<std::optional<int>>(message, name));
   }
-  for (const char* name : {"text", "number", "null", "list", "half", "missing"}) CHECK_FALSE(flag_in(message, name));
+  for (const char* name : {"text", "number", "null", "list", "half", "missing"}) {
+    CHECK_FALSE(read<bool>(message, name));
+    CHECK(read<bool>(message, name, true));
+  }
+  CHECK(read<json>(message, "missing") == nullptr);
   for (const json& other : {json(nullptr), json(3), json("text"), json::array({"text"})}) {
-    CHECK(text_in(other, "text").empty());
-    CHECK(number_in(other, "number", 5) == 5);
-    CHECK_FALSE(flag_in(other, "flag"));
+    CHECK(read<std::string>(other, "text").empty());
+    CHECK(read<int>(other, "number", 5) == 5);
+    CHECK_FALSE(read<bool>(other, "flag"));
+    CHECK(said(other).empty());
   }
 }
 
 TEST_CASE("node messages: only numbers of an int's range are numbers", "[launch]") {
   using Int = std::numeric_limits<int>;
-  CHECK(number_in({{"n", Int::max()}}, "n") == Int::max());
-  CHECK(number_in({{"n", Int::min()}}, "n") == Int::min());
-  CHECK(number_in({{"n", std::uint64_t{42}}}, "n") == 42);
-  CHECK(number_in({{"n", std::int64_t{Int::max()} + 1}}, "n", 9) == 9);
-  CHECK(number_in({{"n", std::int64_t{Int::min()} - 1}}, "n", 9) == 9);
-  CHECK(number_in({{"n", std::numeric_limits<std::int64_t>::min()}}, "n", 9) == 9);
-  CHECK(number_in({{"n", std::numeric_limits<std::uint64_t>::max()}}, "n", 9) == 9);
+  CHECK(read<int>({{"n", Int::max()}}, "n") == Int::max());
+  CHECK(read<int>({{"n", Int::min()}}, "n") == Int::min());
+  CHECK(read<std::optional<int>>({{"n", Int::min()}}, "n") == Int::min());
+  CHECK(read<int>({{"n", std::uint64_t{42}}}, "n") == 42);
+  CHECK(read<int>({{"n", std::int64_t{Int::max()} + 1}}, "n", 9) == 9);
+  CHECK(read<int>({{"n", std::int64_t{Int::min()} - 1}}, "n", 9) == 9);
+  CHECK(read<int>({{"n", std::numeric_limits<std::int64_t>::min()}}, "n", 9) == 9);
+  CHECK(read<int>({{"n", std::numeric_limits<std::uint64_t>::max()}}, "n", 9) == 9);
+  CHECK(read<int>({{"n", std::numeric_limits<std::uint64_t>::max() - 9}}, "n", 9) == 9);
 }
 
 TEST_CASE("node messages: causes and codes are known by their names", "[launch]") {

@@ -10,7 +10,6 @@
 #include <col/proof.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/nodes/node_messages.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/report_json.hpp"
 
@@ -48,72 +47,72 @@ std::vector<Meeting::Letter> Meeting::take_letters() {
 
 void Meeting::on_call(Member from) {
   const std::string& nonce = strangers_[from] = make_nonce();
-  send(from, {{"say", "challenge"}, {"protocol", kNodeProtocol}, {"nonce", nonce}});
+  send(from, message_of(Challenge{.protocol = kNodeProtocol, .nonce = nonce}));
 }
 
 void Meeting::on_message(Member from, const std::string& address, const json& message, Time now) {
-  const std::string say = text_in(message, "say");
+  const std::string say = said(message);
   if (state_ == State::over) return;
   if (!has(from)) {
-    if (say == "hello") return on_hello(from, address, message, now);
+    if (say == Hello::kSay) return on_hello(from, address, read_as<Hello>(message), now);
     return refuse(from, "it speaks before it has said who it is");
   }
-  if (say == "failed") return on_failed(from, message, now);
-  if (say == "ended") return on_ended(from, message, now);
-  if (say == "signal") {
-    const int signal = number_in(message, "signal");
+  if (say == Failed::kSay) return on_failed(from, read_as<Failed>(message), now);
+  if (say == Ended::kSay) return on_ended(from, read_as<Ended>(message), now);
+  if (say == SignalCame::kSay) {
+    const int signal = read_as<SignalCame>(message).signal;
     if (!ends_job(signal)) return;
     if (signal_ == 0) signal_ = signal;
     // One ^C may reach the launchers of all nodes: what counts is how many one of them has got.
     if (++nodes_.at(from).signals <= signal_round_) return;
     signal_round_ = nodes_.at(from).signals;
-    send_others(from, {{"say", "signal"}, {"signal", signal}, {"round", signal_round_}});
+    send_others(from, message_of(SignalCame{.signal = signal, .round = signal_round_}));
     if (state_ == State::gathering) return decide(now);
     begin_ending(now);
-  } else if (say == "limit") {
+  } else if (say == LimitPassed::kSay) {
     // A job that is ending has its cause; one that starts again after it will see the limit again.
-    const EndCause cause = end_cause_from_string(text_in(message, "cause"));
-    if (state_ != State::running || !is_of_this_generation(message) ||
+    const auto passed = read_as<LimitPassed>(message);
+    const EndCause cause = end_cause_from_string(passed.cause);
+    if (state_ != State::running || !is_of_this_generation(passed.restart) ||
         (cause != EndCause::timed_out && cause != EndCause::exit_timed_out))
       return;
     limit_ = cause;
-    send_others(from, {{"say", "limit"}, {"cause", to_string(cause)}});
+    send_others(from, message_of(LimitPassed{.cause = passed.cause}));
     begin_ending(now);
-  } else if (say == "unreachable" && state_ == State::gathering) {
-    const int code = number_in(message, "exit_code");
+  } else if (say == Unreachable::kSay && state_ == State::gathering) {
+    const auto unreachable = read_as<Unreachable>(message);
+    const int code = unreachable.exit_code;
     const bool for_program = code == tools::exit_code::kNotFound || code == tools::exit_code::kNotExecutable;
-    finish_with_error(text_in(message, "what"), EndCause::launcher_failed, for_program ? code : kLauncher);
+    finish_with_error(unreachable.what, EndCause::launcher_failed, for_program ? code : kLauncher);
   }
 }
 
 void Meeting::refuse(Member to, const std::string& why) {
-  send(to, {{"say", "refused"}, {"why", why}}, /*last=*/true);
+  send(to, message_of(Refused{.why = why}), /*last=*/true);
 }
 
-void Meeting::on_hello(Member from, const std::string& address, const json& message, Time now) {
-  if (number_in(message, "protocol") != kNodeProtocol)
+void Meeting::on_hello(Member from, const std::string& address, const Hello& hello, Time now) {
+  if (hello.protocol != kNodeProtocol)
     return refuse(from, "the nodes have different versions of colrun; install the same one on all");
   // Once: a second try is a second call.
   const auto stranger = strangers_.extract(from);
   const std::string asked = stranger ? stranger.mapped() : std::string();
-  const std::string nonce = text_in(message, "nonce");
-  const std::string id = text_in(message, "id");
-  const ProofSubject subject = node_proof_subject(id, asked, nonce);
-  if (!stranger || !is_proof(text_in(message, "proof"), spec_.secret, ProofRole::client, subject))
+  const ProofSubject subject = node_proof_subject(hello.id, asked, hello.nonce);
+  if (!stranger || !is_proof(hello.proof, spec_.secret, ProofRole::client, subject))
     return refuse(from, spec_.secret.empty() ? "this node has a COL_RDZV_TOKEN, the first one has none; set it on all"
                                              : "its COL_RDZV_TOKEN is missing or another; set the same on all nodes");
-  if (id != spec_.id)
+  if (hello.id != spec_.id)
     return refuse(from,
                   fmt::format("its --rdzv-id is '{}', that of the job there '{}'; give all nodes of a job the same "
                               "id, and each job a port of its own",
-                              id.substr(0, 100), spec_.id));
+                              hello.id.substr(0, 100), spec_.id));
   Node node;
-  node.host = text_in(message, "host").substr(0, kMaxHostBytes);
+  node.host = hello.host.substr(0, kMaxHostBytes);
   node.address = address;
-  node.wanted_rank = number_in(message, "node_rank", -1);
-  node.local_ranks = std::clamp(number_in(message, "local_ranks"), 0, kMaxRanks);
-  node.master_port = number_in(message, "master_port");
-  node.wants_stories = flag_in(message, "wants_stories");
+  node.wanted_rank = hello.node_rank;
+  node.local_ranks = std::clamp(hello.local_ranks, 0, kMaxRanks);
+  node.master_port = hello.master_port;
+  node.wants_stories = hello.wants_stories;
   node.order = arrivals_++;
   if (node.wanted_rank >= spec_.max_nodes)
     return refuse(
@@ -129,7 +128,7 @@ void Meeting::on_hello(Member from, const std::string& address, const json& mess
     return refuse(from, "the job is about to end");
   if (node.local_ranks > 0 && ranked_nodes() >= spec_.max_nodes)
     return refuse(from, fmt::format("the job has all of its {} nodes", spec_.max_nodes));
-  send(from, {{"say", "welcome"}, {"proof", make_proof(spec_.secret, ProofRole::server, subject)}});
+  send(from, message_of(Welcome{.proof = make_proof(spec_.secret, ProofRole::server, subject)}));
   nodes_.emplace(from, std::move(node));
   if (nodes_.at(from).local_ranks == 0 || state_ == State::ending) return;
   if (state_ == State::gathering) return look_whether_all_are_here(now);
@@ -139,16 +138,15 @@ void Meeting::on_hello(Member from, const std::string& address, const json& mess
   begin_ending(now);
 }
 
-bool Meeting::is_of_this_generation(const json& message) const {
-  return state_ != State::gathering && number_in(message, "restart", generation_) == generation_;
+bool Meeting::is_of_this_generation(std::optional<int> restart) const {
+  return state_ != State::gathering && restart.value_or(generation_) == generation_;
 }
 
-void Meeting::on_failed(Member from, const json& message, Time now) {
+void Meeting::on_failed(Member from, const Failed& failed, Time now) {
   const Node& node = nodes_.at(from);
-  if (!is_of_this_generation(message) || node.node_rank < 0) return;
-  const int rank = number_in(message, "rank", -1);
-  const bool is_its_own = rank >= node.first_rank && rank - node.first_rank < node.local_ranks;
-  failures_.push_back({is_its_own ? rank : -1, flag_in(message, "collateral"), text_in(message, "what")});
+  if (!is_of_this_generation(failed.restart) || node.node_rank < 0) return;
+  const bool is_its_own = failed.rank >= node.first_rank && failed.rank - node.first_rank < node.local_ranks;
+  failures_.push_back({is_its_own ? failed.rank : -1, failed.collateral, failed.what});
   if (spec_.keep_going) return;
   const bool first_cause =
       !failures_.back().collateral && std::count_if(failures_.begin(), failures_.end(),
@@ -162,13 +160,13 @@ void Meeting::on_failed(Member from, const json& message, Time now) {
   begin_ending(now);
 }
 
-void Meeting::on_ended(Member from, const json& message, Time now) {
+void Meeting::on_ended(Member from, const Ended& ended, Time now) {
   Node& node = nodes_.at(from);
-  if (!is_of_this_generation(message) || node.node_rank < 0 || node.ended) return;
+  if (!is_of_this_generation(ended.restart) || node.node_rank < 0 || node.ended) return;
   node.ended = true;
   const bool had_to_end = !launcher_error_.empty() || closed_;
   try {
-    take_story(node, story_from_json(part_in(message, "story")));
+    take_story(node, story_from_json(ended.story));
   } catch (const Error& error) {
     if (launcher_error_.empty())
       launcher_error_ = fmt::format("host {} reports what cannot be understood: {}", node.host, error.message());
@@ -307,20 +305,19 @@ void Meeting::start(Time) {
   const bool by_loopback = first.address.starts_with("127.") || first.address == "::1";
   for (auto& [member, node] : nodes_) {
     if (node.local_ranks == 0) continue;
-    send(member, {{"say", "start"},
-                  {"node_rank", node.node_rank},
-                  {"nodes", order.size()},
-                  {"first_rank", node.first_rank},
-                  {"local_ranks", node.local_ranks},
-                  {"world_size", world},
-                  {"restart", generation_},
-                  {"why", again_because_},
-                  {"job_id", spec_.job_id},
-                  {"store_port", store.port},
-                  {"store_salt", store.salt},
-                  // Rank 0 is on the host of the meeting: at the address where this node reaches the meeting.
-                  {"master_address", by_loopback ? "" : first.address},
-                  {"master_port", first.master_port}});
+    send(member, message_of(Start{.node_rank = node.node_rank,
+                                  .nodes = static_cast<int>(order.size()),
+                                  .first_rank = node.first_rank,
+                                  .local_ranks = node.local_ranks,
+                                  .world_size = world,
+                                  .restart = generation_,
+                                  .why = again_because_,
+                                  .job_id = spec_.job_id,
+                                  .store_port = store.port,
+                                  .store_salt = store.salt,
+                                  // Rank 0 is on the host of the meeting: where this node reaches the meeting.
+                                  .master_address = by_loopback ? "" : first.address,
+                                  .master_port = first.master_port}));
   }
 }
 
@@ -329,7 +326,7 @@ void Meeting::start(Time) {
 void Meeting::tell_abort(const std::string& code, int rank, const std::string& message, Member except) {
   for (const auto& [member, node] : nodes_) {
     if (member != except && node.node_rank >= 0 && !node.ended)
-      send(member, {{"say", "abort"}, {"code", code}, {"rank", rank}, {"message", message}});
+      send(member, message_of(Abort{.code = code, .rank = rank, .message = message}));
   }
 }
 
@@ -455,7 +452,7 @@ void Meeting::finish(JobResult result) {
   story.ranks = std::move(stories_);
   const json whole = story_to_json(story);
   for (const auto& [member, node] : nodes_) {
-    send(member, {{"say", "done"}, {"story", node.wants_stories ? whole : brief}}, /*last=*/true);
+    send(member, message_of(Done{.story = node.wants_stories ? whole : brief}), /*last=*/true);
   }
 }
 

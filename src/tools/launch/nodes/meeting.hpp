@@ -24,6 +24,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
+#include "launch/nodes/node_messages.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
@@ -102,11 +103,11 @@ class Meeting {
     std::string what;
   };
 
-  void on_hello(Member from, const std::string& address, const nlohmann::json& message, Time now);
-  void on_failed(Member from, const nlohmann::json& message, Time now);
-  void on_ended(Member from, const nlohmann::json& message, Time now);
+  void on_hello(Member from, const std::string& address, const Hello& hello, Time now);
+  void on_failed(Member from, const Failed& failed, Time now);
+  void on_ended(Member from, const Ended& ended, Time now);
   void take_story(const Node& node, JobStory story);
-  bool is_of_this_generation(const nlohmann::json& message) const;
+  bool is_of_this_generation(std::optional<int> restart) const;
   void refuse(Member to, const std::string& why);
 
   int ranked_nodes() const;  // number of nodes with ranks

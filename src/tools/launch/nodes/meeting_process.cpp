@@ -103,7 +103,7 @@ class Host {
     for (const auto& [member, why] : gone) drop(member, why, now);
     if (now < alive_at_ + kAliveInterval) return;
     alive_at_ = now;
-    for (auto& [member, guest] : guests_) guest.wire.send({{"say", "alive"}});
+    for (auto& [member, guest] : guests_) guest.wire.send(message_of(Alive{}));
   }
 
   void take_calls() {

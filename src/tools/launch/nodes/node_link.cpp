@@ -23,31 +23,31 @@ NodeLink::NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeH
 // What the meeting says before it has proven who it is; the event, if there is one.
 std::optional<LinkEvent> NodeLink::on_stranger(const json& message) {
   LinkEvent event;
-  const std::string say = text_in(message, "say");
-  if (say == "refused") return to_event(message);
-  if (say == "challenge" && own_nonce_.empty() && number_in(message, "protocol") == kNodeProtocol) {
-    meeting_nonce_ = text_in(message, "nonce");
+  const std::string say = said(message);
+  if (say == Refused::kSay) return to_event(message);
+  const auto challenge = read_as<Challenge>(message);
+  if (say == Challenge::kSay && own_nonce_.empty() && challenge.protocol == kNodeProtocol) {
+    meeting_nonce_ = challenge.nonce;
     own_nonce_ = make_nonce();
-    wire_.send({{"say", "hello"},
-                {"protocol", kNodeProtocol},
-                {"id", hello_.id},
-                {"nonce", own_nonce_},
-                {"proof", make_proof(hello_.secret, ProofRole::client, subject())},
-                {"node_rank", hello_.node_rank},
-                {"host", hello_.host},
-                {"local_ranks", hello_.local_ranks},
-                {"master_port", hello_.master_port},
-                {"wants_stories", hello_.wants_stories}});
+    wire_.send(message_of(Hello{.protocol = kNodeProtocol,
+                                .id = hello_.id,
+                                .nonce = own_nonce_,
+                                .proof = make_proof(hello_.secret, ProofRole::client, subject()),
+                                .node_rank = hello_.node_rank,
+                                .host = hello_.host,
+                                .local_ranks = hello_.local_ranks,
+                                .master_port = hello_.master_port,
+                                .wants_stories = hello_.wants_stories}));
     return std::nullopt;
   }
-  if (say == "welcome" && is_proof(text_in(message, "proof"), hello_.secret, ProofRole::server, subject())) {
+  if (say == Welcome::kSay && is_proof(read_as<Welcome>(message).proof, hello_.secret, ProofRole::server, subject())) {
     wire_.trust();
     trusts_ = true;
     for (const json& held : std::exchange(held_back_, {})) wire_.send(held);
     return std::nullopt;
   }
-  if (say == "alive" && !own_nonce_.empty()) return std::nullopt;
-  event.why = say == "alive" || say == "challenge"
+  if (say == Alive::kSay && !own_nonce_.empty()) return std::nullopt;
+  event.why = say == Alive::kSay || say == Challenge::kSay
                   ? "it is another version of colrun; install the same one on all nodes"
                   : "it has not proven that it knows the COL_RDZV_TOKEN of this node, or that it is of this job";
   return event;
@@ -66,7 +66,7 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
     if (!trusts_) {
       if (auto event = on_stranger(message)) events.push_back(*std::move(event));
       if (events.empty()) continue;
-    } else if (text_in(message, "say") == "alive") {
+    } else if (said(message) == Alive::kSay) {
       continue;
     } else {
       events.push_back(to_event(message));
@@ -89,50 +89,51 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
 
 LinkEvent NodeLink::to_event(const json& message) const {
   LinkEvent event;
-  const std::string say = text_in(message, "say");
-  if (say == "start") {
+  const std::string say = said(message);
+  if (say == Start::kSay) {
+    const auto start = read_as<Start>(message);
     event.kind = LinkEvent::Kind::start;
     Assignment& job = event.assignment;
-    job.node_rank = number_in(message, "node_rank");
-    job.nodes = number_in(message, "nodes");
-    job.first_rank = number_in(message, "first_rank");
-    job.local_ranks = number_in(message, "local_ranks");
-    job.world_size = number_in(message, "world_size");
-    job.restart = number_in(message, "restart");
-    job.job_id = text_in(message, "job_id");
-    job.store_url = fmt::format("tcp://{}:{}", url_host(peer_address_), number_in(message, "store_port"));
-    job.store_token = store_token_of(hello_.secret, hello_.id, job.restart, text_in(message, "store_salt"));
-    job.master_address = text_in(message, "master_address");
-    if (job.master_address.empty()) job.master_address = peer_address_;
-    job.master_port = number_in(message, "master_port");
+    job.node_rank = start.node_rank;
+    job.nodes = start.nodes;
+    job.first_rank = start.first_rank;
+    job.local_ranks = start.local_ranks;
+    job.world_size = start.world_size;
+    job.restart = start.restart;
+    job.job_id = start.job_id;
+    job.store_url = fmt::format("tcp://{}:{}", url_host(peer_address_), start.store_port);
+    job.store_token = store_token_of(hello_.secret, hello_.id, start.restart, start.store_salt);
+    job.master_address = start.master_address.empty() ? peer_address_ : start.master_address;
+    job.master_port = start.master_port;
     if (!is_possible(job)) {
       event.kind = LinkEvent::Kind::lost;
       event.why = "it wants this node to start what it cannot";
     }
-    event.why = text_in(message, "why");
-  } else if (say == "abort") {
+    event.why = start.why;
+  } else if (say == Abort::kSay) {
+    const auto abort = read_as<Abort>(message);
     event.kind = LinkEvent::Kind::abort;
-    const auto code = error_code_from_string(text_in(message, "code"));
-    event.abort = {code.value_or(ErrorCode::aborted), number_in(message, "rank", -1), text_in(message, "message")};
-  } else if (say == "signal") {
+    event.abort = {error_code_from_string(abort.code).value_or(ErrorCode::aborted), abort.rank, abort.message};
+  } else if (say == SignalCame::kSay) {
+    const auto came = read_as<SignalCame>(message);
     event.kind = LinkEvent::Kind::signal;
-    event.signal = number_in(message, "signal");
-    event.round = number_in(message, "round", 1);
-  } else if (say == "limit") {
+    event.signal = came.signal;
+    event.round = came.round.value_or(1);
+  } else if (say == LimitPassed::kSay) {
     event.kind = LinkEvent::Kind::limit;
-    event.limit = end_cause_from_string(text_in(message, "cause"));
+    event.limit = end_cause_from_string(read_as<LimitPassed>(message).cause);
     if (event.limit != EndCause::exit_timed_out) event.limit = EndCause::timed_out;
-  } else if (say == "done") {
+  } else if (say == Done::kSay) {
     event.kind = LinkEvent::Kind::done;
     try {
-      event.outcome = story_from_json(part_in(message, "story"));
+      event.outcome = story_from_json(read_as<Done>(message).story);
     } catch (const Error& error) {
       event.kind = LinkEvent::Kind::lost;
       event.why = fmt::format("how the job ended cannot be understood: {}", error.message());
     }
-  } else if (say == "refused") {
+  } else if (say == Refused::kSay) {
     event.kind = LinkEvent::Kind::refused;
-    event.why = text_in(message, "why");
+    event.why = read_as<Refused>(message).why;
   } else {
     event.why = fmt::format("it said '{}', which this version of colrun does not know", say.substr(0, 40));
   }
@@ -147,7 +148,7 @@ bool NodeLink::is_possible(const Assignment& job) const {
 void NodeLink::tick(Time now) {
   if (told_lost_ || now < alive_at_ + kAliveInterval) return;
   alive_at_ = now;
-  if (!own_nonce_.empty()) wire_.send({{"say", "alive"}});
+  if (!own_nonce_.empty()) wire_.send(message_of(Alive{}));
 }
 
 std::optional<NodeLink::Time> NodeLink::deadline() const {
@@ -164,23 +165,23 @@ void NodeLink::tell(json message) {
 }
 
 void NodeLink::tell_failure(int restart, int rank, bool collateral, const std::string& what) {
-  tell({{"say", "failed"}, {"restart", restart}, {"rank", rank}, {"collateral", collateral}, {"what", what}});
+  tell(message_of(Failed{.restart = restart, .rank = rank, .collateral = collateral, .what = what}));
 }
 
 void NodeLink::tell_signal(int signal) {
-  tell({{"say", "signal"}, {"signal", signal}});
+  tell(message_of(SignalCame{.signal = signal}));
 }
 
 void NodeLink::tell_limit(EndCause cause, int restart) {
-  tell({{"say", "limit"}, {"restart", restart}, {"cause", to_string(cause)}});
+  tell(message_of(LimitPassed{.restart = restart, .cause = std::string(to_string(cause))}));
 }
 
 void NodeLink::tell_unreachable(const std::string& what, int exit_code) {
-  tell({{"say", "unreachable"}, {"what", what}, {"exit_code", exit_code}});
+  tell(message_of(Unreachable{.what = what, .exit_code = exit_code}));
 }
 
 void NodeLink::tell_end(const JobStory& story, int restart) {
-  tell({{"say", "ended"}, {"restart", restart}, {"story", story_to_json(story)}});
+  tell(message_of(Ended{.restart = restart, .story = story_to_json(story)}));
 }
 
 }  // namespace col::launch

@@ -1,6 +1,10 @@
 #include "launch/nodes/node_messages.hpp"
 
-#include <limits>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <col/store.hpp>
 
@@ -22,6 +26,44 @@ std::optional<Enum> from_string(std::string_view name, Enum last) noexcept {
 
 }  // namespace
 
+void MessageReader::operator()(const char* name, std::string& value) const {
+  if (in(name).is_string()) value = in(name).get<std::string>();
+}
+
+void MessageReader::operator()(const char* name, bool& value) const {
+  if (in(name).is_boolean()) value = in(name).get<bool>();
+}
+
+void MessageReader::operator()(const char* name, int& value) const {
+  std::optional<int> number;
+  (*this)(name, number);
+  if (number) value = *number;
+}
+
+void MessageReader::operator()(const char* name, std::optional<int>& value) const {
+  const json& number = in(name);
+  if (!number.is_number_integer()) return;
+  const bool fits = number.is_number_unsigned() ? std::in_range<int>(number.get<std::uint64_t>())
+                                                : std::in_range<int>(number.get<std::int64_t>());
+  if (fits) value = number.get<int>();
+}
+
+void MessageReader::operator()(const char* name, json& value) const {
+  value = in(name);
+}
+
+const json& MessageReader::in(const char* name) const {
+  static const json kNothing;
+  const auto found = message_.find(name);
+  return found != message_.end() ? *found : kNothing;
+}
+
+std::string said(const json& message) {
+  std::string say;
+  MessageReader{message}("say", say);
+  return say;
+}
+
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce) {
   return {.purpose = "col-nodes/2", .job = id, .server_nonce = meeting_nonce, .client_nonce = node_nonce};
 }
@@ -30,31 +72,6 @@ std::string store_token_of(std::string_view secret, std::string_view id, int res
   const std::string job = store_job(id, restart);
   return make_proof(secret, ProofRole::server,
                     {.purpose = "col-nodes-store/2", .job = job, .server_nonce = salt, .client_nonce = {}});
-}
-
-std::string text_in(const json& message, const char* name) {
-  const auto found = message.find(name);
-  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-int number_in(const json& message, const char* name, int fallback) {
-  const auto found = message.find(name);
-  if (found == message.end() || !found->is_number_integer()) return fallback;
-  if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::numeric_limits<int>::max()) return fallback;
-  const auto number = found->get<std::int64_t>();
-  const bool fits = number >= std::numeric_limits<int>::min() && number <= std::numeric_limits<int>::max();
-  return fits ? static_cast<int>(number) : fallback;
-}
-
-bool flag_in(const json& message, const char* name) {
-  const auto found = message.find(name);
-  return found != message.end() && found->is_boolean() && found->get<bool>();
-}
-
-const json& part_in(const json& message, const char* name) {
-  static const json kNothing;
-  const auto found = message.find(name);
-  return found != message.end() ? *found : kNothing;
 }
 
 EndCause end_cause_from_string(std::string_view name) noexcept {

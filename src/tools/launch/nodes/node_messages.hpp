@@ -1,11 +1,12 @@
-// The parts of messages between nodes. Data from the network is never trusted to have the right form: a field that is
-// missing, or that has another type, counts as empty.
+// The messages between nodes. Data from the network is never trusted to have the right form: a member that is missing,
+// or that has another type, leaves the struct's own value.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -24,10 +25,231 @@ ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_no
 // secret.
 std::string store_token_of(std::string_view secret, std::string_view id, int restart, std::string_view salt);
 
-std::string text_in(const nlohmann::json& message, const char* name);
-int number_in(const nlohmann::json& message, const char* name, int fallback = 0);
-bool flag_in(const nlohmann::json& message, const char* name);
-const nlohmann::json& part_in(const nlohmann::json& message, const char* name);  // null when it is missing
+// ---- Messages: one struct each, and its members in JSON are those that its fields() visits. The first ones are
+// between strangers.
+
+struct Challenge {  // by the meeting, to whoever calls
+  static constexpr std::string_view kSay = "challenge";
+  int protocol = 0;
+  std::string nonce = {};
+};
+template <class Visit>
+void fields(Challenge& message, Visit& visit) {
+  auto& [protocol, nonce] = message;
+  visit("protocol", protocol);
+  visit("nonce", nonce);
+}
+
+struct Hello {  // by a node
+  static constexpr std::string_view kSay = "hello";
+  int protocol = 0;
+  std::string id = {}, nonce = {}, proof = {};
+  int node_rank = -1;
+  std::string host = {};
+  int local_ranks = 0, master_port = 0;
+  bool wants_stories = false;
+};
+template <class Visit>
+void fields(Hello& message, Visit& visit) {
+  auto& [protocol, id, nonce, proof, node_rank, host, local_ranks, master_port, wants_stories] = message;
+  visit("protocol", protocol);
+  visit("id", id);
+  visit("nonce", nonce);
+  visit("proof", proof);
+  visit("node_rank", node_rank);
+  visit("host", host);
+  visit("local_ranks", local_ranks);
+  visit("master_port", master_port);
+  visit("wants_stories", wants_stories);
+}
+
+struct Welcome {  // by the meeting
+  static constexpr std::string_view kSay = "welcome";
+  std::string proof = {};
+};
+template <class Visit>
+void fields(Welcome& message, Visit& visit) {
+  auto& [proof] = message;
+  visit("proof", proof);
+}
+
+struct Refused {  // by the meeting: its last word
+  static constexpr std::string_view kSay = "refused";
+  std::string why = {};
+};
+template <class Visit>
+void fields(Refused& message, Visit& visit) {
+  auto& [why] = message;
+  visit("why", why);
+}
+
+struct Alive {
+  static constexpr std::string_view kSay = "alive";
+};
+template <class Visit>
+void fields(Alive&, Visit&) {}
+
+struct Start {  // by the meeting
+  static constexpr std::string_view kSay = "start";
+  int node_rank = 0, nodes = 0, first_rank = 0, local_ranks = 0, world_size = 0, restart = 0;
+  std::string why = {}, job_id = {};
+  int store_port = 0;
+  std::string store_salt = {}, master_address = {};
+  int master_port = 0;
+};
+template <class Visit>
+void fields(Start& message, Visit& visit) {
+  auto& [node_rank, nodes, first_rank, local_ranks, world_size, restart, why, job_id, store_port, store_salt,
+         master_address, master_port] = message;
+  visit("node_rank", node_rank);
+  visit("nodes", nodes);
+  visit("first_rank", first_rank);
+  visit("local_ranks", local_ranks);
+  visit("world_size", world_size);
+  visit("restart", restart);
+  visit("why", why);
+  visit("job_id", job_id);
+  visit("store_port", store_port);
+  visit("store_salt", store_salt);
+  visit("master_address", master_address);
+  visit("master_port", master_port);
+}
+
+struct Abort {  // by the meeting
+  static constexpr std::string_view kSay = "abort";
+  std::string code = {};
+  int rank = -1;
+  std::string message = {};
+};
+template <class Visit>
+void fields(Abort& message, Visit& visit) {
+  auto& [code, rank, text] = message;
+  visit("code", code);
+  visit("rank", rank);
+  visit("message", text);
+}
+
+struct SignalCame {  // by both
+  static constexpr std::string_view kSay = "signal";
+  int signal = 0;
+  std::optional<int> round = {};  // by the meeting only, as in LinkEvent
+};
+template <class Visit>
+void fields(SignalCame& message, Visit& visit) {
+  auto& [signal, round] = message;
+  visit("signal", signal);
+  visit("round", round);
+}
+
+struct LimitPassed {  // by both
+  static constexpr std::string_view kSay = "limit";
+  std::optional<int> restart = {};  // by nodes only: of which start it is
+  std::string cause = {};
+};
+template <class Visit>
+void fields(LimitPassed& message, Visit& visit) {
+  auto& [restart, cause] = message;
+  visit("restart", restart);
+  visit("cause", cause);
+}
+
+struct Failed {  // by a node: one of its ranks has failed
+  static constexpr std::string_view kSay = "failed";
+  std::optional<int> restart = {};
+  int rank = -1;
+  bool collateral = false;
+  std::string what = {};
+};
+template <class Visit>
+void fields(Failed& message, Visit& visit) {
+  auto& [restart, rank, collateral, what] = message;
+  visit("restart", restart);
+  visit("rank", rank);
+  visit("collateral", collateral);
+  visit("what", what);
+}
+
+struct Ended {  // by a node: all of its ranks have ended
+  static constexpr std::string_view kSay = "ended";
+  std::optional<int> restart = {};
+  nlohmann::json story = {};  // story_from_json() checks it
+};
+template <class Visit>
+void fields(Ended& message, Visit& visit) {
+  auto& [restart, story] = message;
+  visit("restart", restart);
+  visit("story", story);
+}
+
+struct Unreachable {  // by the node that should have started another one
+  static constexpr std::string_view kSay = "unreachable";
+  std::string what = {};
+  int exit_code = 0;
+};
+template <class Visit>
+void fields(Unreachable& message, Visit& visit) {
+  auto& [what, exit_code] = message;
+  visit("what", what);
+  visit("exit_code", exit_code);
+}
+
+struct Done {  // by the meeting: its last word
+  static constexpr std::string_view kSay = "done";
+  nlohmann::json story = {};
+};
+template <class Visit>
+void fields(Done& message, Visit& visit) {
+  auto& [story] = message;
+  visit("story", story);
+}
+
+class MessageWriter {
+ public:
+  template <class T>
+  void operator()(const char* name, const T& value) {
+    message[name] = value;
+  }
+  void operator()(const char* name, const std::optional<int>& value) {
+    if (value) message[name] = *value;
+  }
+  nlohmann::json message = nlohmann::json::object();
+};
+
+// Lenient, unlike core::JsonReader: it takes what it understands.
+class MessageReader {
+ public:
+  explicit MessageReader(const nlohmann::json& message) : message_(message) {}
+
+  void operator()(const char* name, std::string& value) const;
+  void operator()(const char* name, bool& value) const;
+  void operator()(const char* name, int& value) const;
+  void operator()(const char* name, std::optional<int>& value) const;
+  void operator()(const char* name, nlohmann::json& value) const;  // null when it is missing
+
+ private:
+  const nlohmann::json& in(const char* name) const;
+
+  const nlohmann::json& message_;
+};
+
+// What a message says; empty if it says nothing.
+std::string said(const nlohmann::json& message);
+
+template <class Message>
+nlohmann::json message_of(Message message) {
+  MessageWriter writer;
+  writer("say", Message::kSay);
+  fields(message, writer);
+  return std::move(writer.message);
+}
+
+template <class Message>
+Message read_as(const nlohmann::json& message) {
+  Message read;
+  const MessageReader reader(message);
+  fields(read, reader);
+  return read;
+}
 
 EndCause end_cause_from_string(std::string_view name) noexcept;  // launcher_failed if there is none of that name
 std::optional<ErrorCode> error_code_from_string(std::string_view name) noexcept;

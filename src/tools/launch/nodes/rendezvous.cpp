@@ -26,7 +26,7 @@ using tools::exit_code::kUsage;
 
 constexpr std::size_t kMaxSecretBytes = 4096;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_hosts(const std::string& why) {
   throw LaunchError(kUsage, why);
 }
 
@@ -82,9 +82,9 @@ Rendezvous by_hosts(JobSpec& spec) {
   int local_ranks = 0;
   for (const HostSpec& host : hosts) {
     if (*host.slots < 1 || *host.slots > kMaxRanks)
-      refuse(fmt::format("host {} cannot have {} ranks; 1 to {} go", host.name, *host.slots, kMaxRanks));
+      refuse_hosts(fmt::format("host {} cannot have {} ranks; 1 to {} go", host.name, *host.slots, kMaxRanks));
     if (several_programs && *host.slots != spec.local_ranks())
-      refuse("with several programs, -n of each says how many ranks a host has; leave the numbers out of --host");
+      refuse_hosts("with several programs, -n of each says how many ranks a host has; leave the numbers out of --host");
     if (local_ranks == 0 && is_this_host(host.name)) {
       local_ranks = *host.slots;
       meeting.node_rank = host.node_rank;
@@ -115,7 +115,7 @@ Rendezvous by_endpoint(Milliseconds timeout, const NodePlace& place, const Looku
   meeting.id = place.id;
   meeting.timeout = timeout;
   if (place.endpoint.empty())
-    refuse(
+    refuse_hosts(
         fmt::format("{} nodes need a place to meet; add --rdzv-endpoint host:{}, the same on all of them, or start "
                     "them with --host",
                     place.max_nodes, kDefaultPort));
@@ -123,7 +123,7 @@ Rendezvous by_endpoint(Milliseconds timeout, const NodePlace& place, const Looku
   meeting.endpoints = {endpoint};
   meeting.may_serve = true;
   if (meeting.node_rank >= meeting.max_nodes)
-    refuse(
+    refuse_hosts(
         fmt::format("--node-rank {} does not fit {} nodes; they count from 0", meeting.node_rank, meeting.max_nodes));
   meeting.secret = read_secret(lookup);
   return meeting;
