@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // A lock is held for one write of a small file. The kernel's own wait (F_OFD_SETLKW) has no deadline.
-constexpr Duration kFirstPause = 50us;
-constexpr Duration kLongestPause = 2ms;
+constexpr Duration kFirstLockPause = 50us;
+constexpr Duration kLongestLockPause = 2ms;
 
 off_t offset_of(std::string_view name) noexcept {
   return static_cast<off_t>(core::Hash().add(name).value() >> 2);  // off_t is signed, and the byte's end must fit too
@@ -35,7 +35,7 @@ off_t offset_of(std::string_view name) noexcept {
 KeyLock::KeyLock(const Directory& directory, std::string_view name, std::string_view key, Duration timeout)
     : file_(directory.open_lock()), offset_(offset_of(name)) {
   const Deadline deadline = Deadline::after(timeout);
-  for (Duration pause = kFirstPause; !apply(F_WRLCK); pause = std::min(pause * 2, kLongestPause)) {
+  for (Duration pause = kFirstLockPause; !apply(F_WRLCK); pause = std::min(pause * 2, kLongestLockPause)) {
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_file_error(errno, "lock a key", directory.path());
     if (deadline.expired()) {
       throw Error(ErrorCode::io,

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kMismatchingRanks = 4;
-constexpr int kOdd = 2;
+constexpr int kOddRank = 2;
 
 struct Case {
   std::string what;
@@ -107,7 +107,7 @@ std::vector<Outcome> run(const std::string& backend, const std::function<void(Gr
       return context.init_group({.name = name, .rank = rank, .world_size = kMismatchingRanks, .backend_name = backend});
     };
     Group group = join("default"), other = join("other");
-    play(group, other, rank == kOdd);
+    play(group, other, rank == kOddRank);
     context.finalize();
   });
 }
@@ -120,7 +120,7 @@ void check_somebody_says(const std::vector<Outcome>& outcomes, const std::string
     if (outcome.good) continue;
     ++told;
     CHECK(outcome.code == ErrorCode::mismatch);
-    CHECK(outcome.error_rank == kOdd);
+    CHECK(outcome.error_rank == kOddRank);
     CHECK(outcome.text.find(words) != std::string::npos);
   }
   CHECK(told > 0);
@@ -135,7 +135,7 @@ TEST_CASE("in flight: the first call that differs is named on every rank, whatev
       INFO(backend << ": " << c.what << "\n" << col::test::show(outcomes));
       for (const Outcome& outcome : outcomes) {
         CHECK(outcome.code == ErrorCode::mismatch);
-        CHECK(outcome.error_rank == kOdd);
+        CHECK(outcome.error_rank == kOddRank);
         CHECK(outcome.text.find("rank 2 called iallreduce of 9 int32") != std::string::npos);
         CHECK(outcome.seconds < 10);  // within a second on a quiet machine
       }
@@ -149,7 +149,7 @@ TEST_CASE("in flight: a difference in the last call is told when the group is le
     check_somebody_says(run(backend,
                             [](Group& group, Group&, bool odd) {
                               std::vector<int> data(8);
-                              group.broadcast(data, {.root = odd ? kOdd : 0});
+                              group.broadcast(data, {.root = odd ? kOddRank : 0});
                             }),
                         "root 2");
     check_somebody_says(run(backend,

@@ -41,9 +41,9 @@ std::vector<DType> other_types() {
 }
 
 // An array at an odd address with a guard behind it. Copies are compared whole, guard included.
-class Array {
+class GuardedArray {
  public:
-  Array(DType dtype, bool wide, std::size_t count)
+  GuardedArray(DType dtype, bool wide, std::size_t count)
       : dtype_(wide ? col::core::accumulation_type(dtype) : dtype),
         count_(count),
         bytes_(1 + count * size_of(dtype_) + 16, std::byte{0xcd}) {}
@@ -58,7 +58,7 @@ class Array {
     }
     return bytes_[0] == std::byte{0xcd};
   }
-  bool operator==(const Array& other) const { return dtype_ == other.dtype_ && bytes_ == other.bytes_; }
+  bool operator==(const GuardedArray& other) const { return dtype_ == other.dtype_ && bytes_ == other.bytes_; }
 
   // A 16-bit float, or the float32 of its partial results.
   float number(std::size_t i) const {
@@ -124,8 +124,8 @@ bool same(float actual, float expected) {
   return std::bit_cast<std::uint32_t>(actual) == std::bit_cast<std::uint32_t>(expected);
 }
 
-std::string first_difference(ReduceOp op, const Array& left, const Array& right, const Array& result,
-                             std::size_t count) {
+std::string first_difference(ReduceOp op, const GuardedArray& left, const GuardedArray& right,
+                             const GuardedArray& result, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const float expected = rounded(result.dtype(), in_float(op, left.number(i), right.number(i)));
     if (same(result.number(i), expected)) continue;
@@ -152,13 +152,14 @@ TEST_CASE("reduce_mixed: 16-bit floats and float32 in every combination, one rou
           if ((overlap == Overlap::left || overlap == Overlap::both) && left_wide != result_wide) continue;
           if ((overlap == Overlap::right || overlap == Overlap::both) && right_wide != result_wide) continue;
           for (const std::size_t count : kCounts) {
-            Array left(dtype, left_wide, count), right(dtype, right_wide, count), result(dtype, result_wide, count);
+            GuardedArray left(dtype, left_wide, count), right(dtype, right_wide, count),
+                result(dtype, result_wide, count);
             left.randomize(random);
             right.randomize(random);
             if (overlap == Overlap::both) right = left;
             if (overlap == Overlap::left || overlap == Overlap::both) result = left;
             if (overlap == Overlap::right) result = right;
-            const Array left_before = left, right_before = right;
+            const GuardedArray left_before = left, right_before = right;
             const void* a = overlap == Overlap::left || overlap == Overlap::both ? result.data() : left.data();
             const void* b = overlap == Overlap::right || overlap == Overlap::both ? result.data() : right.data();
             col::core::reduce_mixed(op, dtype, left_wide, a, right_wide, b, result_wide, result.data(), count);
@@ -180,7 +181,7 @@ TEST_CASE("reduce_mixed: types that are their own partial results are reduced as
       const auto op = static_cast<ReduceOp>(i);
       if (!col::core::is_reducible(op, dtype)) continue;
       for (const bool wide : {false, true}) {
-        Array left(dtype, wide, 1001), right(dtype, wide, 1001), result(dtype, wide, 1001), expected = result;
+        GuardedArray left(dtype, wide, 1001), right(dtype, wide, 1001), result(dtype, wide, 1001), expected = result;
         left.randomize(random);
         right.randomize(random);
         col::core::reduce(op, dtype, left.data(), right.data(), expected.data(), 1001);
@@ -222,10 +223,10 @@ TEST_CASE("finish: 16-bit floats are divided in float32 and rounded once", "[mix
         for (const ReduceOp op : kNumericOps) {
           for (const std::size_t ranks : {1U, 2U, 3U, 7U, 300U}) {
             for (const std::size_t count : kCounts) {
-              Array from(dtype, from_wide, count), to(dtype, false, count);
+              GuardedArray from(dtype, from_wide, count), to(dtype, false, count);
               from.randomize(random);
-              const Array before = from;
-              Array& result = in_place ? from : to;
+              const GuardedArray before = from;
+              GuardedArray& result = in_place ? from : to;
               col::core::finish(op, ranks, dtype, from_wide, from.data(), result.data(), count);
               for (std::size_t i = 0; i < count; ++i) {
                 const float partial = before.number(i);
@@ -247,9 +248,9 @@ TEST_CASE("finish: other types divide in their own arithmetic, and all operators
   for (const DType dtype : other_types()) {
     for (const std::size_t count : kCounts) {
       for (const std::size_t ranks : {1U, 3U, 300U}) {
-        Array from(dtype, false, count), to(dtype, false, count);
+        GuardedArray from(dtype, false, count), to(dtype, false, count);
         from.randomize(random);
-        Array expected = from;
+        GuardedArray expected = from;
         col::core::finish(ReduceOp::max, ranks, dtype, true, from.data(), to.data(), count);
         REQUIRE(to == expected);
         col::core::finish(ReduceOp::product, ranks, dtype, false, to.data(), to.data(), count);
@@ -276,9 +277,9 @@ TEST_CASE("premultiply_to: a scaled copy, for 16-bit floats in float32 when it m
     for (const bool to_wide : {false, true}) {
       for (const double scale : {0.5, -3.0, 1.0 / 3, 1e-8, 1e30, 0.0}) {
         for (const std::size_t count : kCounts) {
-          Array in(dtype, false, count), out(dtype, to_wide, count);
+          GuardedArray in(dtype, false, count), out(dtype, to_wide, count);
           in.randomize(random);
-          const Array before = in;
+          const GuardedArray before = in;
           col::core::premultiply_to(scale, dtype, in.data(), to_wide, out.data(), count);
           for (std::size_t i = 0; i < count; ++i) {
             const float product = before.number(i) * static_cast<float>(scale);
@@ -403,10 +404,10 @@ TEST_CASE("half kernels: reductions give the same with and without special instr
       for (int widths = 0; widths < 7; ++widths) {
         const Widths wide{(widths & 4) != 0, (widths & 2) != 0, (widths & 1) != 0};
         for (const std::size_t count : kCounts) {
-          Array left(dtype, wide.left, count), right(dtype, wide.right, count);
+          GuardedArray left(dtype, wide.left, count), right(dtype, wide.right, count);
           left.randomize(random);
           right.randomize(random);
-          Array plain(dtype, wide.result, count), fast(dtype, wide.result, count);
+          GuardedArray plain(dtype, wide.result, count), fast(dtype, wide.result, count);
           half_kernels(dtype, Instructions::baseline).reduce(op, wide)(left.data(), right.data(), plain.data(), count);
           half_kernels(dtype, Instructions::avx2_f16c).reduce(op, wide)(left.data(), right.data(), fast.data(), count);
           INFO(to_string(op) << " on " << to_string(dtype) << ", widths " << widths << ", count " << count);

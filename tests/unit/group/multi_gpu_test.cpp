@@ -18,7 +18,7 @@ using col::group::MultiGpuCall;
 using col::group::MultiGpuMessage;
 using col::group::Shape;
 
-constexpr Shape kShape{"g", 1, 2, Device::Type::cuda};  // rank 1 of 2
+constexpr Shape kGpuShape{"g", 1, 2, Device::Type::cuda};  // rank 1 of 2
 
 // Nobody reads it.
 TensorView on(int gpu, std::size_t offset, std::size_t count) {
@@ -38,9 +38,9 @@ template <class What>
 std::string refusal(const What& what, const col::Options& options = {}) {
   try {
     if constexpr (std::is_same_v<What, MultiGpuCall>)
-      check(what, options, kShape);
+      check(what, options, kGpuShape);
     else
-      check(what, kShape);
+      check(what, kGpuShape);
   } catch (const col::Error& error) {
     CHECK(error.code() == ErrorCode::invalid_argument);
     CHECK(error.group() == "g");

@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Data = std::int32_t;
+using Item = std::int32_t;
 
 // The fingerprint is that of the call, as the group layer would make it.
 Ending native_ending(ShmChannel& channel, const NativeCall& call, int rank, int size, std::uint64_t number) {
-  const NativePart<Data> part(call, rank, size, number);
+  const NativePart<Item> part(call, rank, size, number);
   Request request = part.request();
   request.fingerprint = (number + 1) << 40 | static_cast<std::uint64_t>(call.collective) << 32 |
                         static_cast<std::uint64_t>(call.root) << 24 | call.count;
@@ -67,7 +67,7 @@ TEST_CASE("native: calls that do not match are a mismatch, and all ranks learn i
 TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for all", "[shm]") {
   for (const int size : {2, 3, 4}) {
     const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
-      make_call<Data>(channel, {.collective = Collective::allreduce, .count = 10}, rank, size, 0);
+      make_call<Item>(channel, {.collective = Collective::allreduce, .count = 10}, rank, size, 0);
       if (rank == 1) return;
       Ending ending;
       for (std::uint64_t number = 1; !ending.code && number < 3; ++number)
@@ -82,7 +82,7 @@ TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for 
 
 TEST_CASE("native: an absent rank is a timeout that names it, on time; the others are told", "[shm]") {
   const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
-    const NativePart<Data> part({.collective = Collective::allreduce, .count = 10}, rank, 3, 0);
+    const NativePart<Item> part({.collective = Collective::allreduce, .count = 10}, rank, 3, 0);
     if (rank == 2) {  // comes too late
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
       expect(told.code == ErrorCode::aborted && told.text.find("timed out") != std::string::npos, told.text);
@@ -103,7 +103,7 @@ TEST_CASE("native: abort from another thread ends the wait of all ranks with its
   const auto page = ControlPage::in_memory(1);
   page->record(0).join(0);
   const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
-    const NativePart<Data> part({.collective = Collective::allgather, .count = 10}, rank, 3, 0);
+    const NativePart<Item> part({.collective = Collective::allgather, .count = 10}, rank, 3, 0);
     if (rank == 2) {
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
       return expect(told.code == ErrorCode::aborted, told.text);
@@ -131,7 +131,7 @@ TEST_CASE("native: the job's abort cause ends the wait and is what it throws", "
   const auto page = ControlPage::in_memory(2);
   page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
   const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
-    const NativePart<Data> part({.collective = Collective::reduce, .count = 10, .root = 0}, rank, 2, 0);
+    const NativePart<Item> part({.collective = Collective::reduce, .count = 10, .root = 0}, rank, 2, 0);
     if (rank == 1) {
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(0, 1, TensorView())); });
       return expect(told.code == ErrorCode::peer_lost && told.rank == 7, told.text);

@@ -21,11 +21,11 @@ namespace col::group::adopt {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
-constexpr std::string_view kAdvice =
+constexpr std::string_view kPmiAdvice =
     "start the program with colrun, or set COL_STORE=file:///a/directory/all/ranks/share";
 
 [[noreturn]] void refuse(int fd, const std::string& what) {
-  throw Error(ErrorCode::unavailable, fmt::format("PMI_FD={}: {}; {}", fd, what, kAdvice));
+  throw Error(ErrorCode::unavailable, fmt::format("PMI_FD={}: {}; {}", fd, what, kPmiAdvice));
 }
 
 // One line without its end, for a message.
@@ -124,7 +124,7 @@ class Conversation {
   }
   [[noreturn]] void fail(std::string_view action) const {
     throw Error(ErrorCode::io, fmt::format("cannot {} the launcher's socket PMI_FD={} ({}); {}", action, fd_,
-                                           std::generic_category().message(errno), kAdvice));
+                                           std::generic_category().message(errno), kPmiAdvice));
   }
 
   int fd_;

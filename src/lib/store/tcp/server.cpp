@@ -44,7 +44,7 @@ namespace {
 using namespace store::tcp;
 using namespace std::chrono_literals;
 
-constexpr std::size_t kChunk = std::size_t{64} << 10;
+constexpr std::size_t kReadChunk = std::size_t{64} << 10;
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
 constexpr std::size_t kPiecesAtOnce = 64;
@@ -307,7 +307,7 @@ void StoreServer::Impl::add_client(core::UniqueFd fd) {
 }
 
 void StoreServer::Impl::read_from(Client& client) {
-  std::array<char, kChunk> chunk;
+  std::array<char, kReadChunk> chunk;
   const ssize_t got = ::recv(client.fd.get(), chunk.data(), chunk.size(), 0);
   if (got > 0) {
     engine_.receive(*client.session, {chunk.data(), static_cast<std::size_t>(got)}, now_);

@@ -36,8 +36,8 @@ std::string text_of(int error) {
 }
 
 // Between two tries: a server that starts is noticed at once, one that never does costs little.
-constexpr Duration kFirstPause = 2ms;
-constexpr Duration kLongestPause = 200ms;
+constexpr Duration kFirstRetry = 2ms;
+constexpr Duration kLongestRetry = 200ms;
 // For one address of a host, since a packet filter may swallow what is sent to it.
 constexpr Duration kAddressPatience = 5s;
 
@@ -150,7 +150,7 @@ bool poll_for(int fd, short events, Duration budget) noexcept {
 
 core::UniqueFd connect_to(const Endpoint& endpoint, Patience& patience, bool once) {
   std::string why;
-  for (Duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+  for (Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLongestRetry)) {
     const Addresses addresses = resolve(endpoint.host, endpoint.port, 0, why);
     for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
       if (core::UniqueFd fd = try_address(*address, patience, why)) {
