@@ -104,9 +104,10 @@ std::unique_ptr<Part> Part::begin(const Event& event, Place& place, Random& choi
 }
 
 void Part::begin_collective() {
-  const std::size_t size = col::size_of(event_.dtype), ins = input_count(event_, rank_);
+  const col::tools::ReferenceCall reference = call_of(event_);
+  const std::size_t size = col::size_of(event_.dtype), ins = col::tools::elements_of(input_blocks(reference, rank_));
   const bool untouched = has_untouched_output(event_, rank_);
-  const std::size_t outs = untouched ? event_.count : output_count(event_, rank_);
+  const std::size_t outs = untouched ? event_.count : col::tools::elements_of(output_segments(reference, rank_));
   const Bytes input = input_of(event_, rank_, ins);
   Bytes expected = untouched ? Bytes(outs * size, kPattern) : expected_output(event_, rank_);
   if (event_.kind == Kind::alltoallv) {

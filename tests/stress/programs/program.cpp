@@ -116,9 +116,12 @@ bool Event::takes_part(int rank) const {
                      [&](const Transfer& transfer) { return transfer.from == rank || transfer.to == rank; });
 }
 
+std::string_view name_of(Kind kind) {
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
 std::string Event::text() const {
-  std::string text =
-      std::to_string(number) + ": " + (is_async ? "i" : "") + std::string(kNames[static_cast<std::size_t>(kind)]);
+  std::string text = std::to_string(number) + ": " + (is_async ? "i" : "") + std::string(name_of(kind));
   if (kind != Kind::barrier) text += " of " + std::to_string(count) + " " + std::string(col::to_string(dtype));
   if (has_operator()) text += " by " + std::string(kOperatorNames[static_cast<std::size_t>(op)]);
   text += " in group " + std::to_string(group) + " (" + std::to_string(size) + " ranks), root " + std::to_string(root);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <col/col.hpp>
@@ -39,6 +40,7 @@ enum class Kind {
   dup,       // a new group, a call in it, and its end
 };
 inline constexpr int kKinds = 22;
+std::string_view name_of(Kind kind);  // of a collective, its own
 
 enum class Operator { sum, product, min, max, avg, band, bor, bxor, premul_sum, first_nonzero };
 inline constexpr int kOperators = 10;

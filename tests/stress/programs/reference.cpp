@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
-#include <numeric>
 
 #include "random.hpp"
 
 namespace programs {
 namespace {
+
+using col::tools::Segment;
 
 template <class T>
 void put(std::byte* to, std::int64_t value) {
@@ -55,16 +56,6 @@ void put(std::byte* to, col::DType dtype, std::int64_t value) {
   }
 }
 
-std::size_t sum_before(const std::vector<std::size_t>& counts, std::size_t end) {
-  return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(end), std::size_t{0});
-}
-
-// Of alltoallv: where in the input of `from` the block for `to` begins.
-std::size_t block_of(const Event& event, std::size_t from, std::size_t to) {
-  const auto ranks = static_cast<std::size_t>(event.size);
-  return sum_before(event.counts, from * ranks + to) - sum_before(event.counts, from * ranks);
-}
-
 std::int64_t combined(const Event& event, std::int64_t left, std::int64_t right) {
   switch (event.op) {
     case Operator::product:
@@ -89,9 +80,14 @@ std::int64_t combined(const Event& event, std::int64_t left, std::int64_t right)
   return left + right;
 }
 
+// Where block `block` begins in what a rank brings.
+std::size_t begin_of(const Event& event, int rank, int block) {
+  return event.kind == Kind::broadcast ? 0 : col::tools::begin_of(input_blocks(call_of(event), rank), block);
+}
+
 std::int64_t element_of(const Event& event, const Segment& segment, std::size_t index) {
   const auto of_rank = [&](int rank) {
-    const std::int64_t value = value_of(event, rank, segment.offset + index);
+    const std::int64_t value = value_of(event, rank, index);
     return event.has_operator() && event.op == Operator::premul_sum ? premul_scale(rank) * value : value;
   };
   std::int64_t value = of_rank(segment.first);
@@ -105,88 +101,12 @@ int premul_scale(int rank) {
   return 1 + rank % 3;
 }
 
-std::size_t input_count(const Event& event, int rank) {
-  const auto ranks = static_cast<std::size_t>(event.size), own = static_cast<std::size_t>(rank);
-  switch (event.kind) {
-    case Kind::allgatherv:
-    case Kind::gatherv:
-      return event.counts[own];
-    case Kind::reduce_scatterv:
-      return sum_before(event.counts, ranks);
-    case Kind::scatterv:
-      return rank == event.root ? sum_before(event.counts, ranks) : 0;
-    case Kind::scatter:
-      return rank == event.root ? ranks * event.count : 0;
-    case Kind::alltoallv:
-      return sum_before(event.counts, (own + 1) * ranks) - sum_before(event.counts, own * ranks);
-    case Kind::reduce_scatter:
-    case Kind::alltoall:
-      return ranks * event.count;
-    default:
-      return event.count;
-  }
-}
-
-std::size_t output_count(const Event& event, int rank) {
-  std::size_t count = 0;
-  for (const Segment& segment : output_of(event, rank)) count += segment.count;
-  return count;
-}
-
-std::vector<Segment> output_of(const Event& event, int rank) {
-  const int all = event.size;
-  const std::size_t count = event.count, own = static_cast<std::size_t>(rank);
-  const bool is_root = rank == event.root;
-  std::vector<Segment> segments;
-  const auto for_each_rank = [&](auto&& segment_of) {
-    for (int from = 0; from < all; ++from) segments.push_back(segment_of(from, static_cast<std::size_t>(from)));
-  };
-  switch (event.kind) {
-    case Kind::allreduce:
-      return {{0, all, 0, count}};
-    case Kind::reduce:
-      if (is_root) segments = {{0, all, 0, count}};
-      break;
-    case Kind::broadcast:
-      return {{event.root, event.root + 1, 0, count}};
-    case Kind::gather:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Kind::allgather:
-      for_each_rank([&](int from, std::size_t) { return Segment{from, from + 1, 0, count}; });
-      break;
-    case Kind::gatherv:
-      if (!is_root) break;
-      [[fallthrough]];
-    case Kind::allgatherv:
-      for_each_rank([&](int from, std::size_t at) { return Segment{from, from + 1, 0, event.counts[at]}; });
-      break;
-    case Kind::reduce_scatter:
-      return {{0, all, own * count, count}};
-    case Kind::reduce_scatterv:
-      return {{0, all, sum_before(event.counts, own), event.counts[own]}};
-    case Kind::scatter:
-      return {{event.root, event.root + 1, own * count, count}};
-    case Kind::scatterv:
-      return {{event.root, event.root + 1, sum_before(event.counts, own), event.counts[own]}};
-    case Kind::alltoall:
-      for_each_rank([&](int from, std::size_t) { return Segment{from, from + 1, own * count, count}; });
-      break;
-    case Kind::alltoallv:
-      for_each_rank([&](int from, std::size_t at) {
-        return Segment{from, from + 1, block_of(event, at, own),
-                       event.counts[at * static_cast<std::size_t>(all) + own]};
-      });
-      break;
-    case Kind::scan:
-      return {{0, rank + 1, 0, count}};
-    case Kind::exscan:
-      if (rank > 0) segments = {{0, rank, 0, count}};
-      break;
-    default:
-      break;
-  }
-  return segments;
+col::tools::ReferenceCall call_of(const Event& event) {
+  return {.collective = col::collective_from_string(name_of(event.kind)),
+          .size = event.size,
+          .root = event.root,
+          .count = event.count,
+          .counts = event.counts};
 }
 
 std::int64_t value_of(const Event& event, int rank, std::size_t index) {
@@ -216,10 +136,13 @@ Bytes input_of(const Event& event, int rank, std::size_t count) {
 
 Bytes expected_output(const Event& event, int rank) {
   const std::size_t size = col::size_of(event.dtype);
-  Bytes bytes(output_count(event, rank) * size);
+  const std::vector<Segment> segments = output_segments(call_of(event), rank);
+  Bytes bytes(elements_of(segments) * size);
   std::byte* next = bytes.data();
-  for (const Segment& segment : output_of(event, rank)) {
-    for (std::size_t i = 0; i < segment.count; ++i, next += size) put(next, event.dtype, element_of(event, segment, i));
+  for (const Segment& segment : segments) {
+    const std::size_t begin = begin_of(event, segment.first, segment.block);
+    for (std::size_t i = 0; i < segment.count; ++i, next += size)
+      put(next, event.dtype, element_of(event, segment, begin + i));
   }
   return bytes;
 }

@@ -8,23 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "common/reference.hpp"
 #include "program.hpp"
 
 namespace programs {
 
-// A piece of an output: element i is the elements `offset` + i of the inputs of ranks `first` … `last` - 1, combined.
-struct Segment {
-  int first = 0, last = 0;
-  std::size_t offset = 0;
-  std::size_t count = 0;
-};
-
-// Elements that a rank brings to a collective, and that it gets. A rank that gets nothing has an output all the same,
-// which is not to be touched.
-std::size_t input_count(const Event& event, int rank);
-std::size_t output_count(const Event& event, int rank);
-// What the output is made of; empty when it is not to be touched.
-std::vector<Segment> output_of(const Event& event, int rank);
+// The collective that an event is. Requires: it is one.
+col::tools::ReferenceCall call_of(const Event& event);
 
 // What Operator::premul_sum multiplies the input of a rank by.
 int premul_scale(int rank);

@@ -40,14 +40,6 @@ bool is_number(DType dtype) {
   return row_of(dtype).is_integer() || row_of(dtype).kind == col::ElementKind::floating;
 }
 
-std::vector<Instructions> available_instructions() {
-  std::vector<Instructions> all;
-  for (const Instructions each : col::core::kAllInstructions) {
-    if (is_available(each)) all.push_back(each);
-  }
-  return all;
-}
-
 // Bytes at a chosen distance from a cache line, with guards on both sides.
 class Array {
  public:
@@ -252,7 +244,7 @@ TEST_CASE("fold: every operator, type and number of inputs, by every instruction
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
-  for (const Instructions instructions : available_instructions()) {
+  for (const Instructions instructions : core_test::available_instructions()) {
     for (int op = 0; op < col::kReduceOpCount; ++op) {
       for (int dtype = 0; dtype < col::kDTypeCount; ++dtype) {
         if (!col::core::is_reducible(static_cast<ReduceOp>(op), static_cast<DType>(dtype))) continue;
@@ -287,7 +279,7 @@ TEST_CASE("fold: every 16-bit float against every class of another", "[fold]") {
         Call call{op, dtype, false, 2, 65536, {every.data(), others.data()}};
         if (alone) call.inputs.pop_back();
         const Expected expected = expect(call);
-        for (const Instructions instructions : available_instructions()) {
+        for (const Instructions instructions : core_test::available_instructions()) {
           INFO(to_string(instructions) << ": " << call.text());
           fold_with(instructions, call, {result.data()}, {});
           CHECK(first_difference(dtype, expected, result.data()) == "");
@@ -322,7 +314,7 @@ TEST_CASE("fold: the same as reduce_mixed() and finish() one after the other", "
       Expected expected = expect(call);
       expected.bytes.assign(stepwise.data(), stepwise.data() + stepwise.bytes());
       INFO(call.text());
-      for (const Instructions instructions : available_instructions()) {
+      for (const Instructions instructions : core_test::available_instructions()) {
         fold_with(instructions, call, {result.data()}, {});
         CHECK(first_difference(dtype, expected, result.data()) == "");
       }
@@ -335,7 +327,7 @@ TEST_CASE("fold: a range in pieces gives the same bits as the whole", "[fold]") 
   INFO("seed " << seed);
   std::mt19937 random(seed);
   constexpr std::size_t kCount = 3001;
-  for (const Instructions instructions : available_instructions()) {
+  for (const Instructions instructions : core_test::available_instructions()) {
     for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::float64, DType::int8}) {
       const std::size_t size = size_of(dtype);
       std::vector<Array> inputs;

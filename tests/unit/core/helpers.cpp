@@ -40,6 +40,13 @@ void set_variable(const std::string& name, const std::optional<std::string>& val
 
 }  // namespace
 
+std::vector<col::core::Instructions> available_instructions() {
+  std::vector<col::core::Instructions> all;
+  std::copy_if(col::core::kAllInstructions.begin(), col::core::kAllInstructions.end(), std::back_inserter(all),
+               col::core::is_available);
+  return all;
+}
+
 std::size_t entries(const std::string& directory) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
 }

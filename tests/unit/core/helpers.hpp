@@ -12,7 +12,12 @@
 
 #include <col/error.hpp>
 
+#include "core/kernels/instructions.hpp"
+
 namespace core_test {
+
+// The instruction sets that this machine has.
+std::vector<col::core::Instructions> available_instructions();
 
 // How many files a directory holds.
 std::size_t entries(const std::string& directory);

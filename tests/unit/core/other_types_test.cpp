@@ -12,6 +12,7 @@
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
+#include "helpers.hpp"
 #include "support/catch.hpp"
 
 using namespace col;
@@ -22,13 +23,6 @@ using core::Stores;
 namespace {
 
 constexpr std::size_t kMostCount = 700;
-
-std::vector<Instructions> available_instructions() {
-  std::vector<Instructions> all;
-  std::copy_if(core::kAllInstructions.begin(), core::kAllInstructions.end(), std::back_inserter(all),
-               core::is_available);
-  return all;
-}
 
 // The fold by every instruction set, to one target and to two, from odd addresses.
 template <class T>
@@ -42,7 +36,7 @@ void check_fold(const Op& op, DType dtype, std::size_t ranks, const std::vector<
     if (bytes > 0) std::memcpy(places.back().data() + 1, input.data(), bytes);
     pointers.push_back(places.back().data() + 1);
   }
-  for (const Instructions each : available_instructions()) {
+  for (const Instructions each : core_test::available_instructions()) {
     for (const bool two : {false, true}) {
       INFO(op.name() << " on " << to_string(dtype) << ", " << inputs.size() << " inputs of " << count << " by "
                      << to_string(each));

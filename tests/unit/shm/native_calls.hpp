@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +11,7 @@
 
 #include <col/backend.hpp>
 
+#include "common/reference.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
 namespace col::test {
@@ -102,50 +101,23 @@ class NativePart {
   // `number`: of the call, the same on all ranks.
   NativePart(const NativeCall& call, int rank, int size, std::uint64_t number)
       : call_(call), rank_(rank), size_(size), number_(number) {
-    const auto n = static_cast<std::size_t>(size), r = static_cast<std::size_t>(rank);
+    const tools::ReferenceCall reference = reference_of();
     const bool is_root = rank == call.root;
-    const std::size_t all = call.counts.empty() ? n * call.count : before(n),
-                      own = call.counts.empty() ? call.count : call.counts[r];
-    std::size_t own_block = call.counts.empty() ? r * call.count : before(r);
-    switch (call.collective) {
-      case Collective::barrier:
-        return;
-      case Collective::broadcast:
-        out_count_ = call.count;
-        break;
-      case Collective::allgather:
-      case Collective::allgatherv:
-        in_count_ = own, out_count_ = all;
-        break;
-      case Collective::gather:
-      case Collective::gatherv:
-        in_count_ = own, out_count_ = is_root ? all : 0;
-        break;
-      case Collective::reduce_scatter:
-      case Collective::reduce_scatterv:
-        in_count_ = all, out_count_ = own;
-        break;
-      case Collective::scatter:
-      case Collective::scatterv:
-        in_count_ = is_root ? all : 0, out_count_ = own;
-        break;
-      case Collective::alltoallv:
-        for (std::size_t peer = 0; peer < n; ++peer) {
-          in_counts_.push_back(between(r, peer));
-          out_counts_.push_back(between(peer, r));
-        }
-        in_count_ = sum(in_counts_, n), out_count_ = sum(out_counts_, n), own_block = 0;
-        break;
-      case Collective::alltoall:
-        in_count_ = out_count_ = all, own_block = 0;
-        break;
-      case Collective::reduce:
-        in_count_ = call.count, out_count_ = is_root ? call.count : 0, own_block = 0;
-        break;
-      default:
-        in_count_ = out_count_ = call.count, own_block = 0;
-        break;
+    const std::vector<std::size_t> blocks = input_blocks(reference, rank);
+    segments_ = output_segments(reference, rank);
+    if (call.collective == Collective::exscan && rank == 0) segments_ = {{0, 0, 0, call.count}};
+    for (const tools::Segment& segment : segments_) {
+      begins_.push_back(segment.last == segment.first || call.collective == Collective::broadcast
+                            ? 0
+                            : tools::begin_of(input_blocks(reference, segment.first), segment.block));
+      if (call.collective == Collective::alltoallv) out_counts_.push_back(segment.count);
     }
+    if (call.collective == Collective::alltoallv) in_counts_ = blocks;
+    if (call.collective != Collective::broadcast) in_count_ = tools::elements_of(blocks);
+    out_count_ = tools::elements_of(segments_);
+    std::size_t own_block = 0;
+    if (tools::brings_blocks(call.collective) != tools::gets_blocks(call.collective))
+      for (int before = 0; before < rank; ++before) own_block += reference.block(before, before);
     in_.resize(in_count_ + 1);
     for (std::size_t i = 0; i < in_count_; ++i) in_[i] = Numbers<T>::input(rank, i, number);
     out_.assign(out_count_ + kGuard, untouched());
@@ -184,11 +156,11 @@ class NativePart {
     for (std::size_t i = 0; i < out_count_; ++i) {
       // Of large ones not all: what goes wrong does so at a border, or for more than a few.
       if (out_count_ > 20'000 && i % 23 != 0 && ((i + 20) & 4095U) > 40 && i + 40 < out_count_) continue;
-      const std::optional<T> want = expected(i);
-      if (want && std::memcmp(&got[i], &*want, sizeof(T)) != 0) {
+      const T want = expected(i);
+      if (std::memcmp(&got[i], &want, sizeof(T)) != 0) {
         throw std::runtime_error(fmt::format("call {} on rank {} of {}: {}: element {} is {}, not {}", number_, rank_,
                                              size_, show(call_), i, static_cast<float>(got[i]),
-                                             static_cast<float>(*want)));
+                                             static_cast<float>(want)));
       }
     }
     const T guard = untouched();
@@ -200,58 +172,35 @@ class NativePart {
   static constexpr std::size_t kGuard = 64;
   static T untouched() { return T(-7); }
 
-  static std::size_t sum(const std::vector<std::size_t>& counts, std::size_t ranks) {
-    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(ranks), std::size_t{0});
-  }
-  std::size_t before(std::size_t rank) const { return sum(call_.counts, rank); }
   // What one rank sends to another in an alltoallv: on an odd number of ranks, as much as it gets in all, and otherwise
   // cut.
   std::size_t between(std::size_t from, std::size_t to) const {
     return call_.counts[(2 * from + to) % call_.counts.size()];
   }
+  tools::ReferenceCall reference_of() const {
+    tools::ReferenceCall reference{.collective = call_.collective,
+                                   .size = size_,
+                                   .root = call_.root,
+                                   .count = call_.count,
+                                   .counts = call_.counts};
+    if (call_.collective != Collective::alltoallv) return reference;
+    reference.counts.clear();
+    const auto n = static_cast<std::size_t>(size_);
+    for (std::size_t from = 0; from < n; ++from)
+      for (std::size_t to = 0; to < n; ++to) reference.counts.push_back(between(from, to));
+    return reference;
+  }
   T input(int rank, std::size_t i) const { return Numbers<T>::input(rank, i, number_); }
   T fold(int end, std::size_t i) const { return Numbers<T>::fold(end, i, number_); }
 
-  // Of the output; nothing where it may be anything.
-  std::optional<T> expected(std::size_t i) const {
-    const auto r = static_cast<std::size_t>(rank_);
-    switch (call_.collective) {
-      case Collective::broadcast:
-        return input(call_.root, i);
-      case Collective::allgather:
-      case Collective::gather:
-        return input(static_cast<int>(i / call_.count), i % call_.count);
-      case Collective::allgatherv:
-      case Collective::gatherv: {
-        std::size_t owner = 0;
-        while (i >= call_.counts[owner]) i -= call_.counts[owner++];
-        return input(static_cast<int>(owner), i);
-      }
-      case Collective::reduce_scatter:
-        return fold(size_, r * call_.count + i);
-      case Collective::reduce_scatterv:
-        return fold(size_, before(r) + i);
-      case Collective::scatter:
-        return input(call_.root, r * call_.count + i);
-      case Collective::scatterv:
-        return input(call_.root, before(r) + i);
-      case Collective::alltoallv: {
-        std::size_t from = 0;
-        while (i >= out_counts_[from]) i -= out_counts_[from++];
-        std::size_t begin = 0;
-        for (std::size_t peer = 0; peer < r; ++peer) begin += between(from, peer);
-        return input(static_cast<int>(from), begin + i);
-      }
-      case Collective::alltoall:
-        return input(static_cast<int>(i / call_.count), r * call_.count + i % call_.count);
-      case Collective::scan:
-        return fold(rank_ + 1, i);
-      case Collective::exscan:
-        if (rank_ == 0) return call_.in_place ? input(0, i) : untouched();
-        return fold(rank_, i);
-      default:
-        return fold(size_, i);
-    }
+  // Of the output.
+  T expected(std::size_t i) const {
+    std::size_t at = 0;
+    while (i >= segments_[at].count) i -= segments_[at++].count;
+    const tools::Segment& segment = segments_[at];
+    if (segment.last == 0) return call_.in_place ? input(0, i) : untouched();  // of an exscan's rank 0
+    if (tools::reduces(call_.collective)) return fold(segment.last, begins_[at] + i);
+    return input(segment.first, begins_[at] + i);
   }
 
   const NativeCall call_;
@@ -259,6 +208,8 @@ class NativePart {
   const std::uint64_t number_;
   std::size_t in_count_ = 0, out_count_ = 0;
   std::vector<std::size_t> in_counts_, out_counts_;  // alltoallv
+  std::vector<tools::Segment> segments_;             // of the output
+  std::vector<std::size_t> begins_;                  // where each of them begins in the inputs
   std::vector<T> in_, out_;
   Request request_;
 };

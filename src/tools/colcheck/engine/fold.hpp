@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "colcheck/engine/element.hpp"
 #include "colcheck/engine/reduction.hpp"
 
 namespace col::colcheck {
@@ -48,8 +49,10 @@ P greatest(P a, P b) {
 // One step of a fold. Integers wrap.
 template <class P>
 P combined(const Op& op, P a, P b) {
-  if (op.reduce_op() == ReduceOp::min) return least(a, b);
-  if (op.reduce_op() == ReduceOp::max) return greatest(a, b);
+  if constexpr (!is_complex_v<P>) {
+    if (op.reduce_op() == ReduceOp::min) return least(a, b);
+    if (op.reduce_op() == ReduceOp::max) return greatest(a, b);
+  }
   if constexpr (std::is_integral_v<P>) {
     const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
     if (op.reduce_op() == ReduceOp::band) return static_cast<P>(x & y);
@@ -57,7 +60,7 @@ P combined(const Op& op, P a, P b) {
     if (op.reduce_op() == ReduceOp::bxor) return static_cast<P>(x ^ y);
     return static_cast<P>(op.reduce_op() == ReduceOp::product ? x * y : x + y);
   } else {
-    return op.reduce_op() == ReduceOp::product ? a * b : a + b;
+    return op.reduce_op() == ReduceOp::product ? product_of(a, b) : a + b;
   }
 }
 
@@ -69,6 +72,8 @@ Partial<T> contribution(const Op& op, T element) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<std::uint64_t>(value) *
                           static_cast<std::uint64_t>(static_cast<std::int64_t>(op.scale())));
+  } else if constexpr (is_complex_v<T>) {
+    return value * static_cast<typename RealOf<T>::Type>(op.scale());
   } else {
     // Volatile: otherwise a compiler may fuse it with the following addition, and not round it.
     const volatile Partial<T> scaled = value * static_cast<Partial<T>>(op.scale());
@@ -85,7 +90,7 @@ T finished(const Op& op, Partial<T> partial, int size) {
     using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
     return averages ? static_cast<T>(static_cast<Wide>(partial) / static_cast<Wide>(size)) : partial;
   } else {
-    return static_cast<T>(averages ? partial / static_cast<Partial<T>>(size) : partial);
+    return static_cast<T>(averages ? partial / static_cast<typename RealOf<Partial<T>>::Type>(size) : partial);
   }
 }
 

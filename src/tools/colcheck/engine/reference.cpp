@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <utility>
 
 #include "colcheck/engine/element.hpp"
+#include "colcheck/engine/fold.hpp"
 #include "colcheck/engine/mix.hpp"
 
 namespace col::colcheck {
@@ -116,199 +117,116 @@ T element(const Case& c, int rank, std::uint64_t index) {
   }
 }
 
-// ---- Reductions
+// ---- Results
 
 template <class T>
-Wide<T> combined(Operator op, Wide<T> left, Wide<T> right) {
-  using W = Wide<T>;
-  if (op == Operator::user) return number<W>(add(whole<W>(left), whole<W>(right)));
-  if (op == Operator::ordered) return number<W>(compose(whole<W>(left), whole<W>(right)));
-  if constexpr (!is_complex_v<T>) {
-    if (op == Operator::min) return std::min(left, right);
-    if (op == Operator::max) return std::max(left, right);
-  }
-  if constexpr (std::is_same_v<T, bool>) {
-    if (op == Operator::bxor) return left != right;
-    return op == Operator::band ? left && right : left || right;
-  } else if constexpr (is_complex_v<T>) {
-    return op == Operator::product ? product_of(left, right) : left + right;
-  } else if constexpr (std::is_integral_v<T>) {
-    const auto x = static_cast<std::uint64_t>(left), y = static_cast<std::uint64_t>(right);
-    if (op == Operator::product) return static_cast<T>(x * y);
-    if (op == Operator::band) return static_cast<T>(x & y);
-    if (op == Operator::bor) return static_cast<T>(x | y);
-    if (op == Operator::bxor) return static_cast<T>(x ^ y);
-    return static_cast<T>(x + y);
-  } else {
-    return op == Operator::product ? left * right : left + right;
-  }
+Partial<T> combined_by(const Case& c, const Op& op, Partial<T> left, Partial<T> right) {
+  using P = Partial<T>;
+  if (c.op == Operator::user) return number<P>(add(whole<P>(left), whole<P>(right)));
+  if (c.op == Operator::ordered) return number<P>(compose(whole<P>(left), whole<P>(right)));
+  return combined(op, left, right);
 }
 
+// Over the ranks [first, last) of a group of as many as there are operators.
 template <class T>
-Wide<T> scaled(const Case& c, int rank, T value) {
-  if (c.op != Operator::premul_sum) return static_cast<Wide<T>>(value);
-  const double scale = scale_of(c.dtype, rank);
-  if constexpr (is_complex_v<T>)
-    return value * static_cast<typename RealOf<T>::Type>(scale);
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::uint64_t>(value) *
-                          static_cast<std::uint64_t>(static_cast<std::int64_t>(scale)));
-  else
-    return static_cast<Wide<T>>(value) * static_cast<Wide<T>>(scale);
-}
-
-// Over the ranks [0, ranks) of a group of `size`.
-template <class T>
-T reduced(const Case& c, int ranks, int size, std::uint64_t index) {
-  if (ranks == 0) return T{};
-  auto total = scaled<T>(c, 0, element<T>(c, 0, index));
-  for (int r = 1; r < ranks; ++r) total = combined<T>(c.op, total, scaled<T>(c, r, element<T>(c, r, index)));
-  if (c.op == Operator::avg) {
-    if constexpr (is_complex_v<T>) {
-      total /= static_cast<typename RealOf<T>::Type>(size);
-    } else {
-      using Signed = std::conditional_t<std::is_signed_v<Wide<T>>, std::int64_t, std::uint64_t>;
-      using Quotient = std::conditional_t<std::is_integral_v<T>, Signed, Wide<T>>;
-      total = static_cast<Wide<T>>(static_cast<Quotient>(total) / static_cast<Quotient>(size));
-    }
-  }
-  return static_cast<T>(total);
+T reduced(const Case& c, const std::vector<Op>& ops, int first, int last, std::uint64_t index) {
+  const auto of_rank = [&](int rank) {
+    return contribution(ops[static_cast<std::size_t>(rank)], element<T>(c, rank, index));
+  };
+  Partial<T> total = of_rank(first);
+  for (int rank = first + 1; rank < last; ++rank) total = combined_by<T>(c, ops[0], total, of_rank(rank));
+  return finished<T>(ops[0], total, static_cast<int>(ops.size()));
 }
 
 // ---- Blocks
 
+// Appends `count` values: value(T{}, index), where `block` and the number in it make the index.
 template <class Value>
-Bytes block(DType dtype, int number, std::size_t count, Value value) {
-  return with_element(dtype, [&](auto element) {
+void append(Bytes& bytes, DType dtype, int block, std::size_t count, Value value) {
+  with_element(dtype, [&](auto element) {
     using T = decltype(element);
-    Bytes bytes(count * sizeof(T));
+    const std::size_t begin = bytes.size();
+    bytes.resize(begin + count * sizeof(T));
     for (std::size_t i = 0; i < count; ++i) {
-      const T v = value(T{}, (static_cast<std::uint64_t>(number) << 32) + i);
-      std::memcpy(bytes.data() + i * sizeof(T), &v, sizeof(T));
+      const T v = value(T{}, (static_cast<std::uint64_t>(block) << 32) + i);
+      std::memcpy(bytes.data() + begin + i * sizeof(T), &v, sizeof(T));
     }
-    return bytes;
   });
 }
 
-// Block `number` of what `rank` gives.
-Bytes given(const Case& c, int rank, int number, std::size_t count) {
-  return block(c.dtype, number, count,
-               [&](auto element_, std::uint64_t i) { return element<decltype(element_)>(c, rank, i); });
+// What `rank` gives.
+Bytes given(const Case& c, int rank, const std::vector<std::size_t>& blocks) {
+  Bytes bytes;
+  for (std::size_t block = 0; block < blocks.size(); ++block)
+    append(bytes, c.dtype, static_cast<int>(block), blocks[block],
+           [&](auto element_, std::uint64_t i) { return element<decltype(element_)>(c, rank, i); });
+  return bytes;
 }
 
-Bytes result(const Case& c, int ranks, int size, int number, std::size_t count) {
-  return block(c.dtype, number, count,
-               [&](auto element_, std::uint64_t i) { return reduced<decltype(element_)>(c, ranks, size, i); });
-}
-
-void append(Bytes& bytes, const Bytes& more) {
-  bytes.insert(bytes.end(), more.begin(), more.end());
-}
-
-std::size_t elements_before(const std::vector<std::size_t>& counts, int rank) {
-  return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
+Bytes results(const Case& c, int size, const std::vector<tools::Segment>& segments) {
+  std::vector<Op> ops;
+  for (int rank = 0; rank < size; ++rank) ops.push_back(op_of(c, rank));
+  Bytes bytes;
+  for (const tools::Segment& segment : segments) {
+    const bool one = segment.last - segment.first == 1 && !is_reduction(c.primitive);
+    append(bytes, c.dtype, segment.block, segment.count, [&](auto element_, std::uint64_t i) {
+      using T = decltype(element_);
+      return one ? element<T>(c, segment.first, i) : reduced<T>(c, ops, segment.first, segment.last, i);
+    });
+  }
+  return bytes;
 }
 
 // ---- Parts
 
-void reduction(Part& part, const Case& c, int rank, int size) {
-  int ranks = size;
-  if (c.primitive == Primitive::scan) ranks = rank + 1;
-  if (c.primitive == Primitive::exscan) ranks = rank;
-  part.input = given(c, rank, 0, c.count);
-  part.output = result(c, ranks, size, 0, c.count);
-  part.writes = ranks > 0 && (c.primitive != Primitive::reduce || rank == c.root);
-}
-
-void reduce_scatter(Part& part, const Case& c, int rank, int size) {
-  for (int to = 0; to < size; ++to) {
-    part.in_counts.push_back(block_count(c, to, to));
-    append(part.input, given(c, rank, to, part.in_counts.back()));
+// A batch is an alltoallv in messages, and a recv_any a gatherv.
+tools::ReferenceCall reference_call_of(const Case& c, int size) {
+  const Collective collective = c.primitive == Primitive::batch      ? Collective::alltoallv
+                                : c.primitive == Primitive::recv_any ? Collective::gatherv
+                                                                     : *collective_of(c.primitive);
+  tools::ReferenceCall call{.collective = collective, .size = size, .root = c.root, .count = c.count};
+  if (collective == Collective::alltoallv) {
+    for (int from = 0; from < size; ++from)
+      for (int to = 0; to < size; ++to) call.counts.push_back(block_count(c, from, to));
+  } else if (is_v_form(c.primitive) || c.primitive == Primitive::recv_any) {
+    for (int rank = 0; rank < size; ++rank) call.counts.push_back(block_count(c, rank, rank));
   }
-  part.output = result(c, size, size, rank, block_count(c, rank, rank));
-  part.own_offset = elements_before(part.in_counts, rank) * size_of(c.dtype);
-}
-
-void gathering(Part& part, const Case& c, int rank, int size) {
-  for (int from = 0; from < size; ++from) {
-    part.out_counts.push_back(block_count(c, from, from));
-    append(part.output, given(c, from, 0, part.out_counts.back()));
-  }
-  part.input = given(c, rank, 0, block_count(c, rank, rank));
-  part.own_offset = elements_before(part.out_counts, rank) * size_of(c.dtype);
-  part.writes = !is_rooted(c.primitive) || rank == c.root;
-  if (!part.writes) part.out_counts.clear();
-}
-
-void scattering(Part& part, const Case& c, int rank, int size) {
-  for (int to = 0; to < size; ++to) {
-    part.in_counts.push_back(block_count(c, to, to));
-    append(part.input, given(c, c.root, to, part.in_counts.back()));
-  }
-  part.output = given(c, c.root, rank, block_count(c, rank, rank));
-  part.own_offset = elements_before(part.in_counts, rank) * size_of(c.dtype);
-  part.reads = rank == c.root;
-  if (!part.reads) part.in_counts.clear();
-}
-
-void exchange(Part& part, const Case& c, int rank, int size) {
-  for (int other = 0; other < size; ++other) {
-    part.in_counts.push_back(block_count(c, rank, other));
-    part.out_counts.push_back(block_count(c, other, rank));
-    append(part.input, given(c, rank, other, part.in_counts.back()));
-    append(part.output, given(c, other, rank, part.out_counts.back()));
-  }
+  return call;
 }
 
 }  // namespace
 
-namespace {
-
-void message(Part& part, const Case& c, int rank, int size) {
-  if (c.primitive == Primitive::batch) return exchange(part, c, rank, size);
-  if (c.primitive == Primitive::recv_any) return gathering(part, c, rank, size);
-  part.input = given(c, rank, 0, c.count);
-  part.output = given(c, source_of(c, rank, size), 0, c.count);
+Outline outline_of(const tools::ReferenceCall& call, int rank) {
+  const bool scatters = call.collective == Collective::scatter || call.collective == Collective::scatterv;
+  Outline outline;
+  outline.giver = scatters ? call.root : rank;
+  if (call.collective != Collective::broadcast) outline.given = input_blocks(call, outline.giver);
+  outline.gotten = output_segments(call, rank);
+  outline.part.reads = call.collective != Collective::broadcast && outline.giver == rank;
+  outline.part.writes = !outline.gotten.empty() || call.collective == Collective::barrier;
+  if (call.collective == Collective::exscan && rank == 0) outline.gotten = {{0, 1, 0, call.count}};
+  if (outline.gotten.empty()) outline.gotten = output_segments(call, call.root);  // of the root, as long as this one
+  const bool in_blocks = tools::brings_blocks(call.collective), out_blocks = tools::gets_blocks(call.collective);
+  std::vector<std::size_t> lengths;
+  for (const tools::Segment& segment : outline.gotten) lengths.push_back(segment.count);
+  if (in_blocks != out_blocks) outline.own_offset = tools::begin_of(in_blocks ? outline.given : lengths, rank);
+  if (in_blocks && outline.part.reads) outline.part.in_counts = outline.given;
+  if (out_blocks && outline.part.writes) outline.part.out_counts = lengths;
+  return outline;
 }
-
-// Written by hand on purpose: it must not follow the library's table where that is wrong.
-void collective(Part& part, const Case& c, int rank, int size) {
-  switch (*collective_of(c.primitive)) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::scan:
-    case Collective::exscan:
-      return reduction(part, c, rank, size);
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-      return reduce_scatter(part, c, rank, size);
-    case Collective::broadcast:
-      part.output = given(c, c.root, 0, c.count);
-      part.reads = false;
-      return;
-    case Collective::allgather:
-    case Collective::allgatherv:
-    case Collective::gather:
-    case Collective::gatherv:
-      return gathering(part, c, rank, size);
-    case Collective::scatter:
-    case Collective::scatterv:
-      return scattering(part, c, rank, size);
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      return exchange(part, c, rank, size);
-    case Collective::barrier:
-    case Collective::send:
-    case Collective::recv:
-      return;
-  }
-}
-
-}  // namespace
 
 Part part_of(const Case& c, int rank, int size) {
-  Part part;
-  collective_of(c.primitive) ? collective(part, c, rank, size) : message(part, c, rank, size);
+  if (c.primitive == Primitive::send_recv || c.primitive == Primitive::sendrecv) {
+    Part part;
+    part.input = given(c, rank, {c.count});
+    part.output = given(c, source_of(c, rank, size), {c.count});
+    return part;
+  }
+  Outline outline = outline_of(reference_call_of(c, size), rank);
+  Part part = std::move(outline.part);
+  part.input = given(c, outline.giver, outline.given);
+  part.output = results(c, size, outline.gotten);
+  part.own_offset = outline.own_offset * size_of(c.dtype);
   return part;
 }
 

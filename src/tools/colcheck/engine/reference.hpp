@@ -12,16 +12,27 @@
 #include <col/group.hpp>
 
 #include "colcheck/engine/case.hpp"
+#include "common/reference.hpp"
 
 namespace col::colcheck {
 
 struct Part {
-  Bytes input;
-  Bytes output;                                    // if it is not written, only its length counts
-  bool reads = true, writes = true;                // whether the call reads the input, and writes the output
-  std::vector<std::size_t> in_counts, out_counts;  // v-forms; empty if the call ignores them
-  std::size_t own_offset = 0;                      // in bytes: this rank's block in the longer of the two
+  Bytes input = {};
+  Bytes output = {};                                         // if it is not written, only its length counts
+  bool reads = true, writes = true;                          // whether the call reads the input, and writes the output
+  std::vector<std::size_t> in_counts = {}, out_counts = {};  // v-forms; empty if the call ignores them
+  std::size_t own_offset = 0;                                // in bytes: this rank's block in the longer of the two
 };
+
+// A part without its bytes: of what they consist.
+struct Outline {
+  Part part = {};
+  int giver = 0;                            // whose blocks the input holds: also where it is not read
+  std::vector<std::size_t> given = {};      // their lengths
+  std::vector<tools::Segment> gotten = {};  // also where the output is not written
+  std::size_t own_offset = 0;               // in elements
+};
+Outline outline_of(const tools::ReferenceCall& call, int rank);
 
 Part part_of(const Case& c, int rank, int size);
 

@@ -63,64 +63,37 @@ T value_of(const Case& c, int rank, int block, std::size_t index) {
   return element_of<T>(static_cast<float>(drawn % 7));
 }
 
-void append_block(Bytes& bytes, const Case& c, int rank, int block, std::size_t count) {
+void append_sums(Bytes& bytes, const Case& c, const tools::Segment& segment) {
   with_element(c.dtype, [&](auto element) {
     using T = decltype(element);
-    for (std::size_t i = 0; i < count; ++i) {
-      const T value = value_of<T>(c, rank, block, i);
+    for (std::size_t i = 0; i < segment.count; ++i) {
+      float sum = 0;
+      for (int r = segment.first; r < segment.last; ++r) sum += value_of_element(value_of<T>(c, r, segment.block, i));
+      const auto value = element_of<T>(sum);
       const auto* const data = reinterpret_cast<const std::byte*>(&value);
       bytes.insert(bytes.end(), data, data + sizeof value);
     }
   });
 }
 
-Bytes summed_block(const Case& c, int block, std::size_t count) {
-  return with_element(c.dtype, [&](auto element) {
-    using T = decltype(element);
-    Bytes bytes(count * sizeof(T));
-    for (std::size_t i = 0; i < count; ++i) {
-      float sum = 0;
-      for (int r = 0; r < c.ranks; ++r) sum += value_of_element(value_of<T>(c, r, block, i));
-      const auto value = element_of<T>(sum);
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-    return bytes;
-  });
-}
-
 // ---- What a rank brings and gets
 
 Part part_for(const Case& c, int me) {
-  Part part;
-  const Counts counts = per_rank(c);
-  const auto own = static_cast<std::size_t>(me);
-  const auto offset = std::accumulate(counts.begin(), counts.begin() + me, std::size_t{0}) * size_of(c.dtype);
-  if (!is_v_form(c.primitive) || c.primitive == Primitive::alltoallv) {  // that, or batch
-    for (int r = 0; r < c.ranks; ++r) {
-      part.in_counts.push_back(count_from_to(c, me, r));
-      part.out_counts.push_back(count_from_to(c, r, me));
-      append_block(part.input, c, me, r, part.in_counts.back());
-      append_block(part.output, c, r, me, part.out_counts.back());
-    }
-    return part;
+  tools::ReferenceCall call{.collective = collective_of(c.primitive).value_or(Collective::alltoallv),  // that, or batch
+                            .size = c.ranks,
+                            .root = c.root,
+                            .counts = per_rank(c)};
+  if (call.collective == Collective::alltoallv) {
+    call.counts.clear();
+    for (int from = 0; from < c.ranks; ++from)
+      for (int to = 0; to < c.ranks; ++to) call.counts.push_back(count_from_to(c, from, to));
   }
-  part.own_offset = offset;
-  if (row_of(*collective_of(c.primitive)).out == Extent::blocks) {
-    append_block(part.input, c, me, 0, counts[own]);
-    for (int r = 0; r < c.ranks; ++r) append_block(part.output, c, r, 0, counts[static_cast<std::size_t>(r)]);
-    part.writes = !is_rooted(c.primitive) || me == c.root;
-    if (part.writes) part.out_counts = counts;
-    return part;
-  }
-  const bool scatters = is_rooted(c.primitive);
-  for (int r = 0; r < c.ranks; ++r)
-    append_block(part.input, c, scatters ? c.root : me, r, counts[static_cast<std::size_t>(r)]);
-  if (scatters)
-    append_block(part.output, c, c.root, me, counts[own]);
-  else
-    part.output = summed_block(c, me, counts[own]);
-  part.reads = !scatters || me == c.root;
-  if (part.reads) part.in_counts = counts;
+  Outline outline = outline_of(call, me);
+  Part part = std::move(outline.part);
+  for (std::size_t block = 0; block < outline.given.size(); ++block)
+    append_sums(part.input, c, {outline.giver, outline.giver + 1, static_cast<int>(block), outline.given[block]});
+  for (const tools::Segment& segment : outline.gotten) append_sums(part.output, c, segment);
+  part.own_offset = outline.own_offset * size_of(c.dtype);
   return part;
 }
 
