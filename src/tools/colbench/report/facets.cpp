@@ -51,12 +51,6 @@ std::string device_text(const Cell& cell) {
   return (cell.fake ? "fake " : "") + std::string(to_string(cell.spec.device));
 }
 
-std::string_view column_of(Facet facet) {
-  constexpr std::array<std::string_view, kFacets.size()> kNames = {
-      "coll", "algo", "be", "dev", "dt", "op", "np", "root", "size", "place", "cad", "cache", "groups", "pair"};
-  return kNames.at(static_cast<std::size_t>(facet));
-}
-
 std::string value_of(const Cell& cell, Facet facet) {
   const CellSpec& spec = cell.spec;
   if (!applies(spec, facet)) return "-";

@@ -38,8 +38,6 @@ bool was_chosen(const Cell& cell);
 // "cuda", "cpu-cuda", and "fake cuda" of stand-ins for GPUs.
 std::string device_text(const Cell& cell);
 
-// The name of its column: "coll", "algo", "be", ….
-std::string_view column_of(Facet facet);
 // The cell's value in a column: "in", "32M", "3", "ring"; "-" if it has no meaning. The algorithm is the one that ran;
 // "ring*" was the library's choice.
 std::string value_of(const Cell& cell, Facet facet);

@@ -11,19 +11,19 @@ Grid::Grid(std::vector<Column> columns, const std::vector<Row>& rows, std::vecto
     : columns_(std::move(columns)), marks_(std::move(marks)) {
   for (const Column& column : columns_) {
     std::vector<std::string>& texts = texts_.emplace_back();
-    for (const Row& row : rows) texts.push_back(tools::clean(column.text(row), ascii));
+    for (const Row& row : rows) texts.push_back(tools::clean(column.in_table(row), ascii));
   }
 }
 
-std::vector<std::string> Grid::fit(std::size_t columns) {
-  std::vector<std::string> gone;
+std::vector<std::string_view> Grid::fit(std::size_t columns) {
+  std::vector<std::string_view> gone;
   if (width() > columns) gap_ = 1;
   if (width() > columns) join_units();
   while (width() > columns) {
     const auto least = std::min_element(columns_.begin(), columns_.end(),
                                         [](const Column& a, const Column& b) { return a.rank < b.rank; });
     if (least == columns_.end() || least->rank >= kNeverGoes) break;
-    gone.push_back(least->name);
+    gone.push_back(least->table.name);
     texts_.erase(texts_.begin() + (least - columns_.begin()));
     columns_.erase(least);
   }
@@ -31,11 +31,11 @@ std::vector<std::string> Grid::fit(std::size_t columns) {
 }
 
 std::string Grid::head() const {
-  return join([this](std::size_t i) -> const std::string& { return columns_[i].name; });
+  return join([this](std::size_t i) { return columns_[i].table.name; });
 }
 
 std::string Grid::line(std::size_t row) const {
-  return join([this, row](std::size_t i) -> const std::string& { return texts_[i][row]; });
+  return join([this, row](std::size_t i) -> std::string_view { return texts_[i][row]; });
 }
 
 std::size_t Grid::width() const {
@@ -47,12 +47,12 @@ std::size_t Grid::width() const {
 }
 
 std::size_t Grid::width_of(std::size_t column) const {
-  std::size_t width = tools::columns_of(columns_[column].name);
+  std::size_t width = tools::columns_of(columns_[column].table.name);
   for (const std::string& text : texts_[column]) width = std::max(width, tools::columns_of(text));
   return width;
 }
 
-std::string Grid::join(const std::function<const std::string&(std::size_t)>& text) const {
+std::string Grid::join(const std::function<std::string_view(std::size_t)>& text) const {
   std::string line;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (i > 0) line.append(gap_, ' ');
@@ -67,7 +67,7 @@ std::string Grid::join(const std::function<const std::string&(std::size_t)>& tex
 
 void Grid::join_units() {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].value == nullptr) continue;
+    if (columns_[i].facet) continue;
     for (std::string& text : texts_[i]) std::erase(text, ' ');
   }
 }

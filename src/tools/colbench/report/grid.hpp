@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "colbench/report/columns.hpp"
@@ -17,7 +18,7 @@ class Grid {
 
   // Makes lines at most `columns` wide: a narrower gap, then no space before units, then fewer columns. What names a
   // row stays, even when that is too wide. Returns the names of the columns that went.
-  std::vector<std::string> fit(std::size_t columns);
+  std::vector<std::string_view> fit(std::size_t columns);
 
   const std::vector<Column>& columns() const { return columns_; }
   std::string head() const;
@@ -27,7 +28,7 @@ class Grid {
 
  private:
   std::size_t width_of(std::size_t column) const;
-  std::string join(const std::function<const std::string&(std::size_t)>& text) const;
+  std::string join(const std::function<std::string_view(std::size_t)>& text) const;
   void join_units();
 
   std::vector<Column> columns_;

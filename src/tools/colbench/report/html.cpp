@@ -91,18 +91,15 @@ std::string remark_of(const Cell& cell) {
 }
 
 std::string table_section(const Results& results) {
-  std::vector<Column> columns = identity_columns(results);
-  for (const auto& list : {value_columns(results, {true, false}), further_columns()}) {
-    columns.insert(columns.end(), list.begin(), list.end());
-  }
+  const std::vector<Column> columns = page_columns(results);
   std::string text =
       "<h2>All rows</h2>\n<div class=\"wide widest\"><table>\n<caption>Times are those of the slowest rank; bandwidths "
       "are in "
       "GB/s "
       "(1e9 bytes) and follow from the median.</caption>\n<thead><tr>";
   for (const Column& column : columns) {
-    text +=
-        fmt::format("<th scope=\"col\"{}>{}</th>", column.left_aligned() ? "" : " class=\"number\"", safe(column.name));
+    text += fmt::format("<th scope=\"col\"{}>{}</th>", column.left_aligned() ? "" : " class=\"number\"",
+                        safe(column.table.name));
   }
   text += "<th scope=\"col\">remark</th></tr></thead>\n<tbody>\n";
   for (const Cell& cell : results.cells) {
@@ -112,14 +109,14 @@ std::string table_section(const Results& results) {
     std::string_view mark = cell.invalid.empty() ? "" : "✘ ";
     for (const Column& column : columns) {
       text += fmt::format("<td{}>{}{}</td>", column.left_aligned() ? "" : " class=\"number\"", mark,
-                          safe(column.text(row)));
+                          safe(column.in_table(row)));
       mark = "";
     }
     text += fmt::format("<td class=\"words\">{}</td></tr>\n", safe(remark_of(cell)));
   }
   text += "</tbody>\n</table></div>\n<details><summary>What the columns mean</summary>\n<dl class=\"facts\">\n";
   for (const Column& column : columns) {
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", safe(column.name), safe(column.meaning));
+    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", safe(column.table.name), safe(column.meaning));
   }
   return text + "</dl></details>\n";
 }

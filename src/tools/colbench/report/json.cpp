@@ -16,6 +16,7 @@
 
 #include <col/error.hpp>
 
+#include "colbench/report/columns.hpp"
 #include "colbench/report/spec_fields.hpp"
 #include "colbench/stats/quantile.hpp"
 #include "common/text.hpp"
@@ -181,33 +182,22 @@ void fields(Bound& bound, Visit& visit) {
   visit("recalibrations", recalibrations, kCount);
 }
 
-// What follows from a cell's samples: for readers that do not compute it.
-struct WrittenSummary {
-  const Cell& cell;
-  CellStatistics stats;
+struct InStats {
+  void write(JsonBuilder& out, const std::optional<double>& value) const {
+    if (value && kind == Column::Kind::count)
+      out.add(static_cast<std::int64_t>(*value));
+    else if (kind == Column::Kind::time)
+      core::write_json(out, value, kNanoseconds);
+    else
+      core::write_json(out, value);
+  }
+  Column::Kind kind;
 };
 
+// What follows from a cell's samples: for readers that do not compute it.
 template <class Visit>
-void fields(WrittenSummary& summary, Visit& visit) {
-  const auto& [cell, stats] = summary;
-  const int size = group_size_of(cell.spec);
-  const bool rate = cell.invalid.empty() && stats.median > 0;
-  visit("n", stats.n);
-  visit("p50", stats.median, kNanoseconds);
-  visit("ci_lo", stats.has_interval() ? std::optional(stats.low) : std::nullopt, kNanoseconds);
-  visit("ci_hi", stats.high, kNanoseconds);
-  visit("p95", stats.p95, kNanoseconds);
-  visit("p99", stats.p99, kNanoseconds);
-  visit("min", stats.min, kNanoseconds);
-  visit("max", stats.max, kNanoseconds);
-  visit("mad", stats.mad, kNanoseconds);
-  visit("outliers", stats.outliers);
-  visit("autocorr", stats.autocorrelation);
-  visit("skew", stats.skew, kNanoseconds);
-  visit("launch_spread", stats.launch_spread);
-  visit("device_p50", stats.device_median, kNanoseconds);
-  visit("algbw", rate ? std::optional(algorithm_bandwidth(cell.spec, stats.median)) : std::nullopt);
-  visit("busbw", rate && size > 1 ? std::optional(bus_bandwidth(cell.spec, size, stats.median)) : std::nullopt);
+void fields(Row& row, Visit& visit) {
+  for (const Column& column : json_columns()) visit(column.json.name, column.value(row), InStats{column.kind});
 }
 
 template <class Visit>
@@ -244,7 +234,7 @@ void fields(Cell& cell, Visit& visit) {
   visit("model_ns", model_seconds, kNanoseconds);
   visit.derived("stats", [&] {
     const CellStatistics stats = statistics_of(cell);
-    return stats.n == 0 ? std::nullopt : std::optional<WrittenSummary>({cell, stats});
+    return stats.n == 0 ? std::nullopt : std::optional<Row>({cell, stats});
   });
   visit("launches", launches);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -73,11 +72,13 @@ std::string reason_lines(const std::vector<Reason>& reasons, Style style) {
 
 std::string legend_lines(const std::vector<Column>& columns, Style style) {
   std::size_t width = 0;
-  for (const Column& column : columns) width = std::max(width, tools::columns_of(column.name));
+  for (const Column& column : columns) width = std::max(width, tools::columns_of(column.table.name));
   std::string text;
   for (const Column& column : columns) {
-    const std::string space(width > tools::columns_of(column.name) ? width - tools::columns_of(column.name) : 0, ' ');
-    text += tools::toned(fmt::format("# {}{}  {}", column.name, space, column.meaning), Tone::faint, style) + "\n";
+    const std::string space(
+        width > tools::columns_of(column.table.name) ? width - tools::columns_of(column.table.name) : 0, ' ');
+    text +=
+        tools::toned(fmt::format("# {}{}  {}", column.table.name, space, column.meaning), Tone::faint, style) + "\n";
   }
   return text;
 }
@@ -100,10 +101,8 @@ std::string table_report(const Results& results, Style style, bool legend) {
   for (const Cell& cell : results.cells) rows.push_back({cell, statistics_of(cell)});
   const std::vector<Reason> reasons = reasons_of(results);
   const std::vector<std::string> marks = marks_of(results, reasons, style);
-  std::vector<Column> columns = identity_columns(results);
-  for (Column& column : value_columns(results, style)) columns.push_back(std::move(column));
-  Grid grid(columns, rows, marks, !style.utf8);
-  const std::vector<std::string> gone = grid.fit(kTableColumns);
+  Grid grid(terminal_columns(results, style), rows, marks, !style.utf8);
+  const std::vector<std::string_view> gone = grid.fit(kTableColumns);
 
   std::string text = head_lines(results, style);
   if (!rows.empty()) text += table_lines(results, grid, marks, style);
