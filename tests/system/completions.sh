@@ -29,6 +29,20 @@ completes() {
 }
 compopt() { :; }  # works in a real completion only
 
+# What completes asks the program that is completed.
+colrun() { "$COLRUN" "$@"; }
+_colrun_learn colrun
+shown=$(colrun --help-all | grep -oE '^  -[^ ]+' | tr -d ' ' | tr , '\n' | sort)
+[[ $(tr ' ' '\n' <<<"${_colrun_flags# }$_colrun_valued" | sort) == "$shown" ]] ||
+  fail "options: $_colrun_flags $_colrun_valued"
+for flag in -l --label --standalone --help-all; do
+  _colrun_is_in $flag "$_colrun_flags" || fail "$flag takes no value"
+done
+for option in -n --np --nnodes --output -x --env; do
+  _colrun_is_in $option "$_colrun_valued" || fail "$option takes a value"
+done
+! command -v zsh >/dev/null || zsh -n "$(dirname "$0")/../../src/tools/colrun/completions/_colrun" || fail "zsh"
+
 mkdir "$work/here"
 cd "$work/here" || exit 1
 touch job.conf hosts

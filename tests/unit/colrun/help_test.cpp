@@ -1,7 +1,10 @@
-// What --help says, and that it fits.
+// What --help says, and that it fits; and that the manual page has the same options. (Completions read --help-all.)
 #include "colrun/help.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -60,4 +63,21 @@ TEST_CASE("help: it is printed whatever else is wrong with the options' values",
   CHECK(text_of("--version").starts_with("colrun "));
   // Behind the program it is the program's.
   CHECK(spec("prog --help").programs[0].command.size() == 2);
+}
+
+TEST_CASE("manual page: it describes all options, and no others", "[colrun]") {
+  std::ifstream page(COL_SOURCE_DIR "/docs/man/colrun.1");
+  REQUIRE(page.good());
+  std::set<std::string> found, known;
+  const std::regex option("Fl (-?[A-Za-z][a-z-]*)");
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with(".It Fl ")) continue;
+    for (std::sregex_iterator match(line.begin(), line.end(), option), end; match != end; ++match)
+      found.insert("-" + (*match)[1].str());
+  }
+  for (const OptionRow& row : option_rows()) {
+    if (row.shown == OptionRow::Shown::nowhere) continue;
+    for (const std::string_view name : row.all_names()) known.emplace(name);
+  }
+  CHECK(found == known);
 }

@@ -1,14 +1,18 @@
 # shellcheck shell=bash
 # Completion of colrun in bash: options, their values, and then the program with its own completion.
 
-_colrun_flags='
---standalone --report-bindings -l --label --timestamp --tee --merge --pty -u --unbuffered --keep-going --dry-run
---print-env --report --stacks-on-failure --stacks-on-timeout -h --help --help-all --version'
-_colrun_valued='
--n --np --nproc-per-node --nnodes --node-rank --rdzv-endpoint --rdzv-id --rdzv-timeout --rdzv-backend --master-addr
---master-port --scheduler -H --host --hostfile --ssh --bind-to --map-by --gpus-per-rank --label-format --output --ranks
---stdin --timeout --start-timeout --exit-timeout --grace --term-grace --max-restarts --exit-policy -x --env --env-file
---env-remove --rank-env --compat --display --json --debugger --debug-ranks --inject --config'
+# Reads from --help-all which options there are, once in a shell: those with a value, and the others.
+_colrun_flags=
+_colrun_valued=
+_colrun_learn() {
+  local line
+  [[ -z $_colrun_valued ]] || return
+  while IFS= read -r line; do
+    [[ $line =~ ^'  '(-[^ ]+)(' '[^ ]+)?'  ' ]] || continue
+    line=${BASH_REMATCH[1]//,/ }
+    if [[ -n ${BASH_REMATCH[2]} ]]; then _colrun_valued+=" $line"; else _colrun_flags+=" $line"; fi
+  done < <("$1" --help-all 2>/dev/null)
+}
 
 # Sets `words` to the words up to the cursor. Bash divides at '=' and ':' as well; what no space divides is one word.
 _colrun_split() {
@@ -22,7 +26,7 @@ _colrun_split() {
   done
 }
 
-_colrun_is_in() { [[ " ${2//$'\n'/ } " == *" $1 "* ]]; }
+_colrun_is_in() { [[ " $2 " == *" $1 "* ]]; }
 
 # _colrun_value OPTION TEXT: what may stand there.
 _colrun_value() {
@@ -50,6 +54,7 @@ _colrun_value() {
 _colrun() {
   local words current option='' i=1 start=-1 part=1 reply IFS=$' \t\n'
   _colrun_split
+  _colrun_learn "${words[0]}"
   local last=$((${#words[@]} - 1))
   current=${words[last]}
 
