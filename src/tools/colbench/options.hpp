@@ -63,9 +63,9 @@ class CommandLine {
   void add_method();  // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
                       // --timeout --bound
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
-  void add_option(const char* group, const std::string& name, std::string& value, const char* type,
+  void add_option(const char* group, const char* name, std::string& value, const char* type,
                   const std::string& description);
-  void add_flag(const char* group, const std::string& name, const std::string& description);
+  void add_flag(const char* group, const char* name, const std::string& description);
 
   // At most `most_words` of the arguments may be words, not options; they are in words(). Returns false if a text
   // (--help, --version) was printed instead. Throws UsageError; Unavailable for a backend or device that cannot be used

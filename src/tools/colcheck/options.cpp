@@ -1,14 +1,15 @@
 #include "colcheck/options.hpp"
 
 #include <algorithm>
-#include <array>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include <col/select.hpp>
 
-#include "colcheck/option_texts.hpp"
 #include "common/command_line.hpp"
+#include "common/option_values.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -25,83 +26,196 @@ constexpr const char* kExamples =
     "Exit code: 0 every case passed; 1 a case failed; 2 usage, or what --require names cannot be used; 3 time is up;\n"
     "5 a rank died; 77 nothing could be checked. A skipped case is never counted as a pass.";
 
-constexpr std::array<std::string_view, 3> kEfforts = {"--quick", "--full", "--soak"};
-constexpr std::array<std::string_view, 3> kReports = {"--junit", "--json", "--html"};
-// What decides which cases are run.
-constexpr std::array<std::string_view, 11> kSelecting = {"--quick", "--full", "--soak", "--backend", "--device", "--np",
-                                                         "--only",  "--skip", "--algo", "--seed",    "--faults"};
+// ---- Values
+// ----------------------------------------------------------------------------------------------------------
+
+using Names = std::vector<std::string>;
+
+const Names kBackends = {"shm", "gloo", "nccl"};
+
+Names list_of(const std::string& option, const std::string& text) {
+  auto list = tools::parse_list(text);
+  if (!list) throw UsageError(fmt::format("{} takes names with single commas between them, not '{}'", option, text));
+  return std::move(*list);
+}
+
+bool has(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_names(std::string_view option, std::string_view kind, const Names& list, const Names& known,
+                 std::string_view otherwise) {
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  for (const std::string& name : list) {
+    if (has(known, name)) continue;
+    const std::string_view nearest = nearest_name(name, names);
+    throw UsageError(
+        fmt::format("{}: there is no {} '{}'; {}", option, kind, name,
+                    nearest.empty() ? std::string(otherwise) : fmt::format("did you mean '{}'?", nearest)));
+  }
+}
+
+void check_properties(std::string_view option, const Names& list, std::span<const Property* const> known) {
+  Names names;
+  for (const Property* property : known) names.emplace_back(property->name);
+  check_names(option, "property", list, names, "colcheck --list names them all");
+}
+
+Duration duration_of(const std::string& option, const std::string& text) {
+  const auto duration = tools::parse_duration(text);
+  if (duration) return *duration;
+  throw UsageError(fmt::format("{} takes a time such as 90s, 10m or 1h (720h at most), not '{}'", option, text));
+}
+
+Names backends_of(const std::string& option, const std::string& text) {
+  if (text == "all") return {};
+  Names backends = list_of(option, text);
+  check_names(option, "backend", backends, kBackends, "write all, or some of shm,gloo,nccl");
+  return backends;
+}
+
+Names required_of(const std::string& option, const std::string& text) {
+  Names names = kBackends;
+  names.insert(names.end(), {"cpu", "cuda"});
+  Names required = list_of(option, text);
+  check_names(option, "backend or device", required, names, "write some of shm,gloo,nccl,cpu,cuda");
+  return required;
+}
+
+Options::Device device_of(const std::string& option, const std::string& text) {
+  if (text == "all") return Options::Device::all;
+  if (text == "cpu") return Options::Device::cpu;
+  if (text == "cuda") return Options::Device::cuda;
+  throw UsageError(fmt::format("{} takes all, cpu or cuda, not '{}'", option, text));
+}
+
+std::vector<int> ranks_of(const std::string& option, const std::string& text) {
+  auto ranks = tools::parse_ranks(text);
+  if (ranks) return std::move(*ranks);
+  throw UsageError(fmt::format("{} takes numbers and ascending ranges from 1 to {}, such as 1-9,16, not '{}'", option,
+                               tools::kMaxRanks, text));
+}
+
+Names properties_of(const std::string& option, const std::string& text, std::span<const Property* const> known) {
+  Names list = list_of(option, text);
+  check_properties(option, list, known);
+  return list;
+}
+
+Names algorithms_of(const std::string& option, const std::string& text) {
+  Names list = list_of(option, text);
+  for (const std::string& algorithm : list) {
+    try {
+      AlgorithmSpec::parse(algorithm);
+    } catch (const Error&) {
+      throw UsageError(fmt::format("{} takes names such as ring or knomial:radix=3, not '{}'", option, algorithm));
+    }
+  }
+  return list;
+}
+
+std::uint64_t seed_of(const std::string& option, const std::string& text) {
+  const auto seed = tools::parse_seed(text);
+  if (seed) return *seed;
+  throw UsageError(fmt::format("{} takes a whole number of at most 64 bits, as 42 or 0x2a, not '{}'", option, text));
+}
+
+Case repro_of(const std::string& option, const std::string& text, std::span<const Property* const> known) {
+  Case repro;
+  try {
+    repro = parse_token(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {}", option, error.what()));
+  }
+  check_properties(option, {repro.property}, known);
+  if (repro.ranks > tools::kMaxRanks)
+    throw UsageError(fmt::format("{}: np={} is more than {} ranks", option, repro.ranks, tools::kMaxRanks));
+  return repro;
+}
+
+void check_left(const Options& options, std::span<const Property* const> known) {
+  if (options.device == Options::Device::cpu && options.backends == Names{"nccl"})
+    throw UsageError("--device cpu leaves nothing of --backend nccl, which needs GPUs; leave one of them out");
+  for (const Property* property : known) {
+    if (has(options.only, property->name) && property->kind == Property::Kind::fault && !options.faults)
+      throw UsageError(fmt::format("--only: '{}' harms ranks on purpose; add --faults to allow it", property->name));
+  }
+  const auto chosen = chosen_properties(options, known);
+  if (chosen.empty()) throw UsageError("--only and --skip leave no property to check; colcheck --list names them all");
+  if (options.device == Options::Device::cuda &&
+      std::all_of(chosen.begin(), chosen.end(), [](const Property* p) { return p->on_gpus == OnGpus::nothing; }))
+    throw UsageError("--device cuda leaves no property to check: none of those asked for is about GPUs");
+}
 
 // ---- The options ----------------------------------------------------------------------------------------------------
 
-void define(CLI::App& app, OptionTexts& texts, Options& options) {
-  constexpr const char* kEffort = "How much";
-  tools::add_flag(app, kEffort, "--quick", "thousands of cases in under 20 s on two cores; the default");
-  tools::add_flag(app, kEffort, "--full", "more of everything, in under 10 minutes");
-  tools::add_option(app, kEffort, "--soak", texts.soak, "TIME",
-                    "the quick cases with ever new seeds, for that long: 90s, 10m, 1h");
-  constexpr const char* kWhat = "What";
-  tools::add_option(app, kWhat, "--backend", texts.backends, "LIST",
-                    "all, or some of shm,gloo,nccl; default: all that can be used");
-  tools::add_option(app, kWhat, "--require", texts.require, "LIST",
-                    "backends and devices that must be usable, as gloo,cuda");
-  tools::add_option(app, kWhat, "--device", texts.device, "DEVICE",
-                    "whose memory buffers are in: all, cpu or cuda (and both mixed); default: all");
-  tools::add_option(app, kWhat, "--np", texts.ranks, "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16");
-  tools::add_option(app, kWhat, "--only", texts.only, "LIST", "these properties and no others");
-  tools::add_option(app, kWhat, "--skip", texts.skip, "LIST", "all properties but these");
-  tools::add_option(app, kWhat, "--algo", texts.algorithms, "LIST",
-                    "these algorithms and no others, as ring,knomial:radix=3");
-  tools::add_flag(app, kWhat, "--faults", "also harm the ranks and see what the others say");
-  tools::add_option(app, kWhat, "--seed", texts.seed, "N", "of all that is random, as 42 or 0x2a; default: a new one");
-  tools::add_option(app, kWhat, "--repro", texts.repro, "TOKEN", "one case, as the report of a failure names it");
-  tools::add_flag(app, kWhat, "--self-test",
-                  "check the checker: it must find every bug planted in a backend of its own");
-  constexpr const char* kOutput = "Output";
-  tools::add_option(app, kOutput, "--junit", options.junit, "FILE", "write the results as JUnit XML");
-  tools::add_option(app, kOutput, "--json", options.json, "FILE", "write the results as JSON");
-  tools::add_option(app, kOutput, "--html", options.html, "FILE", "write the results as a page that needs no network");
-  tools::add_flag(app, kOutput, "--verbose", "print every case as it ends");
-  tools::add_flag(app, kOutput, "--no-progress", "no progress line, even on a terminal");
-  constexpr const char* kOther = "Other";
-  tools::add_option(app, kOther, "--timeout", texts.timeout, "TIME", "how long one call may take; default: 20s");
-  tools::add_flag(app, kOther, "--list", "print the properties and end");
-  tools::add_help(app, kOther, "Usage: colcheck [options]", kExamples);
-  tools::add_option(app, "", "--spawned", options.spawned, "TEXT", "");
+void define(tools::OptionTable& table, std::span<const Property* const> known, Options& options) {
+  using tools::as_written, tools::becomes, tools::into;
+  const auto properties = [known](const auto& option, const auto& text) { return properties_of(option, text, known); };
+  const auto repro = [known](const auto& option, const auto& text) { return repro_of(option, text, known); };
+  constexpr std::string_view kEffort = "How much";
+  table.add({kEffort, "--quick", "", "thousands of cases in under 20 s on two cores; the default"});
+  table.add({kEffort, "--full", "", "more of everything, in under 10 minutes", becomes(options.effort, Effort::full)});
+  table.add({kEffort, "--soak", "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h",
+             into(options.soak, duration_of)});
+  constexpr std::string_view kWhat = "What";
+  table.add({kWhat, "--backend", "LIST", "all, or some of shm,gloo,nccl; default: all that can be used",
+             into(options.backends, backends_of)});
+  table.add({kWhat, "--require", "LIST", "backends and devices that must be usable, as gloo,cuda",
+             into(options.require, required_of)});
+  table.add({kWhat, "--device", "DEVICE",
+             "whose memory buffers are in: all, cpu or cuda (and both mixed); default: all",
+             into(options.device, device_of)});
+  table.add(
+      {kWhat, "--np", "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16", into(options.ranks, ranks_of)});
+  table.add({kWhat, "--only", "LIST", "these properties and no others", into(options.only, properties)});
+  table.add({kWhat, "--skip", "LIST", "all properties but these", into(options.skip, properties)});
+  table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
+             into(options.algorithms, algorithms_of)});
+  table.add({kWhat, "--faults", "", "also harm the ranks and see what the others say", becomes(options.faults, true)});
+  table.add(
+      {kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one", into(options.seed, seed_of)});
+  table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});
+  table.add({kWhat, "--self-test", "", "check the checker: it must find every bug planted in a backend of its own",
+             becomes(options.self_test, true)});
+  constexpr std::string_view kOutput = "Output";
+  table.add({kOutput, "--junit", "FILE", "write the results as JUnit XML", into(options.junit, as_written)});
+  table.add({kOutput, "--json", "FILE", "write the results as JSON", into(options.json, as_written)});
+  table.add(
+      {kOutput, "--html", "FILE", "write the results as a page that needs no network", into(options.html, as_written)});
+  table.add({kOutput, "--verbose", "", "print every case as it ends", becomes(options.verbose, true)});
+  table.add({kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false)});
+  constexpr std::string_view kOther = "Other";
+  table.add(
+      {kOther, "--timeout", "TIME", "how long one call may take; default: 20s", into(options.timeout, duration_of)});
+  table.add({kOther, "--list", "", "print the properties and end"});
+  table.add({"", "--spawned", "TEXT", "", into(options.spawned, as_written)});
 }
 
-// ---- Words of our own for what the parser would complain about ------------------------------------------------------
-
-// The first of `names` that was given; empty when none was.
-template <class Range>
-std::string first_given(const CLI::App& app, const Range& names, std::string_view but = {}) {
-  for (const auto& name : names) {
-    if (name != but && app.count(std::string(name)) > 0) return std::string(name);
-  }
-  return {};
-}
+// ---- What cannot be used together -----------------------------------------------------------------------------------
 
 void refuse_with(std::string_view reason, std::string_view other) {
   if (!other.empty()) throw UsageError(fmt::format("{}; leave out {}", reason, other));
 }
 
-void check_combinations(const CLI::App& app) {
-  for (const std::string& name : tools::option_names(app)) {
-    if (app.count(name) > 1) throw UsageError(fmt::format("{} was given twice; give it once", name));
-  }
-  const std::string effort = first_given(app, kEfforts);
-  const std::string second = first_given(app, kEfforts, effort);
+void check_combinations(const tools::OptionTable& table) {
+  const std::vector<std::string_view> efforts = {"--quick", "--full", "--soak"};
+  // What decides which cases are run.
+  const std::vector<std::string_view> selecting = {"--quick", "--full", "--soak", "--backend", "--device", "--np",
+                                                   "--only",  "--skip", "--algo", "--seed",    "--faults"};
+  const std::string_view effort = table.first_given(efforts);
+  const std::string_view second = table.first_given(efforts, effort);
   if (!second.empty()) throw UsageError(fmt::format("{} and {} exclude each other; give one of them", effort, second));
-  if (app.count("--list") > 0) refuse_with("--list only prints", first_given(app, tools::option_names(app), "--list"));
-  if (app.count("--repro") > 0) {
+  if (table.is_given("--list")) refuse_with("--list only prints", table.first_given(table.names(), "--list"));
+  if (table.is_given("--repro")) {
     constexpr std::string_view kReason = "--repro runs the one case that its token describes";
-    refuse_with(kReason, first_given(app, kSelecting));
-    if (app.count("--self-test") > 0) refuse_with(kReason, "--self-test");
+    refuse_with(kReason, table.first_given(selecting));
+    refuse_with(kReason, table.first_given({"--self-test"}));
   }
-  if (app.count("--self-test") > 0) {
+  if (table.is_given("--self-test")) {
     constexpr std::string_view kReason = "--self-test has cases and a backend of its own";
-    refuse_with(kReason, first_given(app, kSelecting, "--seed"));
-    refuse_with(kReason, first_given(app, kReports));
-    if (app.count("--require") > 0) refuse_with(kReason, "--require");
+    refuse_with(kReason, table.first_given(selecting, "--seed"));
+    refuse_with(kReason, table.first_given({"--junit", "--json", "--html", "--require"}));
   }
 }
 
@@ -119,30 +233,16 @@ std::string list_text(std::span<const Property* const> known) {
 }  // namespace
 
 Request parse_command_line(const std::vector<std::string>& arguments, std::span<const Property* const> known) {
-  CLI::App app{"Checks that every collective primitive is right, here, on this machine.", "colcheck"};
-  OptionTexts texts;
+  tools::OptionTable table(
+      "colcheck", "Checks that every collective primitive is right, here, on this machine.\nUsage: colcheck [options]",
+      kExamples);
   Options options;
-  define(app, texts, options);
-
-  std::vector<std::string> own = tools::join_values(app, arguments);
-  try {
-    std::reverse(own.begin(), own.end());  // what CLI11 expects of a vector
-    app.parse(own);
-  } catch (const CLI::CallForHelp&) {
-    return tools::help_of(app);
-  } catch (const CLI::CallForVersion& version) {
-    return std::string(version.what()) + "\n";
-  } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
-  }
-  check_combinations(app);
-  if (app.count("--list") > 0) return list_text(known);
-  options.effort = app.count("--full") > 0 ? Effort::full : Effort::quick;
-  options.faults = app.count("--faults") > 0;
-  options.self_test = app.count("--self-test") > 0;
-  options.verbose = app.count("--verbose") > 0;
-  options.progress = app.count("--no-progress") == 0;
-  read_texts(texts, known, options);
+  define(table, known, options);
+  if (auto text = table.parse(arguments)) return *std::move(text);
+  check_combinations(table);
+  if (table.is_given("--list")) return list_text(known);
+  table.apply();
+  check_left(options, known);
   return options;
 }
 

@@ -97,7 +97,7 @@ class Scanner {
     }
     if (equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", written));
     keep();
-    values.add(row->option, {Source::command_line, written, "1"});
+    values.add(*row, {Source::command_line, written, "1"});
   }
 
   // "--no-tee": what a variable or a file has switched on is off.
@@ -108,7 +108,7 @@ class Scanner {
     if (has_value) throw UsageError(fmt::format("{} takes no value", name));
     check_place(*row, name);
     keep();
-    values.add(row->option, {Source::command_line, name, "0"});
+    values.add(*row, {Source::command_line, name, "0"});
     return true;
   }
 
@@ -128,7 +128,7 @@ class Scanner {
         return;
       }
       if (rest.starts_with('=')) throw UsageError(fmt::format("{} takes no value", name));
-      values.add(row->option, {Source::command_line, name, "1"});
+      values.add(*row, {Source::command_line, name, "1"});
     }
     keep();
   }
@@ -140,7 +140,7 @@ class Scanner {
       keep();
     }
     if (!joined || joined->empty()) throw UsageError(fmt::format("{} needs a value: {} {}", name, name, row.value));
-    values.add(row.option, {Source::command_line, name, std::move(*joined)});
+    values.add(row, {Source::command_line, name, std::move(*joined)});
   }
 
   void check_place(const OptionRow& row, const std::string& name) const {

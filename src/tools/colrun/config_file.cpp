@@ -23,7 +23,7 @@ void add_line(Values& values, std::string_view line, const std::string& place) {
   if (text->empty()) throw UsageError(fmt::format("{}: {} has no value; give it one, or remove the line", place, key));
   Given given{Source::config_file, fmt::format("{}: {}", place, key), *text};
   if (row->is_flag()) given.text = flag_text(given);
-  values.add(row->option, std::move(given));
+  values.add(*row, std::move(given));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "colrun/help.hpp"
 
-#include <memory>
+#include <vector>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
 #include "colrun/option_table.hpp"
 #include "common/command_line.hpp"
@@ -11,12 +10,9 @@
 namespace col::colrun {
 namespace {
 
-class Layout : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App*, std::string) const override {
-    return "Usage: colrun [options] [--] program [arguments] [: [-n N] [-x V=v] program [arguments]]...\n";
-  }
-};
+constexpr const char* kUsage =
+    "Runs a program as several ranks, on this machine or on several.\n"
+    "Usage: colrun [options] [--] program [arguments] [: [-n N] [-x V=v] program [arguments]]...\n";
 
 constexpr const char* kExamples =
     "Examples: colrun -n 4 ./my_trainer --epochs 3\n"
@@ -39,24 +35,14 @@ constexpr const char* kMore =
 
 std::string help_text(HelpExtent extent, int default_ranks) {
   const bool all = extent == HelpExtent::all;
-  CLI::App app{"Runs a program as several ranks, on this machine or on several.", "colrun"};
-  app.set_help_flag();  // the table's own takes its place
-  app.formatter(std::make_shared<Layout>());
-  app.get_formatter()->column_width(34);
-  std::string ignored;
+  std::vector<tools::OptionRow> rows;
   for (const OptionRow& row : option_rows()) {
     if (row.shown == OptionRow::Shown::nowhere || (row.shown == OptionRow::Shown::all && !all)) continue;
-    std::string text(row.text);
-    if (row.option == Option::ranks_per_node) text += fmt::format(" (here {})", default_ranks);
-    const std::string group(row.group);
-    const std::string names(row.names);
-    if (row.is_flag())
-      tools::add_flag(app, group.c_str(), names, text);
-    else
-      tools::add_option(app, group.c_str(), names, ignored, std::string(row.value).c_str(), text);
+    tools::OptionRow& shown = rows.emplace_back(row.in_help());
+    if (row.option == Option::ranks_per_node) shown.text += fmt::format(" (here {})", default_ranks);
   }
-  app.footer(all ? kMore : kExamples);
-  return tools::help_of(app);
+  constexpr std::size_t kWidth = 34;
+  return fmt::format("{}{}\n{}\n", kUsage, tools::options_text(rows, kWidth), all ? kMore : kExamples);
 }
 
 }  // namespace col::colrun

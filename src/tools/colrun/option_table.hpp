@@ -1,64 +1,36 @@
-// All options of colrun: their names, their values, and the text of --help for them. The parser, the texts of --help,
-// the variables COLRUN_*, configuration files and the tests of the manual page all use this one list.
+// All options of colrun: their names, their values, the text of --help for them, and how they are read. The parser, the
+// texts of --help, the variables COLRUN_*, configuration files and the tests of the manual page all use this one list.
 #pragma once
 
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/command_line.hpp"
+#include "launch/job/job_spec.hpp"
+
 namespace col::colrun {
 
+// The options that are asked for by themselves. Those whose row reads the value on its own need no name here.
 enum class Option {
+  plain,
   ranks_per_node,
   nnodes,
   node_rank,
   rdzv_endpoint,
-  rdzv_id,
-  rdzv_timeout,
-  rdzv_backend,
   master_addr,
   master_port,
   standalone,
   scheduler,
   host,
   hostfile,
-  ssh,
-  bind_to,
   map_by,
-  report_bindings,
-  gpus_per_rank,
-  label,
-  label_format,
-  timestamp,
-  output,
   tee,
   console_ranks,
-  merge,
   standard_input,
-  pty,
   unbuffered,
-  timeout,
-  start_timeout,
-  exit_timeout,
-  grace,
-  term_grace,
-  max_restarts,
-  keep_going,
-  exit_policy,
   env,
   env_file,
-  env_remove,
-  rank_env,
-  compat,
-  dry_run,
-  display,
-  print_env,
-  report,
-  json,
-  stacks_on_failure,
-  stacks_on_timeout,
   debugger,
   debug_ranks,
   inject,
@@ -68,37 +40,44 @@ enum class Option {
   version,
   agent,
 };
-inline constexpr std::size_t kOptionCount = static_cast<std::size_t>(Option::agent) + 1;
+
+struct Given;
 
 struct OptionRow {
   enum class Takes { nothing, value, values };  // values: may be given several times, and all of them count
   enum class Shown { everyday, all, nowhere };
+  // Puts the value into the job; of a flag, only when it is on. Throws UsageError.
+  using Read = void (*)(const Given&, launch::JobSpec&);
 
-  Option option;
   std::string_view names;  // "-n,--np,--nproc-per-node"; an error about the option names the first one
   std::string_view value;  // "N"; empty for a flag
   Takes takes;
   Shown shown;
-  std::string_view group;  // its group in --help
   std::string_view text;
+  Read read = nullptr;  // null: it is read together with others
+  Option option = Option::plain;
+  std::string_view group = {};  // its group in --help
 
   bool is_flag() const noexcept { return takes == Takes::nothing; }
   // Whether COLRUN_* and configuration files may set it too.
-  bool is_setting() const noexcept;
-  std::vector<std::string_view> all_names() const;
-  std::string_view first_name() const noexcept;
+  bool is_setting() const noexcept { return group != kOther; }
+  std::vector<std::string_view> all_names() const { return in_help().all_names(); }
+  std::string_view first_name() const noexcept { return names.substr(0, names.find(',')); }
   // The first long name without its dashes: "np".
   std::string_view key() const noexcept;
+  tools::OptionRow in_help() const { return {group, names, value, std::string(text)}; }
+
+  static constexpr std::string_view kOther = "Other";
 };
 
 // In the order in which --help shows them.
-std::span<const OptionRow> option_rows() noexcept;
-const OptionRow& row_of(Option option) noexcept;
+const std::vector<OptionRow>& option_rows();
+const OptionRow& row_of(Option option);
 
 // By "-n" or "--np"; null if there is no option of that name.
-const OptionRow* find_option(std::string_view name) noexcept;
+const OptionRow* find_option(std::string_view name);
 // By "np" or "n", only for settings. Underscores count as dashes.
-const OptionRow* find_setting(std::string_view key) noexcept;
+const OptionRow* find_setting(std::string_view key);
 
 // "; did you mean '--timeout'?", or nothing if no name is near.
 std::string did_you_mean_option(std::string_view name);

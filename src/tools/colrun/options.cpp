@@ -63,12 +63,14 @@ Job read_job(const Arguments& arguments, const Surroundings& surroundings) {
   spec.programs.push_back({arguments.parts.front().command, ranks_of_part(values, only, surroundings), {}});
   for (std::size_t i = 1; i < arguments.parts.size(); ++i)
     spec.programs.push_back(read_later_part(arguments.parts[i], surroundings));
-  read_nodes(values, spec.nodes);
-  read_binding(values, spec.binding);
-  read_output(values, spec);
-  read_lifecycle(values, spec.lifecycle);
+  for (const OptionRow& row : option_rows()) {
+    for (const Given& given : values.all(row)) {
+      if (row.read != nullptr && !(row.is_flag() && given.text != "1")) row.read(given, spec);
+    }
+  }
+  read_meeting_place(values, spec.nodes);
   read_environment(values, surroundings, spec.environment);
-  read_inspection(values, spec);
+  read_debugger_input(values, spec);
   check_conflicts(values, surroundings, spec);
   apply_hosts(spec);
   drop_no_place(spec.nodes);

@@ -11,6 +11,8 @@
 namespace col::colrun {
 namespace {
 
+using launch::JobSpec;
+
 // Who a rank is, colrun alone can know.
 constexpr std::array<std::string_view, 27> kOwn = {
     "COL_RANK",
@@ -84,6 +86,23 @@ std::string read_rank_variable(const Given& given) {
 
 }  // namespace
 
+std::vector<OptionRow> environment_rows() {
+  using enum OptionRow::Takes;
+  using enum OptionRow::Shown;
+  return {
+      {"-x,--env", "NAME[=VALUE]", values, everyday, "a variable for the ranks; may be repeated", nullptr, Option::env},
+      {"--env-file", "FILE", values, everyday, "variables from a file of NAME=value lines", nullptr, Option::env_file},
+      {"--env-remove", "NAME", values, all, "a variable that ranks do not get; NAME* for all that begin so",
+       [](const Given& given, JobSpec& job) { job.environment.remove.push_back(read_removal(given)); }},
+      {"--rank-env", "NAME=PATTERN", values, all, "one that differs from rank to rank: CORE=%l",
+       [](const Given& given, JobSpec& job) { job.environment.per_rank.push_back(read_rank_variable(given)); }},
+      {"--compat", "mpi", value, all, "set OMPI_COMM_WORLD_* and PMI_* as well",
+       [](const Given& given, JobSpec& job) {
+         job.environment.mpi_names = read_one_of<bool>(given, {{"mpi", true}});
+       }},
+  };
+}
+
 std::string rank_variable(const Given& given, const Surroundings& surroundings) {
   const std::size_t equals = given.text.find('=');
   const std::string name = given.text.substr(0, equals);
@@ -106,10 +125,6 @@ void read_environment(const Values& values, const Surroundings& surroundings, la
       if (given.source == source) environment.set.push_back(rank_variable(given, surroundings));
     }
   }
-  for (const Given& given : values.all(Option::env_remove)) environment.remove.push_back(read_removal(given));
-  for (const Given& given : values.all(Option::rank_env)) environment.per_rank.push_back(read_rank_variable(given));
-  if (const Given* given = values.find(Option::compat))
-    environment.mpi_names = read_one_of<bool>(*given, {{"mpi", true}});
 }
 
 }  // namespace col::colrun

@@ -6,43 +6,67 @@
 namespace col::colrun {
 namespace {
 
-void read_debugger(const Values& values, launch::JobSpec& spec) {
-  launch::InspectSpec& inspect = spec.inspect;
-  if (const Given* given = values.find(Option::debugger)) {
-    const auto words = parse_words(given->text);
-    if (!words) refuse(*given, "a command such as 'gdb --args', with closed quotes");
-    inspect.debugger = *words;
-    inspect.debug_ranks = {0};
-  }
-  if (const Given* given = values.find(Option::debug_ranks)) {
-    const auto ranks = parse_numbers(given->text, kMaxRank);
-    if (!ranks) refuse(*given, "ranks such as 2 or 0,3-5");
-    inspect.debug_ranks = *ranks;
-  }
-  // Who types into a debugger means that one.
-  const bool one = !inspect.debugger.empty() && inspect.debug_ranks.size() == 1;
-  if (one && !values.has(Option::standard_input)) spec.input = {launch::InputSpec::To::rank, inspect.debug_ranks[0]};
+using launch::JobSpec;
+
+void read_debugger(const Given& given, JobSpec& job) {
+  const auto words = parse_words(given.text);
+  if (!words) refuse(given, "a command such as 'gdb --args', with closed quotes");
+  job.inspect.debugger = *words;
+  job.inspect.debug_ranks = {0};
+}
+
+void read_debug_ranks(const Given& given, JobSpec& job) {
+  const auto ranks = parse_numbers(given.text, kMaxRank);
+  if (!ranks) refuse(given, "ranks such as 2 or 0,3-5");
+  job.inspect.debug_ranks = *ranks;
+}
+
+void read_injection(const Given& given, JobSpec& job) {
+  const auto injection = parse_injection(given.text);
+  if (!injection) refuse(given, "kill:RANK@TIME, stop:RANK@TIME+TIME or slow:RANKxFACTOR, such as kill:3@2s");
+  job.injections.push_back(*injection);
 }
 
 }  // namespace
 
-void read_inspection(const Values& values, launch::JobSpec& spec) {
-  launch::InspectSpec& inspect = spec.inspect;
-  inspect.dry_run = values.is_on(Option::dry_run);
-  if (const Given* given = values.find(Option::display))
-    inspect.display_map = read_one_of<bool>(*given, {{"map", true}});
-  inspect.report_bindings = values.is_on(Option::report_bindings);
-  inspect.print_environment = values.is_on(Option::print_env);
-  inspect.report = values.is_on(Option::report);
-  inspect.stacks_on_failure = values.is_on(Option::stacks_on_failure);
-  inspect.stacks_on_timeout = values.is_on(Option::stacks_on_timeout);
-  if (const Given* given = values.find(Option::json)) inspect.json_path = given->text;
-  read_debugger(values, spec);
-  for (const Given& given : values.all(Option::inject)) {
-    const auto injection = parse_injection(given.text);
-    if (!injection) refuse(given, "kill:RANK@TIME, stop:RANK@TIME+TIME or slow:RANKxFACTOR, such as kill:3@2s");
-    spec.injections.push_back(*injection);
-  }
+std::vector<OptionRow> inspection_rows() {
+  using enum OptionRow::Takes;
+  using enum OptionRow::Shown;
+  return {
+      {"--dry-run", "", nothing, everyday, "say what would be started, start nothing",
+       [](const Given&, JobSpec& job) { job.inspect.dry_run = true; }},
+      {"--display", "map", value, all, "say what is started where, and start it",
+       [](const Given& given, JobSpec& job) {
+         job.inspect.display_map = read_one_of<bool>(given, {{"map", true}});
+       }},
+      {"--print-env", "", nothing, all, "print each rank's environment, start nothing",
+       [](const Given&, JobSpec& job) { job.inspect.print_environment = true; }},
+      {"--report", "", nothing, everyday, "times and memory of each rank at the end, in any case",
+       [](const Given&, JobSpec& job) { job.inspect.report = true; }},
+      {"--json", "FILE", value, everyday, "the final report as JSON; -: to stdout",
+       [](const Given& given, JobSpec& job) { job.inspect.json_path = given.text; }},
+      {"--stacks-on-failure", "", nothing, everyday, "stacks of the other ranks when one fails",
+       [](const Given&, JobSpec& job) { job.inspect.stacks_on_failure = true; }},
+      {"--stacks-on-timeout", "", nothing, all, "stacks of all ranks when time is up",
+       [](const Given&, JobSpec& job) { job.inspect.stacks_on_timeout = true; }},
+      {"--debugger", "COMMAND", value, all, "run ranks under this: 'gdb --args'", read_debugger, Option::debugger},
+      {"--debug-ranks", "LIST", value, all, "which of them; default: 0", read_debug_ranks, Option::debug_ranks},
+  };
+}
+
+std::vector<OptionRow> drill_rows() {
+  using enum OptionRow::Takes;
+  using enum OptionRow::Shown;
+  return {
+      {"--inject", "FAULT", values, all, "kill:3@2s, stop:1@1s+5s, slow:1x4; may be repeated", read_injection,
+       Option::inject},
+  };
+}
+
+void read_debugger_input(const Values& values, JobSpec& spec) {
+  const launch::InspectSpec& inspect = spec.inspect;
+  const bool one = !inspect.debugger.empty() && inspect.debug_ranks.size() == 1;
+  if (one && !values.has(Option::standard_input)) spec.input = {launch::InputSpec::To::rank, inspect.debug_ranks[0]};
 }
 
 }  // namespace col::colrun

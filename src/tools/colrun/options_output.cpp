@@ -7,6 +7,8 @@
 namespace col::colrun {
 namespace {
 
+using launch::JobSpec;
+
 constexpr std::string_view kFile = "file=";
 constexpr std::string_view kDefaultLabel = "[%r] ";
 
@@ -25,23 +27,40 @@ launch::InputSpec read_input(const Given& given) {
   return {To::rank, *rank};
 }
 
+std::vector<int> read_console_ranks(const Given& given) {
+  const auto ranks = parse_numbers(given.text, kMaxRank);
+  if (!ranks) refuse(given, "ranks such as 0,3-5");
+  return *ranks;
+}
+
 }  // namespace
 
-void read_output(const Values& values, launch::JobSpec& spec) {
-  launch::OutputSpec& output = spec.output;
-  if (values.is_on(Option::label)) output.label = kDefaultLabel;
-  if (const Given* given = values.find(Option::label_format)) output.label = read_pattern(*given, given->text);
-  output.timestamps = values.is_on(Option::timestamp);
-  if (const Given* given = values.find(Option::output)) output.file_pattern = read_file_pattern(*given);
-  output.tee = values.is_on(Option::tee);
-  if (const Given* given = values.find(Option::console_ranks)) {
-    const auto ranks = parse_numbers(given->text, kMaxRank);
-    if (!ranks) refuse(*given, "ranks such as 0,3-5");
-    output.console_ranks = *ranks;
-  }
-  output.merge = values.is_on(Option::merge);
-  output.pty = values.is_on(Option::pty);
-  if (const Given* given = values.find(Option::standard_input)) spec.input = read_input(*given);
+std::vector<OptionRow> output_rows() {
+  using enum OptionRow::Takes;
+  using enum OptionRow::Shown;
+  return {
+      {"-l,--label", "", nothing, everyday, "begin every line with its rank: [3] line",
+       [](const Given&, JobSpec& job) { job.output.label = kDefaultLabel; }},
+      {"--label-format", "PATTERN", value, all, "begin every line with this: '%h/%l: '",
+       [](const Given& given, JobSpec& job) { job.output.label = read_pattern(given, given.text); }},
+      {"--timestamp", "", nothing, everyday, "begin every line with the time",
+       [](const Given&, JobSpec& job) { job.output.timestamps = true; }},
+      {"--output", "file=PATTERN", value, everyday, "output goes to files: file=run/%R.%s (letters: --help-all)",
+       [](const Given& given, JobSpec& job) { job.output.file_pattern = read_file_pattern(given); }},
+      {"--tee", "", nothing, everyday, "with --output: to the console as well",
+       [](const Given&, JobSpec& job) { job.output.tee = true; }, Option::tee},
+      {"--ranks", "LIST", value, everyday, "show the output of these ranks only: 0,3-5",
+       [](const Given& given, JobSpec& job) { job.output.console_ranks = read_console_ranks(given); },
+       Option::console_ranks},
+      {"--merge", "", nothing, all, "stderr of a rank joins its stdout, in the order written",
+       [](const Given&, JobSpec& job) { job.output.merge = true; }},
+      {"--stdin", "WHO", value, everyday, "who reads standard input: a rank, all, none; default: 0",
+       [](const Given& given, JobSpec& job) { job.input = read_input(given); }, Option::standard_input},
+      {"--pty", "", nothing, all, "ranks write to a pseudo-terminal, as if nothing were between",
+       [](const Given&, JobSpec& job) { job.output.pty = true; }},
+      {"-u,--unbuffered", "", nothing, all, "set PYTHONUNBUFFERED=1: Python's output comes at once", nullptr,
+       Option::unbuffered},
+  };
 }
 
 }  // namespace col::colrun

@@ -27,12 +27,12 @@ std::string key_of(std::string_view variable) {
 void add_variable(Values& values, std::string_view name, std::string_view text, const OptionRow& row) {
   Given given{Source::environment, std::string(name), std::string(text)};
   if (row.is_flag()) given.text = flag_text(given);
-  if (row.takes != OptionRow::Takes::values) return values.add(row.option, std::move(given));
+  if (row.takes != OptionRow::Takes::values) return values.add(row, std::move(given));
   // One variable has room for several only if they are on lines of their own.
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     given.text = text.substr(0, end);
-    if (!given.text.empty()) values.add(row.option, given);
+    if (!given.text.empty()) values.add(row, given);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   }
 }
@@ -100,7 +100,7 @@ void settle_alternatives(Values& values) {
 std::vector<std::string> as_arguments(const Values& values) {
   std::vector<std::string> arguments;
   for (const OptionRow& row : option_rows()) {
-    for (const Given& given : values.all(row.option)) {
+    for (const Given& given : values.all(row)) {
       if (given.source == Source::command_line) continue;
       if (!row.is_flag())
         arguments.push_back(fmt::format("--{}={}", row.key(), given.text));

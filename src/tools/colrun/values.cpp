@@ -10,9 +10,8 @@ void refuse(const Given& given, const std::string& what_it_takes) {
   throw UsageError(fmt::format("{} takes {}, not '{}'", given.said_as, what_it_takes, given.text));
 }
 
-void Values::add(Option option, Given given) {
-  std::vector<Given>& here = values_[index(option)];
-  const OptionRow& row = row_of(option);
+void Values::add(const OptionRow& row, Given given) {
+  std::vector<Given>& here = values_[index(row)];
   if (row.is_flag()) here.clear();
   if (row.takes == OptionRow::Takes::value && !here.empty()) {
     const bool same = given.source == Source::command_line;
@@ -24,8 +23,8 @@ void Values::add(Option option, Given given) {
 
 void Values::override_by(const Values& stronger) {
   for (const OptionRow& row : option_rows()) {
-    const std::vector<Given>& theirs = stronger.all(row.option);
-    std::vector<Given>& here = values_[index(row.option)];
+    const std::vector<Given>& theirs = stronger.all(row);
+    std::vector<Given>& here = values_[index(row)];
     if (row.takes != OptionRow::Takes::values && !theirs.empty()) here.clear();
     for (const Given& given : theirs) {
       // Somebody may repeat on the command line what a file says as well; a fault is not to be injected twice.

@@ -1,7 +1,6 @@
 // The values of options and their sources, before they are interpreted.
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -28,21 +27,22 @@ class Values {
  public:
   // For a flag, the last value counts. Throws UsageError if an option that takes one value already has one from this
   // source.
-  void add(Option option, Given given);
+  void add(const OptionRow& row, Given given);
   // Takes over the values of `stronger`. They replace the values here; for options with several values, they are added.
   void override_by(const Values& stronger);
-  void erase(Option option) { values_[index(option)].clear(); }
+  void erase(Option option) { values_[index(row_of(option))].clear(); }
 
   // Null if no source has set it.
   const Given* find(Option option) const;
-  const std::vector<Given>& all(Option option) const { return values_[index(option)]; }
+  const std::vector<Given>& all(Option option) const { return all(row_of(option)); }
+  const std::vector<Given>& all(const OptionRow& row) const { return values_[index(row)]; }
   bool has(Option option) const { return !all(option).empty(); }
   // Whether a flag is on.
   bool is_on(Option option) const;
 
  private:
-  static std::size_t index(Option option) noexcept { return static_cast<std::size_t>(option); }
-  std::array<std::vector<Given>, kOptionCount> values_;
+  static std::size_t index(const OptionRow& row) { return static_cast<std::size_t>(&row - option_rows().data()); }
+  std::vector<std::vector<Given>> values_ = std::vector<std::vector<Given>>(option_rows().size());
 };
 
 }  // namespace col::colrun

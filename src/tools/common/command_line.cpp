@@ -3,111 +3,140 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 #include <col/select.hpp>
 
 #include "common/version.hpp"
 
 namespace col::tools {
-namespace {
 
-class Help : public CLI::Formatter {
- public:
-  explicit Help(std::string usage) : usage_(std::move(usage)) {}
-  std::string make_usage(const CLI::App*, std::string) const override { return usage_ + "\n"; }
-
- private:
-  std::string usage_;
-};
-
-[[noreturn]] void refuse_unknown(const CLI::App& app, std::string_view name) {
-  const std::vector<std::string> all = option_names(app);
-  const std::vector<std::string_view> names(all.begin(), all.end());
-  // One letter is near to every other one.
-  const std::string_view nearest = name.size() > 2 ? nearest_name(name, names) : std::string_view();
-  throw UsageError(
-      fmt::format("unknown option '{}'{}", name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest)));
+std::vector<std::string_view> OptionRow::all_names() const {
+  std::vector<std::string_view> list;
+  for (std::string_view rest = names;;) {
+    const std::size_t comma = rest.find(',');
+    list.push_back(rest.substr(0, comma));
+    if (comma == std::string_view::npos) return list;
+    rest.remove_prefix(comma + 1);
+  }
 }
 
-}  // namespace
-
-CLI::Option* add_option(CLI::App& app, const char* group, const std::string& name, std::string& value, const char* type,
-                        const std::string& description) {
-  return app.add_option(name, value, description)
-      ->type_name(type)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->group(group);
+bool OptionRow::is_named(std::string_view name) const {
+  return std::ranges::count(all_names(), name) > 0;
 }
 
-CLI::Option* add_flag(CLI::App& app, const char* group, const std::string& name, const std::string& description) {
-  return app.add_flag(name, description)->disable_flag_override()->group(group);
-}
-
-void add_help(CLI::App& app, const char* group, const std::string& usage, const std::string& footer) {
-  app.formatter(std::make_shared<Help>(usage));
-  app.get_formatter()->column_width(26);
-  app.footer(footer);
-  app.set_help_flag("-h,--help", "print this text and end")->group(group);
-  app.set_version_flag("--version", version_line(app.get_name()), "print the version and end")->group(group);
-}
-
-// CLI11 leaves one or two empty lines between groups, depending on its version.
-std::string help_of(const CLI::App& app) {
-  std::string text = app.help();
-  for (std::size_t gap; (gap = text.find("\n\n\n")) != std::string::npos;) text.erase(gap, 1);
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width) {
+  std::vector<std::string_view> groups;
+  for (const OptionRow& row : rows) {
+    if (!row.group.empty() && std::ranges::count(groups, row.group) == 0) groups.push_back(row.group);
+  }
+  std::string text;
+  for (const std::string_view group : groups) {
+    text += fmt::format("\n{}:\n", group);
+    for (const OptionRow& row : rows) {
+      if (row.group != group) continue;
+      const std::string lead = fmt::format("  {}{}{}", row.names, row.is_flag() ? "" : " ", row.value);
+      const std::string gap = lead.size() < width ? "" : "\n" + std::string(width, ' ');
+      text += fmt::format("{:<{}}{}{}\n", lead, width, gap, row.text);
+    }
+  }
   return text;
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known) {
+  const std::string_view nearest = nearest_name(wrong, known);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
 }
 
-std::vector<std::string> join_values(const CLI::App& app, const std::vector<std::string>& arguments,
-                                     std::size_t most_words) {
-  std::vector<std::string> joined;
-  std::size_t words = 0;
+OptionTable::OptionTable(std::string tool, std::string head, std::string footer)
+    : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)) {}
+
+std::optional<std::string> OptionTable::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
+  add({"Other", "-h,--help", "", "print this text and end"});
+  add({"Other", "--version", "", "print the version and end"});
+  take(arguments, most_words);
+  if (is_given("--help")) return help();
+  if (is_given("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
+  for (const auto& [row, given] : entries_) {
+    if (row.group.empty() || given.size() < 2) continue;
+    const std::string_view name = row.names.substr(std::min(row.names.find("--"), row.names.size()));
+    throw UsageError(fmt::format("{} was given twice; give it once", name.substr(0, name.find(','))));
+  }
+  return std::nullopt;
+}
+
+void OptionTable::take(const std::vector<std::string>& arguments, std::size_t most_words) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
-      if (words++ == most_words) {
+      if (words_.size() == most_words) {
         throw UsageError(fmt::format("unexpected argument '{}'{}", argument,
-                                     most_words == 0 ? fmt::format("; {} takes options only", app.get_name()) : ""));
+                                     most_words == 0 ? fmt::format("; {} takes options only", tool_) : ""));
       }
-      joined.push_back(argument);
+      words_.push_back(argument);
       continue;
     }
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
-    const CLI::Option* option = app.get_option_no_throw(name);
-    if (option == nullptr) refuse_unknown(app, name);
-    const bool takes_value = option->get_items_expected_max() > 0;
-    if (!takes_value && equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
-    // CLI11 knows "-n=4" as the value "=4".
-    const std::string long_name = option->get_lnames().empty() ? name : "--" + option->get_lnames().front();
-    joined.push_back(equals == std::string::npos ? long_name : long_name + argument.substr(equals));
-    if (!takes_value) continue;
-    if (equals == std::string::npos) {
-      const bool last = i + 1 == arguments.size();
-      if (last || app.get_option_no_throw(arguments[i + 1]) != nullptr) {
-        throw UsageError(fmt::format("{} needs a value", name));
-      }
-      joined.back() += "=" + arguments[++i];
+    Entry* entry = find(name);
+    // One letter is near to every other one.
+    if (entry == nullptr)
+      throw UsageError(fmt::format("unknown option '{}'{}", name, name.size() > 2 ? did_you_mean(name, names()) : ""));
+    std::string& value = entry->given.emplace_back();
+    if (entry->row.is_flag()) {
+      if (equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
+      continue;
     }
-    if (joined.back().size() == long_name.size() + 1) throw UsageError(fmt::format("{} needs a value", name));
+    if (equals != std::string::npos)
+      value = argument.substr(equals + 1);
+    else if (i + 1 < arguments.size() && find(arguments[i + 1]) == nullptr)
+      value = arguments[++i];
+    if (value.empty()) throw UsageError(fmt::format("{} needs a value", name));
   }
-  return joined;
+}
+
+std::string OptionTable::help() const {
+  constexpr std::size_t kWidth = 26;
+  std::vector<OptionRow> rows;
+  for (const Entry& entry : entries_) rows.push_back(entry.row);
+  return fmt::format("{}\n{}\n{}\n", head_, options_text(rows, kWidth), footer_);
+}
+
+void OptionTable::apply() const {
+  for (const auto& [row, given] : entries_) {
+    if (!given.empty() && row.set) row.set(std::string(row.first_name()), given.back());
+  }
+}
+
+const std::string* OptionTable::value(std::string_view name) const {
+  for (const auto& [row, given] : entries_) {
+    if (row.is_named(name)) return given.empty() ? nullptr : &given.back();
+  }
+  return nullptr;
+}
+
+std::string_view OptionTable::first_given(const std::vector<std::string_view>& names, std::string_view but) const {
+  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return name != but && is_given(name); });
+  return found == names.end() ? std::string_view() : *found;
+}
+
+std::vector<std::string_view> OptionTable::names() const {
+  std::vector<std::string_view> list;
+  for (const Entry& entry : entries_) {
+    if (entry.row.group.empty()) continue;
+    const auto names = entry.row.all_names();
+    list.insert(list.end(), names.begin(), names.end());
+  }
+  return list;
+}
+
+OptionTable::Entry* OptionTable::find(std::string_view name) {
+  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.row.is_named(name); });
+  return found == entries_.end() ? nullptr : &*found;
 }
 
 std::string own_path() {

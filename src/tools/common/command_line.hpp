@@ -1,15 +1,12 @@
-// What the command lines of the tools have in common.
+// The options of a tool: one row each, which the parser, its messages and --help all read.
 #pragma once
 
-#include <memory>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace col::tools {
 
@@ -19,22 +16,76 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// An option with a value, and a flag, in a group of --help. If an option is given twice, the last one counts.
-CLI::Option* add_option(CLI::App& app, const char* group, const std::string& name, std::string& value, const char* type,
-                        const std::string& description);
-CLI::Option* add_flag(CLI::App& app, const char* group, const std::string& name, const std::string& description);
-// -h, --help and --version, in `group`. `usage` is the first line of --help, `footer` its end.
-void add_help(CLI::App& app, const char* group, const std::string& usage, const std::string& footer);
-// What `app` prints for --help.
-std::string help_of(const CLI::App& app);
-// "--np" and all other options that --help shows.
-std::vector<std::string> option_names(const CLI::App& app);
+struct OptionRow {
+  std::string_view group;  // its heading in --help; empty: neither --help nor a message shows it
+  std::string_view names;  // "-n,--ranks,--np"; an error about its value names the first one
+  std::string_view value;  // "N"; empty for a flag
+  std::string text;        // for --help
+  // Takes the value: called with the first name, for messages.
+  std::function<void(const std::string& name, const std::string& value)> set = {};
 
-// Joins options and values: "--np", "1-9" becomes "--np=1-9", so that no value can be mistaken for an option. Arguments
-// that are not options stay in place, as long as there are fewer than `most_words` of them. Throws UsageError; for an
-// unknown option it has the nearest name.
-std::vector<std::string> join_values(const CLI::App& app, const std::vector<std::string>& arguments,
-                                     std::size_t most_words = 0);
+  bool is_flag() const noexcept { return value.empty(); }
+  std::vector<std::string_view> all_names() const;
+  std::string_view first_name() const noexcept { return names.substr(0, names.find(',')); }
+  bool is_named(std::string_view name) const;
+};
+
+// For OptionRow::set: `place` becomes what `read(name, value)` returns.
+template <class Place, class Read>
+auto into(Place& place, Read read) {
+  return [&place, read](const std::string& name, const std::string& value) { place = read(name, value); };
+}
+inline std::string as_written(const std::string&, const std::string& value) {
+  return value;
+}
+// For a flag.
+template <class Place>
+auto becomes(Place& place, Place result) {
+  return [&place, result](const std::string&, const std::string&) { place = result; };
+}
+
+// The groups of --help, a line for each row; texts begin at column `width`.
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width);
+// "; did you mean '--np'?", or nothing if no name is near.
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
+
+// The command line of a tool whose options and words may stand in any order.
+class OptionTable {
+ public:
+  // `tool` is "colbench noise"; `head` and `footer` stand above and below the options in --help.
+  OptionTable(std::string tool, std::string head, std::string footer);
+
+  void add(OptionRow row) { entries_.push_back({std::move(row), {}}); }
+  // Adds -h, --help and --version, and parses. Returns the text to print instead of all else, if there is one. An
+  // option takes the argument behind it for its value, unless that is an option too; an argument that is no option is a
+  // word, as long as there are at most `most_words`. Throws UsageError, for an unknown option with the nearest name.
+  std::optional<std::string> parse(const std::vector<std::string>& arguments, std::size_t most_words = 0);
+  // Calls `set` of what was given, in the order of the rows.
+  void apply() const;
+
+  bool is_given(std::string_view name) const { return value(name) != nullptr; }
+  // Null if it was not given.
+  const std::string* value(std::string_view name) const;
+  void forget(std::string_view name) { find(name)->given.clear(); }
+  // The first of `names` that was given; empty when none was.
+  std::string_view first_given(const std::vector<std::string_view>& names, std::string_view but = {}) const;
+  // All that --help shows.
+  std::vector<std::string_view> names() const;
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  struct Entry {
+    OptionRow row;
+    std::vector<std::string> given;  // for a flag: empty texts
+  };
+  Entry* find(std::string_view name);
+  void take(const std::vector<std::string>& arguments, std::size_t most_words);
+  std::string help() const;
+
+  std::string tool_, head_, footer_;
+  std::vector<Entry> entries_;
+  std::vector<std::string> words_;
+};
 
 // The path of the running program. Throws std::system_error.
 std::string own_path();

@@ -37,19 +37,19 @@ TEST_CASE("settings: every option but a few can be a variable and stand in a fil
       CAPTURE(key);
       const std::string value = row.is_flag() ? "yes" : "value";
       const Values from_file = parse_config(key + " = " + value, "f");
-      REQUIRE(from_file.has(row.option));
-      CHECK(from_file.find(row.option)->text == (row.is_flag() ? "1" : "value"));
+      REQUIRE(from_file.all(row).size() == 1);
+      CHECK(from_file.all(row)[0].text == (row.is_flag() ? "1" : "value"));
       const std::string variable = variable_of(key) + "=" + value;
       const char* environment[] = {variable.c_str(), nullptr};
       Surroundings surroundings;
       surroundings.environment = environment;
       const Settings found = collect_settings({}, surroundings);
       CHECK(found.warnings.empty());
-      REQUIRE(found.values.has(row.option));
-      CHECK(found.values.find(row.option)->said_as == variable_of(key));
+      REQUIRE(found.values.all(row).size() == 1);
+      CHECK(found.values.all(row)[0].said_as == variable_of(key));
     }
   }
-  CHECK(settings == kOptionCount - 5);
+  CHECK(settings == option_rows().size() - 5);
 }
 
 TEST_CASE("settings: flags are 1, 0, yes or no", "[colrun]") {
@@ -96,10 +96,10 @@ TEST_CASE("settings: errors name who said it", "[colrun]") {
 TEST_CASE("settings: lines of a configuration file", "[colrun]") {
   const Values values = parse_config(
       "# comment\n\n  np=4  \r\n\tmax_restarts =\t2\nlabel-format = \"[%r] \"\noutput = 'file=run #1/%r'\n", "f");
-  CHECK(values.find(Option::ranks_per_node)->text == "4");
-  CHECK(values.find(Option::max_restarts)->text == "2");
-  CHECK(values.find(Option::label_format)->text == "[%r] ");
-  CHECK(values.find(Option::output)->text == "file=run #1/%r");
+  CHECK(values.all(*find_setting("np")).at(0).text == "4");
+  CHECK(values.all(*find_setting("max-restarts")).at(0).text == "2");
+  CHECK(values.all(*find_setting("label-format")).at(0).text == "[%r] ");
+  CHECK(values.all(*find_setting("output")).at(0).text == "file=run #1/%r");
   const auto wrong = [](const std::string& text) -> std::string {
     try {
       parse_config(text, "f");

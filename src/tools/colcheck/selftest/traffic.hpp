@@ -25,8 +25,8 @@ struct Traffic {
 Traffic traffic_of(const col::Request& request, int rank, int size);
 
 // What a rank sends from.
-ConstTensorView source_of(const Request& request);
+ConstTensorView source_of(const col::Request& request);
 // The type of the request's elements, also on a rank where one of the two buffers has no meaning.
-DType dtype_of(const Request& request);
+DType dtype_of(const col::Request& request);
 
 }  // namespace col::colcheck
