@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json/json_fields.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/nodes/job_fields.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

@@ -255,8 +255,7 @@ std::vector<Column> terminal_columns(const Results& results, tools::Style style)
 
 std::vector<Column> page_columns(const Results& results) {
   std::vector<Column> columns = table_columns(results);
-  std::stable_partition(columns.begin(), columns.end(),
-                        [](const Column& column) { return column.rank != kPageOnly; });
+  std::stable_partition(columns.begin(), columns.end(), [](const Column& column) { return column.rank != kPageOnly; });
   return columns;
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "json/json_fields.hpp"
+
 namespace col::launch {
 
 struct BindingSpec {
@@ -15,5 +17,14 @@ struct BindingSpec {
   enum class MapBy { core, numa } map_by = MapBy::core;
   int gpus_per_rank = 0;  // 0: CUDA_VISIBLE_DEVICES is not changed
 };
+
+template <class Visit>
+void fields(BindingSpec& binding, Visit& visit) {
+  auto& [to, lists, map_by, gpus_per_rank] = binding;
+  visit("to", to, core::Numbered{BindingSpec::To::list});
+  visit("lists", lists);
+  visit("map_by", map_by, core::Numbered{BindingSpec::MapBy::numa});
+  visit("gpus_per_rank", gpus_per_rank);
+}
 
 }  // namespace col::launch

@@ -1,4 +1,7 @@
 // The description of a job: what runs, where, in what environment, and when it must end.
+//
+// fields() of each struct are the parts that a launcher on another host needs. They begin with the names of all
+// members: if a member is added, this does not compile until somebody has decided whether it travels or stays.
 #pragma once
 
 #include <chrono>
@@ -7,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "json/json_fields.hpp"
 #include "launch/job/binding_spec.hpp"
 #include "launch/job/output_spec.hpp"
 
@@ -24,6 +28,14 @@ struct Program {
   std::vector<std::string> environment = {};  // "NAME=value" only for the ranks of this part
 };
 
+template <class Visit>
+void fields(Program& program, Visit& visit) {
+  auto& [command, ranks, environment] = program;
+  visit("command", command);
+  visit("ranks", ranks);
+  visit("environment", environment);
+}
+
 // Which rank's exit code becomes the job's if several ranks have failed.
 enum class ExitPolicy { first, max, rank0 };
 
@@ -38,12 +50,33 @@ struct LifecycleSpec {
   ExitPolicy exit_policy = ExitPolicy::first;
 };
 
+template <class Visit>
+void fields(LifecycleSpec& lifecycle, Visit& visit) {
+  auto& [timeout, start_timeout, exit_timeout, grace, term_grace, max_restarts, keep_going, exit_policy] = lifecycle;
+  visit("timeout_ms", timeout);
+  visit("exit_timeout_ms", exit_timeout);
+  visit("grace_ms", grace);
+  visit("term_grace_ms", term_grace);
+  visit("max_restarts", max_restarts);
+  visit("keep_going", keep_going);
+  core::stays(start_timeout, exit_policy);  // the meeting's
+}
+
 struct EnvironmentSpec {
   std::vector<std::string> set = {};       // "NAME=value"; the last one of a name counts
   std::vector<std::string> remove = {};    // names of variables that ranks do not get; a name may end in '*'
   std::vector<std::string> per_rank = {};  // "NAME=pattern", the pattern as in rank_pattern.hpp
   bool mpi_names = false;                  // sets OMPI_COMM_WORLD_* and PMI_* too (--compat mpi)
 };
+
+template <class Visit>
+void fields(EnvironmentSpec& environment, Visit& visit) {
+  auto& [set, remove, per_rank, mpi_names] = environment;
+  visit("set", set);
+  visit("remove", remove);
+  visit("per_rank", per_rank);
+  visit("mpi_names", mpi_names);
+}
 
 struct HostSpec {
   std::string name;               // as ssh takes it: "node7", "ada@node7"
@@ -74,6 +107,16 @@ struct Injection {
   double factor = 1;         // of a slowdown: with 4, the rank runs for a quarter of the time
 };
 
+template <class Visit>
+void fields(Injection& injection, Visit& visit) {
+  auto& [kind, rank, at, duration, factor] = injection;
+  visit("kind", kind, core::Numbered{Injection::Kind::slow});
+  visit("rank", rank);
+  visit("at_ms", at);
+  visit("duration_ms", duration);
+  visit("factor", factor);
+}
+
 struct InspectSpec {
   bool dry_run = false;      // say what would be started, and start nothing
   bool display_map = false;  // say what is started, and start it
@@ -86,6 +129,18 @@ struct InspectSpec {
   std::vector<std::string> debugger = {};  // put before the command of `debug_ranks`: {"gdb", "--args"}
   std::vector<int> debug_ranks = {};
 };
+
+template <class Visit>
+void fields(InspectSpec& inspect, Visit& visit) {
+  auto& [dry_run, display_map, report_bindings, print_environment, report, stacks_on_timeout, stacks_on_failure,
+         json_path, debugger, debug_ranks] = inspect;
+  visit("report_bindings", report_bindings);
+  visit("stacks_on_timeout", stacks_on_timeout);
+  visit("stacks_on_failure", stacks_on_failure);
+  visit("debugger", debugger);
+  visit("debug_ranks", debug_ranks);
+  core::stays(dry_run, display_map, print_environment, report, json_path);
+}
 
 struct JobSpec {
   std::vector<Program> programs;  // not empty
@@ -118,5 +173,21 @@ struct JobSpec {
     return sum;
   }
 };
+
+template <class Visit>
+void fields(JobSpec& job, Visit& visit) {
+  auto& [programs, output, input, lifecycle, environment, binding, nodes, inspect, injections, tool, command_line,
+         stdin_fd, stdout_fd, stderr_fd, keep_fds, title] = job;
+  visit("programs", programs);
+  visit("output", output);
+  visit("input", input);
+  visit("lifecycle", lifecycle);
+  visit("environment", environment);
+  visit("binding", binding);
+  visit("inspect", inspect);
+  visit("injections", injections);
+  visit("tool", tool);
+  core::stays(nodes, command_line, stdin_fd, stdout_fd, stderr_fd, keep_fds, title);
+}
 
 }  // namespace col::launch

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "json/json_fields.hpp"
+
 namespace col::launch {
 
 // Patterns are those of rank_pattern.hpp.
@@ -17,9 +19,28 @@ struct OutputSpec {
   bool pty = false;                     // stdout and stderr are a pseudo-terminal (and therefore merged)
 };
 
+template <class Visit>
+void fields(OutputSpec& output, Visit& visit) {
+  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, pty] = output;
+  visit("label", label);
+  visit("timestamps", timestamps);
+  visit("file", file_pattern);
+  visit("tee", tee);
+  visit("console_ranks", console_ranks);
+  visit("merge", merge);
+  visit("pty", pty);
+}
+
 struct InputSpec {
   enum class To { rank, all, none } to = To::rank;
   int rank = 0;  // global
 };
+
+template <class Visit>
+void fields(InputSpec& input, Visit& visit) {
+  auto& [to, rank] = input;
+  visit("to", to, core::Numbered{InputSpec::To::none});
+  visit("rank", rank);
+}
 
 }  // namespace col::launch

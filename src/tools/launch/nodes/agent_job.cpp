@@ -16,7 +16,6 @@
 #include "json/json_fields.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/input_hosts.hpp"
-#include "launch/nodes/job_fields.hpp"
 #include "launch/nodes/node_messages.hpp"
 
 namespace col::launch {

@@ -20,6 +20,13 @@ struct Endpoint {
   std::string text() const;
 };
 
+template <class Visit>
+void fields(Endpoint& endpoint, Visit& visit) {
+  auto& [host, port] = endpoint;
+  visit("host", host);
+  visit("port", port);
+}
+
 // Parses "host:port", "host", "[address]:port". Throws LaunchError (2) for anything else.
 Endpoint parse_endpoint(std::string_view text);
 

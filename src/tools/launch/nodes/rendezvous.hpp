@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "json/json_fields.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
 
@@ -30,6 +31,18 @@ struct Rendezvous {
   std::vector<int> program_ranks = {};
   bool reports = true;  // whether this node tells its user how the job ended
 };
+
+template <class Visit>
+void fields(Rendezvous& meeting, Visit& visit) {
+  auto& [alone, may_serve, endpoints, id, secret, min_nodes, max_nodes, node_rank, timeout, remotes, program_ranks,
+         reports] = meeting;
+  visit("endpoints", endpoints);
+  visit("id", id);
+  visit("secret", secret);
+  visit("node_rank", node_rank);
+  visit("timeout_ms", timeout);
+  core::stays(alone, may_serve, min_nodes, max_nodes, remotes, program_ranks, reports);
+}
 
 // The value of a variable; nothing if it is unset or empty.
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
