@@ -9,6 +9,7 @@
 
 #include "colcheck/engine/judge.hpp"
 #include "colcheck/engine/reduction.hpp"
+#include "support/catch.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
@@ -33,6 +34,25 @@ std::vector<PerRank<T>> run_all(const std::string& backend, const std::vector<Re
   return outputs;
 }
 
+// What the results of calls keep.
+enum class Promise {
+  exact,  // they are those of the fold in rank order, whatever the order
+  any,    // they are what <col/group.hpp> promises
+};
+
+// Makes the calls, and checks what comes out: the same on all ranks, and as promised.
+template <class T>
+void check_results(const std::string& backend, const std::vector<Reduction>& calls, const PerRank<T>& inputs,
+                   Promise promise) {
+  INFO(backend << ", " << inputs.size() << " ranks");
+  const auto outputs = run_all<T>(backend, calls, inputs);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    CHECK(differs_between_ranks(calls[i], outputs[i]) == "");
+    CHECK((promise == Promise::exact ? differs_from_left_fold(calls[i], inputs, outputs[i])
+                                     : differs_from_promise(calls[i], inputs, outputs[i])) == "");
+  }
+}
+
 // The same calls with each of the operators. An operator is a list: by rank, or one for all.
 inline std::vector<Reduction> with_ops(const std::vector<Reduction>& calls, const std::vector<std::vector<Op>>& ops) {
   std::vector<Reduction> all;
@@ -45,13 +65,23 @@ inline std::vector<Reduction> with_ops(const std::vector<Reduction>& calls, cons
   return all;
 }
 
-// Those that can be in place, so.
-inline std::vector<Reduction> in_place(std::vector<Reduction> calls) {
-  std::erase_if(calls, [](const Reduction& call) {
+// The calls, and once more, in place, those that can be.
+inline std::vector<Reduction> and_in_place(std::vector<Reduction> calls) {
+  std::vector<Reduction> placed = calls;
+  std::erase_if(placed, [](const Reduction& call) {
     return call.collective == Collective::reduce_scatter || call.collective == Collective::reduce_scatterv;
   });
-  for (Reduction& call : calls) call.in_place = true;
+  for (Reduction& call : placed) call.in_place = true;
+  calls.insert(calls.end(), placed.begin(), placed.end());
   return calls;
+}
+
+// A scale for each rank.
+template <class Scale>
+std::vector<Op> scales(int size, Scale scale) {
+  std::vector<Op> ops;
+  for (int r = 0; r < size; ++r) ops.push_back(Op::premul_sum(scale(r)));
+  return ops;
 }
 
 inline const std::vector<Collective>& reductions() {
