@@ -180,7 +180,7 @@ class MemoryChannel final : public Channel {
   }
 
   std::span<const NativeEntry> native_entries() const override { return {}; }
-  void native(const Request&, WaitContext&) override {
+  Ticket start_native(const Request&, WaitContext&) override {
     const std::lock_guard lock(hub_->mutex);
     fail(error(ErrorCode::internal, "this backend has no collectives of its own"));
   }

@@ -9,45 +9,13 @@ namespace col {
 
 Channel::~Channel() = default;
 
-bool Channel::moves_in_parts() const {
-  return false;
-}
-
-Ticket Channel::post_filling_send(int /*peer*/, std::uint64_t /*slot*/, ConstTensorView /*data*/,
-                                  std::function<std::uint64_t()> /*filled*/) {
-  throw Error(ErrorCode::internal, "this channel sends from memory that is full");
-}
-
-std::uint64_t Channel::moved(Ticket /*ticket*/) {
-  throw Error(ErrorCode::internal, "this channel does not know parts of messages");
-}
-
-bool Channel::is_captured(Stream /*stream*/) const {
-  return false;
-}
-
-void Channel::post_after(Stream /*stream*/) {}
-
-Device Channel::device() const {
-  return {};
-}
-
 std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /*exchange*/, WaitContext& /*wait*/) {
   return nullptr;
 }
 
-void Channel::check(const Request& /*request*/) const {}
-
 MultiChannel::~MultiChannel() = default;
-MultiChannel* Channel::multi() {
-  return nullptr;
-}
-
-Ticket Channel::start_native(const Request& request, WaitContext& /*wait*/) {
-  throw Error(ErrorCode::internal,
-              std::string(to_string(request.collective)) + ": this channel has nothing that it could start");
-}
-
+PartsExtension::~PartsExtension() = default;
+DeviceExtension::~DeviceExtension() = default;
 DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;
 DeviceComparison::~DeviceComparison() = default;

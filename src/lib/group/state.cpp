@@ -41,7 +41,9 @@ std::span<const NativeEntry> natives_of(const Channel* channel) {
 Group::State::Lane::Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
                          const group::CallSettings& settings)
     : channel(over),
-      device(over != nullptr ? over->device() : Device()),
+      gpu(dynamic_cast<DeviceExtension*>(over)),
+      in_parts(dynamic_cast<PartsExtension*>(over)),
+      device(gpu != nullptr ? gpu->device() : Device()),
       dispatcher({parts.surroundings.group, parts.surroundings.rank, static_cast<int>(parts.surroundings.peers.size()),
                   device.type},
                  group::nodes_of(parts.surroundings.peers), backend, natives_of(over), settings) {}
@@ -174,7 +176,7 @@ void Group::State::run_in_use(Request request, const Options& options) {
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
       check_name(options.group);
       request.algorithm = known->decision->native;
-      known->channel->check(request);
+      if (DeviceExtension* const gpu = gpu_of(known->channel)) gpu->check(request);
       known->ended = false;
       known->watch.reset();
       known->timeout = timeout_of(options);
@@ -299,7 +301,7 @@ Group::State::PendingPtr Group::State::begin(Lane* over, Request&& request, cons
   }
   auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
   request.algorithm = decision->native;
-  lane.channel->check(request);
+  if (lane.gpu != nullptr) lane.gpu->check(request);
 
   PendingPtr pending = acquire();
   pending->channel = lane.channel;
@@ -337,8 +339,9 @@ void Group::State::announce(group::Pending& pending) {
   parts_.surroundings.history.add(pending);
   if (parts_.record != nullptr) parts_.record->begin(name(), pending.sequence, pending.name, pending.fingerprint);
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
-  const Channel* const channel = pending.channel;  // null: a call over several GPUs, which blocks
-  if (host_.settings->compare_first || (channel != nullptr && channel->is_captured(pending.request.stream))) {
+  // No channel: a call over several GPUs, which blocks.
+  const DeviceExtension* const gpu = pending.channel != nullptr ? gpu_of(pending.channel) : nullptr;
+  if (host_.settings->compare_first || (gpu != nullptr && gpu->is_captured(pending.request.stream))) {
     group::Diagnosis diagnosis = diagnose(pending);
     WaitContext wait(Deadline::after(pending.timeout), parts_.surroundings.control.get(), parts_.record, &diagnosis);
     try {

@@ -152,8 +152,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
     Lane(const group::GroupParts& parts, Channel* over, const std::string& backend,
          const group::CallSettings& settings);
 
-    Channel* const channel;  // of parts_; null in a world of one rank
-    const Device device;     // the memory that it moves
+    Channel* const channel;          // of parts_; null in a world of one rank
+    DeviceExtension* const gpu;      // of the channel; null if it moves host memory
+    PartsExtension* const in_parts;  // of the channel; null if it has none
+    const Device device;             // the memory that it moves
     group::Dispatcher dispatcher;
   };
 
@@ -199,6 +201,8 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   Lane& lane_for(const Request& request, const Options& options, bool asynchronous);
   void run_in_use(Request request, const Options& options);
   void run_over(Lane* lane, Request request, const Options& options);
+  // Null for a channel that moves host memory.
+  DeviceExtension* gpu_of(const Channel* channel) const { return channel == own_.channel ? own_.gpu : nullptr; }
   Lane* host_lane() { return hosted_ ? &*hosted_ : &own_; }
   PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, group::Piece piece = {});
   void announce(group::Pending& pending);

@@ -38,7 +38,7 @@ class CarelessChannel final : public col::Channel {
   std::span<const NativeEntry> native_entries() const override { return kEntries; }
   void abort(const col::Error& cause) noexcept override { inner_->abort(cause); }
 
-  void native(const col::Request& request, col::WaitContext& wait) override {
+  col::Ticket start_native(const col::Request& request, col::WaitContext& wait) override {
     const std::size_t bytes = request.in.bytes();
     std::vector<std::vector<std::byte>> all(static_cast<std::size_t>(size_), std::vector<std::byte>(bytes));
     std::vector<col::Ticket> tickets;
@@ -58,6 +58,7 @@ class CarelessChannel final : public col::Channel {
       combine<col::bfloat16>(request, all);
     else
       combine<float>(request, all);
+    return col::kEnded;
   }
 
   static constexpr std::array kEntries = {

@@ -17,7 +17,7 @@ class StuckChannel final : public Channel {
   std::optional<int> test(Ticket) override { return std::nullopt; }
   int wait(Ticket, WaitContext& wait) override { never(wait); }
   std::span<const NativeEntry> native_entries() const override { return kEntries; }
-  void native(const Request&, WaitContext& wait) override { never(wait); }
+  Ticket start_native(const Request&, WaitContext& wait) override { never(wait); }
   void abort(const Error&) noexcept override {}
 
  private:

@@ -139,9 +139,10 @@ std::span<const NativeEntry> GlooChannel::native_entries() const {
   return Native::entries();
 }
 
-void GlooChannel::native(const Request& request, WaitContext& wait) {
+Ticket GlooChannel::start_native(const Request& request, WaitContext& wait) {
   enter(to_string(request.collective).data());
   guarded(&wait, [&] { native_.run(request); });
+  return kEnded;
 }
 
 void GlooChannel::abort(const Error& cause) noexcept {

@@ -31,7 +31,7 @@ class GlooChannel final : public Channel {
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override;
-  void native(const Request& request, WaitContext& wait) override;
+  Ticket start_native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
   // For tests, which make Gloo meet cases that the layers above prevent.

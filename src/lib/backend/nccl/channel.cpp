@@ -191,29 +191,14 @@ bool NcclChannel::is_captured(Stream stream) const {
   return nccl_backend::is_captured(stream, *device_);
 }
 
-// The end of it; null when it is recorded.
-std::shared_ptr<GpuEvent> NcclChannel::start(const Request& request, WaitContext& wait) {
-  start_posts(wait);  // they were called before
-  const bool recorded = is_captured(request.stream);
-  const CUstream stream = recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
-  native_.run(request, stream, wait);
-  return recorded ? nullptr : record(stream);
-}
-
-void NcclChannel::native(const Request& request, WaitContext& wait) {
-  guarded(to_string(request.collective).data(), [&] {
-    std::shared_ptr<GpuEvent> ended = start(request, wait);
-    if (ended == nullptr) return;
-    wait.describe("the GPU");
-    wait_for(*ended, wait);
-    idle_.push_back(std::move(ended));
-  });
-}
-
 Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
   return guarded(to_string(request.collective).data(), [&] {
-    std::shared_ptr<GpuEvent> ended = start(request, wait);
-    posts_.emplace(next_post_, Post{.peer = rank_, .recorded = ended == nullptr, .ended = std::move(ended)});
+    start_posts(wait);  // they were called before
+    Post started{.peer = rank_, .recorded = is_captured(request.stream)};
+    const CUstream stream = started.recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
+    native_.run(request, stream, wait);
+    if (!started.recorded) started.ended = record(stream);
+    posts_.emplace(next_post_, std::move(started));
     return Ticket{next_post_++};
   });
 }

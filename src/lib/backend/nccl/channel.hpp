@@ -26,7 +26,7 @@
 
 namespace col::nccl_backend {
 
-class NcclChannel final : public Channel {
+class NcclChannel final : public Channel, public DeviceExtension {
  public:
   NcclChannel(NcclMultiChannel::Place place, std::unique_ptr<GpuDevice> device,
               std::unique_ptr<Communicator> communicator);
@@ -41,7 +41,6 @@ class NcclChannel final : public Channel {
   bool is_captured(Stream stream) const override;
   void post_after(Stream stream) override;
   std::span<const NativeEntry> native_entries() const override { return native_.entries(); }
-  void native(const Request& request, WaitContext& wait) override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   MultiChannel* multi() override { return multi_.get(); }
@@ -67,7 +66,6 @@ class NcclChannel final : public Channel {
   void start_posts(WaitContext& wait);
   int take(std::unordered_map<std::uint64_t, Post>::iterator post);
   std::shared_ptr<GpuEvent> record(CUstream stream);
-  std::shared_ptr<GpuEvent> start(const Request& request, WaitContext& wait);
   CUstream stream_of(const Request& request);
   void put_after(CUstream other);
   void wait_for(const GpuEvent& event, WaitContext& wait);

@@ -206,7 +206,7 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
   }
 }
 
-void ShmChannel::native(const Request& request, WaitContext& wait) {
+Ticket ShmChannel::start_native(const Request& request, WaitContext& wait) {
   enter("native");
   try {
     guarded([&] {
@@ -223,6 +223,7 @@ void ShmChannel::native(const Request& request, WaitContext& wait) {
     collectives_.take_back();
     throw;
   }
+  return kEnded;
 }
 
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {

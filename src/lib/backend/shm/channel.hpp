@@ -21,7 +21,7 @@
 
 namespace col::shm_backend {
 
-class ShmChannel final : public Channel, private Attendant {
+class ShmChannel final : public Channel, public PartsExtension, private Attendant {
  public:
   ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment);
   // Tells the peers that this rank has left. They can still receive what it sent. In a process that was forked after
@@ -30,14 +30,13 @@ class ShmChannel final : public Channel, private Attendant {
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
-  bool moves_in_parts() const override { return true; }
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
-  void native(const Request& request, WaitContext& wait) override;
+  Ticket start_native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 

@@ -117,11 +117,11 @@ Group::State::PendingPtr Group::State::begin_messages(std::string_view name, std
   if (blocking) require_sent_to_self(legs);
   for (group::Leg& leg : legs) leg.channel = channel_for(leg);
   const bool by_gpu = std::ranges::any_of(legs, [this](const group::Leg& leg) { return leg.channel == own_.channel; });
-  if (by_gpu && own_.channel != nullptr) own_.channel->post_after(options.stream);
+  if (by_gpu && own_.gpu != nullptr) own_.gpu->post_after(options.stream);
   auto staging = stage(legs, options.stream);
   for (const group::Leg& leg : legs) {
-    if (leg.channel != nullptr)
-      leg.channel->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
+    if (DeviceExtension* const gpu = gpu_of(leg.channel))
+      gpu->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
   }
   PendingPtr pending = acquire();
   pending->name = group::Composite::current().empty() ? name : group::Composite::current();
@@ -183,7 +183,7 @@ void Group::State::post(group::Leg& leg, group::Pending& pending) {
     leg.number = ++(leg.sending ? parts_.surroundings.sent : parts_.surroundings.received)[{leg.peer, leg.tag}];
   // The one from any rank may take a message of this peer first: which number this one gets, nobody knows.
   leg.numbered = leg.sending || open_any_[leg.tag] == 0;
-  if (leg.in_parts)
+  if (leg.parts != nullptr)
     post_in_parts(leg, slot, pending);
   else if (leg.sending)
     leg.ticket = leg.channel->post_send(leg.peer, slot, leg.view);
@@ -206,13 +206,13 @@ void Group::State::post_in_parts(group::Leg& leg, std::uint64_t slot, group::Pen
         return 0;
       }
     };
-    leg.ticket = leg.channel->post_filling_send(leg.peer, slot, leg.view, fetched);
+    leg.ticket = leg.parts->post_filling_send(leg.peer, slot, leg.view, fetched);
   }
   ++in_parts_;
 }
 
 void Group::State::follow_parts(group::Leg& leg, group::Pending& pending) {
-  const std::uint64_t moved = leg.channel->moved(leg.ticket);
+  const std::uint64_t moved = leg.parts->moved(leg.ticket);
   if (moved != std::exchange(leg.moved, moved)) idle_turns_ = 0;
   if (pending.copy_failure) std::rethrow_exception(pending.copy_failure);
   if (!leg.sending) pending.staging->give_back(leg.view.data, moved, pending.stream);
@@ -227,7 +227,7 @@ bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
   }
   const std::optional<int> peer = leg.channel->test(leg.ticket);
   if (!peer) {
-    if (leg.in_parts) follow_parts(leg, pending);
+    if (leg.parts != nullptr) follow_parts(leg, pending);
     return false;
   }
   complete(leg, pending, *peer);
@@ -236,7 +236,7 @@ bool Group::State::progress(group::Leg& leg, group::Pending& pending) {
 
 void Group::State::complete(group::Leg& leg, group::Pending& pending, int peer) {
   leg.done = true;
-  if (leg.in_parts) --in_parts_;
+  if (leg.parts != nullptr) --in_parts_;
   if (leg.sending) return;
   pending.source = peer;
   if (leg.peer != kAnyPeer) return;

@@ -19,7 +19,7 @@ constexpr std::string_view kAlgorithm = "nccl";
 }  // namespace
 
 MultiChannel& Group::State::multi_channel(std::string_view call) const {
-  MultiChannel* const found = parts_.channel ? parts_.channel->multi() : nullptr;
+  MultiChannel* const found = own_.gpu != nullptr ? own_.gpu->multi() : nullptr;
   if (found != nullptr) return *found;
   throw own_error(
       ErrorCode::unavailable,

@@ -41,7 +41,7 @@ std::unique_ptr<group::Staging> Group::State::stage(Request& request, Device wan
 }
 
 std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& legs, Stream stream) {
-  const auto wanted = [](const group::Leg& leg) { return leg.channel != nullptr ? leg.channel->device() : Device(); };
+  const auto wanted = [this](const group::Leg& leg) { return leg.channel == own_.channel ? own_.device : Device(); };
   if (std::none_of(legs.begin(), legs.end(),
                    [&](const group::Leg& leg) { return group::Staging::is_needed(leg.view, wanted(leg)); }))
     return nullptr;
@@ -49,8 +49,8 @@ std::unique_ptr<group::Staging> Group::State::stage(std::vector<group::Leg>& leg
   for (group::Leg& leg : legs) {
     const TensorView copy = staging->replace(writable(leg.view), wanted(leg), leg.sending, !leg.sending);
     leg.staged = copy.data != leg.view.data;
-    leg.in_parts = leg.staged && leg.channel != nullptr && leg.channel->moves_in_parts() &&
-                   copy.bytes() >= 2 * group::Staging::kPartBytes;
+    if (leg.staged && leg.channel != nullptr && copy.bytes() >= 2 * group::Staging::kPartBytes)
+      leg.parts = leg.channel == own_.channel ? own_.in_parts : hosted_->in_parts;
     leg.view = copy;
     if (!leg.sending) leg.destination = copy.data;
   }
@@ -85,7 +85,7 @@ void Group::State::fetch_messages(group::Pending& pending) {
   wait.describe("the copies from the GPU to the host");
   staging.fetch(pending.stream);
   const auto is_there = [&](const group::Leg& leg) {
-    return !leg.sending || !leg.staged || leg.in_parts || staging.fetched(leg.view.data) == leg.view.bytes();
+    return !leg.sending || !leg.staged || leg.parts != nullptr || staging.fetched(leg.view.data) == leg.view.bytes();
   };
   for (int turn = 0; !std::ranges::all_of(pending.legs, is_there); ++turn) {
     wait.check();

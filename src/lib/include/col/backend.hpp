@@ -46,7 +46,7 @@ struct Request {
   // never pair them.
   std::uint64_t fingerprint = 0;
   Stream stream = {};
-  // For native(): the name of one of native_entries(). Empty: the backend chooses one that serves `collective`.
+  // For native entries: the name of one of them. Empty: the backend chooses one that serves `collective`.
   std::string_view algorithm = {};
 };
 
@@ -60,7 +60,7 @@ struct NativeEntry {
   // takes sum, product, min, max, avg and scaled sums; no bitwise operator and no function
   bool arithmetic_only = false;
   bool built_in_only = false;  // takes no function of the user
-  bool asynchronous = false;   // start_native() takes it too
+  bool asynchronous = false;   // start_native() returns before it has ended
   // Of a reduction: whether it combines this type by this operator. Null: whatever is defined (see Op).
   bool (*reduces)(const Op& op, DType dtype) noexcept = nullptr;
 };
@@ -82,6 +82,8 @@ inline constexpr int kAnyPeer = -1;
 struct Ticket {
   std::uint64_t id = 0;
 };
+// What start_native() returns for a collective that has ended already. Not to be tested or waited for.
+inline constexpr Ticket kEnded{~std::uint64_t{0}};
 
 // One rank's part in a call that passes one tensor for each of several GPUs (allreduce_multigpu and the like). The
 // group layer has checked the arguments: counts and dtypes agree, the devices differ, and no two buffers overlap except
@@ -122,7 +124,8 @@ class COL_EXPORT MultiChannel {
   virtual void run(const MultiRequest& request, WaitContext& wait) = 0;
 };
 
-// The connections of one rank to the other ranks of its group.
+// The connections of one rank to the other ranks of its group. What only some channels can do is an extension: a class
+// below that the channel inherits too. The group layer looks for the extensions once, when the group is made.
 //
 // One thread at a time may use it, except for abort(), which any thread may call. After a call has thrown, the channel
 // is broken: every later call throws at once, and the group has to be created again. The one exception is allocate()
@@ -138,16 +141,6 @@ class COL_EXPORT Channel {
   // earlier receive has taken.
   virtual Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) = 0;
   virtual Ticket post_recv(int peer, std::uint64_t slot, TensorView data) = 0;
-  // Whether large messages move in parts. Both ends can then work with the first parts while the rest still moves. The
-  // default is false, and then the two functions below throw internal.
-  virtual bool moves_in_parts() const;
-  // As post_send(), for memory that is still being filled, from its first byte to its last. `filled` returns how many
-  // bytes are there. Every call on the channel calls `filled` until it has returned the whole length. It must not
-  // throw. Use test() for such a message: wait() may sleep while the memory is filled.
-  virtual Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
-                                   std::function<std::uint64_t()> filled);
-  // How many bytes of a large message have moved so far, from the first byte on. Requires: the ticket is valid.
-  virtual std::uint64_t moved(Ticket ticket);
   // Returns the peer of the operation when it has ended (for a collective, this rank), and frees the ticket. Returns
   // nothing before. Throws what wait() would throw. Also moves on everything else that this rank has posted.
   virtual std::optional<int> test(Ticket ticket) = 0;
@@ -155,47 +148,66 @@ class COL_EXPORT Channel {
   // everything else that this rank has posted. Throws what wait.check() throws, peer_lost, io.
   virtual int wait(Ticket ticket, WaitContext& wait) = 0;
 
-  // The memory that the channel moves. The default is host memory.
-  virtual Device device() const;
-  // Throws invalid_argument or unavailable if the channel cannot take the request, for example memory of another
-  // device. That breaks nothing. The group layer asks before it counts the call, so the functions below need not check
-  // again. A message is asked as send or recv, with `in` alone. `algorithm` is empty if a plan runs. The default takes
-  // everything.
-  virtual void check(const Request& request) const;
-
-  // Whether the stream is being captured: work that is put in it then becomes part of a graph and does not run now.
-  // Throws io. The default is false.
-  virtual bool is_captured(Stream stream) const;
-
-  // Operations posted from now on come after the work that the stream holds now. Throws unavailable if the stream is
-  // being captured (that breaks nothing), and io. For channels that move GPU memory; others do nothing.
-  virtual void post_after(Stream stream);
-
-  // The collectives that native() takes. They stay the same as long as the channel lives.
+  // The collectives that the channel does itself. They stay the same as long as the channel lives.
   virtual std::span<const NativeEntry> native_entries() const = 0;
-  // Runs one of native_entries() to its end. Blocking; errors as wait().
-  virtual void native(const Request& request, WaitContext& wait) = 0;
-  // Starts one of native_entries() that is `asynchronous`, and returns. Its memory must stay valid until the ticket is
-  // done. Before it has ended, the rank may start more and call native(); all ranks do so in the same order. The start
-  // may need the peers, and `wait` bounds the time that it takes. Errors as wait(). The default throws internal.
-  virtual Ticket start_native(const Request& request, WaitContext& wait);
+  // Starts one of native_entries(). Errors as wait(). One that is not `asynchronous` runs to its end here: returns
+  // kEnded. Of the others, the memory must stay valid until the ticket is done. Before they have ended, the rank may
+  // start more; all ranks do so in the same order. Even a start may need the peers, and `wait` bounds the time that it
+  // takes.
+  virtual Ticket start_native(const Request& request, WaitContext& wait) = 0;
+  // Runs one of native_entries() to its end.
+  void native(const Request& request, WaitContext& wait) {
+    const Ticket ticket = start_native(request, wait);
+    if (ticket.id != kEnded.id) this->wait(ticket, wait);
+  }
 
-  // Allocates memory of this rank on device(), zeroed, which the collectives of this channel can reach from other
-  // ranks. It is freed when the last pointer to it is gone, which may be after the end of the channel. All ranks call
-  // this with the same `bytes`. Returns null on all ranks if the channel cannot share memory, which is the default.
-  // Throws resource on all ranks if one rank has no room, which does not break the channel; what `exchange` throws; and
-  // errors as wait().
-  // takes what this rank says, returns what all say, by rank
+  // Allocates memory of this rank, of the kind that the channel moves, zeroed, which the collectives of this channel
+  // can reach from other ranks. It is freed when the last pointer to it is gone, which may be after the end of the
+  // channel. All ranks call this with the same `bytes`. Returns null on all ranks if the channel cannot share memory,
+  // which is the default. Throws resource on all ranks if one rank has no room, which does not break the channel; what
+  // `exchange` throws; and errors as wait(). takes what this rank says, returns what all say, by rank
   using Exchange = std::function<std::vector<std::string>(const std::string& words)>;
   static constexpr std::size_t kMostWords = 1000;  // the largest size of `words`, in bytes
   virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait);
 
-  // Null if the channel has no calls over several GPUs, which is the default. The object lives as long as the channel.
-  virtual MultiChannel* multi();
-
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell the peers, on the peers too.
   // Idempotent.
   virtual void abort(const Error& cause) noexcept = 0;
+};
+
+// An extension for channels that move large messages in parts. Both ends can then work with the first parts while the
+// rest still moves. The rules of Channel hold for it too.
+class COL_EXPORT PartsExtension {
+ public:
+  virtual ~PartsExtension();
+  // As post_send(), for memory that is still being filled, from its first byte to its last. `filled` returns how many
+  // bytes are there. Every call on the channel calls `filled` until it has returned the whole length. It must not
+  // throw. Use test() for such a message: wait() may sleep while the memory is filled.
+  virtual Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
+                                   std::function<std::uint64_t()> filled) = 0;
+  // How many bytes of a large message have moved so far, from the first byte on. Requires: the ticket is valid.
+  virtual std::uint64_t moved(Ticket ticket) = 0;
+};
+
+// An extension for channels that move the memory of a device. All other channels move host memory. The rules of Channel
+// hold for it too.
+class COL_EXPORT DeviceExtension {
+ public:
+  virtual ~DeviceExtension();
+  // The memory that the channel moves.
+  virtual Device device() const = 0;
+  // Throws invalid_argument or unavailable if the channel cannot take the request, for example memory of another
+  // device. That breaks nothing. The group layer asks before it counts the call, so the functions of the channel need
+  // not check again. A message is asked as send or recv, with `in` alone. `algorithm` is empty if a plan runs.
+  virtual void check(const Request& request) const = 0;
+  // Whether the stream is being captured: work that is put in it then becomes part of a graph and does not run now.
+  // Throws io.
+  virtual bool is_captured(Stream stream) const = 0;
+  // Operations posted from now on come after the work that the stream holds now. Throws unavailable if the stream is
+  // being captured (that breaks nothing), and io.
+  virtual void post_after(Stream stream) = 0;
+  // Null if the channel has no calls over several GPUs. The object lives as long as the channel.
+  virtual MultiChannel* multi() = 0;
 };
 
 // A copy that has been started. If the object is destroyed before the copy has ended, the copy goes on, and its memory

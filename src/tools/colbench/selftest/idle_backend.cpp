@@ -17,7 +17,7 @@ class IdleChannel : public Channel {
   std::optional<int> test(Ticket ticket) override { return static_cast<int>(ticket.id) - 1; }
   int wait(Ticket ticket, WaitContext&) override { return static_cast<int>(ticket.id) - 1; }
   std::span<const NativeEntry> native_entries() const override { return {}; }
-  void native(const col::Request&, WaitContext&) override {}
+  Ticket start_native(const col::Request&, WaitContext&) override { return kEnded; }
   void abort(const Error&) noexcept override {}
 };
 

@@ -78,9 +78,9 @@ std::span<const NativeEntry> PlantedChannel::native_entries() const {
   return kEntries;
 }
 
-void PlantedChannel::native(const col::Request& given, WaitContext& wait) {
+Ticket PlantedChannel::start_native(const col::Request& given, WaitContext& wait) {
   col::Request request = given;
-  if (has(Bug::barrier_does_nothing) && request.collective == Collective::barrier) return;
+  if (has(Bug::barrier_does_nothing) && request.collective == Collective::barrier) return kEnded;
   const bool other_root = request.collective == Collective::broadcast || request.collective == Collective::reduce;
   if (has(Bug::wrong_root) && other_root && size_ > 2) request.root = (request.root + 1) % size_;
 
@@ -95,6 +95,7 @@ void PlantedChannel::native(const col::Request& given, WaitContext& wait) {
   else if (!reduces)
     write_blocks(request, traffic);
   harm_buffers(request, given.root);
+  return kEnded;
 }
 
 // Harmless where the input is elsewhere.

@@ -34,7 +34,7 @@ class PlantedChannel final : public Channel {
   std::optional<int> test(Ticket ticket) override;
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override;
-  void native(const col::Request& request, WaitContext& wait) override;
+  Ticket start_native(const col::Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override { inner_->abort(cause); }
 
  private:

@@ -28,8 +28,8 @@ class Collectives {
 
   static std::span<const NativeEntry> entries() noexcept;
 
-  // Runs one of entries() to its end. Throws as Channel::native(), and mismatch if the other ranks' call is a different
-  // one.
+  // Runs one of entries() to its end. Throws as Channel::start_native(), and mismatch if the other ranks' call is a
+  // different one.
   void run(const Request& request, WaitContext& wait);
   // Call it after run() has thrown and the group has ended for all. When it returns, no rank writes into this rank's
   // memory any more, so the user can have it back.
