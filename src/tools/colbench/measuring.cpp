@@ -147,14 +147,14 @@ int run_spawned_rank(const std::vector<std::string>& arguments) {
     const Order work = decode_order(order.read());
     if (spec.rank != 0) {
       // Between two commands rank 0 thinks for a moment, and measures the machine's latencies.
-      follow(player, work.method.timeout + std::chrono::seconds(10));
+      player.follow(work.method.timeout + std::chrono::seconds(10));
       finalize();
       return exit_code::kSuccess;
     }
     const auto keep = [&](const Results& results) { found.write(json_results(results)); };
     const Results results = lead_launch(player, spec, work, screen, keep);
     keep(results);
-    Lead(player, spec, {}).dismiss();
+    player.ranks().dismiss();
     launch::leave_verdict(screen, results.exit_code);
     // What ended the run may hold the other ranks too: only a failure makes the launcher end them.
     // (Of a rank that died it knows.)
@@ -175,14 +175,10 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
   register_idle_backend();
   Player player(context, kPatience);
   if (spec.rank != 0) {
-    follow(player, kPatience);  // rank 0 may be drawing
+    player.follow(kPatience);  // rank 0 may be drawing
     return exit_code::kSuccess;
   }
-  struct Dismissal {
-    Player& player;
-    const ContextSpec& spec;
-    ~Dismissal() { Lead(player, spec, {}).dismiss(); }
-  } dismissal{player, spec};
+  const tools::Dismissal dismissal{player.ranks()};
   return work([&](const Method& method, std::span<const CellSpec> cells) {
     if (method.ranks != spec.world_size)
       throw tools::UsageError(fmt::format("{} ranks are there, started by {}, not {}; leave -n out", spec.world_size,

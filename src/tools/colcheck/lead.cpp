@@ -50,25 +50,26 @@ class Merger {
 }  // namespace
 
 std::vector<Answer> Lead::give(const Order& order) {
-  const int world = context_.spec().world_size;
-  std::vector<Answer> answers(static_cast<std::size_t>(world));
-  const std::uint64_t number = mailbox_.post_order(encode(order));
-  answers[0] = carry_out(context_, order, number, options_);
-  // By now every rank has had as much time as this one needed; what it may still be in is a call or two.
+  // By then every rank has had as much time as this one needed; what it may still be in is a call or two.
   const Duration limit = 3 * options_.timeout + std::chrono::seconds(30);
+  std::optional<Answer> own;
   try {
-    for (int rank = 1; rank < world; ++rank)
-      answers[static_cast<std::size_t>(rank)] = decode_answer(mailbox_.wait_for_answer(number, rank, limit));
+    std::vector<Answer> answers;
+    for (const std::string& text : ranks_.give(encode(order), limit, [&](std::uint64_t number, const std::string&) {
+           own = carry_out(context_, order, number, options_);
+           return encode(*own);
+         }))
+      answers.push_back(decode_answer(text));
+    return answers;
   } catch (const Error& error) {
+    if (!own) throw;
     const bool died = error.code() != ErrorCode::timeout;
     Merger merger(order.cases);
-    for (const Answer::Entry& entry : answers[0].entries) merger.add(0, entry);
-    merger.results().resize(answers[0].done);
+    for (const Answer::Entry& entry : own->entries) merger.add(0, entry);
+    merger.results().resize(own->done);
     throw RunEnded{died ? tools::exit_code::kRankDied : tools::exit_code::kRankTimeout, error.what(),
                    std::move(merger.results())};
   }
-  mailbox_.forget(number);
-  return answers;
 }
 
 std::vector<RankGpu> Lead::look() {

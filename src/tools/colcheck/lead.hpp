@@ -10,9 +10,9 @@
 
 #include <col/group.hpp>
 
-#include "colcheck/mailbox.hpp"
 #include "colcheck/obey.hpp"
 #include "colcheck/results.hpp"
+#include "common/coordinator.hpp"
 
 namespace col::colcheck {
 
@@ -27,8 +27,8 @@ struct RunEnded {
 
 class Lead {
  public:
-  Lead(Context& context, Mailbox& mailbox, ObeyOptions options)
-      : context_(context), mailbox_(mailbox), options_(std::move(options)) {}
+  Lead(Context& context, tools::Coordinator& ranks, ObeyOptions options)
+      : context_(context), ranks_(ranks), options_(std::move(options)) {}
 
   // The GPUs of all ranks. Throws RunEnded, as all these functions do.
   std::vector<RankGpu> look();
@@ -49,7 +49,7 @@ class Lead {
   std::vector<Answer> give(const Order& order);
 
   Context& context_;
-  Mailbox& mailbox_;
+  tools::Coordinator& ranks_;
   ObeyOptions options_;
   int broken_groups_ = 0;
 };

@@ -113,12 +113,10 @@ Answer carry_out_alone(Context& context, std::span<const Case> cases, const Obey
   return std::move(round.answer());
 }
 
-void obey(Context& context, Mailbox& mailbox, const ObeyOptions& options) {
-  for (std::uint64_t number = 0;; ++number) {
-    const std::optional<std::string> order = mailbox.wait_for_order(number, kPatience);
-    if (!order) return;
-    mailbox.post_answer(number, encode(carry_out(context, decode_order(*order), number, options)));
-  }
+void obey(Context& context, tools::Coordinator& lead, const ObeyOptions& options) {
+  lead.follow(kPatience, [&](std::uint64_t number, const std::string& order) {
+    return encode(carry_out(context, decode_order(order), number, options));
+  });
 }
 
 }  // namespace col::colcheck

@@ -8,8 +8,8 @@
 
 #include <col/group.hpp>
 
-#include "colcheck/mailbox.hpp"
 #include "colcheck/order.hpp"
+#include "common/coordinator.hpp"
 
 namespace col::colcheck {
 
@@ -27,6 +27,6 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
 Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options);
 
 // Waits for orders and carries them out, until there are no more. Throws col::Error if the lead is lost.
-void obey(Context& context, Mailbox& mailbox, const ObeyOptions& options);
+void obey(Context& context, tools::Coordinator& lead, const ObeyOptions& options);
 
 }  // namespace col::colcheck

@@ -82,12 +82,12 @@ bool write_reports(const Options& options, const Results& results) {
   return good;
 }
 
-int lead_world(Context& context, Mailbox& mailbox, const Options& options, const tools::Screen& screen,
+int lead_world(Context& context, tools::Coordinator& ranks, const Options& options, const tools::Screen& screen,
                const std::string& command) {
   const auto start = Clock::now();
   Results results = facts(context.spec(), options, command);
   Progress progress(options.progress ? screen.progress_fd : -1, screen.columns, screen.utf8);
-  Lead lead(context, mailbox, {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
+  Lead lead(context, ranks, {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
   say(opening_line(results));
   if (options.self_test) return run_self_test(lead, context.spec(), results.seed);
   RunListener listener{.on_planned = [&](std::size_t total) { progress.plan(total); },
@@ -108,18 +108,6 @@ int lead_world(Context& context, Mailbox& mailbox, const Options& options, const
   return written || code != tools::exit_code::kSuccess ? code : tools::exit_code::kUsage;
 }
 
-// Tells the ranks to go, however the lead's own work ends.
-class Dismissal {
- public:
-  explicit Dismissal(Mailbox& mailbox) : mailbox_(mailbox) {}
-  ~Dismissal() { mailbox_.dismiss(); }
-  Dismissal(const Dismissal&) = delete;
-  Dismissal& operator=(const Dismissal&) = delete;
-
- private:
-  Mailbox& mailbox_;
-};
-
 }  // namespace
 
 int run_world(Context& context, const Options& options, const tools::Screen& screen, const std::string& command) {
@@ -127,13 +115,13 @@ int run_world(Context& context, const Options& options, const tools::Screen& scr
   install_crash_note(spec.rank);
   if (options.self_test || options.repro) register_planted_backends();
   const std::shared_ptr<Store> store = spec.store ? spec.store : make_memory_store();
-  Mailbox mailbox(*store, spec);
+  const std::unique_ptr<tools::Coordinator> ranks = tools::coordinator_over(*store, spec, "colcheck");
   if (spec.rank == 0) {
-    const Dismissal dismissal(mailbox);
-    return lead_world(context, mailbox, options, screen, command);
+    const tools::Dismissal dismissal{*ranks};
+    return lead_world(context, *ranks, options, screen, command);
   }
   try {
-    obey(context, mailbox, {.timeout = options.timeout});
+    obey(context, *ranks, {.timeout = options.timeout});
   } catch (const Error& error) {
     // The lead, or the launcher, says what happened.
     if (error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted) return tools::exit_code::kRankDied;

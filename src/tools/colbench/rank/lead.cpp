@@ -77,23 +77,9 @@ struct Lead::State {
 Lead::Lead(Player& player, const ContextSpec& context, LeadListener listener)
     : player_(player), context_(context), listener_(std::move(listener)) {}
 
-void Lead::give(const Order& order) {
-  Command told{.kind = Command::Kind::order};
-  player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
-  std::string text = encode(order);
-  player_.control().broadcast_object(text);
-  player_.take_order(order);
-}
-
 std::vector<Answer> Lead::command(const Command& command) {
-  Command told = command;
-  player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&told), sizeof told));
-  const Answer own = player_.carry_out(told);
-  std::vector<Answer> answers;
   // They all do the same at the same time. A rank that is done much later has been stopped, or is lost.
-  const Options patience{.timeout = order_.method.timeout + kSetUpTime};
-  for (const std::string& bytes : player_.control().gather_object(encode(own), patience))
-    answers.push_back(decode_answer(bytes));
+  std::vector<Answer> answers = player_.command(command, order_.method.timeout + kSetUpTime);
   // Of several that failed, one that knows more than that another has.
   const Answer* worst = nullptr;
   for (const Answer& answer : answers) {
@@ -102,14 +88,6 @@ std::vector<Answer> Lead::command(const Command& command) {
   }
   if (worst != nullptr) throw RunEnded{exit_code_of(worst->code), worst->trouble};
   return answers;
-}
-
-void Lead::dismiss() noexcept {
-  try {
-    Command last;
-    player_.control().broadcast(std::span(reinterpret_cast<std::byte*>(&last), sizeof last));
-  } catch (const std::exception&) {  // they are gone already
-  }
 }
 
 // ---- Which cells there are ------------------------------------------------------------------------------------------
@@ -125,7 +103,7 @@ void Lead::note_gpus() {
 }
 
 void Lead::expand(const Order& order) {
-  give(order);
+  player_.give(order);
   results_.machine.node_of_rank = nodes_of(player_.whereabouts());
   if (std::ranges::all_of(results_.machine.node_of_rank, [](int node) { return node == 0; }))
     results_.machine.node_of_rank.clear();
@@ -172,7 +150,7 @@ void Lead::expand(const Order& order) {
     expanded.cells.insert(expanded.cells.end(), cells.begin(), cells.end());
   }
   order_ = expanded;
-  give(order_);
+  player_.give(order_);
 }
 
 // ---- Timing ---------------------------------------------------------------------------------------------------------

@@ -19,20 +19,17 @@ struct LeadListener {
   std::function<void(const Results& results)> on_checkpoint;
 };
 
-// Carries out an Order. All ranks except rank 0 are in follow() meanwhile.
+// Carries out an Order. All ranks except rank 0 are in Player::follow() meanwhile.
 class Lead {
  public:
   Lead(Player& player, const ContextSpec& context, LeadListener listener);
 
   // The results say what went wrong: ended_early and exit_code.
   Results run(const Order& order);
-  // Lets the ranks end.
-  void dismiss() noexcept;
 
  private:
   struct State;
 
-  void give(const Order& order);
   void expand(const Order& order);
   void note_gpus();
   void calibrate();
@@ -68,9 +65,5 @@ class Lead {
   std::uint64_t iteration_ = 1;
   std::int64_t checkpoint_ns_ = 0;
 };
-
-// For every other rank: carries out rank 0's commands until the run is over. Waits `patience` at most for the next
-// command, and then throws col::Error.
-void follow(Player& player, Duration patience);
 
 }  // namespace col::colbench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 #include <fmt/format.h>
@@ -54,7 +55,33 @@ Player::Player(Context& context, Duration timeout)
       control_(context.init_group({.name = "colbench",
                                    .rank = context.spec().rank,
                                    .world_size = context.spec().world_size,
-                                   .timeout = timeout})) {}
+                                   .timeout = timeout})),
+      ranks_(tools::coordinator_over(control_)) {}
+
+void Player::give(const Order& order) {
+  give({.kind = Command::Kind::order}, encode(order), timeout_);
+}
+
+std::vector<Answer> Player::give(const Command& command, const std::string& order, Duration limit) {
+  std::string text(reinterpret_cast<const char*>(&command), sizeof command);
+  text += order;
+  std::vector<Answer> answers;
+  for (const std::string& bytes :
+       ranks_->give(text, limit, [this](std::uint64_t, const std::string& told) { return obey(told); }))
+    answers.push_back(decode_answer(bytes));
+  return answers;
+}
+
+void Player::follow(Duration patience) {
+  ranks_->follow(patience, [this](std::uint64_t, const std::string& told) { return obey(told); });
+}
+
+std::string Player::obey(const std::string& text) {
+  Command command;
+  std::memcpy(&command, text.data(), sizeof command);
+  if (command.kind == Command::Kind::order) take_order(decode_order(text.substr(sizeof command)));
+  return encode(carry_out(command));
+}
 
 void Player::take_order(const Order& order) {
   order_ = order;
@@ -163,7 +190,7 @@ Answer Player::carry_out(const Command& command) {
       case Command::Kind::hand_over:
         answer.ended.push_back(start_line_->hand_over(order_.method.timeout));
         break;
-      default:
+      case Command::Kind::order:  // taken already: an error in that ends the run
         break;
     }
   } catch (const Error& error) {

@@ -17,21 +17,21 @@
 #include "colbench/rank/start_line.hpp"
 #include "colbench/rank/whereabouts.hpp"
 #include "colbench/rank/workload.hpp"
+#include "common/coordinator.hpp"
 
 namespace col::colbench {
 
-// Trivially copyable, so it is broadcast as it is.
+// Trivially copyable, so it is sent as it is.
 struct Command {
   enum class Kind : std::uint8_t {
-    order,      // the text of an Order follows in a separate broadcast
-    group,      // make the group of cell `cell`
-    set_up,     // the same, and make its workload
-    kernel,     // make the workload of a kernel on `bytes`; `alone`: only on rank 0
-    take,       // time it `samples` times
-    hand_over,  // StartLine::hand_over()
-    dismiss     // the run is over
+    order,     // take the Order whose text follows
+    group,     // make the group of cell `cell`
+    set_up,    // the same, and make its workload
+    kernel,    // make the workload of a kernel on `bytes`; `alone`: only on rank 0
+    take,      // time it `samples` times
+    hand_over  // StartLine::hand_over()
   };
-  Kind kind = Kind::dismiss;
+  Kind kind = Kind::order;
   Kernel calibration = Kernel::copy;
   bool alone = false;
   bool whole_check = false;  // of the first sample
@@ -61,11 +61,15 @@ class Player {
   // Collective over the ranks of `context`. Throws col::Error.
   Player(Context& context, Duration timeout);
 
-  void take_order(const Order& order);
-  // All ranks call it with the same command. Never throws for an error of an operation: the answer has it.
-  Answer carry_out(const Command& command);
+  // On rank 0: all ranks take the order. Throws col::Error.
+  void give(const Order& order);
+  // On rank 0: all ranks do it. Returns the answers of all ranks. Errors of an operation are in the answers.
+  std::vector<Answer> command(const Command& command, Duration limit) { return give(command, {}, limit); }
+  // On the other ranks: carries out rank 0's commands until the run is over. Waits `patience` at most for the next
+  // one, and then throws col::Error.
+  void follow(Duration patience);
 
-  Group& control() { return control_; }
+  tools::Coordinator& ranks() { return *ranks_; }
   const Order& order() const { return order_; }
   StartLine& start_line() { return *start_line_; }
   const std::vector<Whereabouts>& whereabouts() const { return whereabouts_; }  // by rank
@@ -73,6 +77,11 @@ class Player {
   Group group_of(const CellSpec& spec);
 
  private:
+  std::vector<Answer> give(const Command& command, const std::string& order, Duration limit);
+  // What a rank gets as text: the bytes of a Command, and the text of an Order behind one of that kind.
+  std::string obey(const std::string& text);
+  void take_order(const Order& order);
+  Answer carry_out(const Command& command);
   void set_up(const CellSpec& spec);
   void take(const Command& command, Answer& answer);
   double skew_of(std::uint64_t iteration) const;
@@ -80,6 +89,7 @@ class Player {
   Context& context_;
   Duration timeout_;
   Group control_;
+  std::unique_ptr<tools::Coordinator> ranks_;
   std::unique_ptr<StartLine> start_line_;
   Order order_;
   std::vector<Whereabouts> whereabouts_;
