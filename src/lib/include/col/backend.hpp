@@ -161,13 +161,14 @@ class COL_EXPORT Channel {
     if (ticket.id != kEnded.id) this->wait(ticket, wait);
   }
 
+  // Takes what this rank says; returns what all say, by rank.
+  using Exchange = std::function<std::vector<std::string>(const std::string& words)>;
+  static constexpr std::size_t kMostWords = 1000;  // the largest size of `words`, in bytes
   // Allocates memory of this rank, of the kind that the channel moves, zeroed, which the collectives of this channel
   // can reach from other ranks. It is freed when the last pointer to it is gone, which may be after the end of the
   // channel. All ranks call this with the same `bytes`. Returns null on all ranks if the channel cannot share memory,
   // which is the default. Throws resource on all ranks if one rank has no room, which does not break the channel; what
-  // `exchange` throws; and errors as wait(). takes what this rank says, returns what all say, by rank
-  using Exchange = std::function<std::vector<std::string>(const std::string& words)>;
-  static constexpr std::size_t kMostWords = 1000;  // the largest size of `words`, in bytes
+  // `exchange` throws; and errors as wait().
   virtual std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait);
 
   // Breaks the channel: ends every wait in it, here and, as far as the transport can tell the peers, on the peers too.
