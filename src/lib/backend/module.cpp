@@ -50,10 +50,7 @@ class ModuleFactory final : public BackendFactory {
     return factory != nullptr ? factory->unavailable_reason() : why_not_;
   }
 
-  Device::Type device() const override {
-    const BackendFactory* const factory = loaded();
-    return factory != nullptr ? factory->device() : Device::Type::cpu;
-  }
+  Device::Type device() const override { return spec_.device; }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
     return required(request).connect(request, wait);

@@ -10,10 +10,11 @@
 namespace col::backend {
 
 struct ModuleSpec {
-  std::string backend;  // its name
-  std::string file;     // of the library, as in "libcol_nccl.so"
-  std::string needs;    // what is needed to build it, for messages
-  bool built = false;   // whether it was built together with this libcol
+  std::string backend;                      // its name
+  Device::Type device = Device::Type::cpu;  // the kind of memory that its channels move
+  std::string file;                         // of the library, as in "libcol_nccl.so"
+  std::string needs;                        // what is needed to build it, for messages
+  bool built = false;                       // whether it was built together with this libcol
 };
 
 // Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so. If none fits, the backend is

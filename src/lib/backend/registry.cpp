@@ -1,4 +1,5 @@
 // The backends by name: an explicit list of those built in, and what programs add.
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,6 +40,7 @@ struct Registry {
     constexpr bool kNcclBuilt = false;
 #endif
     factories.push_back(backend::make_module_factory({.backend = "nccl",
+                                                      .device = Device::Type::cuda,
                                                       .file = "libcol_nccl.so",
                                                       .needs = "CUDA and NCCL (their headers were not found)",
                                                       .built = kNcclBuilt}));
@@ -79,6 +81,14 @@ BackendFactory* find_backend(std::string_view name) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
   return all.find(name);
+}
+
+BackendFactory* find_device_backend() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found =
+      std::ranges::find_if(all.factories, [](const auto& factory) { return factory->device() != Device::Type::cpu; });
+  return found == all.factories.end() ? nullptr : found->get();
 }
 
 std::vector<std::string> backend_names() {

@@ -382,6 +382,9 @@ using ModuleEntry = const BackendModule*();
 COL_EXPORT void register_backend(std::unique_ptr<BackendFactory> factory);
 // The backend of that name; null if there is none. Thread safe. The object lives as long as the process.
 COL_EXPORT BackendFactory* find_backend(std::string_view name);
+// The backend that moves the memory of devices; null if this build has none. Of several, the one that was registered
+// first. Thread safe.
+COL_EXPORT BackendFactory* find_device_backend();
 COL_EXPORT std::vector<std::string> backend_names();
 
 }  // namespace col
