@@ -22,7 +22,6 @@
 #include "core/unique_fd.hpp"
 #include "group/adopt/job_directory.hpp"
 #include "group/adopt/job_store.hpp"
-#include "group/adopt/members.hpp"
 #include "group/adopt/user_directory.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"

@@ -7,7 +7,6 @@
 
 #include "core/env.hpp"
 #include "group/adopt/meeting_point.hpp"
-#include "group/adopt/node_list.hpp"
 #include "group/join/host.hpp"
 #include "support/catch.hpp"
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@ struct MeetingPoint {
 // `own_name` is called only for pods, because it may take some time.
 MeetingPoint find_meeting_point(const LaunchedRank& own, const Lookup& lookup,
                                 const std::function<std::string()>& own_name);
+
+// The first host of a list of Slurm's: "n1", "n[01-03,7]", "a1,b[2-4]", "rack[1-2]node[1-8]-ib". Nothing if `list` is
+// not such a list.
+std::optional<std::string> first_of_node_list(std::string_view list);
 
 // The name of this host, with its domain if the resolver knows one.
 std::string full_host_name();

@@ -156,7 +156,7 @@ ServedStore::Client ServedStore::enter(WaitContext& wait) {
   }
 }
 
-std::shared_ptr<Store> ServedStore::client(WaitContext& wait) {
+std::shared_ptr<Store> ServedStore::reach(WaitContext& wait) {
   require_this_process();
   if (const Client client = present()) return client.store;
   // By turns, so that a thread with less time than the one that enters gets its timeout all the same.
@@ -169,9 +169,9 @@ std::shared_ptr<Store> ServedStore::client(WaitContext& wait) {
   return entered.store;
 }
 
-std::shared_ptr<Store> ServedStore::client() {
+std::shared_ptr<Store> ServedStore::reach() {
   WaitContext wait(store::CallLimit::bound(Deadline::after(spec_.timeout)), spec_.control.get());
-  return client(wait);
+  return reach(wait);
 }
 
 // ---- Going
@@ -243,31 +243,9 @@ void ServedStore::stop() noexcept {
   if (turn) server_.reset();
 }
 
-// ---- Store
-
-void ServedStore::set(std::string_view key, std::string_view value) {
-  client()->set(key, value);
-}
-std::optional<std::string> ServedStore::get(std::string_view key) {
-  return client()->get(key);
-}
-std::string ServedStore::wait(std::string_view key, WaitContext& wait) {
-  return client(wait)->wait(key, wait);
-}
-std::int64_t ServedStore::add(std::string_view key, std::int64_t delta) {
-  return client()->add(key, delta);
-}
-std::optional<std::string> ServedStore::compare_set(std::string_view key, std::optional<std::string_view> expected,
-                                                    std::string_view desired) {
-  return client()->compare_set(key, expected, desired);
-}
-bool ServedStore::erase(std::string_view key) {
-  if (guard_.is_forked_child()) return false;
-  const Client client = present();
-  return client && client.store->erase(key);
-}
-std::size_t ServedStore::num_keys(std::string_view prefix) {
-  return client()->num_keys(prefix);
+// Nothing of a forked child's is in it.
+std::shared_ptr<Store> ServedStore::reached() const {
+  return guard_.is_forked_child() ? nullptr : present().store;
 }
 
 }  // namespace col::group::adopt

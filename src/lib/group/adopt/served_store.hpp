@@ -14,15 +14,60 @@
 // ends.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
+
+#include <col/job.hpp>
 
 #include "core/fork_guard.hpp"
-#include "group/adopt/adopted_store.hpp"
-#include "group/adopt/turn.hpp"
+#include "group/adopt/job_store.hpp"
 
 namespace col::group::adopt {
+
+// A mutex whose lock() has a deadline, and notices meanwhile that the job has ended.
+// Of the standard mutexes with a deadline, none is understood by every version of ThreadSanitizer.
+class Turn {
+ public:
+  void lock() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !taken_; });
+    taken_ = true;
+  }
+
+  // `what` says in words what it waits for. Throws what wait.check() throws.
+  void lock(WaitContext& wait, std::string_view what) {
+    wait.describe(std::string(what));
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, wait.slice(), [this] { return !taken_; })) {
+      lock.unlock();  // check() may do anything
+      wait.check();
+      lock.lock();
+    }
+    taken_ = true;
+  }
+
+  bool try_lock() {
+    const std::lock_guard lock(mutex_);
+    return !std::exchange(taken_, true);
+  }
+
+  void unlock() {
+    {
+      const std::lock_guard lock(mutex_);
+      taken_ = false;
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;  // guards taken_
+  std::condition_variable changed_;
+  bool taken_ = false;
+};
 
 struct ServedSpec {
   int rank = 0;
@@ -50,15 +95,6 @@ class ServedStore final : public AdoptedStore {
   // the end of the process.
   void leave(Leaving why) noexcept override;
 
-  void set(std::string_view key, std::string_view value) override;
-  std::optional<std::string> get(std::string_view key) override;
-  std::string wait(std::string_view key, WaitContext& wait) override;
-  std::int64_t add(std::string_view key, std::int64_t delta) override;
-  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
-                                         std::string_view desired) override;
-  bool erase(std::string_view key) override;
-  std::size_t num_keys(std::string_view prefix = {}) override;
-
  private:
   // A client, and its view of the counts.
   struct Client {
@@ -67,8 +103,9 @@ class ServedStore final : public AdoptedStore {
     explicit operator bool() const noexcept { return store != nullptr; }
   };
 
-  std::shared_ptr<Store> client();
-  std::shared_ptr<Store> client(WaitContext& wait);
+  std::shared_ptr<Store> reach() override;
+  std::shared_ptr<Store> reach(WaitContext& wait) override;
+  std::shared_ptr<Store> reached() const override;
   Client present() const;
   Client connect() const;
   Client enter(WaitContext& wait);
