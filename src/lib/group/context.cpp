@@ -1,29 +1,72 @@
-#include "group/context.hpp"
-
+// The registry of groups, and the making of a group.
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <col/group.hpp>
 
 #include "core/env.hpp"
 #include "core/log.hpp"
 #include "group/adopt/adopted_job.hpp"
-#include "group/diagnosis/error_file.hpp"
+#include "group/diagnosis/failure.hpp"
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
+#include "group/state.hpp"
 
 namespace col {
+
+class Context::Impl {
+ public:
+  explicit Impl(ContextSpec spec);
+  ~Impl();
+
+  Group init_group(const GroupSpec& spec);
+  Group group(std::string_view name);
+  std::optional<Group> find(std::string_view name) const;
+  std::vector<Group> all() const;
+  bool destroy_group(std::string_view name);
+  void finalize();
+  const ContextSpec& spec() const { return spec_; }
+  void set_error_file(std::string path) { error_file_ = std::move(path); }
+
+ private:
+  class Reservation;
+
+  struct Adoption {
+    GroupSpec spec;
+    std::string id = {};            // id of the record; empty if the environment describes the group
+    std::vector<int> members = {};  // the job's ranks, in order; empty if they are not known before they meet
+  };
+  Group make_group(const Adoption& adoption);
+  std::optional<Adoption> adoptable(std::string_view name) const;
+  RankRecord* record() const;
+  bool is_forked_child() const;
+
+  ContextSpec spec_;
+  std::shared_ptr<Store> job_scope_;  // shared with the groups made from it
+  std::uint64_t nonce_;
+  const std::int64_t pid_;
+  std::string error_file_;
+  std::shared_ptr<const group::CallSettings> settings_;  // shared with the groups
+
+  mutable std::mutex mutex_;  // guards the two members below; never held during a wait
+  std::map<std::string, std::shared_ptr<Group::State>, std::less<>> groups_;  // null while the group is being made
+  std::map<std::string, std::string, std::less<>> left_;  // ids of groups that were left and must not be adopted again
+};
+
 namespace {
 
 constexpr Duration kDefaultTimeout = std::chrono::minutes(5);
-
-std::uint64_t random_nonce() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 void check_spec(const GroupSpec& spec) {
   if (spec.name.empty()) throw Error(ErrorCode::invalid_argument, "a group needs a name; \"default\" is the usual one");
@@ -70,7 +113,7 @@ class Context::Impl::Reservation {
 
 Context::Impl::Impl(ContextSpec spec)
     : spec_(std::move(spec)),
-      nonce_(random_nonce()),
+      nonce_(group::random_nonce()),
       pid_(getpid()),
       settings_(std::make_shared<group::CallSettings>(group::CallSettings::from_environment())) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
@@ -118,18 +161,18 @@ Group Context::Impl::make_group(const Adoption& adoption) {
                                            .record = record(),
                                            .members = adoption.members,
                                            .write_record = adopted_id.empty()});
-    if (!adopted_id.empty()) parts.id = adopted_id;
-    group::GroupHost host{.error_file = error_file_,
-                          .settings = settings_,
-                          .global_rank = spec_.rank,
-                          .make_group =
-                              [this](const GroupSpec& child, std::vector<int> members) {
-                                return make_group({.spec = child, .members = std::move(members)});
-                              },
-                          .has_group = [this](const std::string& child) { return find(child).has_value(); },
+    if (!adopted_id.empty()) parts.core.id = adopted_id;
+    parts.core.error_file = error_file_;
+    parts.core.settings = settings_;
+    parts.core.global_rank = spec_.rank;
+    group::GroupHost host{.family = {.make_group =
+                                         [this](const GroupSpec& child, std::vector<int> members) {
+                                           return make_group({.spec = child, .members = std::move(members)});
+                                         },
+                                     .has_group = [this](const std::string& child) { return find(child).has_value(); }},
                           .all_groups = [this] { return all(); },
                           .destroy_group = [this](const std::string& name) { destroy_group(name); }};
-    auto state = std::make_shared<Group::State>(std::move(parts), std::move(host));
+    auto state = Group::State::make(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
   } catch (const Error& cause) {
@@ -208,7 +251,7 @@ bool Context::Impl::destroy_group(std::string_view name) {
     if (it == groups_.end() || !it->second) return false;
     state = std::move(it->second);
     groups_.erase(it);
-    left_[state->name()] = state->id();
+    left_[state->core().name()] = state->core().id();
   }
   if (const auto error = state->destroy()) {
     group::write_error_file(error_file_, *error);
@@ -223,7 +266,7 @@ void Context::Impl::finalize() {
     const std::lock_guard lock(mutex_);
     for (auto it = groups_.begin(); it != groups_.end();) {
       if (it->second) {
-        left_[it->first] = it->second->id();
+        left_[it->first] = it->second->core().id();
         states.push_back(std::move(it->second));
         it = groups_.erase(it);
       } else {

@@ -7,7 +7,7 @@
 
 #include "core/env.hpp"
 #include "group/adopt/meeting_point.hpp"
-#include "group/join/host.hpp"
+#include "group/call/dispatch.hpp"
 #include "support/catch.hpp"
 
 using col::ErrorCode;

@@ -1,4 +1,4 @@
-#include "group/call/describe.hpp"
+#include "group/call/operation.hpp"
 
 #include <array>
 #include <set>

@@ -3,13 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "group/call/pending.hpp"
 #include "support/catch.hpp"
 
 using col::group::Calls;
+using col::group::CollectiveCall;
 using col::group::first_difference;
 using col::group::History;
-using col::group::Pending;
 
 namespace {
 
@@ -21,17 +20,17 @@ class Caller {
   explicit Caller(int rank = 0) : rank_(rank) {}
 
   Caller& allreduce(std::size_t count) {
-    Pending pending;
-    pending.request.collective = col::Collective::allreduce;
-    pending.request.in = {nullptr, count, col::DType::int32};
-    return add(pending);
+    CollectiveCall call;
+    call.request.collective = col::Collective::allreduce;
+    call.request.in = {nullptr, count, col::DType::int32};
+    return add(call);
   }
   Caller& alltoallv(const std::vector<std::size_t>& in, const std::vector<std::size_t>& out) {
-    Pending pending;
-    pending.request.collective = col::Collective::alltoallv;
-    pending.in_counts = in;
-    pending.out_counts = out;
-    return add(pending);
+    CollectiveCall call;
+    call.request.collective = col::Collective::alltoallv;
+    call.in_counts = in;
+    call.out_counts = out;
+    return add(call);
   }
 
   const History& history() const { return history_; }
@@ -47,10 +46,9 @@ class Caller {
   }
 
  private:
-  Caller& add(Pending& pending) {
-    pending.sequence = ++sequence_;
-    pending.call = fingerprint(7, pending.request, pending.form);
-    history_.add(pending);
+  Caller& add(CollectiveCall& call) {
+    call.call = fingerprint(7, call.request, call.form);
+    history_.add(call, ++sequence_);
     return *this;
   }
 

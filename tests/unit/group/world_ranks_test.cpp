@@ -1,4 +1,4 @@
-#include "group/join/world_ranks.hpp"
+#include "group/diagnosis/world_ranks.hpp"
 
 #include <vector>
 

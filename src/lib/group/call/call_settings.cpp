@@ -26,12 +26,20 @@ std::size_t one_of(std::string_view name, const std::string_view (&words)[N]) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}={} means nothing; use one of {}", name, *value, known));
 }
 
+// Whether the enum has a backend of that name.
+bool is_public(std::string_view name) {
+  try {
+    return backend_from_string(name) != Backend::automatic;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // The name of a backend that this build has, or could have; empty for "automatic".
 std::string backend_setting() {
   const std::string name = core::env::get("COL_BACKEND").value_or("automatic");
   if (name == "automatic" || name == "auto") return "";
-  const bool is_public = name == "shm" || name == "gloo" || name == "nccl";
-  if (!is_public && find_backend(name) == nullptr)
+  if (!is_public(name) && find_backend(name) == nullptr)
     throw Error(ErrorCode::invalid_argument, fmt::format("COL_BACKEND={} is no backend; use one of automatic, {}", name,
                                                          fmt::join(backend_names(), ", ")));
   return name;

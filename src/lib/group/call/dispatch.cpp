@@ -68,6 +68,20 @@ bool both_sides(const Request& request, const Shape& shape) {
 
 }  // namespace
 
+std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
+  using Key = std::pair<std::string_view, std::string_view>;
+  std::map<Key, int> hosts;
+  std::vector<int> nodes;
+  int count = 0;
+  for (const PeerInfo& peer : peers) {
+    const bool known = !peer.boot_id.empty() && !peer.network_namespace.empty();
+    const auto host = known ? hosts.find(Key(peer.boot_id, peer.network_namespace)) : hosts.end();
+    nodes.push_back(host != hosts.end() ? host->second : count++);
+    if (known) hosts.emplace(Key(peer.boot_id, peer.network_namespace), nodes.back());
+  }
+  return nodes;
+}
+
 struct Dispatcher::Case {
   const Request& request;
   const Key& key;
@@ -264,9 +278,9 @@ std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, 
   const bool drops = entry.drops_nan && c.key.minmax;
   const bool strict = settings_.numerics != CallSettings::Numerics::fast;
   // A backend on a GPU is worth its weaknesses, which explain() names; on a CPU our own plans are as fast.
-  if (rounds && (strict || (!by_name && backend_ != "nccl")))
-    return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
-  if (drops && (strict || (!by_name && backend_ != "nccl"))) return fmt::format("{} may lose a NaN", entry.name);
+  const bool refuses = strict || (!by_name && shape_.device == Device::Type::cpu);
+  if (rounds && refuses) return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
+  if (drops && refuses) return fmt::format("{} may lose a NaN", entry.name);
   return std::nullopt;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <col/backend.hpp>
+#include <col/group.hpp>
 #include <col/plan.hpp>
 #include <col/select.hpp>
 
@@ -28,6 +29,14 @@ struct CallWishes {
   bool compress = false;
 };
 
+inline CallWishes wishes_of(const Options& options, bool asynchronous) {
+  return {options.algorithm, asynchronous, options.deterministic, options.compress};
+}
+
+// The number of the host of each of `peers`, in the order of first appearance. Ranks that do not share loopback count
+// as on different hosts, for example pods on one machine: no backend uses a short path between them.
+std::vector<int> nodes_of(const std::vector<PeerInfo>& peers);
+
 // Never changes once made. It lives as long as the dispatcher.
 struct Decision {
   std::string algorithm;                    // as text: "knomial:radix=8"
@@ -41,7 +50,7 @@ struct Decision {
 
 class Dispatcher {
  public:
-  // `natives` and `settings` must outlive it. `nodes` has the number of each rank's host.
+  // `natives` and `settings` must outlive it. `nodes` is what nodes_of() returns.
   Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
              const CallSettings& settings);
 

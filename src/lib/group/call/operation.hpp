@@ -1,17 +1,49 @@
-// One operation of a rank in a group, in the form in which ranks compare it.
+// Calls in words and as numbers, in the form in which ranks compare them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <col/backend.hpp>
 #include <col/error.hpp>
 
+#include "group/call/dispatch.hpp"
+
 namespace col::group {
+
+// The elements that the buffers of all ranks have in common.
+ConstTensorView common_view(const Request& request);
+
+// The part of a call that a request is.
+struct Piece {
+  std::size_t first = 0;  // the number of its first element in the call
+  std::size_t whole = 0;  // the number of elements of the call; 0: the request is the whole call
+};
+
+// What the ranks of one call must have in common, in addition to the request itself.
+struct CallForm {
+  bool asynchronous = false;
+  bool compress = false;
+  std::string_view algorithm = {};  // the algorithm that runs
+  Piece piece = {};
+  std::string_view part_of = {};  // the user's call that it is made for; empty: this one
+};
+
+// "allreduce of 10 float32, sum, by ring", "dup: barrier, by dissemination". Equal on ranks whose calls match, and
+// different on others.
+std::string describe(const Request& request, const CallForm& form = {});
+
+// The same as a number. Two calls of a group have the same number only if they differ in nothing but their memory.
+std::uint64_t fingerprint(std::uint64_t group_token, const Request& request, const CallForm& form = {});
+
+// "rank 3" or "ranks 3, 5".
+std::string ranks_text(const std::vector<int>& ranks);
 
 // The call of a rank that has left in good order, for messages.
 inline constexpr std::string_view kHasLeft = "nothing more, and left the group";
@@ -30,6 +62,20 @@ struct Operation {
   // The value for the board.
   std::string encode() const;
 };
+
+// A collective call, as far as ranks compare it.
+struct CollectiveCall {
+  std::uint64_t call = 0;  // hash of the call without its number
+  Request request = {};    // its spans point to the copies below
+  std::string words = {};  // for a call without a request: what it is, equal on all ranks that match
+  CallForm form = {};
+  std::vector<std::size_t> in_counts = {}, out_counts = {};
+  std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher's cache: form points into it
+};
+Operation operation_of(const CollectiveCall& call, std::uint64_t sequence, int rank, int size);
+
+// The ranks below `size` without `rank`.
+std::vector<int> all_but(int rank, int size);
 
 // Whether the entry of `rank` on the board is the counterpart of what this rank does.
 bool matches(const Operation& own, int own_rank, const std::string& posted, int rank);

@@ -10,9 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "core/duration.hpp"
-#include "group/call/describe.hpp"
+#include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
-#include "group/diagnosis/holdup.hpp"
 #include "store/base/call_limit.hpp"
 
 namespace col::group {

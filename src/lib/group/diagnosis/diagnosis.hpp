@@ -73,6 +73,26 @@ void post_calls(Surroundings& surroundings);
 // ranks differ. Makes two calls of the store; the last rank makes two more for each rank. Takes kStoreTime at most.
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
 
+// The rank that a call waits for in the end, by the records of this node's ranks (holdup.cpp): a rank that does not
+// wait, or is stopped, while others wait for it.
+struct Holdup {
+  RankActivity activity;
+  int member = -1;  // its rank in the group; -1: it is not a member
+  int via = -1;     // the member that waits for it and that this call waits for; -1: the call waits for it directly
+
+  // "rank 2 is in none of col's waits: … (last seen in allreduce of group 'row')"
+  std::string text() const;
+};
+
+// The rank at the end of the chains that begin with the operations' counterparts. If there are several: a stopped one,
+// else one that has not come to the operation, else the one that has been silent for the longest time. Nothing if the
+// records do not tell. It checks for stopped ranks only if there are few ranks, or if it is `thorough`.
+std::optional<Holdup> find_holdup(const Surroundings& surroundings, const std::vector<Operation>& operations,
+                                  bool thorough);
+
+// " (last seen in allreduce of group 'row')"; empty if nothing has been seen.
+std::string last_seen(const RankActivity& activity);
+
 class Diagnosis final : public WaitObserver {
  public:
   using Describe = std::function<std::vector<Operation>()>;
@@ -137,6 +157,26 @@ class Diagnosis final : public WaitObserver {
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
   std::optional<Deadline> ask_again_;  // set when the store has not answered
+};
+
+// Looks now and then why an operation does not end, for a rank that does not wait for it: one that tests it again and
+// again, leaves it to the waits of others, or waits for it a little at a time.
+class Watch final : private WaitObserver {
+ public:
+  Watch(Surroundings& surroundings, Diagnosis::Describe describe)
+      : diagnosis_(surroundings, std::move(describe)),
+        wait_(Deadline::after(Deadline::kMaxBudget), nullptr, nullptr, this) {}
+
+  // Cheap, but when a look is due. Throws why the operation cannot end.
+  void look() { wait_.look(); }
+  Diagnosis& diagnosis() { return diagnosis_; }
+
+ private:
+  bool on_slow(Duration /*waited*/) override { return diagnosis_.look(); }
+  void on_timeout(Duration /*budget*/) override {}  // nobody waits
+
+  Diagnosis diagnosis_;
+  WaitContext wait_;
 };
 
 }  // namespace col::group

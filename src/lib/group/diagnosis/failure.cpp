@@ -1,5 +1,11 @@
 #include "group/diagnosis/failure.hpp"
 
+#include <exception>
+#include <filesystem>
+#include <fstream>
+
+#include "core/blocked_signal.hpp"
+#include "core/log.hpp"
 #include "json/json_fields.hpp"
 #include "store/base/call_limit.hpp"
 
@@ -53,6 +59,18 @@ Error publish_failure(Store& store, const Error& error) noexcept {
 std::optional<Error> published_failure(Store& store) {
   const auto text = store.get(kFailureKey);
   return text ? decode_error(*text) : std::nullopt;
+}
+
+void write_error_file(const std::string& path, const Error& error) noexcept {
+  if (path.empty()) return;
+  try {
+    const core::BlockedSignal too_long(SIGXFSZ);
+    const std::string temporary = path + ".tmp";
+    std::ofstream(temporary) << encode_error(error) << '\n';
+    std::filesystem::rename(temporary, path);
+  } catch (const std::exception& e) {
+    core::log::debug("cannot write {}: {}", path, e.what());
+  }
 }
 
 }  // namespace col::group

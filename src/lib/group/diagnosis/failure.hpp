@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <col/error.hpp>
 #include <col/store.hpp>
@@ -26,5 +28,10 @@ std::optional<Error> published_failure(Store& store);
 // launcher reads.
 std::string encode_error(const Error& error);
 std::optional<Error> decode_error(std::string_view text);
+
+// Writes the last error of this rank to COL_ERROR_FILE, in that format. The launcher reads it to distinguish the rank
+// that failed first from ranks that failed because of it. Replaces the whole file. Best effort: if a rank cannot write
+// it, the report only has less detail. An empty path means that there is no file.
+void write_error_file(const std::string& path, const Error& error) noexcept;
 
 }  // namespace col::group

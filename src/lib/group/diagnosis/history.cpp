@@ -8,13 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "group/call/pending.hpp"
-
 namespace col::group {
 namespace {
 
 // Runs of equal calls that are kept: more than a rank usually has in flight.
-constexpr std::size_t kKept = 64;
+constexpr std::size_t kKeptRuns = 64;
 
 // The same in words, without what its owner may want back.
 Op named(const Op& op) {
@@ -83,27 +81,21 @@ Calls Calls::decode(std::string_view text) {
   return calls;
 }
 
-void History::add(const Pending& pending) noexcept {
-  last_ = pending.sequence;
+void History::add(const CollectiveCall& call, std::uint64_t sequence) noexcept {
+  last_ = sequence;
   if (!runs_.empty()) {
     Run& newest = runs_[(oldest_ + runs_.size() - 1) % runs_.size()];
-    if (newest.call == pending.call && !row_of(pending.request.collective).has_private_counts()) {
+    if (newest.call == call.call && !row_of(call.request.collective).has_private_counts()) {
       ++newest.times;
       return;
     }
   }
   try {
     Run& run = next();
-    run.call = pending.call;
-    run.first = pending.sequence;
+    static_cast<CollectiveCall&>(run) = call;
+    run.first = sequence;
     run.times = 1;
-    run.request = pending.request;
-    run.request.op = named(pending.request.op);
-    run.form = pending.form;
-    run.words = pending.words;
-    run.decision = pending.decision;
-    run.in_counts = pending.in_counts;
-    run.out_counts = pending.out_counts;
+    run.request.op = named(call.request.op);
     run.request.in_counts = run.in_counts;
     run.request.out_counts = run.out_counts;
   } catch (const std::bad_alloc&) {  // then there is nothing to compare, for a while
@@ -113,21 +105,17 @@ void History::add(const Pending& pending) noexcept {
 }
 
 History::Run& History::next() {
-  if (runs_.size() < kKept) return runs_.emplace_back();
+  if (runs_.size() < kKeptRuns) return runs_.emplace_back();
   Run& run = runs_[oldest_];
   oldest_ = (oldest_ + 1) % runs_.size();
   return run;
-}
-
-Operation History::describe(const Run& run, std::uint64_t sequence, int rank, int size) {
-  return describe_collective(run.request, run.form, run.words, sequence, rank, size);
 }
 
 Calls History::calls(int rank, int size) const {
   Calls calls;
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     const Run& run = runs_[(oldest_ + i) % runs_.size()];
-    calls.runs.push_back({run.first, run.times, describe(run, run.first, rank, size).encode()});
+    calls.runs.push_back({run.first, run.times, operation_of(run, run.first, rank, size).encode()});
   }
   return calls;
 }
@@ -135,7 +123,7 @@ Calls History::calls(int rank, int size) const {
 Operation History::operation(std::uint64_t sequence, int rank, int size) const {
   const auto run = std::find_if(runs_.begin(), runs_.end(),
                                 [&](const Run& r) { return sequence >= r.first && sequence < r.first + r.times; });
-  return describe(*run, sequence, rank, size);
+  return operation_of(*run, sequence, rank, size);
 }
 
 std::optional<std::uint64_t> first_difference(const History& history, const Calls& own, int own_rank,

@@ -13,13 +13,9 @@
 
 #include <col/backend.hpp>
 
-#include "group/call/describe.hpp"
-#include "group/call/dispatch.hpp"
 #include "group/call/operation.hpp"
 
 namespace col::group {
-
-class Pending;
 
 // The number of messages between two ranks so far, by (peer, tag).
 using MessageCounts = std::map<std::pair<int, int>, std::uint64_t>;
@@ -49,8 +45,8 @@ struct Calls {
 // This rank's own calls. Every call is recorded, so they are recorded as numbers. Words are made only on request.
 class History {
  public:
-  // Adds a collective call that has got its number. Allocates only while it grows.
-  void add(const Pending& pending) noexcept;
+  // Adds a call that has got its number. Allocates only while it grows.
+  void add(const CollectiveCall& call, std::uint64_t sequence) noexcept;
 
   std::uint64_t last() const { return last_; }  // number of the last call; 0: none
   Calls calls(int rank, int size) const;
@@ -58,18 +54,11 @@ class History {
   Operation operation(std::uint64_t sequence, int rank, int size) const;
 
  private:
-  struct Run {
-    std::uint64_t call = 0;  // Pending::call
+  struct Run : CollectiveCall {  // of a user's function there is only the name
     std::uint64_t first = 0, times = 0;
-    Request request = {};  // its spans point to the counts below; of a user's function there is only the name
-    CallForm form = {};
-    std::string words = {};
-    std::shared_ptr<const Decision> decision = {};  // shared with the dispatcher: form points into it
-    std::vector<std::size_t> in_counts = {}, out_counts = {};
   };
 
   Run& next();
-  static Operation describe(const Run& run, std::uint64_t sequence, int rank, int size);
 
   std::vector<Run> runs_;   // a ring once it is full
   std::size_t oldest_ = 0;  // in it

@@ -1,4 +1,3 @@
-#include "group/diagnosis/holdup.hpp"
 
 #include <algorithm>
 #include <tuple>

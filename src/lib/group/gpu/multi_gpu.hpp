@@ -1,17 +1,21 @@
-// Calls over several GPUs of each rank: their data, their requirements, and their description in words.
+// Calls over several GPUs of each rank.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <col/backend.hpp>
 #include <col/group.hpp>
 
 #include "group/call/checks.hpp"
+#include "group/flight/access.hpp"
+#include "group/run/starter.hpp"
 
 namespace col::group {
 
@@ -50,5 +54,30 @@ std::vector<int> devices_of(const MultiGpuCall& call);
 // "allreduce_multigpu of 8 float32 on each of 2 GPUs a rank, sum, over connections 1". Equal on ranks whose calls
 // match.
 std::string describe(const MultiGpuCall& call, const Options& options, std::uint64_t connections);
+
+// Runs them. Both functions block.
+class MultiGpu {
+ public:
+  MultiGpu(Core& core, const Lanes& lanes, Flight& flight, Access& access, Starter& starter)
+      : core_(core), lanes_(lanes), flight_(flight), access_(access), starter_(starter) {}
+
+  void run(const MultiGpuCall& call, const Options& options);
+  void exchange(const MultiGpuMessage& message, const Options& options);
+
+ private:
+  std::string_view algorithm() const;
+  MultiChannel& channel_for(std::string_view call) const;
+  void check_both(std::string_view call, const Options& options) const;
+  void check_numerics(const MultiGpuCall& call, const Options& options) const;
+  Operation describe(const MultiGpuMessage& message, int own_device);
+  void compare_first(const Operation& operation, WaitContext& wait);
+
+  Core& core_;
+  const Lanes& lanes_;
+  Flight& flight_;
+  Access& access_;
+  Starter& starter_;
+  std::map<std::pair<int, int>, std::uint64_t> sent_;  // by (source, destination): messages so far
+};
 
 }  // namespace col::group

@@ -7,9 +7,6 @@
 #include <cerrno>
 #include <climits>
 #include <fstream>
-#include <map>
-#include <string_view>
-#include <utility>
 
 namespace col::group {
 namespace {
@@ -42,20 +39,6 @@ bool is_gone(std::int64_t pid, const std::string& boot_id, const std::string& pi
   const bool ours = !host.boot_id.empty() && !host.pid_namespace.empty() && boot_id == host.boot_id &&
                     pid_namespace == host.pid_namespace;
   return ours && kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-}
-
-std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
-  using Key = std::pair<std::string_view, std::string_view>;
-  std::map<Key, int> hosts;
-  std::vector<int> nodes;
-  int count = 0;
-  for (const PeerInfo& peer : peers) {
-    const bool known = !peer.boot_id.empty() && !peer.network_namespace.empty();
-    const auto host = known ? hosts.find(Key(peer.boot_id, peer.network_namespace)) : hosts.end();
-    nodes.push_back(host != hosts.end() ? host->second : count++);
-    if (known) hosts.emplace(Key(peer.boot_id, peer.network_namespace), nodes.back());
-  }
-  return nodes;
 }
 
 }  // namespace col::group

@@ -3,9 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
-
-#include <col/backend.hpp>
 
 namespace col::group {
 
@@ -22,9 +19,5 @@ const Host& this_host();
 // Whether the process `pid` of the host with that boot id and pid namespace has certainly ended. False if this process
 // cannot know, because it is elsewhere.
 bool is_gone(std::int64_t pid, const std::string& boot_id, const std::string& pid_namespace);
-
-// The number of the host of each of `peers`, in the order of first appearance. Ranks that do not share loopback count
-// as on different hosts, for example pods on one machine: no backend uses a short path between them.
-std::vector<int> nodes_of(const std::vector<PeerInfo>& peers);
 
 }  // namespace col::group

@@ -14,19 +14,14 @@
 
 #include "core/env.hpp"
 #include "core/log.hpp"
-#include "group/diagnosis/job_notice.hpp"
-#include "group/gpu/gpus.hpp"
 #include "group/join/host.hpp"
+#include "group/join/job_notice.hpp"
 #include "group/join/join_observer.hpp"
 #include "group/join/rendezvous.hpp"
+#include "group/staging/staging.hpp"
 
 namespace col::group {
 namespace {
-
-std::uint64_t random_nonce() {
-  std::random_device device;
-  return (std::uint64_t{device()} << 32) | device();
-}
 
 // The backend of that name, ready to use. Otherwise throws `unavailable`, which says why and which backends there are.
 BackendFactory& usable_backend(std::string_view name, const std::string& group) {
@@ -46,14 +41,14 @@ bool is_usable(std::string_view name) {
   return factory != nullptr && !factory->unavailable_reason();
 }
 
-// The GPU that this rank has made current, and whether NCCL serves it.
+// The GPU that this rank has made current, and whether the backend for GPUs serves it.
 void describe_own_gpu(Member& self) {
   const std::optional<int> own = current_gpu();
   if (!own) return;
-  const BackendFactory* const nccl = find_backend(to_string(Backend::nccl));
+  const BackendFactory& factory = *find_device_backend();
   self.gpu = gpus().bus(*own);
-  self.no_nccl = nccl->unavailable_reason().value_or("");
-  if (self.no_nccl.empty()) self.alone_on_gpu = nccl->why_alone();
+  self.why_no_gpu = factory.unavailable_reason().value_or("");
+  if (self.why_no_gpu.empty()) self.alone_on_gpu = factory.why_alone();
 }
 
 // What `spec` asks for, by name: "automatic" is decided when the ranks know where each of them is.
@@ -76,14 +71,15 @@ bool share_loopback(const std::vector<PeerInfo>& peers) {
   });
 }
 
-// Why NCCL does not serve the group, when its backend is chosen; empty when it does. Decided by what all ranks know.
-std::string why_not_nccl(const Roster& roster) {
+// Why the backend for GPUs does not serve the group, when its backend is chosen; empty when it does. Decided by what
+// all ranks know.
+std::string why_not_on_gpus(const Roster& roster) {
   std::vector<Seat> seats;
   for (const Member& member : roster.members) {
     const int rank = member.peer.rank;
     if (member.gpu.empty())
       return fmt::format("rank {} had no GPU when the group was made (cudaSetDevice before that gives it one)", rank);
-    if (!member.no_nccl.empty()) return fmt::format("on rank {}, {}", rank, member.no_nccl);
+    if (!member.why_no_gpu.empty()) return fmt::format("on rank {}, {}", rank, member.why_no_gpu);
     seats.push_back({rank, fmt::format("{} {}", member.gpu, member.peer.boot_id), member.alone_on_gpu});
   }
   const auto shared = find_shared_device(seats);
@@ -176,7 +172,7 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
              const GroupParts& parts) noexcept {
   try {
     log_group(request.spec, factory, connected);
-    if (request.write_record) write_record(request, factory.name(), parts.surroundings.peers, parts.id);
+    if (request.write_record) write_record(request, factory.name(), parts.core.surroundings.peers, parts.core.id);
   } catch (const std::exception& e) {
     core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
   }
@@ -192,57 +188,57 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   const Roster roster = meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
-  parts.id = fmt::format("{:016x}", roster.token);
-  parts.surroundings.group = spec.name;
-  parts.surroundings.rank = spec.rank;
+  parts.core.id = fmt::format("{:016x}", roster.token);
+  parts.core.surroundings.group = spec.name;
+  parts.core.surroundings.rank = spec.rank;
   for (const Member& member : roster.members) {
-    parts.surroundings.peers.push_back(member.peer);
-    parts.may_stage = parts.may_stage || member.uses_gpu;
+    parts.core.surroundings.peers.push_back(member.peer);
+    parts.connections.may_stage |= member.uses_gpu;
   }
   // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
-  parts.surroundings.scope = make_prefix_store(name_scope, parts.id);
-  parts.surroundings.control = request.context.control;
-  parts.surroundings.record = request.record;
-  observer.set_peers(parts.surroundings.peers);
+  parts.core.surroundings.scope = make_prefix_store(name_scope, parts.core.id);
+  parts.core.surroundings.control = request.context.control;
+  parts.core.surroundings.record = request.record;
+  observer.set_peers(parts.core.surroundings.peers);
   const auto choose_on_host = [&]() -> BackendFactory& {
-    return choose_host_backend(roster, parts.surroundings.peers, spec.name);
+    return choose_host_backend(roster, parts.core.surroundings.peers, spec.name);
   };
   const bool automatic = wanted == to_string(Backend::automatic);
-  std::string why_not = automatic ? why_not_nccl(roster) : fmt::format("the group's backend is {}", wanted);
+  std::string why_not = automatic ? why_not_on_gpus(roster) : fmt::format("the group's backend is {}", wanted);
   BackendFactory& factory = !automatic        ? usable_backend(wanted, spec.name)
-                            : why_not.empty() ? usable_backend(to_string(Backend::nccl), spec.name)
+                            : why_not.empty() ? usable_backend(gpu_backend_name(), spec.name)
                                               : choose_on_host();
 
   ConnectRequest connect;
   connect.group = spec.name;
   connect.rank = spec.rank;
   connect.size = spec.world_size;
-  connect.store = make_prefix_store(parts.surroundings.scope, "mesh");
-  connect.peers = parts.surroundings.peers;
-  connect.same_host = share_loopback(parts.surroundings.peers);
+  connect.store = make_prefix_store(parts.core.surroundings.scope, "mesh");
+  connect.peers = parts.core.surroundings.peers;
+  connect.same_host = share_loopback(parts.core.surroundings.peers);
   connect.token = roster.token;
   connect.socket_ifname = core::env::get("COL_SOCKET_IFNAME").value_or("");
   connect.is_high_priority_stream = spec.is_high_priority_stream;
   if (factory.device() == Device::Type::cpu) {
-    parts.why_staged = std::move(why_not);
+    parts.connections.why_staged = std::move(why_not);
   } else {
-    parts.may_stage = true;
+    parts.connections.may_stage = true;
     // Host memory first: a rank that fails to start its GPU is then noticed as in any call.
     BackendFactory& on_host = choose_on_host();
     ConnectRequest beside = connect;
-    beside.store = make_prefix_store(parts.surroundings.scope, "host mesh");
-    parts.host_channel = on_host.connect(beside, wait);
-    parts.host_backend = on_host.name();
+    beside.store = make_prefix_store(parts.core.surroundings.scope, "host mesh");
+    parts.connections.host_channel = on_host.connect(beside, wait);
+    parts.connections.host_backend = on_host.name();
   }
-  parts.channel = factory.connect(connect, wait);
+  parts.connections.channel = factory.connect(connect, wait);
   if (spec.rank == 0) {
     forget(roster, *name_scope);  // every rank has read it, or it would not be connected
     publish(request, factory, connect, parts);
   }
-  parts.backend = factory.name();
-  parts.token = roster.token;
-  parts.record = request.record;
-  parts.timeout = timeout;
+  parts.connections.backend = factory.name();
+  parts.core.device = parts.connections.device();
+  parts.core.token = roster.token;
+  parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
   if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
     request.record->begin(spec.name, 0, "init_group", roster.token);
@@ -255,20 +251,20 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
 BackendFactory* backend_of_device(const GroupSpec& spec) {
   std::string name = spec.backend_name;
   if (name.empty() && spec.backend != Backend::automatic) name = to_string(spec.backend);
-  if (name.empty() && current_gpu() && is_usable(to_string(Backend::nccl))) name = to_string(Backend::nccl);
+  if (name.empty() && current_gpu() && is_usable(gpu_backend_name())) name = gpu_backend_name();
   const BackendFactory* const found = name.empty() ? nullptr : find_backend(name);
-  const bool needed = name == to_string(Backend::nccl) || (found != nullptr && found->device() != Device::Type::cpu);
-  return needed ? &usable_backend(name, spec.name) : nullptr;
+  const bool is_needed = found != nullptr && found->device() != Device::Type::cpu;
+  return is_needed ? &usable_backend(name, spec.name) : nullptr;
 }
 
 GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Duration timeout) {
   const GroupSpec& spec = request.spec;
   GroupParts parts;
-  parts.surroundings.group = spec.name;
-  parts.surroundings.peers.resize(1);
-  parts.surroundings.peers.front().global_rank = request.context.rank;
-  parts.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
-  parts.timeout = timeout;
+  parts.core.surroundings.group = spec.name;
+  parts.core.surroundings.peers.resize(1);
+  parts.core.surroundings.peers.front().global_rank = request.context.rank;
+  parts.core.surroundings.scope = make_memory_store();  // for a wait for oneself, which asks what the others say
+  parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
   BackendFactory* const factory = backend_of_device(spec);
   if (factory == nullptr) {
@@ -278,15 +274,21 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
   WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
   ConnectRequest connect;
   connect.group = spec.name;
-  connect.store = parts.surroundings.scope;
-  connect.peers = parts.surroundings.peers;
+  connect.store = parts.core.surroundings.scope;
+  connect.peers = parts.core.surroundings.peers;
   connect.is_high_priority_stream = spec.is_high_priority_stream;
-  parts.channel = factory->connect(connect, wait);
-  parts.backend = factory->name();
+  parts.connections.channel = factory->connect(connect, wait);
+  parts.connections.backend = factory->name();
+  parts.core.device = parts.connections.device();
   return parts;
 }
 
 }  // namespace
+
+std::uint64_t random_nonce() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
 
 std::string job_name(const ContextSpec& spec) {
   return fmt::format("{}#{}", spec.job_id, spec.restart_count);

@@ -9,7 +9,7 @@
 #include <col/group.hpp>
 #include <col/store.hpp>
 
-#include "group/state.hpp"
+#include "group/flight/lanes.hpp"
 
 namespace col::group {
 
@@ -24,8 +24,18 @@ struct JoinRequest {
   bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
 };
 
+// What two processes, or two attempts of one, never have in common.
+std::uint64_t random_nonce();
+
 // "job id#generation": separates the keys of one run of a job from those of another.
 std::string job_name(const ContextSpec& spec);
+
+// The result.
+struct GroupParts {
+  Core::Spec core;  // without what comes from the context
+  Connections connections;
+  bool is_high_priority_stream = false;
+};
 
 // Blocks until all ranks have joined. Errors as for Context::init_group.
 GroupParts join(const JoinRequest& request);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <col/backend.hpp>
+#include <col/error.hpp>
 
 namespace col::group {
 
@@ -23,14 +26,19 @@ struct Member {
   std::string pid_namespace;        // the namespace in which peer.pid has a meaning
   bool uses_gpu = false;            // it has made a GPU current
   std::string gpu;                  // the GPU that it has made current, by its bus; empty: none, or nobody asks
-  std::string no_nccl;              // why NCCL cannot serve its GPU; empty: it can
-  std::string alone_on_gpu;         // why NCCL cannot serve another rank on that GPU; empty: it can
+  std::string why_no_gpu;           // why the backend for GPUs cannot serve it; empty: it can
+  std::string alone_on_gpu;         // why that backend cannot serve another rank on that GPU; empty: it can
   PeerInfo peer;
 
   std::string encode() const;
   // Throws internal if `text` is not from encode().
   static Member decode(std::string_view text);
 };
+
+// Whether they agree on what the members of a group must agree on.
+bool agree(const Member& a, const Member& b);
+// The mismatch among `members` (by rank); nothing if they agree. It names the rank that differs from the majority.
+std::optional<Error> disagreement(std::string_view group, const std::map<int, Member>& members);
 
 // The members of a group in rank order, as one value.
 std::string encode_roster(const std::vector<Member>& members);

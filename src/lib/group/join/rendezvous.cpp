@@ -10,9 +10,7 @@
 #include <col/error.hpp>
 
 #include "core/hash.hpp"
-#include "group/call/settings.hpp"
 #include "group/diagnosis/failure.hpp"
-#include "group/flight/doze.hpp"
 #include "group/join/host.hpp"
 
 namespace col::group {
@@ -243,6 +241,16 @@ Roster Attempt::welcome(std::string_view answer) {
 }
 
 }  // namespace
+
+void doze(Store& scope, const std::string& key, WaitContext& wait) {
+  const auto shortest = std::chrono::milliseconds(1);
+  WaitContext brief(Deadline::after(std::max<Duration>(wait.slice(), shortest)), wait.page(), wait.record());
+  try {
+    scope.wait(key, brief);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::timeout) throw;
+  }
+}
 
 Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait) {
   Attempt attempt(group, self, scope, wait);

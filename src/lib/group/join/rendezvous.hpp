@@ -32,6 +32,10 @@ struct Roster {
 // try again.
 Roster meet(std::string_view group, const Member& self, Store& scope, WaitContext& wait);
 
+// A short wait for a key, for callers that look at other things too: sleeps until `key` is set, or for one slice of
+// `wait`. Throws what the store throws, except a timeout.
+void doze(Store& scope, const std::string& key, WaitContext& wait);
+
 // Removes the roster, after every member has read it.
 void forget(const Roster& roster, Store& scope) noexcept;
 

@@ -1,12 +1,12 @@
 #include "group/staging/staging.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include "group/gpu/gpus.hpp"
 
 namespace col::group {
 namespace {
@@ -15,6 +15,33 @@ namespace {
 constexpr std::size_t kSmallest = std::size_t{1} << 16;
 
 }  // namespace
+
+DeviceMemory& gpus() {
+  BackendFactory* const factory = find_device_backend();
+  if (factory == nullptr) throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
+  return factory->device_memory();
+}
+
+std::string_view gpu_backend_name() {
+  const BackendFactory* const factory = find_device_backend();
+  return factory != nullptr ? factory->name() : std::string_view();
+}
+
+std::optional<int> current_gpu() noexcept {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return std::nullopt;
+  ::dlclose(driver);  // the program's own reference keeps it
+  // cuCtxGetCurrent: 0 and a context when there is one, an error before the driver was started.
+  using GetCurrent = int(void** context);
+  auto* const get_current = reinterpret_cast<GetCurrent*>(::dlsym(driver, "cuCtxGetCurrent"));
+  void* context = nullptr;
+  if (get_current == nullptr || get_current(&context) != 0 || context == nullptr) return std::nullopt;
+  try {
+    return gpus().current();
+  } catch (const Error&) {  // the module is missing, or refuses the driver: no GPU for us
+    return std::nullopt;
+  }
+}
 
 StagingPool::Block StagingPool::take(Device::Type type, int device, std::size_t bytes) {
   const std::lock_guard lock(mutex_);

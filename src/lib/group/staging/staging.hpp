@@ -1,15 +1,28 @@
-// Copies of buffers that are in another kind of memory than a channel moves. The channel works on the copies.
+// The memory of this host's GPUs, and copies of buffers that are in another kind of memory than a channel moves. The
+// channel works on the copies.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include <col/backend.hpp>
 
 namespace col::group {
+
+// The memory of the GPUs. Loads the libraries for it. Throws unavailable and says why if there are no GPUs.
+DeviceMemory& gpus();
+
+// The name of the backend that moves the memory of GPUs; empty if there is none.
+std::string_view gpu_backend_name();
+
+// The GPU that this thread has made current, as with cudaSetDevice(). It loads nothing: it returns nothing if the
+// program has not loaded the CUDA driver itself.
+std::optional<int> current_gpu() noexcept;
 
 // Memory for the copies. It is kept for the next call, because allocating page-locked memory takes longer than filling
 // it. Nothing is freed before the end of the pool: freeing waits for all work of the device, which may wait for peers

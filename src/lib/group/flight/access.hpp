@@ -1,0 +1,124 @@
+// Who may touch what a group has in flight: a call of a user's thread, one at a time; and in between threads that move
+// the operations on, and take only the lock.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "group/flight/core.hpp"
+#include "group/flight/flight.hpp"
+
+namespace col::group {
+
+class Access {
+ public:
+  Access(Core& core, Flight& flight) : core_(core), flight_(flight) {}
+  Access(const Access&) = delete;
+  Access& operator=(const Access&) = delete;
+
+  // Set once, before the first call: by it others keep the whole group while they move it on.
+  void set_self(std::weak_ptr<Access> self) { self_ = std::move(self); }
+
+  // Throws not_initialized if the group was destroyed, or if this is a forked child.
+  void require_usable() const {
+    if (core_.is_forked_child() || destroyed_) throw_unusable();
+  }
+  // Throws invalid_argument in a function that this group runs.
+  void require_not_inside() const;
+  [[noreturn]] void throw_in_use() const;
+
+  // Returns whether it was not destroyed before.
+  bool mark_destroyed() noexcept { return !destroyed_.exchange(true); }
+  bool is_destroyed() const noexcept { return destroyed_; }
+
+  // For a look at an operation. Waits for others that move the group on, which takes moments, but not for a call: then
+  // it throws invalid_argument.
+  std::unique_lock<std::mutex> lock_to_look();
+  // The same for memory that is to be freed: an empty lock if the group is in use. A call that begins meanwhile waits
+  // for the lock and is not refused. It also works when the group was destroyed, because a call in another thread may
+  // not have ended.
+  std::unique_lock<std::mutex> lock_unless_used();
+  // Empty if anybody uses the group or moves it on.
+  std::unique_lock<std::mutex> try_lock();
+  // For an operation that the group's end has ended. Empty if the group was not destroyed, or if this is a forked
+  // child.
+  std::unique_lock<std::mutex> lock_if_destroyed();
+
+  // For threads that are not in a call of this group. Returns whether anything is still in flight. Does not block.
+  bool move_on_unattended();
+  // Whether this thread is inside that function, for any group.
+  static bool is_moving_one_on() noexcept;
+
+ private:
+  friend class Use;
+  friend class LastUse;
+
+  [[noreturn]] void throw_unusable() const;
+  bool is_inside() const noexcept;
+  void leave_to_others(bool leaves) noexcept;
+
+  Core& core_;
+  Flight& flight_;
+  std::weak_ptr<Access> self_;
+  std::atomic<bool> in_use_{false};
+  std::atomic<bool> destroyed_{false};
+  std::mutex mutex_;                // guards the member below, the channels, and what is in flight
+  bool is_left_to_others_ = false;  // in Unattended
+};
+
+// One call of a user's thread on a group: marks the group as in use by this thread.
+class Use {
+ public:
+  explicit Use(Access& access) : access_(access) {
+    access_.require_usable();
+    access_.require_not_inside();
+    // acquire pairs with the release below: the next call, maybe in another thread, sees what this one wrote.
+    if (access_.in_use_.exchange(true, std::memory_order_acquire)) access_.throw_in_use();
+    lock_ = std::unique_lock(access_.mutex_);
+    try {
+      access_.require_usable();  // again: another thread may have destroyed it in between
+      access_.leave_to_others(false);
+    } catch (...) {
+      lock_.unlock();
+      access_.in_use_.store(false, std::memory_order_release);
+      throw;
+    }
+  }
+  ~Use() {
+    access_.leave_to_others(true);
+    lock_.unlock();
+    access_.in_use_.store(false, std::memory_order_release);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  Access& access_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// The use that destroys a group. False if a call is in progress, maybe in another thread: that has to be ended.
+class LastUse {
+ public:
+  explicit LastUse(Access& access) noexcept : access_(access) {
+    if (access_.is_inside() || access_.in_use_.exchange(true, std::memory_order_acquire)) return;  // as in Use
+    lock_ = std::unique_lock(access_.mutex_);
+    access_.leave_to_others(false);
+  }
+  ~LastUse() {
+    if (!lock_) return;
+    lock_.unlock();
+    access_.in_use_.store(false, std::memory_order_release);
+  }
+  LastUse(const LastUse&) = delete;
+  LastUse& operator=(const LastUse&) = delete;
+
+  explicit operator bool() const noexcept { return lock_.owns_lock(); }
+
+ private:
+  Access& access_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace col::group

@@ -1,0 +1,93 @@
+#include "group/flight/core.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "group/diagnosis/failure.hpp"
+#include "group/diagnosis/world_ranks.hpp"
+
+namespace col::group {
+
+Core::Core(Spec spec)
+    : spec_(std::move(spec)), fault_(exec::FaultHook::meant(settings().fault, spec_.global_rank, name())) {}
+
+Duration Core::timeout_of(const Options& options) const {
+  return std::min(options.timeout > Duration::zero() ? options.timeout : timeout(), Deadline::kMaxBudget);
+}
+
+Error Core::error_about(int culprit, ErrorCode code, std::string_view message) const {
+  return with_world_rank(Error(code, message, name(), culprit), surroundings().peers);
+}
+
+void Core::check_named(std::string_view named) const {
+  if (named == Options().group || named == name()) return;
+  throw own_error(
+      ErrorCode::invalid_argument,
+      fmt::format("called on this group, but the options name group '{}'; call it on that group, or use the free "
+                  "function",
+                  named));
+}
+
+void Core::check_name(std::string_view named) const {
+  if (broken_)
+    throw Error(ErrorCode::aborted,
+                fmt::format("the group broke before ({}: {}); destroy it and create it anew",
+                            to_string(broken_->code()), broken_->message()),
+                name(), broken_->rank(), broken_->world_rank());
+  check_named(named);
+}
+
+void Core::fail(const Error& cause) {
+  break_with(cause);
+  throw *broken_;
+}
+
+void Core::fail_with_current(Diagnosis& diagnosis, std::string_view what) {
+  if (broken_) throw *broken_;  // by something else in flight, which has been explained
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(diagnosis.explain(error));
+  } catch (const std::bad_alloc&) {
+    fail(own_error(ErrorCode::resource, fmt::format("out of memory in {}", what)));
+  } catch (const std::length_error&) {
+    fail(own_error(ErrorCode::resource, fmt::format("out of memory in {}", what)));
+  } catch (const std::exception& error) {
+    fail(own_error(
+        ErrorCode::internal,
+        fmt::format("{} threw '{}'; if that came from a reduction of yours, catch it there", what, error.what())));
+  } catch (...) {
+    fail(own_error(
+        ErrorCode::internal,
+        fmt::format("{} threw something that is no std::exception; if that came from a reduction of yours, catch "
+                    "it there",
+                    what)));
+  }
+}
+
+// Publishes the cause before the connections close, so that a rank that notices the closing finds the cause.
+void Core::break_with(const Error& cause) noexcept {
+  if (broken_) return;
+  broken_ = cause;
+  try {
+    broken_ = with_world_rank(cause, surroundings().peers);
+    if (surroundings().scope) broken_ = publish_failure(*surroundings().scope, *broken_);
+    if (broken_->group() != name())
+      broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank());
+  } catch (const std::exception&) {  // the cause itself is what counts
+  }
+  if (record() != nullptr) {
+    const int about = broken_->rank();
+    const bool is_member = about >= 0 && about < size();
+    record()->fail(is_member ? world_rank(about) : -1);
+  }
+  on_break_(*broken_);
+  write_error_file(spec_.error_file, *broken_);
+}
+
+}  // namespace col::group

@@ -1,0 +1,94 @@
+// What the parts of a group share: its members and settings, and the error that broke it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "core/fork_guard.hpp"
+#include "exec/fault.hpp"
+#include "group/call/call_settings.hpp"
+#include "group/call/checks.hpp"
+#include "group/diagnosis/diagnosis.hpp"
+
+namespace col::group {
+
+class Core {
+ public:
+  struct Spec {
+    Surroundings surroundings;  // name, rank, peers, scope, control page
+    std::string id;             // separates this group from others of its name, also in its record
+    std::uint64_t token = 0;
+    Duration timeout{};
+    Device device = {};                                 // the memory that the group's backend moves
+    std::string error_file = {};                        // COL_ERROR_FILE; empty: none
+    std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context; may outlive it with them
+    int global_rank = 0;                                // of this process in the job
+  };
+  explicit Core(Spec spec);
+
+  const std::string& name() const { return spec_.surroundings.group; }
+  const std::string& id() const { return spec_.id; }
+  int rank() const { return spec_.surroundings.rank; }
+  int size() const { return spec_.surroundings.size(); }
+  int world_rank(int rank) const { return spec_.surroundings.peers[static_cast<std::size_t>(rank)].global_rank; }
+  Device device() const { return spec_.device; }
+  Shape shape() const { return {name(), rank(), size(), device().type, world_rank(rank())}; }
+  std::uint64_t token() const { return spec_.token; }
+  Duration timeout() const { return spec_.timeout; }
+  Duration timeout_of(const Options& options) const;
+  const CallSettings& settings() const { return *spec_.settings; }
+  Surroundings& surroundings() { return spec_.surroundings; }
+  const Surroundings& surroundings() const { return spec_.surroundings; }
+  RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
+  // A child that was forked after the process joined is not a member.
+  bool is_forked_child() const { return fork_guard_.is_forked_child(); }
+
+  // For a wait of this rank. With a Duration, it reads the clock only when it waits.
+  WaitContext waiting(Deadline deadline, WaitObserver* observer = nullptr) {
+    return WaitContext(deadline, spec_.surroundings.control.get(), record(), observer);
+  }
+  WaitContext waiting(Duration budget, WaitObserver* observer = nullptr) {
+    return WaitContext(budget, spec_.surroundings.control.get(), record(), observer);
+  }
+
+  // COL_FAULT strikes here, if it is about this collective of this rank.
+  const exec::Fault* fault() const { return fault_; }
+  void pass_fault(std::uint64_t sequence) const {
+    if (fault_ != nullptr) exec::FaultHook::pass(fault_, sequence, fault_->step);
+  }
+
+  // An error about this rank, or about another one.
+  Error own_error(ErrorCode code, std::string_view message) const { return error_about(rank(), code, message); }
+  Error error_about(int culprit, ErrorCode code, std::string_view message) const;
+  // A method is called on a group; a name in its options can only be a slip. Throws invalid_argument.
+  void check_named(std::string_view named) const;
+
+  // ---- Requires for the rest: the group's lock is held.
+
+  // The same, and throws aborted if the group is broken.
+  void check_name(std::string_view named) const;
+  const std::optional<Error>& broken() const { return broken_; }
+  // Breaks the group.
+  [[noreturn]] void fail(const Error& cause);
+  // Called in a catch block: breaks the group with the present exception, which came from `what`.
+  [[noreturn]] void fail_with_current(Diagnosis& diagnosis, std::string_view what);
+  void break_with(const Error& cause) noexcept;
+  // What ends the channels and the operations in flight when the group breaks. Set once, before the first call.
+  void set_on_break(std::function<void(const Error&)> on_break) { on_break_ = std::move(on_break); }
+
+ private:
+  Spec spec_;
+  const core::ForkGuard fork_guard_;
+  const exec::Fault* const fault_;  // null if there is none for this rank
+  std::function<void(const Error&)> on_break_;
+  std::optional<Error> broken_;
+};
+
+}  // namespace col::group

@@ -1,0 +1,332 @@
+#include "group/flight/flight.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/job/background.hpp"
+#include "core/kernels/mixed.hpp"
+#include "core/log.hpp"
+
+namespace col::group {
+namespace {
+
+// Operations that are kept for reuse.
+constexpr std::size_t kPooled = 64;
+// How long destroying a group waits for what was dropped unfinished.
+constexpr Duration kDrainTime = std::chrono::seconds(5);
+// A wait that polls gives way to others this many times before it sleeps between looks.
+constexpr int kYields = 200;
+constexpr Duration kPollPause = std::chrono::microseconds(50);
+
+}  // namespace
+
+void move_others_on() noexcept {
+  if (core::Background::any()) core::Background::move_on.load(std::memory_order_relaxed)();
+}
+
+// ---- Trace
+
+void Trace::record(bool on) {
+  on_ = on;
+  entries_.clear();
+}
+
+std::vector<TraceEntry> Trace::take() {
+  return std::exchange(entries_, {});
+}
+
+void Trace::add(Pending& ended) {
+  for (const exec::Executed& executed : ended.executed)
+    entries_.push_back(
+        {ended.sequence, ended.request.collective, kept(ended.decision->algorithm), executed.round, executed.step});
+  ended.executed.clear();
+  if (on_ && !ended.decision->plan) add(ended.sequence, ended.request.collective, ended.decision->algorithm);
+}
+
+void Trace::add(std::uint64_t sequence, Collective collective, std::string_view algorithm) {
+  entries_.push_back({sequence, collective, kept(std::string(algorithm))});
+}
+
+// ---- Flight
+
+PendingPtr Flight::acquire() {
+  for (const PendingPtr& pending : pool_) {
+    if (pending.use_count() > 1 || !pending->ended) continue;
+    pending->reset();
+    return pending;
+  }
+  auto pending = std::make_shared<Pending>();
+  pending->reset();
+  if (pool_.size() < kPooled) pool_.push_back(pending);
+  return pending;
+}
+
+void Flight::swap_pooled(const PendingPtr& kept, const PendingPtr& given) {
+  std::erase(pool_, kept);
+  if (given && pool_.size() < kPooled) pool_.push_back(given);
+}
+
+void Flight::fail(const Pending& pending) {
+  Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+  core_.fail_with_current(diagnosis, pending.name);
+}
+
+void Flight::abandon(const Error& cause) noexcept {
+  for (const PendingPtr& pending : active_) {
+    pending->executor.abandon();
+    pending->error = cause;
+    pending->ended = true;
+  }
+  active_.clear();
+}
+
+void Flight::launch(const PendingPtr& pending) {
+  active_.push_back(pending);
+  try {
+    if (!pending->staging) return execute(*pending);
+    pending->phase = Pending::Phase::fetching;
+    pending->staging->fetch(pending->stream);
+  } catch (...) {
+    fail(*pending);
+  }
+}
+
+void Flight::execute(Pending& pending) {
+  const Request& request = pending.request;
+  const Decision& decision = *pending.decision;
+  exec::Operands operands{.input = request.in.data,
+                          .output = request.out.data,
+                          .dtype = decision.dtype,
+                          .op = request.op,
+                          .ranks = core_.size(),
+                          .widens = decision.widens,
+                          .wide_input = decision.wide_input};
+  if (request.op.kind() == Op::Kind::premul_sum && row_of(request.collective).reduces()) {
+    const std::size_t bytes = request.in.count * (decision.wide_input ? sizeof(float) : size_of(request.in.dtype));
+    if (bytes > pending.scaled_bytes) {
+      pending.scaled.reset(new std::byte[bytes]);
+      pending.scaled_bytes = bytes;
+    }
+    core::premultiply_to(request.op.scale(), request.in.dtype, request.in.data, decision.wide_input,
+                         pending.scaled.get(), request.in.count);
+    operands.input = pending.scaled.get();
+  }
+  pending.executor.start(*pending.channel, {.plan = decision.plan,
+                                            .operands = operands,
+                                            .slot = pending.fingerprint,
+                                            .fault = core_.fault(),
+                                            .operation = pending.sequence,
+                                            .trace = trace_.is_on() ? &pending.executed : nullptr});
+}
+
+bool Flight::holds_back_messages() const {
+  return lanes_.hosted() != nullptr && std::ranges::any_of(active_, [&](const PendingPtr& pending) {
+           return std::ranges::any_of(pending->legs, [&](const Leg& leg) {
+             return leg.posted && !leg.done && leg.channel == lanes_.own().channel;
+           });
+         });
+}
+
+void Flight::look_why(Pending& pending) {
+  Watch& watch = pending.watch_in(core_.surroundings());
+  try {
+    watch.look();
+  } catch (...) {
+    core_.fail_with_current(watch.diagnosis(), pending.name);
+  }
+}
+
+void Flight::fetch(Pending& pending, WaitContext& wait) {
+  if (!pending.staging) return;
+  pending.staging->fetch(pending.stream);
+  await_copies(*pending.staging, wait);
+}
+
+void Flight::give_back(Pending& pending, WaitContext& wait) {
+  if (!pending.staging) return;
+  pending.staging->give_back(pending.stream);
+  await_copies(*pending.staging, wait);
+}
+
+void Flight::pause(int turn) {
+  if (turn < kYields)
+    sched_yield();
+  else
+    std::this_thread::sleep_for(kPollPause);
+}
+
+void Flight::progress_all() {
+  for (std::size_t i = 0; i < active_.size();) {
+    const PendingPtr pending = active_[i];
+    try {
+      if (!progress(*pending)) {
+        ++i;
+        continue;
+      }
+      finish(*pending);
+    } catch (...) {
+      fail(*pending);
+    }
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (core_.record() != nullptr && active_.empty()) core_.record()->end(core_.name());
+  }
+}
+
+void Flight::progress_hosted() {
+  const auto by_host = [this](const Channel* channel) {
+    return channel == nullptr || channel == lanes_.hosted()->channel;
+  };
+  for (std::size_t i = 0; i < active_.size();) {
+    const PendingPtr pending = active_[i];
+    const bool is_hosted = pending->collective ? by_host(pending->channel)
+                                               : std::all_of(pending->legs.begin(), pending->legs.end(),
+                                                             [&](const Leg& leg) { return by_host(leg.channel); });
+    if (!is_hosted || !progress(*pending)) {
+      ++i;
+      continue;
+    }
+    finish(*pending);
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool Flight::progress(Pending& pending) {
+  using Phase = Pending::Phase;
+  if (pending.phase == Phase::fetching) {
+    if (!pending.staging->copied()) return false;
+    pending.phase = Phase::running;
+    execute(pending);
+  }
+  if (pending.phase == Phase::running) {
+    if (!move_on(pending)) return false;
+    if (!pending.staging) return true;
+    pending.phase = Phase::returning;
+    pending.staging->give_back(pending.stream);
+  }
+  return pending.staging->copied();
+}
+
+// The call itself, without the copies before and after.
+bool Flight::move_on(Pending& pending) {
+  if (pending.collective && pending.decision->plan) return pending.executor.progress();
+  if (pending.collective) {
+    if (pending.ticket && pending.channel->test(*pending.ticket)) pending.ticket.reset();
+    return !pending.ticket;
+  }
+  bool all = true;
+  for (Leg& leg : pending.legs) all = mailbox_.progress(leg, pending) && all;
+  return all;
+}
+
+void Flight::finish(Pending& pending) {
+  pending.ended = true;
+  pending.staging.reset();
+  // A user's function may hold what its owner wants back.
+  if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
+  if (pending.collective) trace_.add(pending);
+}
+
+void Flight::await(Pending& pending) {
+  progress_all();
+  if (!pending.ended) {
+    Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+    WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
+    try {
+      await_until(pending, wait);
+    } catch (...) {
+      core_.fail_with_current(diagnosis, pending.name);
+    }
+  }
+  if (pending.error) throw *pending.error;
+}
+
+void Flight::await_until(Pending& pending, WaitContext& wait) {
+  for (int turn = 0; !pending.ended; ++turn) {
+    block(pending, wait, turn);
+    progress_all();
+  }
+}
+
+// Waits a little for `pending`: in the channel when nothing else needs this rank's hand meanwhile, else by looking
+// again and again. Peers may wait for the other plans in flight first.
+void Flight::block(Pending& pending, WaitContext& wait, int turn) {
+  if (mailbox_.moves_parts()) {  // which are copied meanwhile, and the channel does not wait for that
+    wait.check();
+    return pause(mailbox_.count_idle_turn());
+  }
+  if (lanes_.hosted() != nullptr &&
+      (active_.size() > 1 || pending.legs.size() > 1)) {  // two channels, and both may be needed
+    wait.check();
+    return pause(turn);
+  }
+  const auto plans =
+      std::count_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective && p->decision->plan; });
+  if (pending.ticket && plans == 0) {
+    pending.channel->wait(*pending.ticket, wait);
+    pending.ticket.reset();
+    return;
+  }
+  const bool runs = pending.phase == Pending::Phase::running;
+  if (pending.collective && pending.decision->plan && plans == 1 && runs) {
+    wait.waiting(pending.executor.step(), pending.executor.peer());
+    return pending.executor.wait(wait);
+  }
+  const auto leg =
+      std::find_if(pending.legs.begin(), pending.legs.end(), [](const Leg& l) { return l.posted && !l.done; });
+  if (plans == 0 && leg != pending.legs.end()) {
+    wait.waiting(-1, leg->peer);
+    return mailbox_.complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
+  }
+  wait.check();
+  pause(turn);
+}
+
+void Flight::await_copies(Staging& staging, WaitContext& wait) {
+  wait.describe("the copies between the GPU and the host");
+  for (int turn = 0; !staging.copied(); ++turn) {
+    wait.check();
+    pause(turn);
+  }
+}
+
+void Flight::await_collectives() {
+  for (;;) {
+    progress_all();
+    const auto plan = std::find_if(active_.begin(), active_.end(), [](const auto& p) { return p->collective; });
+    if (plan == active_.end()) return;
+    const PendingPtr pending = *plan;
+    await(*pending);
+  }
+}
+
+std::optional<Error> Flight::drain() noexcept {
+  try {
+    const Deadline deadline = Deadline::after(std::min(core_.timeout(), kDrainTime));
+    for (int turn = 0; !core_.broken() && !active_.empty(); ++turn) {
+      progress_all();
+      if (active_.empty() || deadline.expired()) break;
+      look_why(*active_.front());
+      move_others_on();
+      pause(turn);
+    }
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::mismatch) return e;
+    core::log::warn("group '{}': destroyed with operations in flight: {}", core_.name(), e.what());
+  } catch (const std::exception& e) {
+    core::log::warn("group '{}': destroyed with operations in flight: {}", core_.name(), e.what());
+  }
+  if (active_.empty()) return std::nullopt;
+  core::log::warn("group '{}': destroyed with {} operations in flight, the first of them {}; wait for them before",
+                  core_.name(), active_.size(), active_.front()->name);
+  core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
+  return std::nullopt;
+}
+
+}  // namespace col::group

@@ -1,0 +1,108 @@
+// The operations of a group that are in flight, and how they move on.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "group/flight/lanes.hpp"
+#include "group/flight/mailbox.hpp"
+#include "group/flight/pending.hpp"
+
+namespace col::group {
+
+// What the collectives of a group have executed, if its user asked for that.
+class Trace {
+ public:
+  void record(bool on);
+  bool is_on() const { return on_; }
+  std::vector<TraceEntry> take();
+  // For a collective that has ended: the steps of its plan, or one entry for a native one.
+  void add(Pending& ended);
+  void add(std::uint64_t sequence, Collective collective, std::string_view algorithm);
+
+ private:
+  std::string_view kept(const std::string& algorithm) { return *names_.insert(algorithm).first; }
+
+  bool on_ = false;
+  std::vector<TraceEntry> entries_;
+  std::set<std::string, std::less<>> names_;  // of the algorithms in the entries
+};
+
+// Requires for all functions: the group's lock is held. If an operation fails, the group is broken, and they throw.
+class Flight {
+ public:
+  Flight(Core& core, const Lanes& lanes, Mailbox& mailbox) : core_(core), lanes_(lanes), mailbox_(mailbox) {}
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+  // In the order of starting.
+  const std::vector<PendingPtr>& active() const { return active_; }
+  Trace& trace() { return trace_; }
+
+  // A blank operation, maybe one that was used before.
+  PendingPtr acquire();
+  // Takes an operation out of the pool for reuse, which its caller keeps, and puts another one in, if it is not null.
+  void swap_pooled(const PendingPtr& kept, const PendingPtr& given);
+
+  void add(const PendingPtr& pending) { active_.push_back(pending); }
+  // For a collective that runs by a plan: it begins when its input has been copied to where it runs. Plans of several
+  // calls may begin in any order.
+  void launch(const PendingPtr& pending);
+  // For an operation that was not in flight, or has ended there.
+  void finish(Pending& pending);
+
+  // Moves on everything that is in flight. Throws what breaks the group.
+  void progress_all();
+  // Moves on what goes over the host in a group for memory of GPUs. Throws what breaks the group, and leaves it to the
+  // caller to break it.
+  void progress_hosted();
+  // Whether messages between GPUs have been posted that a rank waits for later. NCCL does one thing after another: they
+  // begin when the rank waits, together, so that a send does not hold up the receive which its peer waits for first.
+  bool holds_back_messages() const;
+
+  // Blocks until `pending` has ended, at most for its timeout. Throws its error.
+  void await(Pending& pending);
+  // Blocks until every collective in flight has ended, each for its own timeout.
+  void await_collectives();
+  // Breaks the group when `pending` cannot end, for a rank that does not wait for it.
+  void look_why(Pending& pending);
+  // Ends what was started and dropped, for a while. Returns the mismatch that keeps it from ending.
+  std::optional<Error> drain() noexcept;
+  // Drops all, with that error. Requires: the channels are broken.
+  void abandon(const Error& cause) noexcept;
+
+  // Called in a catch block: breaks the group with the present exception, which is about `pending`.
+  [[noreturn]] void fail(const Pending& pending);
+
+  // Copies what a call reads, or has written, and blocks until that is done.
+  static void fetch(Pending& pending, WaitContext& wait);
+  static void give_back(Pending& pending, WaitContext& wait);
+  static void await_copies(Staging& staging, WaitContext& wait);
+  // One turn of a wait that polls.
+  static void pause(int turn);
+
+ private:
+  void execute(Pending& pending);
+  bool progress(Pending& pending);
+  bool move_on(Pending& pending);
+  void await_until(Pending& pending, WaitContext& wait);
+  void block(Pending& pending, WaitContext& wait, int turn);
+
+  Core& core_;
+  const Lanes& lanes_;
+  Mailbox& mailbox_;
+  std::vector<PendingPtr> active_;
+  std::vector<PendingPtr> pool_;  // for reuse
+  Trace trace_;
+};
+
+// The operations of other groups of this process that no thread is in a call of.
+void move_others_on() noexcept;
+
+}  // namespace col::group

@@ -1,0 +1,52 @@
+#include "group/flight/lanes.hpp"
+
+#include <span>
+#include <utility>
+
+namespace col::group {
+namespace {
+
+std::span<const NativeEntry> natives_of(const Channel* channel) {
+  return channel != nullptr ? channel->native_entries() : std::span<const NativeEntry>();
+}
+
+Device device_of(const DeviceExtension* gpu) {
+  return gpu != nullptr ? gpu->device() : Device();
+}
+
+}  // namespace
+
+Device Connections::device() const {
+  return device_of(dynamic_cast<const DeviceExtension*>(channel.get()));
+}
+
+Lane::Lane(const Core& core, Channel* over, const std::string& backend)
+    : channel(over),
+      gpu(dynamic_cast<DeviceExtension*>(over)),
+      in_parts(dynamic_cast<PartsExtension*>(over)),
+      device(device_of(gpu)),
+      dispatcher({core.name(), core.rank(), core.size(), device.type}, nodes_of(core.surroundings().peers), backend,
+                 natives_of(over), core.settings()) {}
+
+Lanes::Lanes(const Core& core, Connections connections)
+    : connections_(std::move(connections)), own_(core, connections_.channel.get(), connections_.backend) {
+  if (own_.device.type != Device::Type::cpu)
+    hosted_.emplace(core, connections_.host_channel.get(), connections_.host_backend);
+}
+
+Lane& Lanes::lane_for(const Request& request, const CallWishes& wishes) {
+  if (!hosted_ || own_.dispatcher.can_run_natively(request, wishes)) return own_;
+  return *hosted_;
+}
+
+void Lanes::abort(const Error& cause) noexcept {
+  if (connections_.channel) connections_.channel->abort(cause);
+  if (connections_.host_channel) connections_.host_channel->abort(cause);
+}
+
+void Lanes::close() noexcept {
+  connections_.channel.reset();
+  connections_.host_channel.reset();
+}
+
+}  // namespace col::group

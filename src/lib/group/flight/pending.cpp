@@ -1,0 +1,119 @@
+#include "group/flight/pending.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/hash.hpp"
+#include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
+
+namespace col::group {
+namespace {
+
+// The same words on both sides, so that equal calls are equal texts.
+Operation describe_leg(const Leg& leg, int rank, int size) {
+  const std::string what = fmt::format("{} {}", leg.view.count, to_string(leg.view.dtype));
+  if (leg.peer == kAnyPeer) {
+    // Nobody posts a counterpart: all are asked whether they are still there, and none is compared.
+    return {.text = fmt::format("message of {} from any rank to rank {}, tag {}", what, rank, leg.tag),
+            .board = fmt::format("a/{}/{}", rank, leg.tag),
+            .sequence = leg.number,
+            .collective = false,
+            .counterparts = all_but(rank, size)};
+  }
+  const int source = leg.sending ? rank : leg.peer;
+  const int destination = leg.sending ? leg.peer : rank;
+  if (leg.peer == rank || !leg.numbered) {
+    // Nothing to compare: nobody else takes part, or knows which message of the two ranks this is.
+    std::vector<int> counterparts;
+    if (leg.peer != rank) counterparts.push_back(leg.peer);
+    return {.text = fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+            .board = fmt::format("a/{}/{}", rank, leg.tag),
+            .sequence = leg.number,
+            .collective = false,
+            .counterparts = std::move(counterparts)};
+  }
+  return {.text = fmt::format("message of {} from rank {} to rank {}, tag {}", what, source, destination, leg.tag),
+          .board = fmt::format("p/{}/{}/{}/{}", source, destination, leg.tag, leg.number),
+          .sequence = leg.number,
+          .collective = false,
+          .counterparts = {leg.peer}};
+}
+
+bool is_same(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.count == b.count && a.dtype == b.dtype && a.device == b.device;
+}
+
+}  // namespace
+
+bool Pending::is_repeated_by(const Request& other, const CallWishes& wishes) const {
+  return other.collective == request.collective && is_same(other.in, request.in) && is_same(other.out, request.out) &&
+         other.root == request.root && other.op.kind() == Op::Kind::builtin && request.op.kind() == Op::Kind::builtin &&
+         other.op.reduce_op() == request.op.reduce_op() && other.in_counts.empty() && other.out_counts.empty() &&
+         in_counts.empty() && out_counts.empty() && other.stream.handle == request.stream.handle &&
+         form.part_of == Composite::current() && wishes.asynchronous == form.asynchronous &&
+         wishes.compress == form.compress && wishes.deterministic == deterministic &&
+         wishes.algorithm == asked_algorithm;
+}
+
+bool Pending::uses(ConstTensorView memory) const {
+  if (collective) return overlaps(memory, request.in) || overlaps(memory, request.out);
+  return std::ranges::any_of(legs, [&](const Leg& leg) { return overlaps(memory, leg.view); });
+}
+
+void Pending::reset() {
+  name = "";
+  words.clear();
+  legs.clear();
+  in_counts.clear();
+  out_counts.clear();
+  decision.reset();
+  ticket.reset();
+  channel = nullptr;
+  stream = {};
+  phase = Phase::running;
+  staging.reset();
+  watch.reset();
+  copy_failure = nullptr;
+  request = {};
+  form = {};
+  error.reset();
+  source = -1;
+  ended = false;
+}
+
+std::vector<Operation> Pending::describe(int rank, int size) const {
+  if (collective) return {operation_of(*this, sequence, rank, size)};
+  std::vector<Operation> operations;
+  const auto add = [&](const Leg& leg) {
+    operations.push_back(describe_leg(leg, rank, size));
+    operations.back().called = name;
+    if (!leg.sending) operations.back().received_tag = leg.tag;
+  };
+  for (const Leg& leg : legs) {
+    if (!leg.done) add(leg);
+  }
+  if (operations.empty() && !legs.empty()) add(legs.front());
+  return operations;
+}
+
+Diagnosis Pending::diagnose(Surroundings& surroundings) const {
+  return {surroundings, [&surroundings, this] { return describe(surroundings.rank, surroundings.size()); }};
+}
+
+Watch& Pending::watch_in(Surroundings& surroundings) {
+  if (!watch)
+    watch = std::make_unique<Watch>(surroundings,
+                                    [&surroundings, this] { return describe(surroundings.rank, surroundings.size()); });
+  return *watch;
+}
+
+std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg) {
+  const std::uint64_t stream = core::Hash().add(group_token).add("message").add(leg.tag).value();
+  const std::uint64_t content = core::Hash().add(leg.view.count).add(static_cast<int>(leg.view.dtype)).value();
+  return (stream & ~kSlotContent) | (content & kSlotContent);
+}
+
+}  // namespace col::group

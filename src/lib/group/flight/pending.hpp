@@ -1,0 +1,91 @@
+// One operation of a group that has been started: a collective that runs by a plan, or messages.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "exec/executor.hpp"
+#include "group/call/operation.hpp"
+#include "group/diagnosis/diagnosis.hpp"
+#include "group/staging/staging.hpp"
+
+namespace col::group {
+
+// One message of a point-to-point operation.
+struct Leg {
+  bool sending = false;
+  int peer = 0;           // kAnyPeer: from the first peer that sends
+  bool from_any = false;  // kAnyPeer is intended, and not a user's wrong number
+  int tag = 0;
+  ConstTensorView view = {};        // what is sent, or where it is received
+  void* destination = nullptr;      // the same memory, writable, if it is received
+  std::uint64_t number = 0;         // the number of the message between the two ranks, by tag
+  bool numbered = true;             // false: `number` may be wrong
+  Channel* channel = nullptr;       // the channel that it uses; null for a message to oneself
+  bool staged = false;              // `view` is a copy
+  PartsExtension* parts = nullptr;  // of the channel, for a message of which parts move while others are copied
+  std::uint64_t moved = 0;          // bytes moved, as last seen, for messages in parts
+  Ticket ticket = {};
+  bool posted = false;  // posted in the channel; messages to oneself never are
+  bool done = false;
+};
+
+// The group keeps it while it is in flight, its Works keep it, and a pool keeps it for reuse.
+class Pending : public CollectiveCall {
+ public:
+  // ---- What it is. The code that starts it sets this, and for a collective what it inherits.
+  std::string_view name = "";  // "allreduce"
+  std::uint64_t sequence = 0;
+  std::uint64_t fingerprint = 0;
+  Duration timeout = {};
+  bool collective = true;
+  std::string asked_algorithm = {};  // Options::algorithm
+  bool deterministic = false;
+  std::vector<Leg> legs = {};
+
+  Channel* channel = nullptr;  // collectives: the channel that it uses
+  Stream stream = {};          // the stream of copies from and to the GPU
+
+  // ---- Its progress.
+  enum class Phase : std::uint8_t { fetching, running, returning };
+  Phase phase = Phase::running;
+  std::unique_ptr<Staging> staging = {};  // null if no buffer is copied
+  exec::Executor executor = {};
+  std::optional<Ticket> ticket = {};          // of a started native collective, until it has ended
+  std::vector<exec::Executed> executed = {};  // used if it is traced
+  std::unique_ptr<std::byte[]> scaled = {};   // the multiplied input of a premul_sum; kept for the next one
+  std::size_t scaled_bytes = 0;
+  std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
+  bool ended = true;
+  std::optional<Error> error = {};
+  int source = -1;                    // of a receive that has ended
+  std::unique_ptr<Watch> watch = {};  // set once it has been tested, or left to others, before its end
+
+  void reset();
+  // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
+  // checks depend on.
+  bool is_repeated_by(const Request& other, const CallWishes& wishes) const;
+  // Whether it reads or writes a part of the memory.
+  bool uses(ConstTensorView memory) const;
+  // The operations in words, in the form in which ranks compare them.
+  std::vector<Operation> describe(int rank, int size) const;
+  // Both must not outlive it.
+  Diagnosis diagnose(Surroundings& surroundings) const;
+  Watch& watch_in(Surroundings& surroundings);
+};
+
+using PendingPtr = std::shared_ptr<Pending>;  // shared by the group, its Works and its pool
+
+// Messages between two ranks have equal slots exactly if they match.
+std::uint64_t message_slot(std::uint64_t group_token, const Leg& leg);
+
+}  // namespace col::group

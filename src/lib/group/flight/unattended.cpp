@@ -1,0 +1,136 @@
+#include "group/flight/unattended.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/job/background.hpp"
+#include "core/log.hpp"
+
+namespace col::group {
+namespace {
+
+std::atomic<Unattended*> current{nullptr};
+
+void move_all_on() noexcept {
+  Unattended::instance().move_on();
+}
+
+// The parent's may be locked by a thread that is not here. No memory is asked for: its locks may be as bad.
+void forget_parent() {
+  current.store(nullptr, std::memory_order_relaxed);
+  core::Background::groups.store(0, std::memory_order_relaxed);
+}
+
+// Between two looks while something is in flight: short against a message, long against a look.
+constexpr auto kPause = std::chrono::microseconds(50);
+
+// A group is in the list once.
+void add_once(std::vector<std::weak_ptr<Access>>& groups, std::weak_ptr<Access> group) {
+  const auto is_same = [&](const auto& known) { return !known.owner_before(group) && !group.owner_before(known); };
+  if (std::none_of(groups.begin(), groups.end(), is_same)) groups.push_back(std::move(group));
+}
+
+}  // namespace
+
+Unattended& Unattended::instance() {
+  // acquire pairs with the release below: a thread that sees the object sees it complete. Never destroyed: groups may
+  // outlive statics.
+  Unattended* known = current.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  static const int kRegistered = ::pthread_atfork(nullptr, nullptr, forget_parent);
+  static_cast<void>(kRegistered);
+  core::Background::move_on.store(move_all_on, std::memory_order_relaxed);
+  std::unique_ptr<Unattended> own(new Unattended);
+  if (current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
+  return *known;
+}
+
+void Unattended::add(std::weak_ptr<Access> group) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(groups_, [](const auto& known) { return known.expired(); });
+    add_once(groups_, std::move(group));
+  }
+  core::Background::groups.fetch_add(1, std::memory_order_release);  // pairs with Background::any()
+}
+
+void Unattended::remove() noexcept {
+  core::Background::groups.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Unattended::move_on() noexcept {
+  // A function of a user's that runs in here may wait itself: not for what runs it.
+  if (Access::is_moving_one_on()) return;
+  for (std::size_t i = 0;; ++i) {
+    std::shared_ptr<Access> access;
+    {
+      const std::unique_lock lock(mutex_, std::try_to_lock);
+      if (!lock.owns_lock() || i >= groups_.size()) return;
+      access = groups_[i].lock();
+    }
+    if (access) access->move_on_unattended();
+  }
+}
+
+// ---- The thread
+
+ProgressThread& ProgressThread::instance() {
+  static std::atomic<ProgressThread*> current{nullptr};
+  // acquire pairs with the release below: a thread that sees the object sees it complete.
+  ProgressThread* known = current.load(std::memory_order_acquire);
+  while (known == nullptr || known->pid_ != getpid()) {
+    std::unique_ptr<ProgressThread> own(new ProgressThread);
+    if (!current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) continue;
+    known = own.release();
+    known->start();
+  }
+  return *known;
+}
+
+ProgressThread::ProgressThread() : pid_(getpid()) {}
+
+// Every signal is blocked in it: the program's are never delivered to a thread that it does not know of.
+void ProgressThread::start() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { loop(); }).detach();
+  } catch (const std::system_error& error) {
+    core::log::warn("COL_PROGRESS=thread: no thread can be started ({}); operations move inside calls only",
+                    error.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void ProgressThread::watch(std::weak_ptr<Access> group) {
+  const std::lock_guard lock(mutex_);
+  add_once(watched_, std::move(group));
+  changed_.notify_one();
+}
+
+void ProgressThread::loop() {
+  std::vector<std::weak_ptr<Access>> round;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !watched_.empty(); });
+      round = std::exchange(watched_, {});
+    }
+    for (const auto& watched : round) {
+      const auto group = watched.lock();
+      if (group && group->move_on_unattended()) watch(group);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace col::group

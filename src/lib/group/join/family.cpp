@@ -1,0 +1,243 @@
+#include "group/join/family.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "group/call/checks.hpp"
+#include "group/call/operation.hpp"
+#include "group/diagnosis/failure.hpp"
+#include "group/diagnosis/most_common.hpp"
+#include "group/diagnosis/world_ranks.hpp"
+#include "group/join/rendezvous.hpp"
+#include "group/staging/staging.hpp"
+
+namespace col::group {
+namespace {
+
+// How long those who hear two different lists wait for others, to tell which is the odd one.
+constexpr Duration kOpinionTime = std::chrono::milliseconds(300);
+
+// How the remaining ranks of a group agree, through the store, on the ranks that they leave out. The group itself may
+// be broken: only its scope is used.
+//
+//   every rank that stays    writes whom it leaves out:  shrink/<number>/<rank> = words
+//                            reads what the other ranks that stay write, and compares
+//   a rank with an error     publishes it, and all end with the first one
+class ShrinkAgreement {
+ public:
+  // `number`: the number of the agreement, equal on all ranks. `staying`: in rank order, with this rank.
+  ShrinkAgreement(Surroundings& surroundings, std::uint64_t number, std::vector<int> staying);
+
+  // Writes `words`, and returns when all ranks that stay have written the same. Throws, on all ranks that are still in
+  // it: mismatch (who writes what), timeout (who has not come), peer_lost (a rank that should stay has died), the error
+  // given to publish(), and those of wait.check() and the store.
+  void reach(const std::string& words, WaitContext& wait);
+  // Ends the agreement for all ranks with this error. Returns the error that came first.
+  Error publish(const Error& error) noexcept;
+
+ private:
+  void collect();
+  void compare(const std::string& words, WaitContext& wait);
+  std::vector<int> missing() const;
+  void look_for_dead(const std::vector<int>& absent) const;
+
+  std::string key_of(std::size_t rank) const;
+
+  Surroundings& surroundings_;
+  const std::uint64_t number_;
+  const std::shared_ptr<Store> failures_;  // the place of the first error; shared, because adapters keep it
+  const std::vector<int> staying_;
+  std::vector<std::string> heard_;  // by rank in the group; empty: nothing so far
+};
+
+ShrinkAgreement::ShrinkAgreement(Surroundings& surroundings, std::uint64_t number, std::vector<int> staying)
+    : surroundings_(surroundings),
+      number_(number),
+      failures_(make_prefix_store(surroundings.scope, fmt::format("shrink/{}", number))),
+      staying_(std::move(staying)),
+      heard_(surroundings.peers.size()) {}
+
+std::string ShrinkAgreement::key_of(std::size_t rank) const {
+  return fmt::format("shrink/{}/{}", number_, rank);
+}
+
+// Those that are left out, too: one that is alive, and has another opinion, is heard.
+void ShrinkAgreement::collect() {
+  for (std::size_t rank = 0; rank < heard_.size(); ++rank) {
+    if (!heard_[rank].empty()) continue;
+    if (auto words = surroundings_.scope->get(key_of(rank))) heard_[rank] = *std::move(words);
+  }
+}
+
+std::vector<int> ShrinkAgreement::missing() const {
+  std::vector<int> absent;
+  std::copy_if(staying_.begin(), staying_.end(), std::back_inserter(absent),
+               [this](int rank) { return heard_[static_cast<std::size_t>(rank)].empty(); });
+  return absent;
+}
+
+void ShrinkAgreement::look_for_dead(const std::vector<int>& absent) const {
+  const auto& control = surroundings_.control;
+  for (int i = 0; control && i < control->local_ranks(); ++i) {
+    if (!control->record(i).lost()) continue;
+    const int rank = surroundings_.rank_of(control->record(i).read().rank);
+    if (std::find(absent.begin(), absent.end(), rank) == absent.end()) continue;
+    throw Error(
+        ErrorCode::peer_lost,
+        fmt::format("rank {} has died, and is not among those that shrink() leaves out; leave it out as well", rank),
+        surroundings_.group, rank);
+  }
+}
+
+void ShrinkAgreement::compare(const std::string& words, WaitContext& wait) {
+  const auto differs = [&](const std::string& other) { return !other.empty() && other != words; };
+  if (std::none_of(heard_.begin(), heard_.end(), differs)) return;
+  const Deadline voting = Deadline::after(std::min<Duration>(kOpinionTime, wait.deadline().remaining()));
+  // Also for those that this rank leaves out: they may be alive, and have another opinion.
+  for (;;) {
+    const auto silent = std::find(heard_.begin(), heard_.end(), "");
+    if (silent == heard_.end() || voting.expired()) break;
+    doze(*surroundings_.scope, key_of(static_cast<std::size_t>(silent - heard_.begin())), wait);
+    collect();
+  }
+  std::vector<int> ranks;
+  std::vector<std::string> opinions, parts;
+  for (std::size_t rank = 0; rank < heard_.size(); ++rank) {
+    if (heard_[rank].empty()) continue;
+    ranks.push_back(static_cast<int>(rank));
+    opinions.push_back(heard_[rank]);
+    parts.push_back(fmt::format("rank {} {}", rank, heard_[rank]));
+  }
+  const std::string& common = opinions[most_common(opinions)];
+  const auto votes = static_cast<std::size_t>(std::count(opinions.begin(), opinions.end(), common));
+  int odd = -1;
+  if (2 * votes > opinions.size()) {
+    const auto found = std::find_if(opinions.begin(), opinions.end(), [&](const auto& one) { return one != common; });
+    odd = ranks[static_cast<std::size_t>(found - opinions.begin())];
+  }
+  throw Error(ErrorCode::mismatch,
+              fmt::format("shrink: {}{}; all that stay must leave out the same ranks, under the same name",
+                          odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : "", fmt::join(parts, "; ")),
+              surroundings_.group, odd);
+}
+
+void ShrinkAgreement::reach(const std::string& words, WaitContext& wait) {
+  const std::string own = key_of(static_cast<std::size_t>(surroundings_.rank));
+  surroundings_.scope->set(own, words);
+  surroundings_.own_board_keys.push_back(own);  // goes with the group: somebody may look at it late
+  for (;;) {
+    if (const auto failure = published_failure(*failures_)) throw *failure;
+    collect();
+    compare(words, wait);
+    const std::vector<int> absent = missing();
+    if (absent.empty()) return;
+    look_for_dead(absent);
+    wait.describe(fmt::format("{} to shrink group '{}'", ranks_text(absent), surroundings_.group));
+    try {
+      wait.check();
+    } catch (const Error& error) {
+      const int about = error.code() == ErrorCode::timeout ? (absent.size() == 1 ? absent.front() : -1)
+                                                           : surroundings_.rank_of(error.rank());
+      throw Error(error.code(), error.message(), surroundings_.group, about);
+    }
+    doze(*surroundings_.scope, key_of(static_cast<std::size_t>(absent.front())), wait);
+  }
+}
+
+Error ShrinkAgreement::publish(const Error& error) noexcept {
+  return publish_failure(*failures_, error);
+}
+
+}  // namespace
+
+std::string Family::child_name(std::string_view kind) {
+  const Use use(access_);
+  return fmt::format("{}/{}{}", core_.name(), kind, ++children_);
+}
+
+Group Family::subgroup(std::span<const int> ranks, std::string child) {
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  for (const int member : sorted) check_peer(member, "subgroup: rank", core_.shape());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    throw core_.own_error(ErrorCode::invalid_argument,
+                          fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
+  const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
+  if (self == ranks.end()) return {};
+  GroupSpec spec{.name = std::move(child),
+                 .rank = static_cast<int>(self - ranks.begin()),
+                 .world_size = static_cast<int>(ranks.size()),
+                 .timeout = core_.timeout(),
+                 .is_high_priority_stream = is_high_priority_stream_};
+  if (lanes_.backend() != "self") spec.backend_name = lanes_.backend();
+  // A group of GPUs is made on that which the thread has made current, whatever this rank's number in it.
+  const bool elsewhere = core_.device().type == Device::Type::cuda && current_gpu() != core_.device().index;
+  const auto current = elsewhere ? gpus().make_current(core_.device().index) : nullptr;
+  std::vector<int> members;
+  std::vector<PeerInfo> peers;
+  for (const int member : ranks) {
+    peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(member)]);
+    members.push_back(peers.back().global_rank);
+  }
+  try {
+    return host_.make_group(spec, std::move(members));
+  } catch (const Error& error) {
+    throw with_world_rank(error, peers);
+  }
+}
+
+std::vector<int> Family::staying(std::span<const int> excluded) const {
+  std::vector<int> leaving(excluded.begin(), excluded.end());
+  std::sort(leaving.begin(), leaving.end());
+  for (const int member : leaving) check_peer(member, "shrink: rank", core_.shape());
+  if (std::adjacent_find(leaving.begin(), leaving.end()) != leaving.end())
+    throw core_.own_error(ErrorCode::invalid_argument,
+                          fmt::format("shrink: a rank is listed twice in [{}]", fmt::join(excluded, ", ")));
+  if (std::binary_search(leaving.begin(), leaving.end(), core_.rank()))
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("shrink: this is rank {}, which is to be left out; it does not call shrink(), but destroys "
+                    "the group",
+                    core_.rank()));
+  std::vector<int> ranks;
+  for (int member = 0; member < core_.size(); ++member) {
+    if (!std::binary_search(leaving.begin(), leaving.end(), member)) ranks.push_back(member);
+  }
+  return ranks;
+}
+
+// Returns the name of the group to be made.
+std::string Family::agree_to_shrink(std::span<const int> excluded, const std::vector<int>& ranks, std::string child) {
+  const Use use(access_);
+  const std::uint64_t number = ++shrinks_;
+  if (child.empty()) child = fmt::format("{}/shrink{}", core_.name(), number);
+  std::vector<int> leaving(excluded.begin(), excluded.end());
+  std::sort(leaving.begin(), leaving.end());
+  const std::string whom = leaving.empty() ? "nobody" : ranks_text(leaving);
+  ShrinkAgreement agreement(core_.surroundings(), number, ranks);
+  try {
+    if (has_group(child))
+      throw core_.own_error(
+          ErrorCode::already_initialized,
+          fmt::format("shrink: rank {} is in a group '{}' already; choose another name", core_.rank(), child));
+    WaitContext wait = core_.waiting(Deadline::after(core_.timeout()));
+    agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
+  } catch (const Error& error) {
+    const Error first = agreement.publish(error);
+    throw with_world_rank(Error(first.code(), first.message(), core_.name(), first.rank(), first.world_rank()),
+                          core_.surroundings().peers);
+  }
+  return child;
+}
+
+Group Family::shrink(std::span<const int> excluded, std::string child) {
+  const std::vector<int> ranks = staying(excluded);
+  return subgroup(ranks, agree_to_shrink(excluded, ranks, std::move(child)));
+}
+
+}  // namespace col::group

@@ -1,0 +1,115 @@
+#include "group/run/collectives.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/hash.hpp"
+#include "group/call/checks.hpp"
+
+namespace col::group {
+namespace {
+
+// Calls that are known when they come again.
+constexpr std::size_t kRepeated = 128;
+
+}  // namespace
+
+void Collectives::run(Request request, const Options& options) {
+  const Use use(access_);
+  if (lanes_.own().channel != nullptr) {
+    // A training step makes the calls of the last one again: they need no new checks, and no new decision.
+    PendingPtr& known = slot_of(request);
+    if (known && known->is_repeated_by(request, wishes_of(options, false))) {
+      core_.check_name(options.group);
+      request.algorithm = known->decision->native;
+      if (DeviceExtension* const gpu = lanes_.gpu_of(known->channel)) gpu->check(request);
+      known->ended = false;
+      known->watch.reset();
+      known->timeout = core_.timeout_of(options);
+      starter_.announce(*known);
+      return starter_.run_native(known);
+    }
+  }
+  run_over(nullptr, std::move(request), options);
+}
+
+void Collectives::run_on_host(Request request, const Options& options) {
+  const Use use(access_);
+  run_over(&lanes_.on_host(), std::move(request), options);
+}
+
+void Collectives::run_over(Lane* lane, Request request, const Options& options) {
+  if (lanes_.may_stage()) {
+    core_.check_name(options.group);
+    check(request, core_.shape());
+    lane = lane != nullptr ? lane : &lanes_.lane_for(request, wishes_of(options, false));
+    if (const std::size_t elements = elements_of_piece(*lane, request, options); elements != 0)
+      return run_in_pieces(*lane, request, options, elements);
+  }
+  // Once it has returned, no call that came before it uses a buffer, though its Work was dropped.
+  if (request.collective == Collective::barrier) flight_.await_collectives();
+  const PendingPtr pending = starter_.begin(lane, std::move(request), options, false);
+  if (!pending) return;
+  if (pending->decision->plan) return flight_.await(*pending);
+  // Asked now: finish() drops a user's operator, and copies.
+  const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin && !pending->staging;
+  starter_.run_native(pending);
+  if (!may_come_again) return;
+  // In the place of one that was made before, which may be used for something else.
+  flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
+}
+
+PendingPtr Collectives::start(Request request, const Options& options) {
+  const Use use(access_);
+  PendingPtr pending = starter_.begin(nullptr, std::move(request), options, true);
+  if (pending) flight_.progress_all();
+  return pending;
+}
+
+// Where a call is kept that runs natively, by its buffers.
+PendingPtr& Collectives::slot_of(const Request& request) {
+  repeated_.resize(kRepeated);
+  const std::uint64_t hash = core::Hash()
+                                 .add(static_cast<int>(request.collective))
+                                 .add(reinterpret_cast<std::uintptr_t>(request.in.data))
+                                 .add(reinterpret_cast<std::uintptr_t>(request.out.data))
+                                 .add(request.in.count)
+                                 .add(request.out.count)
+                                 .value();
+  return repeated_[hash % kRepeated];
+}
+
+std::string Collectives::explain(Collective collective, std::size_t bytes, DType dtype, const Options& options) {
+  access_.require_usable();
+  core_.check_named(options.group);
+  if (lanes_.own().channel == nullptr) return "self: a world of one moves no data";
+  if (row_of(collective).is_message) return "a message has no algorithm";
+  if (row_of(collective).rooted) check_peer(options.root, "root", core_.shape());
+  const auto n = static_cast<std::size_t>(core_.size());
+  const std::size_t count = size_of(dtype) == 0 ? 0 : bytes / size_of(dtype);
+  const std::vector<std::size_t> counts(row_of(collective).has_counts() ? n : 0, count / n);
+  // The longer side of a call that cuts a vector into blocks, and the shorter; no memory, as nothing runs.
+  const ConstTensorView whole(nullptr, count / n * n, dtype), block(nullptr, count / n, dtype);
+  Request request;
+  request.collective = collective;
+  request.op = options.op;
+  request.root = options.root;
+  request.in = {nullptr, count, dtype};
+  request.out = {nullptr, count, dtype};
+  const CollectiveRow& row = row_of(collective);
+  if (row.in == Extent::blocks) request.in_counts = counts;
+  if (row.out == Extent::blocks) request.out_counts = counts;
+  if (row.has_blocks()) {
+    request.in = row.in == Extent::blocks ? whole : block;
+    request.out.count = row.out == Extent::blocks ? whole.count : block.count;
+  }
+  const Lane& lane = lanes_.lane_for(request, wishes_of(options, false));
+  const std::size_t elements = elements_of_piece(lane, request, options);
+  if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false));
+  request.in.count = request.out.count = elements;
+  return fmt::format("in pieces of {} elements: {}", elements,
+                     lane.dispatcher.explain(request, wishes_of(options, false)));
+}
+
+}  // namespace col::group

@@ -1,0 +1,53 @@
+// The collective calls of a group, as its user makes them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "group/flight/access.hpp"
+#include "group/run/starter.hpp"
+
+namespace col::group {
+
+class Collectives {
+ public:
+  Collectives(Core& core, Lanes& lanes, Flight& flight, Access& access, Starter& starter)
+      : core_(core), lanes_(lanes), flight_(flight), access_(access), starter_(starter) {}
+
+  // Blocks until the call has ended.
+  void run(Request request, const Options& options);
+  // The same for a few words in host memory, for ranks that all have them there. In a group of GPUs, it uses no GPU.
+  void run_on_host(Request request, const Options& options);
+  // Null if this rank is alone: the call has ended.
+  PendingPtr start(Request request, const Options& options);
+  // As run(), over the lane; null: over that which serves the call. Requires: this thread has a Use.
+  void run_over(Lane* lane, Request request, const Options& options);
+
+  // No Use of the group: another thread may be in a call of it.
+  std::string explain(Collective collective, std::size_t bytes, DType dtype, const Options& options);
+  std::vector<std::string> names(Collective collective) const { return lanes_.own().dispatcher.names(collective); }
+
+ private:
+  PendingPtr& slot_of(const Request& request);
+
+  // pieces.cpp: long calls over the host in a group whose ranks may give memory of GPUs are cut into pieces, so that
+  // one is copied while another is on its way.
+  std::size_t elements_of_piece(const Lane& lane, const Request& request, const Options& options) const;
+  void run_in_pieces(Lane& lane, const Request& request, const Options& options, std::size_t elements);
+  PendingPtr begin_piece(Lane& lane, Request&& request, const Options& options, Piece piece);
+  void fetch_ahead(Pending& pending);
+  void run_piece(const PendingPtr& piece);
+
+  Core& core_;
+  Lanes& lanes_;
+  Flight& flight_;
+  Access& access_;
+  Starter& starter_;
+  std::vector<PendingPtr> repeated_;  // native calls that may come again, by slot_of()
+};
+
+}  // namespace col::group

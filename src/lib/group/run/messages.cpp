@@ -1,0 +1,174 @@
+#include "group/run/messages.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
+
+namespace col::group {
+
+int Messages::exchange(std::string_view name, std::vector<Leg> legs, const Options& options) {
+  const Use use(access_);
+  const PendingPtr pending = begin(name, std::move(legs), options, true);
+  flight_.await(*pending);
+  return pending->source;
+}
+
+PendingPtr Messages::start(std::string_view name, std::vector<Leg> legs, const Options& options) {
+  const Use use(access_);
+  PendingPtr pending = begin(name, std::move(legs), options, false);
+  if (!flight_.holds_back_messages()) flight_.progress_all();
+  return pending;
+}
+
+// Between GPUs, messages without a tag go by NCCL. Everything else needs the host.
+Channel* Messages::channel_for(const Leg& leg) const {
+  if (leg.peer == core_.rank()) return nullptr;
+  const bool by_host = lanes_.hosted() != nullptr && (leg.tag != 0 || leg.peer == kAnyPeer);
+  return by_host ? lanes_.hosted()->channel : lanes_.own().channel;
+}
+
+void Messages::check_leg(const Leg& leg) const {
+  if (!leg.from_any) check_peer(leg.peer, leg.sending ? "destination" : "source", core_.shape());
+  check_tensor(leg.view, leg.sending ? "what is sent" : "what is received", core_.shape());
+  if (lanes_.hosted() != nullptr && leg.from_any && leg.tag == 0)
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        "recv_any: between GPUs, messages without a tag go by NCCL, which names their source; give those that "
+        "may come from any rank a tag");
+}
+
+// What is received into may be no part of another buffer of the same call.
+void Messages::check_apart(const std::vector<Leg>& legs) const {
+  if (legs.size() < 2) return;
+  std::vector<const Leg*> by_address;
+  for (const Leg& leg : legs) {
+    if (!leg.view.empty()) by_address.push_back(&leg);
+  }
+  const auto begin = [](const Leg* leg) { return static_cast<const std::byte*>(leg->view.data); };
+  std::sort(by_address.begin(), by_address.end(),
+            [&](const Leg* a, const Leg* b) { return std::less<>{}(begin(a), begin(b)); });
+  const std::byte* end = nullptr;           // of those so far
+  const std::byte* end_received = nullptr;  // of those so far that are received into
+  for (const Leg* leg : by_address) {
+    if (std::less<>{}(begin(leg), leg->sending ? end_received : end))
+      throw core_.own_error(ErrorCode::invalid_argument,
+                            "a buffer to receive into overlaps another buffer of the same call; use separate buffers");
+    const std::byte* const own_end = begin(leg) + leg->view.bytes();
+    end = std::max(end, own_end, std::less<>{});
+    if (!leg->sending) end_received = std::max(end_received, own_end, std::less<>{});
+  }
+}
+
+// A wait for a message to oneself that was never sent would not end. This is checked before anything is posted, so that
+// the group stays usable.
+void Messages::require_sent_to_self(const std::vector<Leg>& legs) const {
+  const auto receives_own = [this](const Leg& leg) {
+    return !leg.sending && !leg.done && (leg.peer == core_.rank() || (leg.peer == kAnyPeer && core_.size() == 1));
+  };
+  if (std::none_of(legs.begin(), legs.end(), receives_own)) return;
+  std::map<int, std::ptrdiff_t> left = mailbox_.kept();  // by tag, after those who came before have taken theirs
+  for (const PendingPtr& earlier : flight_.active()) {
+    for (const Leg& leg : earlier->legs) left[leg.tag] -= receives_own(leg) ? 1 : 0;
+  }
+  for (const Leg& leg : legs) left[leg.tag] += leg.sending && leg.peer == core_.rank() ? 1 : 0;
+  for (const Leg& leg : legs) {
+    if (!receives_own(leg) || --left[leg.tag] >= 0) continue;
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        fmt::format("recv from oneself (tag {}), but nothing was sent to oneself before; this would wait for ever",
+                    leg.tag));
+  }
+}
+
+PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const Options& options, bool blocking) {
+  core_.check_name(options.group);
+  for (const Leg& leg : legs) check_leg(leg);
+  check_apart(legs);
+  if (blocking) require_sent_to_self(legs);
+  for (Leg& leg : legs) leg.channel = channel_for(leg);
+  Lane& own = lanes_.own();
+  const bool by_gpu = std::ranges::any_of(legs, [&](const Leg& leg) { return leg.channel == own.channel; });
+  if (by_gpu && own.gpu != nullptr) own.gpu->post_after(options.stream);
+  auto staging = stager_.stage(legs, options.stream);
+  for (const Leg& leg : legs) {
+    if (DeviceExtension* const gpu = lanes_.gpu_of(leg.channel))
+      gpu->check({.collective = leg.sending ? Collective::send : Collective::recv, .in = leg.view});
+  }
+  PendingPtr pending = flight_.acquire();
+  pending->name = Composite::current().empty() ? name : Composite::current();
+  pending->collective = false;
+  // The number in the record stays that of the last collective, because the search for a straggler compares
+  // collectives.
+  pending->sequence = starter_.last();
+  pending->timeout = core_.timeout_of(options);
+  pending->stream = options.stream;
+  pending->staging = std::move(staging);
+  pending->legs = std::move(legs);
+  pending->fingerprint = 0;
+  try {
+    // Messages between two ranks pair in the order of their posting, which must not depend on how long a copy takes.
+    fetch(*pending);
+    post(pending);
+  } catch (...) {
+    pending->ended = true;
+    if (pending->legs.size() == 1 && pending->legs.front().peer == core_.rank() && !core_.broken())
+      throw;  // nothing has left this rank: the group stays usable
+    flight_.fail(*pending);
+  }
+  note(*pending, name);
+  return pending;
+}
+
+// Sends to oneself first, so that a receive of the same call finds what those from before leave; then receives before
+// sends, so that what arrives has a place.
+void Messages::post(const PendingPtr& pending) {
+  bool to_self = false;
+  for (Leg& leg : pending->legs) {
+    if (!leg.sending || leg.peer != core_.rank()) continue;
+    mailbox_.send_to_self(leg);
+    to_self = true;
+  }
+  if (to_self) flight_.progress_all();
+  flight_.add(pending);
+  for (const bool sending : {false, true}) {
+    for (Leg& leg : pending->legs) {
+      if (leg.sending == sending && !leg.done) mailbox_.post(leg, *pending);
+      if (leg.done && !leg.sending) pending->source = core_.rank();
+    }
+  }
+}
+
+// Tells others what this rank does.
+void Messages::note(Pending& pending, std::string_view name) {
+  if (core_.record() == nullptr) return;
+  for (const Leg& leg : pending.legs) {
+    if (leg.posted) pending.fingerprint = message_slot(core_.token(), leg);
+  }
+  if (pending.fingerprint != 0) core_.record()->begin(core_.name(), pending.sequence, name, pending.fingerprint);
+}
+
+// Copies the data of sends, and blocks until that is done. Messages that are sent in parts are an exception.
+void Messages::fetch(Pending& pending) {
+  if (!pending.staging) return;
+  Staging& staging = *pending.staging;
+  Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+  WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
+  wait.describe("the copies from the GPU to the host");
+  staging.fetch(pending.stream);
+  const auto is_there = [&](const Leg& leg) {
+    return !leg.sending || !leg.staged || leg.parts != nullptr || staging.fetched(leg.view.data) == leg.view.bytes();
+  };
+  for (int turn = 0; !std::ranges::all_of(pending.legs, is_there); ++turn) {
+    wait.check();
+    Flight::pause(turn);
+  }
+}
+
+}  // namespace col::group

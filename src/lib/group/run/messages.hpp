@@ -1,0 +1,52 @@
+// Point to point calls: messages between two ranks of a group, or to oneself.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "group/flight/access.hpp"
+#include "group/flight/mailbox.hpp"
+#include "group/flight/stager.hpp"
+#include "group/run/starter.hpp"
+
+namespace col::group {
+
+class Messages {
+ public:
+  Messages(Core& core, Lanes& lanes, Stager& stager, Mailbox& mailbox, Flight& flight, Access& access,
+           const Starter& starter)
+      : core_(core),
+        lanes_(lanes),
+        stager_(stager),
+        mailbox_(mailbox),
+        flight_(flight),
+        access_(access),
+        starter_(starter) {}
+
+  // Blocks until all have been exchanged. Returns the rank that sent the last received message.
+  int exchange(std::string_view name, std::vector<Leg> legs, const Options& options);
+  PendingPtr start(std::string_view name, std::vector<Leg> legs, const Options& options);
+
+ private:
+  PendingPtr begin(std::string_view name, std::vector<Leg> legs, const Options& options, bool blocking);
+  void check_leg(const Leg& leg) const;
+  void check_apart(const std::vector<Leg>& legs) const;
+  void require_sent_to_self(const std::vector<Leg>& legs) const;
+  Channel* channel_for(const Leg& leg) const;
+  void post(const PendingPtr& pending);
+  void fetch(Pending& pending);
+  void note(Pending& pending, std::string_view name);
+
+  Core& core_;
+  Lanes& lanes_;
+  Stager& stager_;
+  Mailbox& mailbox_;
+  Flight& flight_;
+  Access& access_;
+  const Starter& starter_;
+};
+
+}  // namespace col::group

@@ -1,0 +1,149 @@
+#include "group/run/starter.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "core/hash.hpp"
+#include "core/kernels/reduce.hpp"
+#include "group/call/checks.hpp"
+#include "group/call/composite.hpp"
+
+namespace col::group {
+namespace {
+
+// What a collective does in a world of one rank, which needs no backend.
+void copy_own(const Request& request) {
+  const Collective c = request.collective;
+  if (c == Collective::barrier || c == Collective::broadcast || c == Collective::exscan) return;
+  if (request.in.data != request.out.data && !request.in.empty())
+    std::memcpy(request.out.data, request.in.data, request.in.bytes());
+  // Every other operator leaves the only contribution as it is; the average of one is itself.
+  if (row_of(c).reduces() && request.op.kind() == Op::Kind::premul_sum)
+    core::premultiply(request.op.scale(), request.out.dtype, request.out.data, request.out.count);
+}
+
+}  // namespace
+
+Starter::Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight)
+    : core_(core),
+      lanes_(lanes),
+      stager_(stager),
+      flight_(flight),
+      sequence_(exec::FaultHook::counted_before(core.fault())) {}
+
+PendingPtr Starter::begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece) {
+  core_.check_name(options.group);
+  check(request, core_.shape());
+  Lane& lane = over != nullptr ? *over : lanes_.lane_for(request, wishes_of(options, asynchronous));
+  auto staging = stager_.stage(request, lane.device);
+  if (lane.channel == nullptr) {
+    run_alone(request, options, staging.get());
+    return nullptr;
+  }
+  auto decision = lane.dispatcher.decide(request, wishes_of(options, asynchronous));
+  request.algorithm = decision->native;
+  if (lane.gpu != nullptr) lane.gpu->check(request);
+
+  PendingPtr pending = flight_.acquire();
+  pending->channel = lane.channel;
+  pending->staging = std::move(staging);
+  pending->stream = request.stream;
+  const std::string_view part_of = Composite::current();
+  pending->name = part_of.empty() ? to_string(request.collective) : part_of;
+  pending->collective = true;
+  pending->timeout = core_.timeout_of(options);
+  pending->decision = std::move(decision);
+  pending->form = {asynchronous, options.compress, pending->decision->algorithm, piece, part_of};
+  pending->asked_algorithm = options.algorithm;
+  pending->deterministic = options.deterministic;
+  pending->in_counts.assign(request.in_counts.begin(), request.in_counts.end());
+  pending->out_counts.assign(request.out_counts.begin(), request.out_counts.end());
+  request.in_counts = pending->in_counts;
+  request.out_counts = pending->out_counts;
+  pending->call = fingerprint(core_.token(), request, pending->form);
+  pending->request = std::move(request);
+  announce(*pending);
+  if (pending->decision->plan)
+    flight_.launch(pending);
+  else if (asynchronous)
+    start_native(pending);
+  return pending;
+}
+
+// A world of one, or of none other than this rank where its device cannot do what is asked.
+void Starter::run_alone(const Request& request, const Options& options, Staging* staging) {
+  if (staging == nullptr) return copy_own(request);
+  WaitContext wait = core_.waiting(Deadline::after(core_.timeout_of(options)));
+  staging->fetch(request.stream);
+  Flight::await_copies(*staging, wait);
+  copy_own(request);
+  staging->give_back(request.stream);
+  Flight::await_copies(*staging, wait);
+}
+
+void Starter::announce(Pending& pending) {
+  pending.sequence = ++sequence_;
+  // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
+  // the data of that one did not show it (a root that two ranks disagree about).
+  calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
+  pending.fingerprint = pending.request.fingerprint = calls_;
+  core_.surroundings().history.add(pending, sequence_);
+  if (core_.record() != nullptr)
+    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint);
+  // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
+  // No channel: a call over several GPUs, which blocks.
+  const DeviceExtension* const gpu = pending.channel != nullptr ? lanes_.gpu_of(pending.channel) : nullptr;
+  if (core_.settings().compare_first || (gpu != nullptr && gpu->is_captured(pending.request.stream))) {
+    Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+    WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
+    try {
+      // Peers may need what is in flight here before they come to this call.
+      diagnosis.compare_first(wait, [this] { flight_.progress_all(); });
+    } catch (...) {
+      core_.fail_with_current(diagnosis, pending.name);
+    }
+  }
+}
+
+void Starter::start_native(const PendingPtr& pending) {
+  Diagnosis diagnosis = pending->diagnose(core_.surroundings());
+  WaitContext wait = core_.waiting(pending->timeout, &diagnosis);
+  // NCCL may wait for the peers before it starts, and these for what runs over the host.
+  if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
+  try {
+    core_.pass_fault(pending->sequence);
+    flight_.add(pending);
+    // All ranks start these in the same order: the copy does not wait for its turn.
+    Flight::fetch(*pending, wait);
+    pending->ticket = pending->channel->start_native(pending->request, wait);
+  } catch (...) {
+    core_.fail_with_current(diagnosis, pending->name);
+  }
+}
+
+// A backend's own collective blocks this rank, so that plans that were started before must end first: peers may wait
+// for them.
+void Starter::run_native(const PendingPtr& call) {
+  // Beside a call on GPUs, what runs over the host needs this rank's hand: peers may wait for that first.
+  if (lanes_.hosted() != nullptr && call->decision->starts && !flight_.active().empty()) {
+    start_native(call);
+    return flight_.await(*call);
+  }
+  Pending& pending = *call;
+  if (!pending.decision->starts) flight_.await_collectives();
+  Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+  WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+  try {
+    // It has no steps that could be counted from here: a fault strikes at its begin.
+    core_.pass_fault(pending.sequence);
+    Flight::fetch(pending, wait);
+    pending.channel->native(pending.request, wait);
+    Flight::give_back(pending, wait);
+    flight_.finish(pending);
+    if (core_.record() != nullptr) core_.record()->end();
+  } catch (...) {
+    core_.fail_with_current(diagnosis, pending.name);
+  }
+}
+
+}  // namespace col::group

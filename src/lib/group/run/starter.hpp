@@ -1,0 +1,42 @@
+// Collective calls, one by one: checked, numbered, compared and begun.
+#pragma once
+
+#include <cstdint>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+
+#include "group/flight/flight.hpp"
+#include "group/flight/lanes.hpp"
+#include "group/flight/stager.hpp"
+
+namespace col::group {
+
+// Requires for all functions: this thread has a Use. If a call fails that others may have begun, the group is broken.
+class Starter {
+ public:
+  Starter(Core& core, Lanes& lanes, Stager& stager, Flight& flight);
+
+  // Checks the call, gives it its number, and launches it when it need not block. One that blocks is for run_native().
+  // Null if this rank is alone: the call has ended. `over`: null for the lane that serves it.
+  PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
+  // Gives a call its number, and tells others of it.
+  void announce(Pending& pending);
+  // Runs a backend's own collective to its end.
+  void run_native(const PendingPtr& call);
+
+  std::uint64_t last() const { return sequence_; }  // the number of the last collective
+
+ private:
+  void run_alone(const Request& request, const Options& options, Staging* staging);
+  void start_native(const PendingPtr& pending);
+
+  Core& core_;
+  Lanes& lanes_;
+  Stager& stager_;
+  Flight& flight_;
+  std::uint64_t sequence_;   // collectives so far
+  std::uint64_t calls_ = 0;  // hash of them
+};
+
+}  // namespace col::group
