@@ -22,7 +22,7 @@ using col::ReduceOp;
 
 // The memory backend's channel, with three allreduces of its own. All add in the order in which they list the ranks;
 // "rounding" in 16 bits, "dropping" with comparisons that a NaN loses.
-class CarelessChannel final : public col::Channel {
+class CarelessChannel : public col::Channel {
  public:
   CarelessChannel(std::unique_ptr<col::Channel> inner, int rank, int size)
       : inner_(std::move(inner)), rank_(rank), size_(size) {}
@@ -94,16 +94,32 @@ class CarelessChannel final : public col::Channel {
   int rank_, size_;
 };
 
+// The same over what it says is the memory of a device.
+class CarelessDeviceChannel final : public CarelessChannel, public col::DeviceExtension {
+ public:
+  using CarelessChannel::CarelessChannel;
+  col::Device device() const override { return {col::Device::Type::cuda, 0}; }
+  void check(const col::Request&) const override {}
+  bool is_captured(col::Stream) const override { return false; }
+  void post_after(col::Stream) override {}
+  col::MultiChannel* multi() override { return nullptr; }
+};
+
 class CarelessBackend final : public col::BackendFactory {
  public:
-  std::string_view name() const override { return "careless"; }
+  explicit CarelessBackend(bool on_device) : on_device_(on_device) {}
+  std::string_view name() const override { return on_device_ ? "careless_device" : "careless"; }
+  col::Device::Type device() const override { return on_device_ ? col::Device::Type::cuda : col::Device::Type::cpu; }
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
   std::unique_ptr<col::Channel> connect(const col::ConnectRequest& request, col::WaitContext& wait) override {
-    return std::make_unique<CarelessChannel>(inner_->connect(request, wait), request.rank, request.size);
+    auto inner = inner_->connect(request, wait);
+    if (on_device_) return std::make_unique<CarelessDeviceChannel>(std::move(inner), request.rank, request.size);
+    return std::make_unique<CarelessChannel>(std::move(inner), request.rank, request.size);
   }
   std::string describe(const col::ConnectRequest&) const override { return "memory of this process"; }
 
  private:
+  const bool on_device_;
   std::unique_ptr<col::BackendFactory> inner_ = make_memory_backend();
 };
 
@@ -128,10 +144,11 @@ std::string table_with(const TempDir& dir, const std::string& algorithm) {
   return path;
 }
 
-void on_careless(const std::function<void(col::Group& group)>& body) {
-  if (col::find_backend("careless") == nullptr) col::register_backend(std::make_unique<CarelessBackend>());
+void on_careless(const std::function<void(col::Group& group)>& body, const std::string& backend = "careless") {
+  if (col::find_backend(backend) == nullptr)
+    col::register_backend(std::make_unique<CarelessBackend>(backend == "careless_device"));
   const auto outcomes = run_threads(3, [&](int rank, col::Context& context) {
-    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend_name = "careless"});
+    col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend_name = backend});
     body(group);
   });
   INFO(show(outcomes));
@@ -242,4 +259,26 @@ TEST_CASE("native: none is deterministic, not even one without a weakness", "[nu
     group.allreduce(data);
     expect(data[0] == 0x1p24F, "(2^24 + 1) + 1 is 2^24 in this order alone");
   });
+}
+
+TEST_CASE("native: a backend on a device is worth its weaknesses, whatever its name, unless numerics are strict",
+          "[numerics]") {
+  const auto by = [](const col::Group& group, col::DType dtype, ReduceOp op) {
+    const std::string text = explain(group, dtype, op);
+    return text.substr(0, text.find(':'));
+  };
+  on_careless(
+      [&](col::Group& group) {
+        expect(group.device().type == col::Device::Type::cuda, "the group is one of the device");
+        expect(by(group, col::DType::bfloat16, ReduceOp::sum) == "rounding", "it rounds, and is taken");
+        expect(by(group, col::DType::float32, ReduceOp::min) == "rounding", "the first that can serve");
+      },
+      "careless_device");
+  const Environment strict("COL_NUMERICS", "strict");
+  on_careless(
+      [&](col::Group& group) {
+        expect(by(group, col::DType::bfloat16, ReduceOp::sum) == "dropping", "the first that does not round");
+        expect(by(group, col::DType::float32, ReduceOp::min) == "rounding", "the first that keeps a NaN");
+      },
+      "careless_device");
 }

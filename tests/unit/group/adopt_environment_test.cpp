@@ -102,8 +102,7 @@ TEST_CASE("adopt: ranks of torchrun make one world, twice, and leave nothing", "
     expect(make_world(context).size() == 4);
     context.finalize();
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
   CHECK(fs::is_empty(temporary.path()));
 }
 
@@ -117,13 +116,8 @@ TEST_CASE("adopt: a rank that is killed is noticed by the others, and the last o
     if (rank == 1) kill(getpid(), SIGKILL);
     world.barrier();
   });
-  INFO(col::test::show(outcomes));
   CHECK(outcomes[1].signal == SIGKILL);
-  for (const int rank : {0, 2}) {
-    CHECK(outcomes[static_cast<std::size_t>(rank)].code == ErrorCode::peer_lost);
-    CHECK(outcomes[static_cast<std::size_t>(rank)].error_rank == 1);
-    CHECK(outcomes[static_cast<std::size_t>(rank)].seconds < 10);
-  }
+  col::test::check_ended(outcomes, {ErrorCode::peer_lost, 1, {}, 10}, {0, 2});
   CHECK(fs::is_empty(temporary.path()));
 }
 
@@ -149,8 +143,7 @@ TEST_CASE("adopt: ranks of two hosts make one world without a store, twice, and 
       context.finalize();
     }
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
   CHECK(fs::is_empty(temporary.path()));
   col::StoreServer free_again({.host = "127.0.0.1", .port = port, .token = "t"});
 }

@@ -32,6 +32,7 @@ using col::Error;
 using col::ErrorCode;
 using col::group::Diagnosis;
 using col::group::Surroundings;
+using col::test::check_ended;
 using col::test::Outcome;
 
 namespace {
@@ -71,22 +72,11 @@ Surroundings without_page(int rank, int size, std::shared_ptr<col::Store> scope)
   return surroundings;
 }
 
-void check_all_say(const std::vector<Outcome>& outcomes, ErrorCode code, int culprit, const std::string& words) {
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == code);
-    CHECK(outcome.error_rank == culprit);
-    CHECK(outcome.text.find(words) != std::string::npos);
-    CHECK(outcome.text.find('\n') == std::string::npos);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("diagnosis: a different count is a mismatch that names the odd rank on every rank", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(8), allreduce(9), allreduce(8)});
-  check_all_say(outcomes, ErrorCode::mismatch, 2, "rank 2 called allreduce of 9 float32");
-  for (const Outcome& outcome : outcomes) CHECK(outcome.seconds < 5);
+  check_ended(outcomes, {ErrorCode::mismatch, 2, {"rank 2 called allreduce of 9 float32"}, 5});
 }
 
 TEST_CASE("diagnosis: a different operation, dtype, root and operator are found", "[group]") {
@@ -100,18 +90,19 @@ TEST_CASE("diagnosis: a different operation, dtype, root and operator are found"
       group.broadcast(data, {.root = root});
     };
   };
-  check_all_say(run_calls({allreduce(8), ints, allreduce(8)}), ErrorCode::mismatch, 1, "allreduce of 8 int32");
-  check_all_say(run_calls({broadcast(0), allreduce(8), allreduce(8)}), ErrorCode::mismatch, 0,
-                "broadcast of 8 float32");
-  check_all_say(run_calls({broadcast(0), broadcast(0), broadcast(1)}), ErrorCode::mismatch, 2, "root 1");
-  check_all_say(run_calls({allreduce(8), allreduce(8), allreduce(8, {.op = col::ReduceOp::max})}), ErrorCode::mismatch,
-                2, "float32, max");
+  check_ended(run_calls({allreduce(8), ints, allreduce(8)}), {ErrorCode::mismatch, 1, {"allreduce of 8 int32"}});
+  check_ended(run_calls({broadcast(0), allreduce(8), allreduce(8)}),
+              {ErrorCode::mismatch, 0, {"broadcast of 8 float32"}});
+  check_ended(run_calls({broadcast(0), broadcast(0), broadcast(1)}), {ErrorCode::mismatch, 2, {"root 1"}});
+  check_ended(run_calls({allreduce(8), allreduce(8), allreduce(8, {.op = col::ReduceOp::max})}),
+              {ErrorCode::mismatch, 2, {"float32, max"}});
 }
 
 TEST_CASE("diagnosis: between two ranks nobody is odd, both calls are shown", "[group]") {
   const auto outcomes = run_calls({allreduce(8), allreduce(9)});
-  check_all_say(outcomes, ErrorCode::mismatch, -1,
-                "rank 0 called allreduce of 8 float32, sum, by bde; rank 1 called allreduce of 9");
+  check_ended(
+      outcomes,
+      {ErrorCode::mismatch, -1, {"rank 0 called allreduce of 8 float32, sum, by bde; rank 1 called allreduce of 9"}});
 }
 
 TEST_CASE("diagnosis: a send and a recv of unequal counts are a mismatch on both", "[group]") {
@@ -142,26 +133,14 @@ TEST_CASE("diagnosis: a rank that never arrives is named by the timeout, on time
     }
   };
   const auto outcomes = run_calls({present, absent, present});
-  INFO(col::test::show(outcomes));
   CHECK(outcomes[1].good);
-  for (const int rank : {0, 2}) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    CHECK(outcome.code == ErrorCode::timeout);
-    CHECK(outcome.error_rank == 1);
-    CHECK(outcome.text.find("rank 1 did not enter it") != std::string::npos);
-    CHECK(outcome.seconds < 4);
-  }
+  check_ended(outcomes, {ErrorCode::timeout, 1, {"rank 1 did not enter it"}, 4}, {0, 2});
 }
 
 TEST_CASE("diagnosis: three different calls are a mismatch even when the deadline comes first", "[group]") {
   const auto call = [](std::size_t count) { return allreduce(count, {.timeout = 300ms}); };
   const auto outcomes = run_calls({call(1), call(2), call(3), call(4), [](col::Group&) {}});
-  INFO(col::test::show(outcomes));
-  for (int rank = 0; rank < 4; ++rank) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    CHECK(outcome.code == ErrorCode::mismatch);
-    CHECK(outcome.seconds < 4);
-  }
+  check_ended(outcomes, {.code = ErrorCode::mismatch, .seconds = 4}, {0, 1, 2, 3});
 }
 
 TEST_CASE("diagnosis: of a chain of lost connections the first loss is named, whoever asks first", "[group]") {
@@ -226,7 +205,7 @@ TEST_CASE("diagnosis: a store that has stopped does not hold up the deadline", "
 TEST_CASE("diagnosis: a different algorithm is a mismatch", "[group]") {
   col::test::register_stuck_backend();
   const auto outcomes = run_calls({allreduce(8), allreduce(8, {.algorithm = "stuck"}), allreduce(8)});
-  check_all_say(outcomes, ErrorCode::mismatch, 1, "rank 1 called allreduce of 8 float32, sum, by stuck");
+  check_ended(outcomes, {ErrorCode::mismatch, 1, {"rank 1 called allreduce of 8 float32, sum, by stuck"}});
 }
 
 TEST_CASE("diagnosis: blocks of an alltoallv that two ranks disagree on are a mismatch", "[group]") {
@@ -237,7 +216,7 @@ TEST_CASE("diagnosis: blocks of an alltoallv that two ranks disagree on are a mi
     };
   };
   const auto outcomes = run_calls({call({1, 5}, {1, 2}), call({2, 1}, {3, 1})});
-  check_all_say(outcomes, ErrorCode::mismatch, -1, "rank 0 sends 5 elements to rank 1, which expects 3");
+  check_ended(outcomes, {ErrorCode::mismatch, -1, {"rank 0 sends 5 elements to rank 1, which expects 3"}});
 }
 
 TEST_CASE("diagnosis: a rank that ended after it had done its part does not end the others' call", "[group]") {
@@ -252,8 +231,7 @@ TEST_CASE("diagnosis: a rank that ended after it had done its part does not end 
     std::vector<float> data(8);
     group.allreduce(data, {.timeout = 1s});
   });
-  INFO(col::test::show(outcomes));
-  CHECK(outcomes[0].code == ErrorCode::timeout);
+  check_ended(outcomes, {ErrorCode::timeout}, {0});
 }
 
 TEST_CASE("diagnosis: a name that begins like another, and an earlier group of the name, do not speak for a rank",
@@ -280,11 +258,8 @@ TEST_CASE("diagnosis: a name that begins like another, and an earlier group of t
       throw;
     }
   });
-  INFO(col::test::show(outcomes));
-  CHECK(outcomes[0].code == ErrorCode::timeout);
-  CHECK(outcomes[0].error_rank == 1);
-  CHECK(outcomes[0].text.find("rank 1 may not have entered it (last seen in allreduce of group 'row')") !=
-        std::string::npos);
+  check_ended(outcomes,
+              {ErrorCode::timeout, 1, {"rank 1 may not have entered it (last seen in allreduce of group 'row')"}}, {0});
 }
 
 TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by who waits for one that waits for it",
@@ -314,12 +289,8 @@ TEST_CASE("diagnosis: a rank that hangs with calls in flight is named, also by w
         }
       },
       {.timeout = 2s});
-  INFO(col::test::show(outcomes));
-  CHECK(outcomes[0].code == ErrorCode::timeout);
-  CHECK(outcomes[0].text.find("rank 2 of the job") != std::string::npos);
-  CHECK(outcomes[1].code == ErrorCode::timeout);
-  CHECK(outcomes[1].error_rank == 1);
-  CHECK(outcomes[1].text.find("is in none of col's waits") != std::string::npos);
+  check_ended(outcomes, {ErrorCode::timeout, {}, {"rank 2 of the job"}}, {0});
+  check_ended(outcomes, {ErrorCode::timeout, 1, {"is in none of col's waits"}}, {1});
 }
 
 TEST_CASE("diagnosis: a failure of an earlier run in the same store does not end a later one", "[group]") {
@@ -337,9 +308,7 @@ TEST_CASE("diagnosis: a failure of an earlier run in the same store does not end
     });
   };
   CHECK(run(9)[0].code == ErrorCode::mismatch);
-  const auto outcomes = run(8);
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::timeout);  // nothing ever moves here
+  check_ended(run(8), {ErrorCode::timeout});  // nothing ever moves here
 }
 
 TEST_CASE("diagnosis: a forked child is no member, and does not break the group of its parent", "[group]") {
@@ -363,8 +332,7 @@ TEST_CASE("diagnosis: a forked child is no member, and does not break the group 
     std::vector<float> data(8);
     group.allreduce(data, {.timeout = 500ms});
   });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::timeout);
+  check_ended(outcomes, {ErrorCode::timeout});
 }
 
 TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[group]") {
@@ -380,14 +348,7 @@ TEST_CASE("diagnosis: the launcher's word ends every wait with its cause", "[gro
     std::vector<float> data(8);
     group.allreduce(data);
   });
-  INFO(col::test::show(outcomes));
-  for (const int rank : {0, 1}) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    CHECK(outcome.code == ErrorCode::peer_lost);
-    CHECK(outcome.error_rank == 2);
-    CHECK(outcome.text.find("rank 2 exited with code 7") != std::string::npos);
-    CHECK(outcome.seconds < 2);
-  }
+  check_ended(outcomes, {ErrorCode::peer_lost, 2, {"rank 2 exited with code 7"}, 2}, {0, 1});
 }
 
 TEST_CASE("diagnosis: without a launcher, the control page shows that a process has died", "[group]") {
@@ -397,14 +358,8 @@ TEST_CASE("diagnosis: without a launcher, the control page shows that a process 
     std::vector<float> data(8);
     group.allreduce(data);
   });
-  INFO(col::test::show(outcomes));
   CHECK(outcomes[1].signal == SIGKILL);
-  for (const int rank : {0, 2}) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    CHECK(outcome.code == ErrorCode::peer_lost);
-    CHECK(outcome.error_rank == 1);
-    CHECK(outcome.seconds < 2);
-  }
+  check_ended(outcomes, {ErrorCode::peer_lost, 1, {}, 2}, {0, 2});
 }
 
 TEST_CASE("diagnosis: a broken group says so at the next call, and can be created anew", "[group]") {
@@ -428,8 +383,7 @@ TEST_CASE("diagnosis: a broken group says so at the next call, and can be create
       col::test::expect(gone.starts_with("not_initialized"), gone);
     }
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced", "[group]") {
@@ -465,8 +419,7 @@ TEST_CASE("diagnosis: a group used by two threads at once is refused, not raced"
       col::test::expect(waited.code() == ErrorCode::timeout, waited.what());
     }
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("diagnosis: looking for what each of thousands does takes no square of their number", "[group]") {

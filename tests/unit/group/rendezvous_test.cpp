@@ -14,6 +14,7 @@
 
 using namespace std::chrono_literals;
 using col::ErrorCode;
+using col::test::check_ended;
 using col::test::Outcome;
 
 namespace {
@@ -39,22 +40,16 @@ TEST_CASE("rendezvous: ranks that agree know one another", "[group]") {
     const col::Group group = context.init_group(stuck(rank, 8));
     col::test::expect(group.rank() == rank && group.size() == 8);
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: a world size that disagrees is found at once, and every rank names the odd one", "[group]") {
   for (const int odd : {0, 1, 3}) {
     const auto outcomes = col::test::run_threads(
         4, [&](int rank, col::Context& context) { context.init_group(stuck(rank, rank == odd ? 5 : 4)); });
-    INFO("odd one: " << odd << "\n" << col::test::show(outcomes));
-    for (const Outcome& outcome : outcomes) {
-      CHECK(outcome.code == ErrorCode::mismatch);
-      CHECK(says(outcome, "ranks disagree on the world size"));
-      CHECK(says(outcome, fmt::format("rank {} (pid", odd)));
-      CHECK(outcome.error_rank == odd);
-      CHECK(outcome.seconds < 3);
-    }
+    INFO("odd one: " << odd);
+    check_ended(outcomes,
+                {ErrorCode::mismatch, odd, {"ranks disagree on the world size", fmt::format("rank {} (pid", odd)}, 3});
   }
 }
 
@@ -64,11 +59,7 @@ TEST_CASE("rendezvous: a rank beyond the world that others believe in is found",
     if (rank != 2) name_scope(context)->wait_for("member/2", 10s);
     context.init_group(stuck(rank, rank == 2 ? 3 : 2));
   });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::mismatch);
-    CHECK(says(outcome, "world size"));
-  }
+  check_ended(outcomes, {ErrorCode::mismatch, {}, {"world size"}});
 }
 
 TEST_CASE("rendezvous: a rank that comes late with another world size is told of the group that stands", "[group]") {
@@ -79,9 +70,7 @@ TEST_CASE("rendezvous: a rank that comes late with another world size is told of
     context.init_group(spec);
     if (rank == 0) context.spec().store->set("the others stand", "");
   });
-  INFO(col::test::show(outcomes));
-  CHECK(outcomes[2].code == ErrorCode::mismatch);
-  CHECK(says(outcomes[2], "world size"));
+  check_ended(outcomes, {ErrorCode::mismatch, {}, {"world size"}}, {2});
 }
 
 TEST_CASE("rendezvous: after a disagreement the ranks can try again", "[group]") {
@@ -94,8 +83,7 @@ TEST_CASE("rendezvous: after a disagreement the ranks can try again", "[group]")
     }
     context.init_group(stuck(rank, 2));
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: a rank that gave up can try again", "[group]") {
@@ -117,8 +105,7 @@ TEST_CASE("rendezvous: a rank that gave up can try again", "[group]") {
     }
     context.init_group(stuck(rank, 3));
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: one name can be used again by other members", "[group]") {
@@ -132,8 +119,7 @@ TEST_CASE("rendezvous: one name can be used again by other members", "[group]") 
     if (rank == 2) context.spec().store->wait_for("the first pair is over", 10s);
     if (rank >= 1) context.init_group(stuck(rank - 1, 2, "pair"));
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: a rank that dies while others wait for it to join is named", "[group]") {
@@ -141,14 +127,7 @@ TEST_CASE("rendezvous: a rank that dies while others wait for it to join is name
     if (rank == 1) kill(getpid(), SIGKILL);
     context.init_group(stuck(rank, 3));
   });
-  INFO(col::test::show(outcomes));
-  for (const int rank : {0, 2}) {
-    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    CHECK(outcome.code == ErrorCode::peer_lost);
-    CHECK(says(outcome, "rank 1 (pid"));
-    CHECK(says(outcome, "group 'default'"));
-    CHECK(outcome.seconds < 3);
-  }
+  check_ended(outcomes, {ErrorCode::peer_lost, {}, {"rank 1 (pid", "group 'default'"}, 3}, {0, 2});
 }
 
 TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
@@ -162,12 +141,7 @@ TEST_CASE("rendezvous: backends that disagree are found", "[group]") {
     col::WaitContext wait(col::Deadline::after(5s));
     col::group::meet("g", self, *scope, wait);
   });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::mismatch);
-    CHECK(says(outcome, "backend"));
-    CHECK(says(outcome, "'shm'"));
-  }
+  check_ended(outcomes, {ErrorCode::mismatch, {}, {"backend", "'shm'"}});
 }
 
 TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
@@ -176,13 +150,8 @@ TEST_CASE("rendezvous: missing ranks are named by the timeout", "[group]") {
     spec.timeout = 300ms;
     context.init_group(spec);
   });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::timeout);
-    CHECK(says(outcome, "ranks 2, 3 to join group 'default'"));
-    CHECK(says(outcome, "group 'default': timed out"));
-    CHECK(outcome.seconds < 3);
-  }
+  check_ended(outcomes,
+              {ErrorCode::timeout, {}, {"ranks 2, 3 to join group 'default'", "group 'default': timed out"}, 3});
 }
 
 TEST_CASE("rendezvous: a rank started twice is refused", "[group]") {
@@ -222,11 +191,9 @@ TEST_CASE("rendezvous: ranks of different jobs never meet, and are told so", "[g
     group.timeout = 1s;
     context.init_group(group);
   });
-  INFO(col::test::show(outcomes));
   // Both wait for the other one; the first to give up has read the other's notice for certain.
-  for (const Outcome& outcome : outcomes) CHECK(outcome.code == ErrorCode::mismatch);
-  CHECK(says(outcomes[0], "tuesday"));
-  CHECK(says(outcomes[1], "monday"));
+  check_ended(outcomes, {ErrorCode::mismatch, {}, {"tuesday"}}, {0});
+  check_ended(outcomes, {ErrorCode::mismatch, {}, {"monday"}}, {1});
 }
 
 TEST_CASE("rendezvous: an older generation's keys are never seen", "[group]") {
@@ -247,8 +214,7 @@ TEST_CASE("rendezvous: an older generation's keys are never seen", "[group]") {
   };
   CHECK(run(0)[0].code == ErrorCode::timeout);
   const auto outcomes = run(1);
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: any name works, and names cannot be confused", "[group]") {
@@ -257,8 +223,7 @@ TEST_CASE("rendezvous: any name works, and names cannot be confused", "[group]")
     for (const std::string& name : names) context.init_group(stuck(rank, 2, name));
     for (const std::string& name : names) col::test::expect(context.group(name).name() == name);
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
 }
 
 TEST_CASE("rendezvous: a group can be destroyed and made again many times, leaving no keys", "[group]") {
@@ -274,8 +239,7 @@ TEST_CASE("rendezvous: a group can be destroyed and made again many times, leavi
       context.destroy_group("default");
     }
   });
-  INFO(col::test::show(outcomes));
-  CHECK(col::test::all_good(outcomes));
+  col::test::check_all_good(outcomes);
   // The group's record stays, for those who adopt it, and what this backend leaves behind: two keys a round.
   CHECK(store->num_keys() == 1 + 50 * 2);
 }

@@ -1,11 +1,12 @@
 #include "unit/group/stuck_backend.hpp"
 
 #include <array>
-#include <optional>
-#include <string>
+#include <numeric>
 #include <thread>
 
 #include <col/backend.hpp>
+
+#include "support/catch.hpp"
 
 namespace col::test {
 namespace {
@@ -47,6 +48,28 @@ class StuckBackend final : public BackendFactory {
 
 void register_stuck_backend() {
   if (find_backend("stuck") == nullptr) register_backend(std::make_unique<StuckBackend>());
+}
+
+void check_ended(const std::vector<Outcome>& outcomes, const Ending& ending, std::vector<int> ranks) {
+  INFO(show(outcomes));
+  if (ranks.empty()) {
+    ranks.resize(outcomes.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  for (const int rank : ranks) {
+    INFO("rank " << rank);
+    const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    CHECK(outcome.code == ending.code);
+    if (ending.culprit) CHECK(outcome.error_rank == *ending.culprit);
+    for (const std::string& words : ending.words) CHECK(outcome.text.find(words) != std::string::npos);
+    CHECK(outcome.text.find('\n') == std::string::npos);
+    CHECK(outcome.seconds < ending.seconds);
+  }
+}
+
+void check_all_good(const std::vector<Outcome>& outcomes) {
+  INFO(show(outcomes));
+  CHECK(all_good(outcomes));
 }
 
 }  // namespace col::test
