@@ -1,12 +1,11 @@
-#include "colrun/conflicts.hpp"
-
+// Options that are right by themselves, but cannot be used together.
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "colrun/option_values.hpp"
+#include "colrun/settings.hpp"
 
 namespace col::colrun {
 namespace {
@@ -14,18 +13,6 @@ namespace {
 using launch::JobSpec;
 using launch::NodesSpec;
 using launch::Scheduler;
-
-template <class... Args>
-[[noreturn]] void conflict(fmt::format_string<Args...> text, Args&&... args) {
-  throw UsageError(fmt::format(text, std::forward<Args>(args)...));
-}
-
-const Given* first_of(const Values& values, std::initializer_list<Option> options) {
-  for (const Option option : options) {
-    if (const Given* given = values.find(option)) return given;
-  }
-  return nullptr;
-}
 
 // A scheduler's variables say how many nodes there are.
 bool scheduler_knows_nodes(const NodesSpec& nodes, const Surroundings& surroundings) {
@@ -35,62 +22,64 @@ bool scheduler_knows_nodes(const NodesSpec& nodes, const Surroundings& surroundi
 }
 
 void check_standalone(const Values& values) {
-  if (!values.is_on(Option::standalone)) return;
-  const Given* nodes = values.find(Option::nnodes);
+  if (!values.is_on("--standalone")) return;
+  const Given* nodes = values.find("--nnodes");
   const Given* other = nodes != nullptr && nodes->text != "1" && nodes->text != "1:1" ? nodes : nullptr;
-  if (other == nullptr) other = first_of(values, {Option::host, Option::hostfile});
-  const Given* scheduler = values.find(Option::scheduler);
+  if (other == nullptr) other = values.first_of({"--host", "--hostfile"});
+  const Given* scheduler = values.find("--scheduler");
   if (other == nullptr && scheduler != nullptr && scheduler->text != "none") other = scheduler;
   if (other != nullptr)
-    conflict("{} and {} do not go together: the one means one node, the other more; leave one out",
-             values.find(Option::standalone)->said_as, other->said_as);
+    throw UsageError("{} and {} do not go together: the one means one node, the other more; leave one out",
+                     values.find("--standalone")->said_as, other->said_as);
 }
 
 // Every place where nodes meet may be said once.
 void check_meeting_place(const Values& values) {
-  const Given* hosts = first_of(values, {Option::host, Option::hostfile});
-  const Given* endpoint = values.find(Option::rdzv_endpoint);
-  const Given* master = first_of(values, {Option::master_addr, Option::master_port});
-  if (values.has(Option::host) && values.has(Option::hostfile))
-    conflict("--host and --hostfile both say which hosts; give one of them");
-  if (endpoint != nullptr && values.has(Option::master_addr))
-    conflict("--rdzv-endpoint and --master-addr both say where the nodes meet; give one of them");
+  const Given* hosts = values.first_of({"--host", "--hostfile"});
+  const Given* endpoint = values.find("--rdzv-endpoint");
+  const Given* master = values.first_of({"--master-addr", "--master-port"});
+  if (values.has("--host") && values.has("--hostfile"))
+    throw UsageError("--host and --hostfile both say which hosts; give one of them");
+  if (endpoint != nullptr && values.has("--master-addr"))
+    throw UsageError("--rdzv-endpoint and --master-addr both say where the nodes meet; give one of them");
   if (hosts == nullptr) return;
   if (endpoint == nullptr) endpoint = master;
   if (endpoint != nullptr)
-    conflict("{} starts colrun on the other hosts, {} is for nodes on which somebody else starts it; give one of them",
-             hosts->said_as, endpoint->said_as);
-  if (values.has(Option::node_rank))
-    conflict("with {}, nodes are numbered in the order of the hosts; leave --node-rank out", hosts->said_as);
+    throw UsageError(
+        "{} starts colrun on the other hosts, {} is for nodes on which somebody else starts it; give one of them",
+        hosts->said_as, endpoint->said_as);
+  if (values.has("--node-rank"))
+    throw UsageError("with {}, nodes are numbered in the order of the hosts; leave --node-rank out", hosts->said_as);
 }
 
 void check_hosts(const Values& values, const JobSpec& spec) {
-  const Given* nodes = values.find(Option::nnodes);
+  const Given* nodes = values.find("--nnodes");
   const std::size_t count = spec.nodes.hosts.size();
   const auto counted = static_cast<std::size_t>(spec.nodes.min_nodes);
   if (nodes != nullptr && (counted != count || spec.nodes.min_nodes != spec.nodes.max_nodes))
-    conflict("--nnodes {} and {} hosts do not agree; leave --nnodes out", nodes->text, count);
+    throw UsageError("--nnodes {} and {} hosts do not agree; leave --nnodes out", nodes->text, count);
   const auto has_slots = [](const launch::HostSpec& host) { return host.slots.has_value(); };
   const bool any = std::any_of(spec.nodes.hosts.begin(), spec.nodes.hosts.end(), has_slots);
   if (any && spec.programs.size() > 1)
-    conflict("slots of hosts cannot be divided between several programs; say by -n how many of each run on every host");
+    throw UsageError(
+        "slots of hosts cannot be divided between several programs; say by -n how many of each run on every host");
   const bool all = std::all_of(spec.nodes.hosts.begin(), spec.nodes.hosts.end(), has_slots);
-  const Given* ranks = values.find(Option::ranks_per_node);
+  const Given* ranks = values.find("--np");
   if (!all || ranks == nullptr) return;
   // Users of mpirun give the sum as well.
   int sum = 0;
   for (const launch::HostSpec& host : spec.nodes.hosts) sum += *host.slots;
   if (ranks->text != fmt::format("{}", sum))
-    conflict("{} {} and the slots of the hosts ({} in all) do not agree; leave {} out", ranks->said_as, ranks->text,
-             sum, ranks->said_as);
+    throw UsageError("{} {} and the slots of the hosts ({} in all) do not agree; leave {} out", ranks->said_as,
+                     ranks->text, sum, ranks->said_as);
 }
 
 void check_master(const Values& values, const NodesSpec& nodes) {
   if (nodes.max_nodes == 1 || !nodes.endpoint.empty()) return;
-  const Given* master = first_of(values, {Option::master_addr, Option::master_port});
+  const Given* master = values.first_of({"--master-addr", "--master-port"});
   if (master != nullptr)
-    conflict("{} is half of a place to meet; add {}", master->said_as,
-             values.has(Option::master_addr) ? "--master-port" : "--master-addr");
+    throw UsageError("{} is half of a place to meet; add {}", master->said_as,
+                     values.has("--master-addr") ? "--master-port" : "--master-addr");
 }
 
 void check_nodes(const Values& values, const Surroundings& surroundings, const JobSpec& spec) {
@@ -100,24 +89,26 @@ void check_nodes(const Values& values, const Surroundings& surroundings, const J
   if (!nodes.hosts.empty()) return check_hosts(values, spec);
   check_master(values, nodes);
   const bool known = scheduler_knows_nodes(nodes, surroundings);
-  const Given* count = values.find(Option::nnodes);
+  const Given* count = values.find("--nnodes");
   if (nodes.max_nodes > 1 && nodes.endpoint.empty() && !known)
-    conflict(
+    throw UsageError(
         "{} {} needs a place where the nodes meet: add --rdzv-endpoint HOST:PORT, the same on every node, or write "
         "--host A,B to start them over ssh",
         count->said_as, count->text);
   const auto endpoint = parse_endpoint(nodes.endpoint);
   const bool any_port = endpoint && endpoint->port == 0;
-  if (values.has(Option::rdzv_endpoint) && count == nullptr && !known && !any_port && !values.is_on(Option::standalone))
-    conflict("{} says where nodes meet, but not how many; add --nnodes N", values.find(Option::rdzv_endpoint)->said_as);
+  if (values.has("--rdzv-endpoint") && count == nullptr && !known && !any_port && !values.is_on("--standalone"))
+    throw UsageError("{} says where nodes meet, but not how many; add --nnodes N",
+                     values.find("--rdzv-endpoint")->said_as);
   if (any_port && nodes.max_nodes > 1)
-    conflict("the nodes of a job cannot know which port 0 will be; write one that is free on {}", endpoint->host);
+    throw UsageError("the nodes of a job cannot know which port 0 will be; write one that is free on {}",
+                     endpoint->host);
   if (!nodes.node_rank) return;
   if (nodes.min_nodes != nodes.max_nodes)
-    conflict("nodes that may come and go are numbered in the order of arrival; leave --node-rank out");
+    throw UsageError("nodes that may come and go are numbered in the order of arrival; leave --node-rank out");
   if (*nodes.node_rank >= nodes.max_nodes && (count != nullptr || !known))
-    conflict("--node-rank {} is none of {} {} (they are numbered from 0); change it, or --nnodes", *nodes.node_rank,
-             nodes.max_nodes, nodes.max_nodes == 1 ? "node" : "nodes");
+    throw UsageError("--node-rank {} is none of {} {} (they are numbered from 0); change it, or --nnodes",
+                     *nodes.node_rank, nodes.max_nodes, nodes.max_nodes == 1 ? "node" : "nodes");
 }
 
 // How many ranks the job has, where that is known before the nodes have met.
@@ -131,21 +122,20 @@ std::optional<int> world_size(const JobSpec& spec, const Surroundings& surroundi
   return alone ? std::optional(spec.local_ranks()) : std::nullopt;
 }
 
-void check_rank(const Values& values, Option option, int rank, int world) {
+void check_rank(const Values& values, std::string_view option, int rank, int world) {
   if (rank < world) return;
-  const OptionRow& row = row_of(option);
   const Given* given = values.find(option);
-  conflict("{} names rank {}, but the job has {} {} (numbered from 0); {}",
-           given == nullptr ? row.first_name() : given->said_as, rank, world, world == 1 ? "rank" : "ranks",
-           "name one of them, or start more with -n");
+  throw UsageError("{} names rank {}, but the job has {} {} (numbered from 0); {}",
+                   given == nullptr ? option : given->said_as, rank, world, world == 1 ? "rank" : "ranks",
+                   "name one of them, or start more with -n");
 }
 
 void check_ranks(const Values& values, const JobSpec& spec, int world) {
-  for (const int rank : spec.output.console_ranks) check_rank(values, Option::console_ranks, rank, world);
-  if (spec.input.to == launch::InputSpec::To::rank && values.has(Option::standard_input))
-    check_rank(values, Option::standard_input, spec.input.rank, world);
-  for (const int rank : spec.inspect.debug_ranks) check_rank(values, Option::debug_ranks, rank, world);
-  for (const launch::Injection& injection : spec.injections) check_rank(values, Option::inject, injection.rank, world);
+  for (const int rank : spec.output.console_ranks) check_rank(values, "--ranks", rank, world);
+  if (spec.input.to == launch::InputSpec::To::rank && values.has("--stdin"))
+    check_rank(values, "--stdin", spec.input.rank, world);
+  for (const int rank : spec.inspect.debug_ranks) check_rank(values, "--debug-ranks", rank, world);
+  for (const launch::Injection& injection : spec.injections) check_rank(values, "--inject", injection.rank, world);
 }
 
 // Whether the names that `pattern` gives differ from rank to rank.
@@ -164,31 +154,32 @@ bool is_unique(const std::string& pattern, bool one_node) {
 void check_output(const Values& values, const JobSpec& spec, std::optional<int> world) {
   const launch::OutputSpec& output = spec.output;
   if (output.tee && output.file_pattern.empty())
-    conflict("{} needs --output: it says that output goes to the console as well as to files",
-             values.find(Option::tee)->said_as);
+    throw UsageError("{} needs --output: it says that output goes to the console as well as to files",
+                     values.find("--tee")->said_as);
   if (!output.console_ranks.empty() && !output.file_pattern.empty() && !output.tee)
-    conflict("{} chooses what the console shows, and with --output nothing goes there; add --tee, or leave it out",
-             values.find(Option::console_ranks)->said_as);
+    throw UsageError(
+        "{} chooses what the console shows, and with --output nothing goes there; add --tee, or leave it out",
+        values.find("--ranks")->said_as);
   const bool one_node = spec.nodes.max_nodes == 1 && spec.nodes.hosts.size() <= 1 && world.has_value();
   if (!output.file_pattern.empty() && world != 1 && !is_unique(output.file_pattern, one_node))
-    conflict("--output file={}: several ranks would write to one file; put %r{} into its name", output.file_pattern,
-             one_node ? "" : " (or %h and %l)");
+    throw UsageError("--output file={}: several ranks would write to one file; put %r{} into its name",
+                     output.file_pattern, one_node ? "" : " (or %h and %l)");
 }
 
 void check_rest(const Values& values, const JobSpec& spec) {
   using To = launch::BindingSpec::To;
-  if (values.has(Option::debug_ranks) && !values.has(Option::debugger))
-    conflict("--debug-ranks needs a debugger; add --debugger 'gdb --args'");
-  if (values.has(Option::map_by) && spec.binding.to != To::core && spec.binding.to != To::numa)
-    conflict("--map-by says how ranks are bound, but they are {}; add --bind-to core or --bind-to numa",
-             spec.binding.to == To::list ? "bound by a list" : "not bound");
+  if (values.has("--debug-ranks") && !values.has("--debugger"))
+    throw UsageError("--debug-ranks needs a debugger; add --debugger 'gdb --args'");
+  if (values.has("--map-by") && spec.binding.to != To::core && spec.binding.to != To::numa)
+    throw UsageError("--map-by says how ranks are bound, but they are {}; add --bind-to core or --bind-to numa",
+                     spec.binding.to == To::list ? "bound by a list" : "not bound");
   if (spec.lifecycle.keep_going && spec.lifecycle.max_restarts > 0)
-    conflict(
+    throw UsageError(
         "--keep-going lets the others run on when a rank fails, --max-restarts starts all of them again; give one of "
         "them");
   if (spec.local_ranks() > launch::kMaxRanks)
-    conflict("the programs have {} ranks together, and one node may have {}; ask for fewer with -n", spec.local_ranks(),
-             launch::kMaxRanks);
+    throw UsageError("the programs have {} ranks together, and one node may have {}; ask for fewer with -n",
+                     spec.local_ranks(), launch::kMaxRanks);
 }
 
 }  // namespace

@@ -4,17 +4,18 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <set>
 
 #include <fmt/format.h>
 
+#include "common/command_line.hpp"
 #include "common/numbers.hpp"
+#include "common/option_values.hpp"
 
 namespace col::colrun {
 namespace {
 
 using launch::Milliseconds;
-using tools::parse_whole_number;
+using tools::parse_whole_number, tools::UsageError;
 
 constexpr int kMaxProcessor = 65'535;
 constexpr int kMaxPort = 65'535;
@@ -26,15 +27,6 @@ std::optional<double> parse_decimal(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
-
-// The parts of `text` between separators, at least one, each of which may be empty.
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t end; (end = text.find(separator)) != std::string_view::npos; text.remove_prefix(end + 1))
-    parts.push_back(text.substr(0, end));
-  parts.push_back(text);
-  return parts;
 }
 
 // What stands before and behind the first `separator`; the second part only if there is one.
@@ -71,6 +63,10 @@ std::optional<HostAndNumber> divide_host(std::string_view text) {
 
 }  // namespace
 
+void refuse(const std::string& option, const std::string& text, const std::string& what_it_takes) {
+  throw UsageError("{} takes {}, not '{}'", option, what_it_takes, text);
+}
+
 std::optional<Milliseconds> parse_time(std::string_view text) {
   struct Unit {
     std::string_view name;
@@ -92,22 +88,10 @@ std::optional<Milliseconds> parse_time(std::string_view text) {
   return Milliseconds(static_cast<std::int64_t>(milliseconds));
 }
 
-std::optional<std::vector<int>> parse_numbers(std::string_view text, int most) {
-  std::set<int> numbers;
-  for (const std::string_view part : split(text, ',')) {
-    const auto [low, high] = divide(part, '-');
-    const auto first = parse_whole_number(low, 0, most);
-    const auto last = high ? parse_whole_number(*high, 0, most) : first;
-    if (!first || !last || *first > *last) return std::nullopt;
-    for (int number = *first; number <= *last; ++number) numbers.insert(number);
-  }
-  return std::vector<int>(numbers.begin(), numbers.end());
-}
-
 std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text) {
   std::vector<std::vector<int>> lists;
-  for (const std::string_view part : split(text, ';')) {
-    auto list = parse_numbers(part, kMaxProcessor);
+  for (const std::string_view part : tools::split(text, ';')) {
+    auto list = tools::parse_numbers(part, 0, kMaxProcessor);
     if (!list) return std::nullopt;
     lists.push_back(std::move(*list));
   }
@@ -167,6 +151,22 @@ std::optional<launch::HostSpec> parse_host(std::string_view text) {
   if (!parts->number) return host;
   host.slots = parse_whole_number(*parts->number, 1, launch::kMaxRanks);
   return host.slots ? std::optional(host) : std::nullopt;
+}
+
+std::vector<launch::HostSpec> parse_host_list(const std::string& option, const std::string& text) {
+  std::vector<launch::HostSpec> hosts;
+  for (const std::string_view part : tools::split(text, ',')) {
+    const auto host = parse_host(part);
+    if (!host) refuse(option, text, "hosts such as a,ada@b:4 ([…] around an IPv6 address)");
+    if (is_known(hosts, host->name))
+      throw UsageError("{} names {} twice; write {}:N for N ranks there", option, host->name, host->name);
+    hosts.push_back(*host);
+  }
+  return hosts;
+}
+
+bool is_known(const std::vector<launch::HostSpec>& hosts, const std::string& name) {
+  return std::ranges::count(hosts, name, &launch::HostSpec::name) > 0;
 }
 
 std::optional<launch::Injection> parse_injection(std::string_view text) {

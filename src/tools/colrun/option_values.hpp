@@ -1,12 +1,11 @@
-// Parses the values of colrun's options: times, lists, addresses. All functions are pure, and return nothing for
-// invalid text.
+// Parses the values of colrun's options: times, lists, addresses. All functions are pure. Those that return an optional
+// return nothing for invalid text.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "launch/job/job_spec.hpp"
@@ -16,11 +15,11 @@ namespace col::colrun {
 
 inline constexpr int kMaxRank = launch::kMaxRanks * launch::kMaxNodes - 1;  // the largest rank that an option may name
 
+// Throws UsageError: "-n takes a whole number, not '4x'".
+[[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& what_it_takes);
+
 // "90" (seconds), "90s", "1.5s", "500ms", "5m", "1h"; up to 30 days.
 std::optional<launch::Milliseconds> parse_time(std::string_view text);
-
-// "0,3-5": numbers from 0 to `most` and ranges of them. The result is sorted, without duplicates.
-std::optional<std::vector<int>> parse_numbers(std::string_view text, int most);
 
 // "0-1;2-3": one list of processors for each rank.
 std::optional<std::vector<std::vector<int>>> parse_processor_lists(std::string_view text);
@@ -35,6 +34,10 @@ std::optional<launch::Endpoint> parse_endpoint(std::string_view text);
 
 // "host", "user@host:4", "[fe80::1]:4".
 std::optional<launch::HostSpec> parse_host(std::string_view text);
+
+// "a:4,ada@b". Throws UsageError with the option's name.
+std::vector<launch::HostSpec> parse_host_list(const std::string& option, const std::string& text);
+bool is_known(const std::vector<launch::HostSpec>& hosts, const std::string& name);
 
 // "kill:3@2s", "stop:1@1s+5s", "slow:1x4". "@TIME" may be left out for an immediate injection.
 std::optional<launch::Injection> parse_injection(std::string_view text);

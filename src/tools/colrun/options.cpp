@@ -3,39 +3,63 @@
 #include <algorithm>
 #include <optional>
 
-#include "colrun/arguments.hpp"
-#include "colrun/conflicts.hpp"
-#include "colrun/help.hpp"
-#include "colrun/option_groups.hpp"
+#include <fmt/format.h>
+
+#include "colrun/job_options.hpp"
 #include "colrun/option_values.hpp"
-#include "colrun/settings.hpp"
 #include "common/text.hpp"
-#include "common/version.hpp"
 
 namespace col::colrun {
 namespace {
 
+constexpr const char* kUsage =
+    "Runs a program as several ranks, on this machine or on several.\n"
+    "Usage: colrun [options] [--] program [arguments] [: [-n N] [-x V=v] program [arguments]]...\n";
+
+constexpr const char* kExamples =
+    "Examples: colrun -n 4 ./my_trainer --epochs 3\n"
+    "          colrun -n 2 --label sh -c 'echo rank $COL_RANK of $COL_WORLD_SIZE'\n"
+    "Exit code: that of the first rank that failed (128 + signal), else 0; man colrun has the others.";
+
+constexpr const char* kMore =
+    "TIME: 90, 90s, 500ms, 5m, 1h.  LIST of ranks: 0,3-5.\n"
+    "PATTERN: %r rank, %R the same with zeros in front, %l local rank, %n node rank, %w world size,\n"
+    "         %h host, %j job id, %g restarts so far, %s stream (out or err), %% a percent sign.\n"
+    "A lone ':' ends a program and begins the next; '\\:' is an argument that is a colon.\n"
+    "Every option is also a variable (--max-restarts 2: COLRUN_MAX_RESTARTS=2; flags: 1, 0, yes, no)\n"
+    "and a line of the file that --config or COLRUN_CONFIG names (max-restarts = 2). The command line\n"
+    "wins over variables, these over the file; --no-FLAG switches off what they have switched on.\n"
+    "Exit code: 0 when all ranks return 0, else that of the first rank that failed on its own (128 +\n"
+    "signal when a signal killed it); 2 usage, 124 time is up, 125 colrun failed, 126 not executable,\n"
+    "127 not found, 141 the output's reader is gone.";
+
+// `default_ranks` is the number of ranks that -n auto gives here.
+std::string help_text(Rows rows, HelpExtent extent, int default_ranks) {
+  constexpr std::size_t kWidth = 34;
+  rows.front().text += fmt::format(" (here {})", default_ranks);  // -n
+  return fmt::format("{}{}\n{}\n", kUsage, tools::options_text(rows, kWidth, extent),
+                     extent == HelpExtent::all ? kMore : kExamples);
+}
+
 std::optional<Text> asked_text(const Values& values, const Surroundings& surroundings) {
-  if (values.is_on(Option::help)) return Text{help_text(HelpExtent::everyday, surroundings.processors())};
-  if (values.is_on(Option::help_all)) return Text{help_text(HelpExtent::all, surroundings.processors())};
-  if (values.is_on(Option::version)) return Text{tools::version_line("colrun") + "\n"};
+  const auto help = [&](HelpExtent extent) {
+    return Text{help_text(values.rows(), extent, surroundings.processors())};
+  };
+  if (values.is_on("--help")) return help(HelpExtent::everyday);
+  if (values.is_on("--help-all")) return help(HelpExtent::all);
+  if (values.is_on("--version")) return Text{tools::version_line("colrun") + "\n"};
   return std::nullopt;
 }
 
-// Of one program alone: as many ranks as the node has processors. Of several: one each.
-int ranks_of_part(const Values& values, bool only, const Surroundings& surroundings) {
-  if (const Given* given = values.find(Option::ranks_per_node)) return ranks_of(*given, surroundings);
-  return only ? std::clamp(surroundings.processors(), 1, launch::kMaxRanks) : 1;
-}
-
 launch::Program read_later_part(const Part& part, const Surroundings& surroundings) {
-  const Given* ranks = part.values.find(Option::ranks_per_node);
-  if (ranks != nullptr && (ranks->text == "auto" || ranks->text == "cpu" || ranks->text == "gpu"))
-    throw UsageError(ranks->said_as + " " + ranks->text +
-                     " is for the first program only: the others share the node with it; write a number");
-  launch::Program program{part.command, ranks_of_part(part.values, false, surroundings), {}};
-  for (const Given& given : part.values.all(Option::env))
-    program.environment.push_back(rank_variable(given, surroundings));
+  launch::Program program{part.command, 1, {}};
+  if (const Given* ranks = part.values.find("--np")) {
+    if (ranks->text == "auto" || ranks->text == "cpu" || ranks->text == "gpu")
+      throw UsageError(ranks->said_as + " " + ranks->text +
+                       " is for the first program only: the others share the node with it; write a number");
+    program.ranks = ranks_of(ranks->said_as, ranks->text, surroundings);
+  }
+  for (const Given& given : part.values.all("--env")) program.environment.push_back(rank_variable(given, surroundings));
   return program;
 }
 
@@ -54,21 +78,32 @@ void apply_hosts(launch::JobSpec& spec) {
   if (all) spec.programs.front().ranks = *hosts.front().slots;
 }
 
-Job read_job(const Arguments& arguments, const Surroundings& surroundings) {
-  Settings settings = collect_settings(arguments.parts.front().values, surroundings);
+// Who types into a debugger means the rank in it.
+void read_debugger_input(const Values& values, launch::JobSpec& spec) {
+  const launch::InspectSpec& inspect = spec.inspect;
+  const bool one = !inspect.debugger.empty() && inspect.debug_ranks.size() == 1;
+  if (one && !values.has("--stdin")) spec.input = {launch::InputSpec::To::rank, inspect.debug_ranks[0]};
+}
+
+// Into `job`, which the rows of `arguments` refer to.
+void read_job(const Arguments& arguments, const Surroundings& surroundings, Job& job) {
+  const Settings settings = collect_settings(arguments.parts.front().values, surroundings);
   const Values& values = settings.values;
-  Job job{{}, std::move(settings.warnings)};
+  job.warnings = settings.warnings;
   launch::JobSpec& spec = job.spec;
-  const bool only = arguments.parts.size() == 1;
-  spec.programs.push_back({arguments.parts.front().command, ranks_of_part(values, only, surroundings), {}});
-  for (std::size_t i = 1; i < arguments.parts.size(); ++i)
-    spec.programs.push_back(read_later_part(arguments.parts[i], surroundings));
-  for (const OptionRow& row : option_rows()) {
+  spec.programs.push_back({arguments.parts.front().command, 1, {}});
+  for (const OptionRow& row : values.rows()) {
     for (const Given& given : values.all(row)) {
-      if (row.read != nullptr && !(row.is_flag() && given.text != "1")) row.read(given, spec);
+      if (row.set && !(row.is_flag() && given.text != "1")) row.set(given.said_as, given.text);
     }
   }
-  read_meeting_place(values, spec.nodes);
+  // One program alone has as many ranks as the node has processors. Of several, each has one.
+  const bool only = arguments.parts.size() == 1;
+  if (only && !values.has("--np"))
+    spec.programs.front().ranks = std::clamp(surroundings.processors(), 1, launch::kMaxRanks);
+  for (std::size_t i = 1; i < arguments.parts.size(); ++i)
+    spec.programs.push_back(read_later_part(arguments.parts[i], surroundings));
+  if (spec.nodes.endpoint.empty()) spec.nodes.endpoint = read_master(values);
   read_environment(values, surroundings, spec.environment);
   read_debugger_input(values, spec);
   check_conflicts(values, surroundings, spec);
@@ -78,25 +113,26 @@ Job read_job(const Arguments& arguments, const Surroundings& surroundings) {
   spec.command_line = {surroundings.self};
   spec.command_line.insert(spec.command_line.end(), settings.command_line.begin(), settings.command_line.end());
   spec.command_line.insert(spec.command_line.end(), arguments.written.begin(), arguments.written.end());
-  return job;
 }
 
 Request read_request(const std::vector<std::string>& written, const Surroundings& surroundings) {
-  const std::string_view agent = row_of(Option::agent).first_name();
-  if (!written.empty() && written.front() == agent) {
-    if (written.size() > 1) throw UsageError("--agent takes nothing else: colrun starts it by itself on other hosts");
+  constexpr const char* kAlone = "--agent takes nothing else: colrun starts it by itself on other hosts";
+  if (!written.empty() && written.front() == "--agent") {
+    if (written.size() > 1) throw UsageError(kAlone);
     return Agent{};
   }
-  const Arguments arguments = take_apart(written);
+  Job job;
+  const Rows rows = option_rows(job.spec, surroundings);
+  const Arguments arguments = take_apart(written, rows);
   const Part& first = arguments.parts.front();
   if (auto text = asked_text(first.values, surroundings)) return *std::move(text);
-  if (first.values.has(Option::agent))
-    throw UsageError("--agent takes nothing else: colrun starts it by itself on other hosts");
+  if (first.values.has("--agent")) throw UsageError(kAlone);
   for (const Part& part : arguments.parts) {
     if (part.command.empty() || part.command.front().empty())
       throw UsageError("no program to run: colrun [options] program [arguments]");
   }
-  return read_job(arguments, surroundings);
+  read_job(arguments, surroundings, job);
+  return job;
 }
 
 }  // namespace

@@ -5,14 +5,10 @@
 #include <variant>
 #include <vector>
 
-#include "colrun/surroundings.hpp"
-#include "common/command_line.hpp"
+#include "colrun/settings.hpp"
 #include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
-
-// The command line cannot be used. what() is one line: what is wrong, and what to write instead.
-using tools::UsageError;
 
 struct Job {
   launch::JobSpec spec;

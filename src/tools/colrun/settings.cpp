@@ -1,18 +1,62 @@
 #include "colrun/settings.hpp"
 
 #include <algorithm>
-#include <initializer_list>
-#include <optional>
+#include <iterator>
+#include <stdexcept>
 
 #include <fmt/format.h>
+#include <col/select.hpp>
 
-#include "colrun/config_file.hpp"
-#include "colrun/text_lines.hpp"
+#include "colrun/option_values.hpp"
+#include "colrun/text_files.hpp"
 
 namespace col::colrun {
 namespace {
 
 constexpr std::string_view kConfig = "COLRUN_CONFIG";
+
+std::string_view without_dashes(std::string_view name) {
+  return name.substr(name.starts_with("--") ? 2 : 1);
+}
+
+// The long names, without their dashes, of all settings.
+std::vector<std::string_view> all_keys(const Rows& rows) {
+  std::vector<std::string_view> keys;
+  for (const OptionRow& row : rows) {
+    if (!is_setting(row)) continue;
+    for (const std::string_view name : row.all_names()) {
+      if (name.starts_with("--")) keys.push_back(without_dashes(name));
+    }
+  }
+  return keys;
+}
+
+// "1" or "0" for the value of a flag in a file or variable. Throws UsageError.
+std::string flag_text(const Given& given) {
+  if (given.text == "1" || given.text == "yes") return "1";
+  if (given.text == "0" || given.text == "no") return "0";
+  refuse(given.said_as, given.text, "1, 0, yes or no");
+}
+
+void add_line(Values& values, std::string_view line, const std::string& place) {
+  const std::size_t equals = line.find('=');
+  const std::string key(trimmed(line.substr(0, equals)));
+  const OptionRow* row = find_setting(values.rows(), key);
+  if (row == nullptr && find_option(values.rows(), "--" + key) != nullptr)
+    throw UsageError("{}: {} is for the command line only", place, key);
+  if (row == nullptr)
+    throw UsageError(
+        fmt::format("{}: unknown option '{}'{}", place, key, tools::did_you_mean(key, all_keys(values.rows()))));
+  if (equals == std::string_view::npos)
+    throw UsageError(
+        fmt::format("{}: {} has no value; write '{} = {}'", place, key, key, row->is_flag() ? "yes" : row->value));
+  const auto text = unquoted(trimmed(line.substr(equals + 1)));
+  if (!text) throw UsageError("{}: the quotes of {} do not match; write one pair around all of it", place, key);
+  if (text->empty()) throw UsageError("{}: {} has no value; give it one, or remove the line", place, key);
+  Given given{Source::config_file, fmt::format("{}: {}", place, key), *text};
+  if (row->is_flag()) given.text = flag_text(given);
+  values.add(*row, std::move(given));
+}
 
 // "COLRUN_MAX_RESTARTS" is "max-restarts".
 std::string key_of(std::string_view variable) {
@@ -24,10 +68,22 @@ std::string key_of(std::string_view variable) {
   return key;
 }
 
+// "; did you mean 'COLRUN_NP'?", or nothing if no name is near.
+std::string did_you_mean_variable(std::string_view variable, const Rows& rows) {
+  // Without the common prefix: it would make any two names similar.
+  const auto in_capitals = [](std::string_view key) { return variable_of(key).substr(kVariablePrefix.size()); };
+  std::vector<std::string> known;
+  std::ranges::transform(all_keys(rows), std::back_inserter(known), in_capitals);
+  known.push_back(in_capitals("config"));
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  const std::string_view nearest = nearest_name(variable.substr(kVariablePrefix.size()), names);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}{}'?", kVariablePrefix, nearest);
+}
+
 void add_variable(Values& values, std::string_view name, std::string_view text, const OptionRow& row) {
   Given given{Source::environment, std::string(name), std::string(text)};
   if (row.is_flag()) given.text = flag_text(given);
-  if (row.takes != OptionRow::Takes::values) return values.add(row, std::move(given));
+  if (!row.repeats) return values.add(row, std::move(given));
   // One variable has room for several only if they are on lines of their own.
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -37,8 +93,8 @@ void add_variable(Values& values, std::string_view name, std::string_view text, 
   }
 }
 
-Values read_variables(const Surroundings& surroundings, std::vector<std::string>& warnings) {
-  Values values;
+Values read_variables(const Rows& rows, const Surroundings& surroundings, std::vector<std::string>& warnings) {
+  Values values(rows);
   for (const char* const* entry = surroundings.environment; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::size_t equals = text.find('=');
@@ -47,59 +103,60 @@ Values read_variables(const Surroundings& surroundings, std::vector<std::string>
     if (name == kConfig) continue;
     const bool capitals =
         std::none_of(name.begin(), name.end(), [](char letter) { return letter >= 'a' && letter <= 'z'; });
-    if (const OptionRow* row = capitals ? find_setting(key_of(name)) : nullptr)
+    if (const OptionRow* row = capitals ? find_setting(rows, key_of(name)) : nullptr)
       add_variable(values, name, text.substr(equals + 1), *row);
     else
-      warnings.push_back(
-          fmt::format("the variable {} is no option of colrun and has no effect{}", name, did_you_mean_variable(name)));
+      warnings.push_back(fmt::format("the variable {} is no option of colrun and has no effect{}", name,
+                                     did_you_mean_variable(name, rows)));
   }
   return values;
 }
 
 Values read_file(const Values& command_line, const Surroundings& surroundings) {
-  const Given* given = command_line.find(Option::config);
+  const Given* given = command_line.find("--config");
   const auto variable = surroundings.variable(kConfig);
-  if (given == nullptr && !variable) return {};
+  if (given == nullptr && !variable) return Values(command_line.rows());
   const std::string path = given != nullptr ? given->text : std::string(*variable);
   try {
-    return parse_config(read_text(path), path);
+    return parse_config(command_line.rows(), read_text(path), path);
   } catch (const UsageError& error) {
     if (given != nullptr) throw;
-    throw UsageError(fmt::format("{} (named by {})", error.what(), kConfig));
+    throw UsageError("{} (named by {})", error.what(), kConfig);
   }
 }
 
-using Options = std::initializer_list<Option>;
+using Names = std::initializer_list<std::string_view>;
 
-std::optional<Source> strongest(const Values& values, Options options) {
+std::optional<Source> strongest(const Values& values, Names names) {
   std::optional<Source> source;
-  for (const Option option : options) {
-    if (const Given* given = values.find(option)) source = std::max(source, std::optional(given->source));
+  for (const std::string_view name : names) {
+    if (const Given* given = values.find(name)) source = std::max(source, std::optional(given->source));
   }
   return source;
 }
 
 // Two ways to say the same: the one with the stronger source counts. Of the same source, both stay, to be refused.
-void keep_stronger(Values& values, Options some, Options others) {
+void keep_stronger(Values& values, Names some, Names others) {
   const auto first = strongest(values, some);
   const auto second = strongest(values, others);
   if (!first || !second || *first == *second) return;
-  for (const Option option : *first > *second ? others : some) values.erase(option);
+  for (const std::string_view name : *first > *second ? others : some) values.erase(name);
 }
 
 void settle_alternatives(Values& values) {
-  using enum Option;
-  keep_stronger(values, {host}, {hostfile});
-  keep_stronger(values, {rdzv_endpoint}, {master_addr, master_port});
-  keep_stronger(values, {host, hostfile}, {rdzv_endpoint, master_addr, master_port, node_rank, nnodes});
-  if (values.is_on(standalone))
-    keep_stronger(values, {standalone},
-                  {host, hostfile, rdzv_endpoint, master_addr, master_port, node_rank, nnodes, scheduler});
+  keep_stronger(values, {"--host"}, {"--hostfile"});
+  keep_stronger(values, {"--rdzv-endpoint"}, {"--master-addr", "--master-port"});
+  keep_stronger(values, {"--host", "--hostfile"},
+                {"--rdzv-endpoint", "--master-addr", "--master-port", "--node-rank", "--nnodes"});
+  if (values.is_on("--standalone"))
+    keep_stronger(values, {"--standalone"},
+                  {"--host", "--hostfile", "--rdzv-endpoint", "--master-addr", "--master-port", "--node-rank",
+                   "--nnodes", "--scheduler"});
 }
 
 std::vector<std::string> as_arguments(const Values& values) {
   std::vector<std::string> arguments;
-  for (const OptionRow& row : option_rows()) {
+  for (const OptionRow& row : values.rows()) {
     for (const Given& given : values.all(row)) {
       if (given.source == Source::command_line) continue;
       if (!row.is_flag())
@@ -113,10 +170,86 @@ std::vector<std::string> as_arguments(const Values& values) {
 
 }  // namespace
 
+std::optional<std::string_view> Surroundings::find(std::string_view name) const {
+  for (const char* const* entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=')
+      return text.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> Surroundings::variable(std::string_view name) const {
+  const auto value = find(name);
+  return value && !value->empty() ? value : std::nullopt;
+}
+
+bool is_setting(const OptionRow& row) {
+  return !row.group.empty() && row.group != kNoSettings;
+}
+
+const OptionRow* find_setting(const Rows& rows, std::string_view key) {
+  const auto same = [](char written, char known) { return written == known || (written == '_' && known == '-'); };
+  const auto is_key = [&](std::string_view name) { return std::ranges::equal(key, without_dashes(name), same); };
+  const auto found = std::ranges::find_if(
+      rows, [&](const OptionRow& row) { return is_setting(row) && std::ranges::any_of(row.all_names(), is_key); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::string variable_of(std::string_view key) {
+  std::string name(kVariablePrefix);
+  for (const char letter : key) {
+    const bool small = letter >= 'a' && letter <= 'z';
+    name += letter == '-' ? '_' : small ? static_cast<char>(letter - 'a' + 'A') : letter;
+  }
+  return name;
+}
+
+void Values::add(const OptionRow& row, Given given) {
+  std::vector<Given>& here = values_[index(row)];
+  if (row.is_flag()) here.clear();
+  if (!row.is_flag() && !row.repeats && !here.empty()) {
+    const bool same = given.source == Source::command_line;
+    throw UsageError("{} was given twice{}; give it once", same ? row.first_name() : given.said_as,
+                     same ? std::string() : fmt::format(" (first by {})", here.front().said_as));
+  }
+  here.push_back(std::move(given));
+}
+
+void Values::override_by(const Values& stronger) {
+  for (const OptionRow& row : *rows_) {
+    const std::vector<Given>& theirs = stronger.all(row);
+    std::vector<Given>& here = values_[index(row)];
+    if (!row.repeats && !theirs.empty()) here.clear();
+    for (const Given& given : theirs) {
+      // Somebody may repeat on the command line what a file says as well; a fault is not to be injected twice.
+      std::erase_if(here, [&](const Given& known) { return known.text == given.text; });
+      here.push_back(given);
+    }
+  }
+}
+
+const Given* Values::first_of(std::initializer_list<std::string_view> names) const {
+  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return has(name); });
+  return found == names.end() ? nullptr : find(*found);
+}
+
+std::size_t Values::index(std::string_view name) const {
+  const OptionRow* row = find_option(*rows_, name);
+  if (row == nullptr) throw std::logic_error(fmt::format("there is no option {}", name));
+  return index(*row);
+}
+
+Values parse_config(const Rows& rows, std::string_view text, const std::string& path) {
+  Values values(rows);
+  each_line(text,
+            [&](int number, std::string_view line) { add_line(values, line, fmt::format("{}:{}", path, number)); });
+  return values;
+}
+
 Settings collect_settings(const Values& command_line, const Surroundings& surroundings) {
-  Settings settings;
-  settings.values = read_file(command_line, surroundings);
-  settings.values.override_by(read_variables(surroundings, settings.warnings));
+  Settings settings{read_file(command_line, surroundings)};
+  settings.values.override_by(read_variables(command_line.rows(), surroundings, settings.warnings));
   settings.values.override_by(command_line);
   settle_alternatives(settings.values);
   settings.command_line = as_arguments(settings.values);

@@ -11,8 +11,6 @@
 #include <fmt/format.h>
 #include <col/select.hpp>
 
-#include "common/version.hpp"
-
 namespace col::tools {
 
 std::vector<std::string_view> OptionRow::all_names() const {
@@ -25,20 +23,36 @@ std::vector<std::string_view> OptionRow::all_names() const {
   }
 }
 
-bool OptionRow::is_named(std::string_view name) const {
-  return std::ranges::count(all_names(), name) > 0;
+std::string_view OptionRow::key() const noexcept {
+  const std::string_view rest = names.substr(std::min(names.find("--"), names.size() - 2) + 2);
+  return rest.substr(0, rest.find(','));
 }
 
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width) {
+bool OptionRow::is_named(std::string_view name) const {
+  for (std::string_view rest = names;;) {
+    const std::size_t comma = rest.find(',');
+    if (rest.substr(0, comma) == name) return true;
+    if (comma == std::string_view::npos) return false;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+const OptionRow* find_option(const std::vector<OptionRow>& rows, std::string_view name) {
+  const auto found = std::ranges::find_if(rows, [&](const OptionRow& row) { return row.is_named(name); });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent) {
+  const auto is_shown = [&](const OptionRow& row) { return !row.group.empty() && row.shown <= extent; };
   std::vector<std::string_view> groups;
   for (const OptionRow& row : rows) {
-    if (!row.group.empty() && std::ranges::count(groups, row.group) == 0) groups.push_back(row.group);
+    if (is_shown(row) && std::ranges::count(groups, row.group) == 0) groups.push_back(row.group);
   }
   std::string text;
   for (const std::string_view group : groups) {
     text += fmt::format("\n{}:\n", group);
     for (const OptionRow& row : rows) {
-      if (row.group != group) continue;
+      if (row.group != group || !is_shown(row)) continue;
       const std::string lead = fmt::format("  {}{}{}", row.names, row.is_flag() ? "" : " ", row.value);
       const std::string gap = lead.size() < width ? "" : "\n" + std::string(width, ' ');
       text += fmt::format("{:<{}}{}{}\n", lead, width, gap, row.text);
@@ -52,8 +66,25 @@ std::string did_you_mean(std::string_view wrong, const std::vector<std::string_v
   return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", nearest);
 }
 
+std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows) {
+  std::vector<std::string_view> known;
+  // A name of one letter is near to every other one.
+  const auto add_long = [&](std::string_view each) {
+    if (each.size() > 2) known.push_back(each);
+  };
+  for (const OptionRow& row : rows) {
+    if (!row.group.empty()) std::ranges::for_each(row.all_names(), add_long);
+  }
+  return fmt::format("unknown option '{}'{}", name, name.size() > 2 ? did_you_mean(name, known) : "");
+}
+
 OptionTable::OptionTable(std::string tool, std::string head, std::string footer)
     : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)) {}
+
+void OptionTable::add(OptionRow row) {
+  rows_.push_back(std::move(row));
+  given_.emplace_back();
+}
 
 std::optional<std::string> OptionTable::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
   add({"Other", "-h,--help", "", "print this text and end"});
@@ -61,10 +92,9 @@ std::optional<std::string> OptionTable::parse(const std::vector<std::string>& ar
   take(arguments, most_words);
   if (is_given("--help")) return help();
   if (is_given("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
-  for (const auto& [row, given] : entries_) {
-    if (row.group.empty() || given.size() < 2) continue;
-    const std::string_view name = row.names.substr(std::min(row.names.find("--"), row.names.size()));
-    throw UsageError(fmt::format("{} was given twice; give it once", name.substr(0, name.find(','))));
+  for (const OptionRow& row : rows_) {
+    if (row.group.empty() || given_[index(row)].size() < 2) continue;
+    throw UsageError("--{} was given twice; give it once", row.key());
   }
   return std::nullopt;
 }
@@ -74,49 +104,45 @@ void OptionTable::take(const std::vector<std::string>& arguments, std::size_t mo
     const std::string& argument = arguments[i];
     if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
       if (words_.size() == most_words) {
-        throw UsageError(fmt::format("unexpected argument '{}'{}", argument,
-                                     most_words == 0 ? fmt::format("; {} takes options only", tool_) : ""));
+        throw UsageError("unexpected argument '{}'{}", argument,
+                         most_words == 0 ? fmt::format("; {} takes options only", tool_) : "");
       }
       words_.push_back(argument);
       continue;
     }
     const std::size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
-    Entry* entry = find(name);
-    // One letter is near to every other one.
-    if (entry == nullptr)
-      throw UsageError(fmt::format("unknown option '{}'{}", name, name.size() > 2 ? did_you_mean(name, names()) : ""));
-    std::string& value = entry->given.emplace_back();
-    if (entry->row.is_flag()) {
-      if (equals != std::string::npos) throw UsageError(fmt::format("{} takes no value", name));
+    const OptionRow* row = find_option(rows_, name);
+    if (row == nullptr) throw UsageError(unknown_option(name, rows_));
+    std::string& value = given_[index(*row)].emplace_back();
+    if (row->is_flag()) {
+      if (equals != std::string::npos) throw UsageError("{} takes no value", name);
       continue;
     }
     if (equals != std::string::npos)
       value = argument.substr(equals + 1);
-    else if (i + 1 < arguments.size() && find(arguments[i + 1]) == nullptr)
+    else if (i + 1 < arguments.size() && find_option(rows_, arguments[i + 1]) == nullptr)
       value = arguments[++i];
-    if (value.empty()) throw UsageError(fmt::format("{} needs a value", name));
+    if (value.empty()) throw UsageError("{} needs a value", name);
   }
 }
 
 std::string OptionTable::help() const {
   constexpr std::size_t kWidth = 26;
-  std::vector<OptionRow> rows;
-  for (const Entry& entry : entries_) rows.push_back(entry.row);
-  return fmt::format("{}\n{}\n{}\n", head_, options_text(rows, kWidth), footer_);
+  return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth), footer_);
 }
 
 void OptionTable::apply() const {
-  for (const auto& [row, given] : entries_) {
+  for (const OptionRow& row : rows_) {
+    const std::vector<std::string>& given = given_[index(row)];
     if (!given.empty() && row.set) row.set(std::string(row.first_name()), given.back());
   }
 }
 
 const std::string* OptionTable::value(std::string_view name) const {
-  for (const auto& [row, given] : entries_) {
-    if (row.is_named(name)) return given.empty() ? nullptr : &given.back();
-  }
-  return nullptr;
+  const OptionRow* row = find_option(rows_, name);
+  const bool given = row != nullptr && !given_[index(*row)].empty();
+  return given ? &given_[index(*row)].back() : nullptr;
 }
 
 std::string_view OptionTable::first_given(const std::vector<std::string_view>& names, std::string_view but) const {
@@ -126,17 +152,16 @@ std::string_view OptionTable::first_given(const std::vector<std::string_view>& n
 
 std::vector<std::string_view> OptionTable::names() const {
   std::vector<std::string_view> list;
-  for (const Entry& entry : entries_) {
-    if (entry.row.group.empty()) continue;
-    const auto names = entry.row.all_names();
+  for (const OptionRow& row : rows_) {
+    if (row.group.empty()) continue;
+    const auto names = row.all_names();
     list.insert(list.end(), names.begin(), names.end());
   }
   return list;
 }
 
-OptionTable::Entry* OptionTable::find(std::string_view name) {
-  const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.row.is_named(name); });
-  return found == entries_.end() ? nullptr : &*found;
+std::string version_line(std::string_view tool) {
+  return fmt::format("{} {}", tool, COL_TOOLS_VERSION);  // from the build file
 }
 
 std::string own_path() {

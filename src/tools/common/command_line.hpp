@@ -6,7 +6,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace col::tools {
 
@@ -14,7 +17,13 @@ namespace col::tools {
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+  template <class Arg, class... Args>
+  explicit UsageError(fmt::format_string<Arg, Args...> message, Arg&& arg, Args&&... args)
+      : std::runtime_error(fmt::format(message, std::forward<Arg>(arg), std::forward<Args>(args)...)) {}
 };
+
+// How many options --help shows: those of every day, or all.
+enum class HelpExtent { everyday, all };
 
 struct OptionRow {
   std::string_view group;  // its heading in --help; empty: neither --help nor a message shows it
@@ -23,12 +32,19 @@ struct OptionRow {
   std::string text;        // for --help
   // Takes the value: called with the first name, for messages.
   std::function<void(const std::string& name, const std::string& value)> set = {};
+  HelpExtent shown = HelpExtent::everyday;  // the least that shows it
+  bool repeats = false;                     // may be given several times, and all values count
 
   bool is_flag() const noexcept { return value.empty(); }
   std::vector<std::string_view> all_names() const;
   std::string_view first_name() const noexcept { return names.substr(0, names.find(',')); }
+  // The first long name without its dashes: "ranks".
+  std::string_view key() const noexcept;
   bool is_named(std::string_view name) const;
 };
+
+// By any of its names; null if there is no option of that name.
+const OptionRow* find_option(const std::vector<OptionRow>& rows, std::string_view name);
 
 // For OptionRow::set: `place` becomes what `read(name, value)` returns.
 template <class Place, class Read>
@@ -45,9 +61,11 @@ auto becomes(Place& place, Place result) {
 }
 
 // The groups of --help, a line for each row; texts begin at column `width`.
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width);
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent = HelpExtent::all);
 // "; did you mean '--np'?", or nothing if no name is near.
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
+// "unknown option '--nup'; did you mean '--np'?"
+std::string unknown_option(std::string_view name, const std::vector<OptionRow>& rows);
 
 // The command line of a tool whose options and words may stand in any order.
 class OptionTable {
@@ -55,7 +73,7 @@ class OptionTable {
   // `tool` is "colbench noise"; `head` and `footer` stand above and below the options in --help.
   OptionTable(std::string tool, std::string head, std::string footer);
 
-  void add(OptionRow row) { entries_.push_back({std::move(row), {}}); }
+  void add(OptionRow row);
   // Adds -h, --help and --version, and parses. Returns the text to print instead of all else, if there is one. An
   // option takes the argument behind it for its value, unless that is an option too; an argument that is no option is a
   // word, as long as there are at most `most_words`. Throws UsageError, for an unknown option with the nearest name.
@@ -66,7 +84,7 @@ class OptionTable {
   bool is_given(std::string_view name) const { return value(name) != nullptr; }
   // Null if it was not given.
   const std::string* value(std::string_view name) const;
-  void forget(std::string_view name) { find(name)->given.clear(); }
+  void forget(std::string_view name) { given_[index(*find_option(rows_, name))].clear(); }
   // The first of `names` that was given; empty when none was.
   std::string_view first_given(const std::vector<std::string_view>& names, std::string_view but = {}) const;
   // All that --help shows.
@@ -74,18 +92,18 @@ class OptionTable {
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  struct Entry {
-    OptionRow row;
-    std::vector<std::string> given;  // for a flag: empty texts
-  };
-  Entry* find(std::string_view name);
   void take(const std::vector<std::string>& arguments, std::size_t most_words);
   std::string help() const;
+  std::size_t index(const OptionRow& row) const { return static_cast<std::size_t>(&row - rows_.data()); }
 
   std::string tool_, head_, footer_;
-  std::vector<Entry> entries_;
+  std::vector<OptionRow> rows_;
+  std::vector<std::vector<std::string>> given_;  // of each row; for a flag: empty texts
   std::vector<std::string> words_;
 };
+
+// What `--version` of a tool prints: "colrun 0.1.0".
+std::string version_line(std::string_view tool);
 
 // The path of the running program. Throws std::system_error.
 std::string own_path();

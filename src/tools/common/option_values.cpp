@@ -5,31 +5,11 @@
 #include <charconv>
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "common/numbers.hpp"
 
 namespace col::tools {
 namespace {
-
-template <class Use>
-void each_part(std::string_view text, Use use) {
-  std::size_t comma = 0;
-  while ((comma = text.find(',')) != std::string_view::npos) {
-    use(text.substr(0, comma));
-    text.remove_prefix(comma + 1);
-  }
-  use(text);
-}
-
-std::optional<std::pair<int, int>> parse_range(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  const auto first = tools::parse_whole_number(text.substr(0, dash), 1, kMaxRanks);
-  if (dash == std::string_view::npos) return first ? std::optional(std::pair(*first, *first)) : std::nullopt;
-  const auto last = tools::parse_whole_number(text.substr(dash + 1), 1, kMaxRanks);
-  if (!first || !last || *first > *last) return std::nullopt;
-  return std::pair(*first, *last);
-}
 
 struct Unit {
   std::string_view name;
@@ -43,33 +23,40 @@ constexpr Duration kLongest = std::chrono::hours(720);
 
 }  // namespace
 
-std::optional<std::vector<std::string>> parse_list(std::string_view text) {
-  std::vector<std::string> names;
-  bool complete = true;
-  each_part(text, [&](std::string_view name) {
-    complete = complete && !name.empty();
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
-  });
-  return complete ? std::optional(std::move(names)) : std::nullopt;
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end; (end = text.find(separator)) != std::string_view::npos; text.remove_prefix(end + 1))
+    parts.push_back(text.substr(0, end));
+  parts.push_back(text);
+  return parts;
 }
 
-std::optional<std::vector<int>> parse_ranks(std::string_view text) {
-  std::set<int> ranks;
-  bool good = true;
-  each_part(text, [&](std::string_view part) {
-    const auto range = parse_range(part);
-    good = good && range.has_value();
-    if (!range) return;
-    for (int number = range->first; number <= range->second; ++number) ranks.insert(number);
-  });
-  return good ? std::optional(std::vector<int>(ranks.begin(), ranks.end())) : std::nullopt;
+std::optional<std::vector<std::string>> parse_list(std::string_view text) {
+  std::vector<std::string> names;
+  for (const std::string_view name : split(text, ',')) {
+    if (name.empty()) return std::nullopt;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::optional<std::vector<int>> parse_numbers(std::string_view text, int least, int most) {
+  std::set<int> numbers;
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t dash = part.find('-');
+    const auto first = parse_whole_number(part.substr(0, dash), least, most);
+    const auto last = dash == std::string_view::npos ? first : parse_whole_number(part.substr(dash + 1), least, most);
+    if (!first || !last || *first > *last) return std::nullopt;
+    for (int number = *first; number <= *last; ++number) numbers.insert(number);
+  }
+  return std::vector<int>(numbers.begin(), numbers.end());
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
   const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return text.ends_with(u.name); });
   if (unit == kUnits.end()) return std::nullopt;
   const std::int64_t most = kLongest / unit->length;
-  const auto number = tools::parse_whole_number<std::int64_t>(text.substr(0, text.size() - unit->name.size()), 1, most);
+  const auto number = parse_whole_number<std::int64_t>(text.substr(0, text.size() - unit->name.size()), 1, most);
   return number ? std::optional(*number * unit->length) : std::nullopt;
 }
 

@@ -13,12 +13,18 @@ namespace col::tools {
 
 inline constexpr int kMaxRanks = 64;
 
+// The parts of `text` between separators, at least one, each of which may be empty.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
 // The parts between commas, without duplicates. Nothing if a part is empty.
 std::optional<std::vector<std::string>> parse_list(std::string_view text);
 
-// "1-9,16": numbers and ranges in [1, kMaxRanks]. The result is ascending, without duplicates. Nothing if it is
-// anything else.
-std::optional<std::vector<int>> parse_ranks(std::string_view text);
+// "1-9,16": numbers and ranges in [least, most]. The result is ascending, without duplicates. Nothing if it is anything
+// else.
+std::optional<std::vector<int>> parse_numbers(std::string_view text, int least, int most);
+inline std::optional<std::vector<int>> parse_ranks(std::string_view text) {
+  return parse_numbers(text, 1, kMaxRanks);
+}
 
 // "20us", "500ms", "90s", "10m", "1h": a whole number and its unit, up to 720h; nothing when it is anything else.
 std::optional<Duration> parse_duration(std::string_view text);

@@ -21,6 +21,10 @@ struct Style {
 enum class Tone { plain, good, bad, attention, faint };
 
 // `text` in that colour, if colours are allowed.
-std::string toned(std::string_view text, Tone tone, Style style);
+inline std::string toned(std::string_view text, Tone tone, Style style) {
+  if (!style.colour || tone == Tone::plain || text.empty()) return std::string(text);
+  const char* code = tone == Tone::good ? "32" : tone == Tone::bad ? "31" : tone == Tone::attention ? "33" : "2";
+  return std::string("\x1b[").append(code).append("m").append(text).append("\x1b[0m");
+}
 
 }  // namespace col::tools

@@ -1,5 +1,3 @@
-#include "colrun/arguments.hpp"
-
 #include <string>
 #include <vector>
 

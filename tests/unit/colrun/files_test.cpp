@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "colrun/env_file.hpp"
-#include "colrun/hostfile.hpp"
-#include "colrun/text_lines.hpp"
+#include "colrun/text_files.hpp"
 #include "common/unique_fd.hpp"
 #include "parse.hpp"
 #include "support/catch.hpp"

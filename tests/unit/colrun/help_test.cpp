@@ -1,6 +1,4 @@
 // What --help says, and that it fits; and that the manual page has the same options. (Completions read --help-all.)
-#include "colrun/help.hpp"
-
 #include <algorithm>
 #include <fstream>
 #include <regex>
@@ -8,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "colrun/option_table.hpp"
+#include "colrun/job_options.hpp"
 #include "parse.hpp"
 #include "support/catch.hpp"
 
@@ -17,8 +15,8 @@ using namespace col::test;
 
 namespace {
 
-std::string text_of(const std::string& line) {
-  const Request found = request(words(line));
+std::string text_of(const std::string& line, const World& world = {}) {
+  const Request found = request(words(line), world);
   REQUIRE(std::holds_alternative<Text>(found));
   return std::get<Text>(found).text;
 }
@@ -34,21 +32,22 @@ std::size_t widest(const std::string& text) {
 
 TEST_CASE("help: the everyday options fit a screen, all of them a page's width", "[colrun]") {
   for (const int ranks : {1, 128}) {
-    const std::string everyday = help_text(HelpExtent::everyday, ranks);
+    const std::string everyday = text_of("--help", {.processors = ranks});
     CHECK(std::count(everyday.begin(), everyday.end(), '\n') <= 50);
     CHECK(widest(everyday) <= 100);
-    CHECK(widest(help_text(HelpExtent::all, ranks)) <= 100);
+    CHECK(widest(text_of("--help-all", {.processors = ranks})) <= 100);
   }
 }
 
 TEST_CASE("help: it shows what the table says", "[colrun]") {
-  const std::string everyday = help_text(HelpExtent::everyday, 3);
-  const std::string all = help_text(HelpExtent::all, 3);
-  for (const OptionRow& row : option_rows()) {
+  const std::string everyday = text_of("--help", {.processors = 3});
+  const std::string all = text_of("--help-all", {.processors = 3});
+  Job job;
+  for (const OptionRow& row : option_rows(job.spec, {})) {
     const std::string names = "  " + std::string(row.names) + " ";
     CAPTURE(names);
-    CHECK((everyday.find(names) != std::string::npos) == (row.shown == OptionRow::Shown::everyday));
-    CHECK((all.find(names) != std::string::npos) == (row.shown != OptionRow::Shown::nowhere));
+    CHECK((everyday.find(names) != std::string::npos) == (!row.group.empty() && row.shown == HelpExtent::everyday));
+    CHECK((all.find(names) != std::string::npos) == !row.group.empty());
   }
   CHECK(everyday.find("default: auto (here 3)") != std::string::npos);
   CHECK(everyday.starts_with("Runs a program"));
@@ -57,9 +56,8 @@ TEST_CASE("help: it shows what the table says", "[colrun]") {
 }
 
 TEST_CASE("help: it is printed whatever else is wrong with the options' values", "[colrun]") {
-  CHECK(text_of("--help") == help_text(HelpExtent::everyday, 8));
-  CHECK(text_of("-h") == help_text(HelpExtent::everyday, 8));
-  CHECK(text_of("-n x --help-all") == help_text(HelpExtent::all, 8));
+  CHECK(text_of("-h") == text_of("--help"));
+  CHECK(text_of("-n x --help-all") == text_of("--help-all"));
   CHECK(text_of("--version").starts_with("colrun "));
   // Behind the program it is the program's.
   CHECK(spec("prog --help").programs[0].command.size() == 2);
@@ -75,8 +73,9 @@ TEST_CASE("manual page: it describes all options, and no others", "[colrun]") {
     for (std::sregex_iterator match(line.begin(), line.end(), option), end; match != end; ++match)
       found.insert("-" + (*match)[1].str());
   }
-  for (const OptionRow& row : option_rows()) {
-    if (row.shown == OptionRow::Shown::nowhere) continue;
+  Job job;
+  for (const OptionRow& row : option_rows(job.spec, {})) {
+    if (row.group.empty()) continue;
     for (const std::string_view name : row.all_names()) known.emplace(name);
   }
   CHECK(found == known);

@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "common/option_values.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colrun;
 using col::launch::Injection;
 using col::launch::Milliseconds;
+using col::tools::parse_numbers;
 
 TEST_CASE("option values: times have a unit or are seconds", "[colrun]") {
   CHECK(parse_time("90") == Milliseconds(90'000));
@@ -27,12 +29,12 @@ TEST_CASE("option values: times have a unit or are seconds", "[colrun]") {
 }
 
 TEST_CASE("option values: lists of numbers are sorted and have none twice", "[colrun]") {
-  CHECK(parse_numbers("0,3-5", 9) == std::vector<int>{0, 3, 4, 5});
-  CHECK(parse_numbers("5,1,3-4,4", 9) == std::vector<int>{1, 3, 4, 5});
-  CHECK(parse_numbers("9", 9) == std::vector<int>{9});
+  CHECK(parse_numbers("0,3-5", 0, 9) == std::vector<int>{0, 3, 4, 5});
+  CHECK(parse_numbers("5,1,3-4,4", 0, 9) == std::vector<int>{1, 3, 4, 5});
+  CHECK(parse_numbers("9", 0, 9) == std::vector<int>{9});
   for (const char* text : {"", ",", "1,", "5-3", "1-", "-1", "a", "10", "0-10", "1;2", "1 "}) {
     CAPTURE(text);
-    CHECK_FALSE(parse_numbers(text, 9));
+    CHECK_FALSE(parse_numbers(text, 0, 9));
   }
 }
 

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "colrun/config_file.hpp"
-#include "colrun/option_table.hpp"
+#include "colrun/job_options.hpp"
 #include "parse.hpp"
 #include "support/catch.hpp"
 
@@ -28,28 +27,30 @@ TEST_CASE("settings: the command line wins over variables, and these over the fi
 
 TEST_CASE("settings: every option but a few can be a variable and stand in a file, by all its long names", "[colrun]") {
   std::size_t settings = 0;
-  for (const OptionRow& row : option_rows()) {
-    if (!row.is_setting()) continue;
+  Job job;
+  const Rows rows = option_rows(job.spec, {});
+  for (const OptionRow& row : rows) {
+    if (!is_setting(row)) continue;
     ++settings;
     for (const std::string_view name : row.all_names()) {
       if (!name.starts_with("--")) continue;
       const std::string key(name.substr(2));
       CAPTURE(key);
       const std::string value = row.is_flag() ? "yes" : "value";
-      const Values from_file = parse_config(key + " = " + value, "f");
+      const Values from_file = parse_config(rows, key + " = " + value, "f");
       REQUIRE(from_file.all(row).size() == 1);
       CHECK(from_file.all(row)[0].text == (row.is_flag() ? "1" : "value"));
       const std::string variable = variable_of(key) + "=" + value;
       const char* environment[] = {variable.c_str(), nullptr};
       Surroundings surroundings;
       surroundings.environment = environment;
-      const Settings found = collect_settings({}, surroundings);
+      const Settings found = collect_settings(Values(rows), surroundings);
       CHECK(found.warnings.empty());
       REQUIRE(found.values.all(row).size() == 1);
       CHECK(found.values.all(row)[0].said_as == variable_of(key));
     }
   }
-  CHECK(settings == option_rows().size() - 5);
+  CHECK(settings == rows.size() - 5);
 }
 
 TEST_CASE("settings: flags are 1, 0, yes or no", "[colrun]") {
@@ -94,15 +95,17 @@ TEST_CASE("settings: errors name who said it", "[colrun]") {
 }
 
 TEST_CASE("settings: lines of a configuration file", "[colrun]") {
+  Job job;
+  const Rows rows = option_rows(job.spec, {});
   const Values values = parse_config(
-      "# comment\n\n  np=4  \r\n\tmax_restarts =\t2\nlabel-format = \"[%r] \"\noutput = 'file=run #1/%r'\n", "f");
-  CHECK(values.all(*find_setting("np")).at(0).text == "4");
-  CHECK(values.all(*find_setting("max-restarts")).at(0).text == "2");
-  CHECK(values.all(*find_setting("label-format")).at(0).text == "[%r] ");
-  CHECK(values.all(*find_setting("output")).at(0).text == "file=run #1/%r");
-  const auto wrong = [](const std::string& text) -> std::string {
+      rows, "# comment\n\n  np=4  \r\n\tmax_restarts =\t2\nlabel-format = \"[%r] \"\noutput = 'file=run #1/%r'\n", "f");
+  CHECK(values.all("--np").at(0).text == "4");
+  CHECK(values.all("--max-restarts").at(0).text == "2");
+  CHECK(values.all("--label-format").at(0).text == "[%r] ");
+  CHECK(values.all("--output").at(0).text == "file=run #1/%r");
+  const auto wrong = [&](const std::string& text) -> std::string {
     try {
-      parse_config(text, "f");
+      parse_config(rows, text, "f");
     } catch (const UsageError& error) {
       return error.what();
     }

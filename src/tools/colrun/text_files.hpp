@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "launch/job/job_spec.hpp"
 
 namespace col::colrun {
 
@@ -22,5 +25,13 @@ void each_line(std::string_view text, const std::function<void(int number, std::
 // The content of a value in quotes; any other value unchanged. In '…', every character stands for itself. In "…", there
 // are \" \\ \n and \t. Nothing if a quote is not closed, or if text follows it.
 std::optional<std::string> unquoted(std::string_view text);
+
+// The variables of a file of lines NAME=value: "NAME=value" for each line, in order. A line may begin with "export ". A
+// value may be in quotes. Nothing is expanded. `path` is for messages. Throws UsageError that names the line.
+std::vector<std::string> parse_env_file(std::string_view text, const std::string& path);
+
+// The hosts of a hostfile. One host on each line: "h", "h:4", "h slots=4", "user@h". A # begins a comment anywhere.
+// `path` is for messages. Throws UsageError that names the line.
+std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::string& path);
 
 }  // namespace col::colrun

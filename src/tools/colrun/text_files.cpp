@@ -1,20 +1,25 @@
-#include "colrun/text_lines.hpp"
+#include "colrun/text_files.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 
 #include <fmt/format.h>
 
-#include "colrun/values.hpp"
+#include "colrun/option_values.hpp"
+#include "common/command_line.hpp"
+#include "common/numbers.hpp"
 #include "common/unique_fd.hpp"
 
 namespace col::colrun {
 namespace {
+
+using tools::UsageError;
 
 using Clock = std::chrono::steady_clock;
 
@@ -23,7 +28,7 @@ constexpr std::chrono::seconds kLongest{10};
 constexpr std::string_view kSpace = " \t\r";
 
 [[noreturn]] void cannot_read(const std::string& path, const std::string& why) {
-  throw UsageError(fmt::format("cannot read '{}': {}", path, why));
+  throw UsageError("cannot read '{}': {}", path, why);
 }
 
 // Until there is something to read, or the end.
@@ -36,6 +41,27 @@ void wait_for(int fd, Clock::time_point deadline, const std::string& path) {
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) cannot_read(path, strerror(errno));
   }
+}
+
+constexpr std::string_view kSlots = "slots=";
+
+// The host of one line; throws UsageError.
+launch::HostSpec parse_line(const std::string& line, const std::string& place) {
+  const auto words = parse_words(line).value_or(std::vector<std::string>());
+  auto host = words.empty() ? std::nullopt : parse_host(words.front());
+  if (!host)
+    throw UsageError("{}: '{}' is no host; write host, user@host or host:4 ([…] around an IPv6 address)", place,
+                     words.empty() ? line : words.front());
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (!word.starts_with(kSlots) || host->slots)
+      throw UsageError("{}: '{}' is not known here; a host may be followed by slots=N, once", place, word);
+    host->slots = tools::parse_whole_number(word.substr(kSlots.size()), 1, launch::kMaxRanks);
+    if (!host->slots)
+      throw UsageError("{}: slots= takes a whole number from 1 to {}, not '{}'", place, launch::kMaxRanks,
+                       word.substr(6));
+  }
+  return *host;
 }
 
 }  // namespace
@@ -93,6 +119,37 @@ std::optional<std::string> unquoted(std::string_view text) {
       content.append({'\\', next});
   }
   return std::nullopt;
+}
+
+std::vector<std::string> parse_env_file(std::string_view text, const std::string& path) {
+  constexpr std::string_view kExport = "export ";
+  std::vector<std::string> variables;
+  each_line(text, [&](int number, std::string_view line) {
+    if (line.starts_with(kExport)) line = trimmed(line.substr(kExport.size()));
+    const std::size_t equals = line.find('=');
+    const std::string_view name = line.substr(0, equals);
+    if (equals == std::string_view::npos || !is_variable_name(name))
+      throw UsageError("{}:{}: '{}' is no variable; write NAME=value", path, number, line);
+    const auto value = unquoted(trimmed(line.substr(equals + 1)));
+    if (!value)
+      throw UsageError("{}:{}: the quotes of {} do not match; write one pair around all of the value", path, number,
+                       name);
+    variables.push_back(fmt::format("{}={}", name, *value));
+  });
+  return variables;
+}
+
+std::vector<launch::HostSpec> parse_hostfile(std::string_view text, const std::string& path) {
+  std::vector<launch::HostSpec> hosts;
+  each_line(text, [&](int number, std::string_view line) {
+    const std::string place = fmt::format("{}:{}", path, number);
+    launch::HostSpec host = parse_line(std::string(trimmed(line.substr(0, line.find('#')))), place);
+    if (is_known(hosts, host.name))
+      throw UsageError("{}: {} was there before; write 'slots=N' for N ranks there", place, host.name);
+    hosts.push_back(std::move(host));
+  });
+  if (hosts.empty()) throw UsageError("{} names no host; write one a line", path);
+  return hosts;
 }
 
 }  // namespace col::colrun
