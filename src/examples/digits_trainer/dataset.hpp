@@ -1,7 +1,10 @@
-// The labelled images: reading them, finding the file, and the fixed split into training and test images.
+// The labelled images: reading them, finding the file, the fixed split into training and test images, the order of an
+// epoch, and each rank's part of a batch.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <istream>
 #include <string_view>
@@ -35,5 +38,19 @@ Dataset split(const std::vector<Image>& images);
 // Where the data file is when the user does not say: ../share/col/digits.csv from this executable, else in the source
 // tree. Throws std::runtime_error naming both when neither is there.
 std::filesystem::path find_data();
+
+// The rest are pure functions of what all ranks know, so that nothing has to be exchanged to agree on them.
+
+struct Shard {
+  std::size_t begin;
+  std::size_t end;
+};
+
+// The part of [0, count) that `rank` of `size` ranks works on: contiguous, in rank order, of sizes that differ by one
+// at most. Together they cover each index once; with fewer indices than ranks some are empty.
+Shard shard(std::size_t count, int rank, int size);
+
+// A permutation of [0, count) that depends on seed and epoch alone, on every machine.
+std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::size_t count);
 
 }  // namespace digits

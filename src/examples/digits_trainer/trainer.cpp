@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sampling.hpp"
+#include "dataset.hpp"
 
 namespace digits {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "sampling.hpp"
+#include "dataset.hpp"
 #include "support/catch.hpp"
 
 namespace {
