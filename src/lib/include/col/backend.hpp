@@ -90,10 +90,10 @@ inline constexpr Ticket kEnded{~std::uint64_t{0}};
 // in place. With k GPUs on each of n ranks, GPU i of rank r has flat rank r * k + i. There are n * k flat ranks.
 //
 // Buffers by collective, for each of `devices` in turn:
-//   allreduce, reduce, broadcast   in and out are the same memory
-//   allgather                      one of `in`; in `out`, either one tensor of n * k blocks, or n * k tensors of one
-//   block reduce_scatter                 one of `out`; in `in`, either one tensor of n * k blocks, or n * k tensors of
-//   one block send, recv                     one device, with one of `in` or one of `out`
+//   allreduce, reduce, broadcast   one tensor in `in` and one in `out`: the same memory
+//   allgather                      one tensor in `in`; in `out`, one tensor of n * k blocks, or n * k of one block each
+//   reduce_scatter                 one tensor in `out`; in `in`, one tensor of n * k blocks, or n * k of one block each
+//   send, recv                     there is one device, with one tensor in `in` (send) or in `out` (recv)
 struct MultiRequest {
   Collective collective = Collective::allreduce;
   std::string_view call = {};         // "allreduce_multigpu": the name for error messages

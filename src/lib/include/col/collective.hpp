@@ -1,6 +1,4 @@
 // The table of collectives: one row for each. Checks, plans, tools and tests read it.
-//
-// A row says what the two sides of a call (in and out) hold on one of n ranks:
 #pragma once
 
 #include <array>
@@ -38,7 +36,14 @@ COL_EXPORT std::string_view to_string(Collective collective) noexcept;
 // The Collective of that name. Throws invalid_argument that lists the valid names.
 COL_EXPORT Collective collective_from_string(std::string_view name);
 
-enum class Extent : std::uint8_t { nothing, vector, block, blocks };
+// What one side of a call (in or out) holds on one of n ranks. A broadcast has its vector in `out` on every rank: what
+// the root has there, the others get.
+enum class Extent : std::uint8_t {
+  nothing,
+  vector,  // `count` elements
+  block,   // one block: what this rank alone contributes or gets
+  blocks   // n blocks, one for each rank, in rank order
+};
 
 // Whether blocks may have different lengths, and which ranks know the lengths.
 enum class BlockCounts : std::uint8_t {
@@ -85,6 +90,8 @@ struct CollectiveRow {
   constexpr bool has_output(bool is_root) const noexcept { return out != Extent::nothing && (is_root || !out_on_root); }
   // Input and output may be the same memory, or the shorter one may be this rank's block of the longer one.
   constexpr bool has_in_place() const noexcept { return in != Extent::nothing && out != Extent::nothing; }
+  // Not a barrier.
+  constexpr bool has_data() const noexcept { return in != Extent::nothing || out != Extent::nothing; }
   constexpr bool has_blocks() const noexcept { return in == Extent::blocks || out == Extent::blocks; }
   constexpr double bus_factor(int ranks) const noexcept {
     const double share = ranks > 0 ? static_cast<double>(ranks - 1) / ranks : 0;

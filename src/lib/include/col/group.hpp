@@ -449,8 +449,7 @@ class COL_EXPORT Group {
   std::shared_ptr<State> state_;  // shared by all copies of the handle, and by the registry of the context
 };
 
-// ---- What the named collectives are
-// -----------------------------------------------------------------------------------
+// ---- The named collectives as calls ---------------------------------------------------------------------------------
 
 inline void Group::allreduce(TensorView inout, const Options& options) {
   allreduce(inout, inout, options);
@@ -573,8 +572,7 @@ struct COL_EXPORT GroupSpec {
   // Backend::automatic takes the first of these that applies:
   // - the backend that COL_BACKEND names
   // - nccl, if all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL can serve them. Each rank
-  //   needs
-  //   its own GPU. From NCCL 2.30.3 on, ranks may share one, if all ranks set NCCL_MULTI_RANK_GPU_ENABLE=1.
+  //   needs a GPU of its own. From NCCL 2.30.3 on, ranks may share one, if all ranks set NCCL_MULTI_RANK_GPU_ENABLE=1.
   // - shm, if all ranks share a host
   // - gloo
   Backend backend = Backend::automatic;

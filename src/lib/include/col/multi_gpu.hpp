@@ -76,8 +76,7 @@ COL_EXPORT void reducescatter_multigpu(std::span<const TensorView> outputs,
 //
 // Errors:
 // - mismatch when count, dtype or a GPU differ between the two ends: at the latest a second after the messages hang,
-//   and
-//   with COL_CHECK=strict before any data moves
+//   and before any data moves with COL_CHECK=strict
 // - invalid_argument, and the group stays usable, for a rank or GPU that does not exist, a message to oneself (copy it
 //   with cudaMemcpyPeer), and an n_elements that is negative or larger than the tensor
 //

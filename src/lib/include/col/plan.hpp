@@ -104,6 +104,7 @@ struct Step {
   int peer = -1;
   Slice to = {}, left = {}, right = {};
   bool operator==(const Step&) const = default;
+  bool is_message() const noexcept { return kind == Kind::send || kind == Kind::recv; }
 };
 COL_EXPORT std::string_view to_string(Step::Kind kind) noexcept;
 COL_EXPORT std::string_view to_string(Buffer buffer) noexcept;
@@ -185,13 +186,16 @@ struct CostFormula {
 
 struct Algorithm {
   Collective collective;
-  std::string_view name;        // "ring"
-  std::string_view summary;     // one line: the idea, and when it wins
-  FoldOrder order;              // rank_order if the collective does not reduce
-  std::string_view parameters;  // the parameters it takes, comma-separated: "radix", "segment"; empty: none
-  // Returns why it cannot serve `request`, and what to use instead; nothing if it can. All ranks of a collective get
-  // the same answer: it depends on no member that differs between them.
-  std::optional<std::string> (*refuse)(const PlanRequest& request);
+  std::string_view name;                    // "ring"
+  std::string_view summary;                 // one line: the idea, and when it wins
+  FoldOrder order = FoldOrder::rank_order;  // rank_order if the collective does not reduce
+  std::string_view parameters = {};         // the parameters it takes, comma-separated: "radix", "segment"; empty: none
+  // Returns why it cannot serve `request`, and what to use instead; nothing if it can. By default it serves every
+  // request of its collective. All ranks of a collective get the same answer: it depends on no member that differs
+  // between them.
+  std::optional<std::string> (*refuse)(const PlanRequest& request) = [](const PlanRequest&) {
+    return std::optional<std::string>();
+  };
   // Requires: !refuse(request). A pure function.
   Plan (*build)(const PlanRequest& request);
   CostFormula cost = {};
