@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "plan/plan_content.hpp"
-#include "plan/plan_units.hpp"
 
 namespace col::plan {
 namespace {

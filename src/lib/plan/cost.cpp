@@ -30,7 +30,7 @@ Least least_of(Collective collective, int p) {
 std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, std::size_t bytes,
                                           const CostModel& model, const PlanParameters& parameters) {
   if (algorithm.cost.seconds == nullptr) return std::nullopt;
-  const bool moves_nothing = bytes == 0 && algorithm.collective != Collective::barrier;
+  const bool moves_nothing = bytes == 0 && row_of(algorithm.collective).has_data();
   if (size <= 1 || moves_nothing) return 0;
   return algorithm.cost.seconds({.p = size,
                                  .n = static_cast<double>(bytes),
@@ -43,7 +43,7 @@ std::optional<double> closed_form_seconds(const Algorithm& algorithm, int size, 
 // Each of the three is necessary by itself, but they may overlap: the greatest, not the sum. For ranks on several nodes
 // give it the faster link as `intra`.
 double lower_bound_seconds(Collective collective, int size, std::size_t bytes, const CostModel& model) {
-  if (size <= 1 || (bytes == 0 && collective != Collective::barrier)) return 0;
+  if (size <= 1 || (bytes == 0 && row_of(collective).has_data())) return 0;
   const Least least = least_of(collective, size);
   const auto n = static_cast<double>(bytes);
   return std::max(

@@ -14,7 +14,7 @@
 
 #include <col/plan.hpp>
 
-#include "plan/segments.hpp"
+#include "plan/blocks.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan {
@@ -34,6 +34,8 @@ struct CostTerms {
   int groups() const { return 1 << floor_log2(p); }
   int floor_logarithm() const { return floor_log2(p); }
   bool folds() const { return groups() != p; }
+  // What it takes when whole vectors are folded: in before, and out after.
+  double folding() const { return folds() ? 2 * message(n) + add(n) : 0; }
   double f() const { return fraction(p); }
   static double fraction(int parts) { return static_cast<double>(parts - 1) / parts; }
   double message(double bytes) const { return a + bytes * b; }

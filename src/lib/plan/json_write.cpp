@@ -10,7 +10,7 @@
 #include <col/plan.hpp>
 
 #include "json/json_fields.hpp"
-#include "plan/plan_units.hpp"
+#include "plan/plan_content.hpp"
 
 namespace col {
 namespace {
@@ -45,15 +45,15 @@ std::string text_of(const Step& step) {
 
 // Whether a step is worth writing: one without elements does something only if it is a message.
 bool counts(const Step& step) {
-  return step.kind == Step::Kind::send || step.kind == Step::Kind::recv || !step.to.empty();
+  return step.is_message() || !step.to.empty();
 }
 
 void put_counts(Text& out, const PlanProblem::Spec& spec) {
-  if (spec.collective == Collective::barrier) return;
+  if (!row_of(spec.collective).has_data()) return;
   const std::span<const std::size_t> counts = spec.counts;
   if (!row_of(spec.collective).has_counts()) {
     put(out, "  \"count\": {},\n", spec.count);
-  } else if (spec.collective != Collective::alltoallv) {
+  } else if (row_of(spec.collective).counts != BlockCounts::pairs) {
     put(out, "  \"counts\": [{}],\n", fmt::join(counts, ", "));
   } else {
     const auto size = static_cast<std::size_t>(spec.size);

@@ -7,7 +7,6 @@
 
 #include "core/text_file.hpp"
 #include "plan/plan_content.hpp"
-#include "plan/plan_units.hpp"
 
 namespace col {
 
@@ -41,7 +40,7 @@ std::optional<std::string> refuse_blocks(const PlanRequest& planned, const PlanR
 
 std::optional<std::string> refuse_elements(const PlanProblem& problem, const PlanRequest& request) {
   const PlanRequest planned = problem.request(request.rank);
-  if (problem.spec().collective != Collective::barrier) {
+  if (row_of(problem.spec().collective).has_data()) {
     if (auto why = refuse_blocks(planned, request)) return why;
   }
   if (planned.in_place != request.in_place)

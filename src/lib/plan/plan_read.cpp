@@ -12,7 +12,6 @@
 #include "core/nearest_name.hpp"
 #include "json/strict_json.hpp"
 #include "plan/plan_content.hpp"
-#include "plan/plan_units.hpp"
 
 namespace col::plan {
 namespace {
@@ -58,13 +57,13 @@ void check_total(const JsonPlace& place, const std::vector<std::size_t>& counts)
 
 void read_blocks(const JsonPlace& root, PlanProblem::Spec& spec) {
   const auto ranks = static_cast<std::size_t>(spec.size);
-  if (spec.collective == Collective::barrier) return;
+  if (!row_of(spec.collective).has_data()) return;
   if (!row_of(spec.collective).has_counts()) {
     spec.count = root["count"].number(0, kMostElements / ranks);
     return;
   }
   const JsonPlace counts = root["counts"];
-  if (spec.collective != Collective::alltoallv) {
+  if (row_of(spec.collective).counts != BlockCounts::pairs) {
     spec.counts = read_counts(counts, ranks);
   } else {
     if (counts.size("lists: row r is what rank r sends to each") != ranks)
@@ -79,17 +78,18 @@ void read_blocks(const JsonPlace& root, PlanProblem::Spec& spec) {
 
 // Which of the other members there may be depends on unit and collective.
 void check_members(const JsonPlace& root, Collective collective, bool in_chunks) {
-  const bool has_count = !in_chunks && collective != Collective::barrier;
+  const CollectiveRow& row = row_of(collective);
+  const bool has_count = !in_chunks && row.has_data();
   const auto check = [&](std::string_view name, bool wanted, bool optional = false) {
     if (root.has(name) && !wanted)
       root.fail(fmt::format("member '{}' has no meaning for {} in {}", name, to_string(collective),
                             in_chunks ? "chunks" : "elements"));
     if (wanted && !optional) (void)root[name];
   };
-  check("root", row_of(collective).rooted);
-  check("count", has_count && !row_of(collective).has_counts());
-  check("counts", has_count && row_of(collective).has_counts());
-  check("chunks", in_chunks && collective != Collective::barrier, true);
+  check("root", row.rooted);
+  check("count", has_count && !row.has_counts());
+  check("counts", has_count && row.has_counts());
+  check("chunks", in_chunks && row.has_data(), true);
   for (const std::string_view name : {"in_place", "widens", "wide_input"}) check(name, !in_chunks, true);
 }
 
@@ -136,7 +136,7 @@ PlanContent read_header(const JsonPlace& root) {
   }
   // A barrier has no count that could be cut, so its temporary buffers are in elements whatever the unit.
   return {.name = root["name"].text(),
-          .in_chunks = in_chunks && collective != Collective::barrier,
+          .in_chunks = in_chunks && row_of(collective).has_data(),
           .problem = PlanProblem(std::move(spec))};
 }
 
@@ -170,7 +170,7 @@ class StepReader {
     if (kind == kKinds.end()) place.fail(fmt::format("a step needs one of {}", fmt::join(kKinds, ", ")));
     Step step{.kind = static_cast<Step::Kind>(kind - kKinds.begin())};
     const JsonPlace operand = place[*kind];
-    if (step.kind == Step::Kind::send || step.kind == Step::Kind::recv) {
+    if (step.is_message()) {
       const std::string_view whom = step.kind == Step::Kind::send ? "to" : "from";
       place.expect_members(std::array{*kind, whom});
       step.peer = read_peer(place[whom]);

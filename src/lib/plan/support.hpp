@@ -4,18 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include <col/plan.hpp>
 
-namespace col::plan {
+#include "plan/blocks.hpp"
 
-// For algorithms that serve every request of their collective.
-inline std::optional<std::string> never_refuses(const PlanRequest&) {
-  return std::nullopt;
-}
+namespace col::plan {
 
 // (rank + by) mod size, for any `by`.
 constexpr int shifted(int rank, int by, int size) noexcept {
@@ -58,11 +53,15 @@ Plan make_plan(std::size_t rounds, const Scratch& scratch, Generate generate) {
   return {.rounds = rounds, .scratch = scratch.scratch(), .wide = scratch.wide(), .generate = std::move(generate)};
 }
 
-// The plan of a reduction in a group of one rank: the only contribution is the result.
+// The plan for a group of one rank: its input is the result. In v-forms, its block has a place of its own.
 inline Plan alone(const PlanRequest& request) {
-  return {.rounds = 1, .generate = [count = request.count](std::size_t, Round& round) {
-            round.convert({Buffer::output, 0, count}, {Buffer::input, 0, count});
-          }};
+  const Slice in = Blocks::of_input(request).slice(Buffer::input, 0);
+  const Slice out = Blocks::of_output(request).slice(Buffer::output, 0);
+  const bool reduces = row_of(request.collective).reduces();
+  return make_plan(1, Scratch{}, [in, out, reduces, in_place = request.in_place](std::size_t, Round& round) {
+    if (reduces) return round.convert(out, in);
+    if (!in_place) round.copy(out, in);
+  });
 }
 
 // `first`, then `second`. They share their scratch, so nothing in it survives from one to the other.

@@ -6,7 +6,6 @@
 #include <col/plan.hpp>
 
 #include "plan/blocks.hpp"
-#include "plan/packed.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allgather {
@@ -61,14 +60,5 @@ class Assembly {
   Packed pieces_;
   Slice region_;
 };
-
-// The plan for a group of one rank.
-inline Plan alone(const PlanRequest& request) {
-  Scratch none;
-  const Slice own = Blocks::of_output(request).slice(Buffer::output, 0);
-  return make_plan(1, none, [own, in_place = request.in_place](std::size_t, Round& round) {
-    if (!in_place) round.copy(own, {Buffer::input, 0, own.count});
-  });
-}
 
 }  // namespace col::plan::allgather

@@ -48,9 +48,6 @@ extern constinit const Algorithm bruck = {
     .collective = Collective::allgather,
     .name = "bruck",
     .summary = "what a rank holds doubles in every round, for any number of ranks; for short vectors",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_bruck,
     .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };

@@ -24,12 +24,12 @@ Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   return make_plan(1, Scratch{}, [request](std::size_t, Round& round) {
     const Blocks blocks = Blocks::of_output(request);
-    const Slice own = blocks.slice(Buffer::output, static_cast<std::size_t>(request.rank));
+    const Slice own = blocks.slice(Buffer::output, request.rank);
     const Slice input{Buffer::input, 0, own.count};
     for (int k = 1; k < request.size; ++k) {
       const int from = shifted(request.rank, -k, request.size);
       round.send(shifted(request.rank, k, request.size), input);
-      round.recv(from, blocks.slice(Buffer::output, static_cast<std::size_t>(from)));
+      round.recv(from, blocks.slice(Buffer::output, from));
     }
     if (!request.in_place) round.copy(own, input);
   });
@@ -41,9 +41,6 @@ extern constinit const Algorithm direct = {
     .collective = Collective::allgather,
     .name = "direct",
     .summary = "everyone sends to everyone at once; for few ranks, shared memory, and very unequal blocks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_direct,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

@@ -99,9 +99,6 @@ extern constinit const Algorithm doubling = {
     .collective = Collective::allgather,
     .name = "doubling",
     .summary = "partners at doubling distance exchange all they have; few steps, for powers of two",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_doubling,
     .cost = {.text = "Lα + fnβ; folded: (F+2)α + about 2nβ", .seconds = allgather_doubling},
 };

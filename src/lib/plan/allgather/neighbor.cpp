@@ -82,8 +82,6 @@ extern constinit const Algorithm neighbor = {
     .collective = Collective::allgather,
     .name = "neighbor",
     .summary = "pairs of blocks go both ways around a ring of even size; half the steps of ring",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
     .refuse = refuse,
     .build = build_neighbor,
     .cost = {.text = "(p/2)α + fnβ", .seconds = allgather_neighbor},

@@ -43,9 +43,6 @@ extern constinit const Algorithm ring = {
     .collective = Collective::allgather,
     .name = "ring",
     .summary = "blocks go around a ring; fewest bytes and only neighbours talk, for long vectors",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_ring,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

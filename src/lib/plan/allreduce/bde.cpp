@@ -18,7 +18,23 @@
 // Limits: any p; sends log2 p / 2 times the bytes of a ring.
 // Source: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
 // experience, CCPE 19(13), 2007. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/allreduce/doubling.hpp"
+//
+// bde_half is the same over links that carry one direction at a time: each exchange takes two rounds.
+//
+// The lower rank of two partners sends while the upper one receives, then the other way round. Written so, with
+// blocking calls, the exchange costs as much as the minimum spanning trees of mst.cpp: this is what full duplex is
+// worth. For teaching.
+//
+//   4 ranks:
+//     round   sends                      who holds what afterwards
+//       0     0 -> 1, 2 -> 3
+//       1     1 -> 0, 3 -> 2             0 and 1: 0+1, 2 and 3: 2+3
+//       2     0 -> 2, 1 -> 3
+//       3     2 -> 0, 3 -> 1             all: 0+1+2+3
+//
+// Steps: 2 log2 p; otherwise 2 floor(log2 p) + 2. Bytes on the wire, per rank: n log2 p (folded: up to 2n more). Cost:
+// 2L(a + nb) + Lng, folded 2 floor(log2 p)(a + nb) + floor(log2 p)ng + 2(a + nb) + ng. Wins: never against bde.
+// Limits: any p.
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
 #include "plan/support.hpp"
@@ -26,16 +42,21 @@
 namespace col::plan::allreduce {
 namespace {
 
+enum class Duplex : unsigned char {
+  full,  // partners send to each other at the same time
+  half,  // the lower one sends, then the upper one
+};
+
 struct Doubling {
   PlanRequest request;
   Duplex duplex;
   Folding folding;
   int group;  // of this rank
   Slice input, output;
-  Slice raw;         // another rank's bare input
-  Slice partial[2];  // exchange k leaves its sum in [k % 2]; a group of two begins with its own in [1]
+  Slice raw = {};         // another rank's bare input
+  Slice partial[2] = {};  // exchange k leaves its sum in [k % 2]; a group of two begins with its own in [1]
 
-  bool folds() const { return folding.groups() != folding.size(); }
+  bool folds() const { return folding.folds(); }
   int rounds_per_exchange() const { return duplex == Duplex::full ? 1 : 2; }
   // In place, the only exchange sends the memory of the result: the result has to wait for the next round.
   bool combines_late() const { return request.in_place && folding.steps() == 1; }
@@ -50,8 +71,8 @@ struct Doubling {
   Slice landing(int k) const { return k == 0 && !folding.is_double(peer_group(k)) ? raw : partial[k % 2]; }
 
   void operator()(std::size_t index, Round& round) const {
-    if (folds() && index == 0) return fold_in(round);
-    if (folds() && index + 1 == rounds()) return fold_out(round);
+    if (folds() && index == 0) return fold_in(folding, request.rank, input, raw, partial[1], round);
+    if (folds() && index + 1 == rounds()) return fold_out(folding, request.rank, output, round);
     if (!folding.is_extra(request.rank)) exchange(static_cast<int>(index) - (folds() ? 1 : 0), round);
   }
 
@@ -71,28 +92,7 @@ struct Doubling {
     round.reduce(sum, is_lower(k) ? held(k) : landing(k), is_lower(k) ? landing(k) : held(k));
     if (complete) round.convert(output, sum);
   }
-  void fold_in(Round& round) const {
-    if (folding.is_extra(request.rank)) return round.send(request.rank - 1, input);
-    if (!folding.has_extra(request.rank)) return;
-    round.recv(request.rank + 1, raw);
-    round.reduce(partial[1], input, raw);
-  }
-  void fold_out(Round& round) const {
-    if (folding.is_extra(request.rank)) return round.recv(request.rank - 1, output);
-    if (folding.has_extra(request.rank)) round.send(request.rank + 1, output);
-  }
 };
-
-Plan build_bde(const PlanRequest& request) {
-  return build_doubling(request, Duplex::full);
-}
-
-double allreduce_bde(const CostTerms& t) {
-  const double folding = t.folds() ? 2 * t.message(t.n) + t.add(t.n) : 0;
-  return t.floor_logarithm() * (t.message(t.n) + t.add(t.n)) + folding;
-}
-
-}  // namespace
 
 Plan build_doubling(const PlanRequest& request, Duplex duplex) {
   if (request.size == 1) return alone(request);
@@ -102,9 +102,7 @@ Plan build_doubling(const PlanRequest& request, Duplex duplex) {
                 .folding = folding,
                 .group = folding.group_of(request.rank),
                 .input = {Buffer::input, 0, request.count},
-                .output = {Buffer::output, 0, request.count},
-                .raw = {},
-                .partial = {}};
+                .output = {Buffer::output, 0, request.count}};
   Scratch scratch;
   if (folding.is_extra(request.rank)) return make_plan(plan.rounds(), scratch, plan);
   // The output serves as the region of the last sum. Not where that is also the region of the first, which may arrive
@@ -118,15 +116,32 @@ Plan build_doubling(const PlanRequest& request, Duplex duplex) {
   return make_plan(plan.rounds(), scratch, plan);
 }
 
+double allreduce_bde(const CostTerms& t) {
+  return t.floor_logarithm() * (t.message(t.n) + t.add(t.n)) + t.folding();
+}
+
+double allreduce_bde_half(const CostTerms& t) {
+  return t.floor_logarithm() * (2 * t.message(t.n) + t.add(t.n)) + t.folding();
+}
+
+}  // namespace
+
 extern constinit const Algorithm bde = {
     .collective = Collective::allreduce,
     .name = "bde",
     .summary = "bidirectional exchange, distances doubling; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
-    .build = build_bde,
+    .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::full); },
     .cost = {.text = "F(α + nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde},
+};
+
+extern constinit const Algorithm bde_half = {
+    .collective = Collective::allreduce,
+    .name = "bde_half",
+    .summary = "bde with half-duplex messages, twice the steps; for teaching",
+    .order = FoldOrder::contiguous,
+    .build = [](const PlanRequest& request) { return build_doubling(request, Duplex::half); },
+    .cost = {.text = "F(2α + 2nβ + nγ); folded: + 2(α + nβ) + nγ", .seconds = allreduce_bde_half},
 };
 
 }  // namespace col::plan::allreduce

@@ -16,44 +16,27 @@
 // Source: the pairwise exchange of R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
 // operations in MPICH, IJHPCA 19(1), 2005, in one step.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/allreduce/rank_order.hpp"
-#include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
+#include "plan/rank_order.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
 namespace {
 
-struct Direct {
-  PlanRequest request;
-  Blocks blocks;
-  RankOrderFold fold;
-
-  void operator()(std::size_t index, Round& round) const {
-    // Each rank begins with its right neighbour, so that they do not all begin with the same rank.
-    for (int distance = 1; distance < request.size; ++distance) {
-      const int to = shifted(request.rank, distance, request.size);
-      const int from = shifted(request.rank, -distance, request.size);
-      if (index == 0) {
-        round.send(to, blocks.slice(Buffer::input, static_cast<std::size_t>(to)));
-        round.recv(from, fold.slot(from));
-      } else {
-        round.send(to, fold.result);
-        round.recv(from, blocks.slice(Buffer::output, static_cast<std::size_t>(from)));
-      }
-    }
-    if (index == 0) fold(round);
-  }
-};
-
 Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
-  const Blocks blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size));
-  const auto mine = static_cast<std::size_t>(request.rank);
   Scratch scratch;
-  const RankOrderFold fold =
-      fold_in_rank_order(request, blocks.slice(Buffer::input, mine), blocks.slice(Buffer::output, mine), scratch);
-  return make_plan(2, scratch, Direct{.request = request, .blocks = blocks, .fold = fold});
+  const ShardsInRankOrder blocks = shards_in_rank_order(request, scratch);
+  return make_plan(2, scratch, [blocks, size = request.size](std::size_t index, Round& round) {
+    // Each rank begins with its right neighbour, so that they do not all begin with the same rank.
+    for (int distance = 1; distance < size; ++distance) {
+      if (index == 0)
+        blocks.push(distance, round);
+      else
+        blocks.pull(distance, round);
+    }
+    if (index == 0) blocks.fold(round);
+  });
 }
 
 // An estimate for p > 4: ranks that have added up early are in each other's way in the second round.
@@ -68,8 +51,6 @@ extern constinit const Algorithm direct = {
     .name = "direct",
     .summary = "every block straight to its rank and back to all, in two rounds; in rank order, for crossbars",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_direct,
     .cost = {.text = "about 2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_direct, .least = 0.80, .most = 1.01},
 };

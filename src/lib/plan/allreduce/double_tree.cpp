@@ -32,7 +32,6 @@
 
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/segments.hpp"
 #include "plan/support.hpp"
 #include "plan/trees.hpp"
 
@@ -180,7 +179,6 @@ extern constinit const Algorithm double_tree = {
     .summary = "two complementary binary trees, half of the vector in segments on each; long vectors, many ranks",
     .order = FoldOrder::any,
     .parameters = "segment",
-    .refuse = never_refuses,
     .build = build_double_tree,
     .cost = {.text = "about (4D-2)(α + sβ) + (2D-2)sγ, s = n/2S, D = S-1 + log2 p",
              .seconds = allreduce_double_tree,

@@ -49,8 +49,6 @@ extern constinit const Algorithm mst = {
     .name = "mst",
     .summary = "reduce and broadcast on minimum spanning trees; fewest messages, for short vectors",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_mst,
     .cost = {.text = "2L(α + nβ) + Lnγ", .seconds = allreduce_mst},
 };

@@ -12,8 +12,8 @@
 // Limits: any p; scratch of n(p-1).
 // Source: the all-to-all broadcast of V. Kumar, A. Grama, A. Gupta, G. Karypis: Introduction to parallel computing,
 // 1994, ch. 3, with a local sum. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/allreduce/rank_order.hpp"
 #include "plan/cost_terms.hpp"
+#include "plan/rank_order.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
@@ -55,8 +55,6 @@ extern constinit const Algorithm one_shot = {
     .name = "one_shot",
     .summary = "everything to everyone in one round, each adds in rank order; for a few elements and few ranks",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_one_shot,
     .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = allreduce_one_shot},
 };

@@ -24,8 +24,8 @@ constexpr int kServer = 0;
 struct PsCentral {
   PlanRequest request;
   Slice input, output;
-  Slice pushed;   // server: what one worker sent
-  Slice partial;  // server: the sum so far
+  Slice pushed = {};   // server: what one worker sent
+  Slice partial = {};  // server: the sum so far
 
   void operator()(std::size_t index, Round& round) const {
     const auto workers = static_cast<std::size_t>(request.size - 1);
@@ -47,11 +47,8 @@ struct PsCentral {
 
 Plan build_ps_central(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
-  PsCentral plan{.request = request,
-                 .input = {Buffer::input, 0, request.count},
-                 .output = {Buffer::output, 0, request.count},
-                 .pushed = {},
-                 .partial = {}};
+  PsCentral plan{
+      .request = request, .input = {Buffer::input, 0, request.count}, .output = {Buffer::output, 0, request.count}};
   Scratch scratch;
   if (request.rank == kServer) {
     plan.pushed = scratch.take(raw_buffer(request), request.count);
@@ -71,8 +68,6 @@ extern constinit const Algorithm ps_central = {
     .name = "ps_central",
     .summary = "one parameter server, workers push and pull in turn; a baseline, in rank order",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_ps_central,
     .cost = {.text = "2(p-1)(α + nβ) + (p-1)nγ", .seconds = allreduce_ps_central},
 };

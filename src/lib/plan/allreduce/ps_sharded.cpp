@@ -17,45 +17,24 @@
 // when the sum has to be in rank order. Limits: any p; every rank talks to every other; scratch of n.
 // Source: M. Li et al.: Scaling distributed machine learning with the parameter server, OSDI 2014.
 // Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/allreduce/rank_order.hpp"
-#include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
+#include "plan/rank_order.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::allreduce {
 namespace {
 
-struct PsSharded {
-  PlanRequest request;
-  Blocks shards;
-  RankOrderFold fold;  // of this rank's shard
-
-  void operator()(std::size_t index, Round& round) const {
-    const auto peers = static_cast<std::size_t>(request.size - 1);
-    const bool pushing = index < peers;
-    const int distance = static_cast<int>(pushing ? index : index - peers) + 1;
-    const int to = shifted(request.rank, distance, request.size);
-    const int from = shifted(request.rank, -distance, request.size);
-    if (pushing) {
-      round.send(to, shards.slice(Buffer::input, static_cast<std::size_t>(to)));
-      round.recv(from, fold.slot(from));
-      if (index + 1 == peers) fold(round);
-    } else {
-      round.send(to, fold.result);
-      round.recv(from, shards.slice(Buffer::output, static_cast<std::size_t>(from)));
-    }
-  }
-};
-
 Plan build_ps_sharded(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
-  const Blocks shards = Blocks::even(request.count, static_cast<std::size_t>(request.size));
-  const auto mine = static_cast<std::size_t>(request.rank);
   Scratch scratch;
-  const RankOrderFold fold =
-      fold_in_rank_order(request, shards.slice(Buffer::input, mine), shards.slice(Buffer::output, mine), scratch);
-  return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch,
-                   PsSharded{.request = request, .shards = shards, .fold = fold});
+  const ShardsInRankOrder shards = shards_in_rank_order(request, scratch);
+  const int peers = request.size - 1;
+  return make_plan(2 * static_cast<std::size_t>(peers), scratch, [shards, peers](std::size_t index, Round& round) {
+    const int distance = static_cast<int>(index) % peers + 1;
+    if (static_cast<int>(index) >= peers) return shards.pull(distance, round);
+    shards.push(distance, round);
+    if (distance == peers) shards.fold(round);
+  });
 }
 
 double allreduce_ps_sharded(const CostTerms& t) {
@@ -69,8 +48,6 @@ extern constinit const Algorithm ps_sharded = {
     .name = "ps_sharded",
     .summary = "every rank the parameter server of one shard, one worker per round; in rank order",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_ps_sharded,
     .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ps_sharded},
 };

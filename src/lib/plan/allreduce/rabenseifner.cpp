@@ -35,27 +35,20 @@ struct Rabenseifner {
   Blocks blocks;  // one per group
   int group;      // of this rank
   Slice input, output;
-  Slice sum;      // the blocks at work, each at its own place
-  Slice landing;  // a partner's partial sums of the half that we keep
-  Slice raw;      // another rank's bare input, or half of it
+  Slice sum = {};      // the blocks at work, each at its own place
+  Slice landing = {};  // a partner's partial sums of the half that we keep
+  Slice raw = {};      // another rank's bare input, or half of it
 
-  bool folds() const { return folding.groups() != folding.size(); }
   int steps() const { return folding.steps(); }
-  std::size_t rounds() const { return static_cast<std::size_t>(2 * steps() + (folds() ? 2 : 0)); }
+  std::size_t rounds() const { return static_cast<std::size_t>(2 * steps() + (folding.folds() ? 2 : 0)); }
 
-  // What group `g` works on after `cuts` halvings of `vector`.
-  Slice kept(int g, int cuts, const Slice& vector) const {
-    int first = 0;
-    for (int k = 0; k < cuts; ++k) first += ((g >> k) & 1) * (folding.groups() >> (k + 1));
-    const int last = first + (folding.groups() >> cuts);
-    return blocks.range(vector.buffer, static_cast<std::size_t>(first), static_cast<std::size_t>(last), vector.offset);
-  }
+  Slice kept(int by, int cuts, const Slice& vector) const { return half_of(folding, blocks, by, cuts, vector); }
 
   void operator()(std::size_t index, Round& round) const {
-    if (folds() && index == 0) return fold_in(round);
-    if (folds() && index + 1 == rounds()) return fold_out(round);
+    if (folding.folds() && index == 0) return fold_in(folding, request.rank, input, raw, sum, round);
+    if (folding.folds() && index + 1 == rounds()) return fold_out(folding, request.rank, output, round);
     if (folding.is_extra(request.rank)) return;
-    const int i = static_cast<int>(index) - (folds() ? 1 : 0);
+    const int i = static_cast<int>(index) - (folding.folds() ? 1 : 0);
     if (i < steps())
       halve(i, round);
     else
@@ -79,16 +72,6 @@ struct Rabenseifner {
     round.send(folding.first_rank(partner), kept(group, k + 1, output));
     round.recv(folding.first_rank(partner), kept(partner, k + 1, output));
   }
-  void fold_in(Round& round) const {
-    if (folding.is_extra(request.rank)) return round.send(request.rank - 1, input);
-    if (!folding.has_extra(request.rank)) return;
-    round.recv(request.rank + 1, raw);
-    round.reduce(sum, input, raw);
-  }
-  void fold_out(Round& round) const {
-    if (folding.is_extra(request.rank)) return round.recv(request.rank - 1, output);
-    if (folding.has_extra(request.rank)) round.send(request.rank + 1, output);
-  }
 };
 
 Plan build_rabenseifner(const PlanRequest& request) {
@@ -99,10 +82,7 @@ Plan build_rabenseifner(const PlanRequest& request) {
                     .blocks = Blocks::even(request.count, static_cast<std::size_t>(folding.groups())),
                     .group = folding.group_of(request.rank),
                     .input = {Buffer::input, 0, request.count},
-                    .output = {Buffer::output, 0, request.count},
-                    .sum = {},
-                    .landing = {},
-                    .raw = {}};
+                    .output = {Buffer::output, 0, request.count}};
   Scratch scratch;
   if (folding.is_extra(request.rank)) return make_plan(plan.rounds(), scratch, plan);
   const std::size_t half = plan.kept(0, 1, plan.output).count;  // the longer one
@@ -116,8 +96,7 @@ Plan build_rabenseifner(const PlanRequest& request) {
 
 double allreduce_rabenseifner(const CostTerms& t) {
   const double f = CostTerms::fraction(t.groups());
-  const double folding = t.folds() ? 2 * t.message(t.n) + t.add(t.n) : 0;
-  return 2 * (t.floor_logarithm() * t.a + f * t.n * t.b) + f * t.add(t.n) + folding;
+  return 2 * (t.floor_logarithm() * t.a + f * t.n * t.b) + f * t.add(t.n) + t.folding();
 }
 
 }  // namespace
@@ -127,8 +106,6 @@ extern constinit const Algorithm rabenseifner = {
     .name = "rabenseifner",
     .summary = "halving reduce-scatter, doubling allgather; few steps and fewest bytes, for long vectors",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_rabenseifner,
     .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + 2(α + nβ) + nγ", .seconds = allreduce_rabenseifner},
 };

@@ -18,60 +18,14 @@
 // of addition differs from block to block, so the operator must commute.
 // Source: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2),
 // 2009. Tested by: tests/unit/plan/algorithms_test.cpp, with every other builder.
-#include "plan/blocks.hpp"
+#include "plan/ring.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/support.hpp"
 
 namespace col::plan::allreduce {
 namespace {
 
-struct Ring {
-  PlanRequest request;
-  Blocks blocks;
-  Slice raw;         // the left neighbour's bare block of round 0
-  Slice partial[2];  // the block at work, by parity of the round: one is sent on while the next arrives
-
-  Slice block(const Slice& region, std::size_t b) const { return region.part(0, blocks.count(b)); }
-
-  void operator()(std::size_t index, Round& round) const {
-    const int p = request.size;
-    const int right = shifted(request.rank, 1, p);
-    const int left = shifted(request.rank, -1, p);
-    const int last = p - 1;  // rounds of each half
-    const int k = static_cast<int>(index);
-    if (k < last) {
-      const auto sent = static_cast<std::size_t>(shifted(request.rank, -k, p));
-      const auto arriving = static_cast<std::size_t>(shifted(request.rank, -k - 1, p));
-      const Slice here = block(partial[k % 2], arriving);
-      const Slice landing = k == 0 ? block(raw, arriving) : here;
-      round.send(right, k == 0 ? blocks.slice(Buffer::input, sent) : block(partial[(k + 1) % 2], sent));
-      round.recv(left, landing);
-      const Slice own = blocks.slice(Buffer::input, arriving);
-      const Slice result = blocks.slice(Buffer::output, arriving);
-      const bool complete = k == last - 1;
-      const Slice sum = complete && !request.widens ? result : here;
-      round.reduce(sum, landing, own);
-      if (complete) round.convert(result, sum);
-    } else {
-      round.send(right,
-                 blocks.slice(Buffer::output, static_cast<std::size_t>(shifted(request.rank, 1 - (k - last), p))));
-      round.recv(left, blocks.slice(Buffer::output, static_cast<std::size_t>(shifted(request.rank, -(k - last), p))));
-    }
-  }
-};
-
 Plan build_ring(const PlanRequest& request) {
-  if (request.size == 1) return alone(request);
-  Ring ring{.request = request,
-            .blocks = Blocks::even(request.count, static_cast<std::size_t>(request.size)),
-            .raw = {},
-            .partial = {}};
-  Scratch scratch;
-  const std::size_t most = ring.blocks.largest();
-  ring.partial[0] = scratch.take(Buffer::wide, most);
-  ring.partial[1] = scratch.take(Buffer::wide, most);
-  ring.raw = raw_buffer(request) == Buffer::scratch ? scratch.take(Buffer::scratch, most) : ring.partial[0];
-  return make_plan(2 * static_cast<std::size_t>(request.size - 1), scratch, ring);
+  return ring_allreduce(request, 1);
 }
 
 double allreduce_ring(const CostTerms& t) {
@@ -85,8 +39,6 @@ extern constinit const Algorithm ring = {
     .name = "ring",
     .summary = "reduce-scatter and allgather around a ring; fewest bytes, for long vectors",
     .order = FoldOrder::any,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_ring,
     .cost = {.text = "2(p-1)α + 2fnβ + fnγ", .seconds = allreduce_ring},
 };

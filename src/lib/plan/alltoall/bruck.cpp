@@ -20,7 +20,6 @@
 
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/packed.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -73,7 +72,7 @@ struct Bruck {
 };
 
 std::optional<std::string> refuse(const PlanRequest& request) {
-  if (request.collective != Collective::alltoallv) return std::nullopt;
+  if (!row_of(request.collective).has_counts()) return std::nullopt;
   return "bruck forwards blocks of other ranks, and in alltoallv a rank does not know their counts: use pairwise or "
          "linear";
 }
@@ -107,8 +106,6 @@ extern constinit const Algorithm bruck = {
     .collective = Collective::alltoall,
     .name = "bruck",
     .summary = "blocks travel in hops of 1, 2, 4, … ranks, many in one message; for short blocks and many ranks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
     .refuse = refuse,
     .build = build_bruck,
     .cost = {.text = "Lα + about (n/2)Lβ", .seconds = alltoall_bruck},

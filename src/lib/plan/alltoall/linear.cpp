@@ -31,9 +31,9 @@ Plan build_linear(const PlanRequest& request) {
     for (int k = 1; k < request.size; ++k) {
       const int from = shifted(request.rank, -k, request.size);
       round.send(shifted(request.rank, k, request.size), outbox.block(k));
-      round.recv(from, blocks.slice(Buffer::output, static_cast<std::size_t>(from)));
+      round.recv(from, blocks.slice(Buffer::output, from));
     }
-    outbox.keep_own(round, blocks.slice(Buffer::output, static_cast<std::size_t>(request.rank)));
+    outbox.keep_own(round, blocks.slice(Buffer::output, request.rank));
   });
 }
 
@@ -43,9 +43,6 @@ extern constinit const Algorithm linear = {
     .collective = Collective::alltoall,
     .name = "linear",
     .summary = "all blocks at once, straight to their receivers; for few ranks, shared memory, very unequal blocks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_linear,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

@@ -7,7 +7,6 @@
 #include <col/plan.hpp>
 
 #include "plan/blocks.hpp"
-#include "plan/packed.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::alltoall {
@@ -45,7 +44,7 @@ class Outbox {
   }
   // The block for the rank that is `above` ranks above this one.
   Slice block(int above) const {
-    if (above < late_) return blocks_.slice(Buffer::input, static_cast<std::size_t>(shifted(rank_, above, size_)));
+    if (above < late_) return blocks_.slice(Buffer::input, shifted(rank_, above, size_));
     const auto i = static_cast<std::size_t>(above - late_);
     return saved_.range(region_, i, i + 1);
   }

@@ -36,9 +36,9 @@ Plan build_pairwise(const PlanRequest& request) {
     if (k < request.size) {
       const int from = shifted(request.rank, -k, request.size);
       round.send(shifted(request.rank, k, request.size), outbox.block(k));
-      round.recv(from, blocks.slice(Buffer::output, static_cast<std::size_t>(from)));
+      round.recv(from, blocks.slice(Buffer::output, from));
     }
-    if (k == 1) outbox.keep_own(round, blocks.slice(Buffer::output, static_cast<std::size_t>(request.rank)));
+    if (k == 1) outbox.keep_own(round, blocks.slice(Buffer::output, request.rank));
   });
 }
 
@@ -48,9 +48,6 @@ extern constinit const Algorithm pairwise = {
     .collective = Collective::alltoall,
     .name = "pairwise",
     .summary = "one partner to send to and one to receive from per round; for long blocks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_pairwise,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

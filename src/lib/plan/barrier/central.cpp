@@ -34,9 +34,6 @@ extern constinit const Algorithm central = {
     .collective = Collective::barrier,
     .name = "central",
     .summary = "everybody tells rank 0 and hears back; for very few ranks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_central,
     .cost = {.text = "2(p-1)α", .seconds = barrier_central},
 };

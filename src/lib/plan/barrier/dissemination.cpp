@@ -36,9 +36,6 @@ extern constinit const Algorithm dissemination = {
     .collective = Collective::barrier,
     .name = "dissemination",
     .summary = "everybody tells ranks at doubling distances; fewest steps",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_dissemination,
     .cost = {.text = "Lα", .seconds = barrier_dissemination},
 };

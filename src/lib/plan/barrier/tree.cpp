@@ -56,9 +56,6 @@ extern constinit const Algorithm tree = {
     .collective = Collective::barrier,
     .name = "tree",
     .summary = "up and down a binomial tree; fewest messages, for ranks that share cores",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_tree,
     .cost = {.text = "2Lα", .seconds = barrier_tree},
 };

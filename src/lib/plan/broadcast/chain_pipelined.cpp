@@ -17,8 +17,8 @@
 // with p. The default segment is fixed, not the best one: this code does not know a and b.
 // Source: R. van de Geijn, J. Watts: SUMMA: scalable universal matrix multiplication algorithm, Concurrency: Practice
 // and Experience 9(4), 1997 (section on pipelined broadcast). Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/segments.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::broadcast {
@@ -60,9 +60,7 @@ extern constinit const Algorithm chain_pipelined = {
     .collective = Collective::broadcast,
     .name = "chain_pipelined",
     .summary = "segments down a chain of ranks; for long vectors and few ranks",
-    .order = FoldOrder::rank_order,
     .parameters = "segment",
-    .refuse = never_refuses,
     .build = build_chain_pipelined,
     .cost = {.text = "(p-2+S)(α + nβ/S)", .seconds = broadcast_chain},
 };

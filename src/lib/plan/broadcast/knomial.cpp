@@ -78,7 +78,6 @@ extern constinit const Algorithm knomial = {
     .collective = Collective::broadcast,
     .name = "knomial",
     .summary = "a tree of radix k; for short vectors over links that carry several messages at once",
-    .order = FoldOrder::rank_order,
     .parameters = "radix",
     .refuse = refuse,
     .build = build_knomial,

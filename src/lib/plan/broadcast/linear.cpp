@@ -35,9 +35,6 @@ extern constinit const Algorithm linear = {
     .collective = Collective::broadcast,
     .name = "linear",
     .summary = "the root sends to every rank; for very few ranks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_linear,
     .cost = {.text = "(p-1)(α + nβ)", .seconds = broadcast_linear},
 };

@@ -39,9 +39,6 @@ extern constinit const Algorithm mst = {
     .collective = Collective::broadcast,
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_mst,
     .cost = {.text = "L(α + nβ)", .seconds = broadcast_mst},
 };

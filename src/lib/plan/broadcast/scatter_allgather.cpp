@@ -32,7 +32,7 @@ struct ScatterAllgather {
   // Whether v, counted from the root, has block b when the scatter is over.
   bool has(int v, int b) const { return v <= b && b < v + subtree(v, request.size); }
   int rank_of(int v) const { return shifted(v, request.root, request.size); }
-  Slice block(int b) const { return blocks.slice(Buffer::output, static_cast<std::size_t>(b)); }
+  Slice block(int b) const { return blocks.slice(Buffer::output, b); }
   Slice range(int first, int last) const {
     return blocks.range(Buffer::output, static_cast<std::size_t>(first), static_cast<std::size_t>(last));
   }
@@ -76,9 +76,6 @@ extern constinit const Algorithm scatter_allgather = {
     .collective = Collective::broadcast,
     .name = "scatter_allgather",
     .summary = "scatters blocks, then passes them around a ring; for long vectors",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_scatter_allgather,
     .cost = {.text = "(L+p-1)α + 2fnβ", .seconds = broadcast_scatter_allgather},
 };

@@ -21,7 +21,7 @@ Plan build_linear(const PlanRequest& request) {
     const Slice input{Buffer::input, 0, request.count};
     if (request.rank != request.root) return round.send(request.root, input);
     const Blocks blocks = Blocks::of_output(request);
-    const auto block = [&blocks](int rank) { return blocks.slice(Buffer::output, static_cast<std::size_t>(rank)); };
+    const auto block = [&blocks](int rank) { return blocks.slice(Buffer::output, rank); };
     for (int by = 1; by < request.size; ++by) {
       const int rank = shifted(request.root, by, request.size);
       round.recv(rank, block(rank));
@@ -36,9 +36,6 @@ extern constinit const Algorithm linear = {
     .collective = Collective::gather,
     .name = "linear",
     .summary = "every rank sends to the root; for long blocks and for gatherv",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_linear,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

@@ -17,8 +17,8 @@
 // Wins: long vectors and few ranks, and long vectors that must be folded in rank order. Limits: any p, any root;
 // latency grows with p. Source: J. Worringen: Pipelining and overlapping for MPI collective operations, LCN 2003.
 // Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/segments.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce {
@@ -27,9 +27,9 @@ namespace {
 struct Chain {
   PlanRequest request;
   Blocks segments;
-  Slice raw;          // rank 0's bare segment
-  Slice partial[2];   // the segment at work, by parity of the round: one is sent on while the next arrives
-  Slice finished[2];  // on the last rank: results on their way to the root
+  Slice raw = {};          // rank 0's bare segment
+  Slice partial[2] = {};   // the segment at work, by parity of the round: one is sent on while the next arrives
+  Slice finished[2] = {};  // on the last rank: results on their way to the root
 
   int last() const { return request.size - 1; }
   bool is_root() const { return request.rank == request.root; }
@@ -80,8 +80,7 @@ struct Chain {
 Plan build_chain_pipelined(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   if (request.count == 0) return {};
-  Chain chain{
-      .request = request, .segments = segments(request, request.count), .raw = {}, .partial = {}, .finished = {}};
+  Chain chain{.request = request, .segments = segments(request, request.count)};
   Scratch scratch;
   if (request.rank != 0) {
     const std::size_t most = chain.segments.largest();
@@ -109,7 +108,6 @@ extern constinit const Algorithm chain_pipelined = {
     .summary = "segments through all ranks in rank order; for long vectors and few ranks",
     .order = FoldOrder::rank_order,
     .parameters = "segment",
-    .refuse = never_refuses,
     .build = build_chain_pipelined,
     .cost = {.text = "(p-1+S)(α + nβ/S) + (p-2+S)nγ/S", .seconds = reduce_chain},
 };

@@ -23,9 +23,9 @@ namespace {
 
 struct Linear {
   PlanRequest request;
-  Slice sum;
-  Slice first;       // rank 0's contribution
-  Slice landing[2];  // the others', by parity of the round: one is added while the next arrives
+  Slice sum = {};
+  Slice first = {};       // rank 0's contribution
+  Slice landing[2] = {};  // the others', by parity of the round: one is added while the next arrives
 
   // The root's rounds: the contribution of `arriving` travels, and that of the rank before it is added.
   int rank_in_round(int index) const { return index < request.root ? index : index + 1; }
@@ -52,7 +52,7 @@ struct Linear {
 
 Plan build_linear(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
-  Linear linear{.request = request, .sum = {}, .first = {}, .landing = {}};
+  Linear linear{.request = request};
   if (request.rank != request.root) return make_plan(1, {}, linear);
   Scratch scratch;
   // In place, the root's own input is in the place of the result until it is added.
@@ -79,8 +79,6 @@ extern constinit const Algorithm linear = {
     .name = "linear",
     .summary = "the root adds every rank's input in rank order; for very few ranks",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_linear,
     .cost = {.text = "(p-1)(α + nβ) + nγ, adding being faster than the wire", .seconds = reduce_linear},
 };

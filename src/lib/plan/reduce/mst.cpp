@@ -87,8 +87,6 @@ extern constinit const Algorithm mst = {
     .name = "mst",
     .summary = "halves the range of ranks; fewest steps, for short vectors",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_mst,
     .cost = {.text = "L(α + nβ + nγ)", .seconds = reduce_mst},
 };

@@ -28,31 +28,13 @@ namespace {
 struct Rabenseifner {
   PlanRequest request;
   Folding folding;
-  Blocks blocks;   // one per group
-  Slice sum;       // what this rank has combined, each element at its own place
-  Slice landing;   // another group's partial result
-  Slice raw;       // another rank's bare input
-  Slice finished;  // results, each element at its own place
+  Blocks blocks;        // one per group
+  Slice sum = {};       // what this rank has combined, each element at its own place
+  Slice landing = {};   // another group's partial result
+  Slice raw = {};       // another rank's bare input
+  Slice finished = {};  // results, each element at its own place
 
-  struct BlockRange {
-    int first, last;
-  };
-  // The blocks that a group still has after `steps` halvings: the lower half where its bit is 0.
-  BlockRange held(int group, int steps) const {
-    BlockRange range{0, folding.groups()};
-    for (int bit = 0; bit < steps; ++bit) {
-      const int half = (range.last - range.first) / 2;
-      if ((group >> bit) & 1)
-        range.first += half;
-      else
-        range.last -= half;
-    }
-    return range;
-  }
-  Slice part(const Slice& vector, const BlockRange& range) const {
-    return blocks.range(vector.buffer, static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.last),
-                        vector.offset);
-  }
+  Slice kept(int group, int cuts, const Slice& vector) const { return half_of(folding, blocks, group, cuts, vector); }
   // The rank that acts for a group: the root for its own.
   int agent(int group) const {
     return group == folding.group_of(request.root) ? request.root : folding.first_rank(group);
@@ -84,10 +66,11 @@ struct Rabenseifner {
   void halve(int group, int step, Round& round) const {
     const int partner = group ^ (1 << step);
     const Slice from = step == 0 && !folding.is_double(group) ? input() : sum;
-    const BlockRange kept = held(group, step + 1);
-    round.send(agent(partner), part(from, held(partner, step + 1)));
-    receive_and_add(agent(partner), step == 0 && !folding.is_double(partner), part(from, kept), part(sum, kept), round);
-    if (step + 1 == folding.steps()) round.convert(part(finished, kept), part(sum, kept));
+    const Slice total = kept(group, step + 1, sum);
+    round.send(agent(partner), kept(partner, step + 1, from));
+    receive_and_add(agent(partner), step == 0 && !folding.is_double(partner), kept(group, step + 1, from), total,
+                    round);
+    if (step + 1 == folding.steps()) round.convert(kept(group, step + 1, finished), total);
   }
 
   void gather(int group, int bit, Round& round) const {
@@ -95,16 +78,14 @@ struct Rabenseifner {
     if (away >> (bit + 1) != 0) return;  // has handed its results over
     const int partner = group ^ (1 << bit);
     if ((away >> bit) & 1)
-      round.send(agent(partner), part(finished, held(group, bit + 1)));
+      round.send(agent(partner), kept(group, bit + 1, finished));
     else
-      round.recv(agent(partner), part(finished, held(partner, bit + 1)));
+      round.recv(agent(partner), kept(partner, bit + 1, finished));
   }
-
-  bool pairs_up() const { return folding.groups() != request.size; }
 
   void operator()(std::size_t index, Round& round) const {
     const int group = folding.group_of(request.rank);
-    const int step = static_cast<int>(index) - (pairs_up() ? 1 : 0);
+    const int step = static_cast<int>(index) - (folding.folds() ? 1 : 0);
     if (step < 0) return pair_up(group, round);
     if (step < folding.steps()) return halve(group, step, round);
     gather(group, 2 * folding.steps() - 1 - step, round);
@@ -116,17 +97,13 @@ Plan build_rabenseifner(const PlanRequest& request) {
   const Folding folding(request.size);
   Rabenseifner plan{.request = request,
                     .folding = folding,
-                    .blocks = Blocks::even(request.count, static_cast<std::size_t>(folding.groups())),
-                    .sum = {},
-                    .landing = {},
-                    .raw = {},
-                    .finished = {}};
+                    .blocks = Blocks::even(request.count, static_cast<std::size_t>(folding.groups()))};
   Scratch scratch;
   const int group = folding.group_of(request.rank);
   if (request.rank != plan.agent(group)) return make_plan(1, scratch, plan);
   const bool is_root = request.rank == request.root;
   const Slice output{Buffer::output, 0, request.count};
-  const std::size_t half = plan.part(output, plan.held(0, 1)).count;
+  const std::size_t half = plan.kept(0, 1, output).count;
   const bool sum_is_output = is_root && !request.widens;
   plan.sum = sum_is_output ? output : scratch.take(Buffer::wide, request.count);
   plan.landing = scratch.take(Buffer::wide, sum_is_output && request.in_place ? request.count : half);
@@ -136,7 +113,7 @@ Plan build_rabenseifner(const PlanRequest& request) {
     plan.finished = output;
   else
     plan.finished = request.widens ? scratch.take(Buffer::scratch, request.count) : plan.sum;
-  return make_plan(static_cast<std::size_t>(2 * folding.steps() + (plan.pairs_up() ? 1 : 0)), scratch, plan);
+  return make_plan(static_cast<std::size_t>(2 * folding.steps() + (folding.folds() ? 1 : 0)), scratch, plan);
 }
 
 double reduce_rabenseifner(const CostTerms& t) {
@@ -152,8 +129,6 @@ extern constinit const Algorithm rabenseifner = {
     .name = "rabenseifner",
     .summary = "reduce-scatter by halving, then gather; for long vectors",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_rabenseifner,
     .cost = {.text = "2Fα + 2hnβ + hnγ; folded: + α + nβ + nγ", .seconds = reduce_rabenseifner},
 };

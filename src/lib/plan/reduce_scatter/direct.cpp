@@ -13,54 +13,30 @@
 // 19(1), 2005 (its pairwise exchange, without the order of messages). Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/reduce_scatter/alone.hpp"
+#include "plan/rank_order.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
 namespace {
 
-struct Direct {
-  PlanRequest request;
-  Blocks blocks;
-  Slice received;  // the other ranks' contributions, by rank
-  Slice partial;
-
-  // A rank's contribution to this rank's block.
-  Slice contribution(int from) const {
-    const auto own = static_cast<std::size_t>(request.rank);
-    if (from == request.rank) return blocks.slice(Buffer::input, own);
-    const auto place = static_cast<std::size_t>(from < request.rank ? from : from - 1);
-    return received.part(place * partial.count, partial.count);
-  }
-
-  void operator()(std::size_t, Round& round) const {
-    const int p = request.size;
-    for (int k = 1; k < p; ++k) {
-      const int to = shifted(request.rank, k, p);
-      const int from = shifted(request.rank, -k, p);
-      round.send(to, blocks.slice(Buffer::input, static_cast<std::size_t>(to)));
-      round.recv(from, contribution(from));
-    }
-    const Slice result{Buffer::output, 0, partial.count};
-    Slice sum = contribution(0);
-    for (int from = 1; from < p; ++from) {
-      // In place, the result may not be written before this rank's contribution has been read: only at the end.
-      const Slice next = from == p - 1 && !request.widens ? result : partial;
-      round.reduce(next, sum, contribution(from));
-      sum = next;
-    }
-    round.convert(result, sum);
-  }
-};
-
 Plan build_direct(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
   const Blocks blocks = Blocks::of_input(request);
-  const std::size_t count = blocks.count(static_cast<std::size_t>(request.rank));
+  const Slice own = blocks.slice(Buffer::input, request.rank);
+  // Out of place too, the partial sum has memory of its own.
+  PlanRequest in_place = request;
+  in_place.in_place = true;
   Scratch scratch;
-  const Slice received = scratch.take(raw_buffer(request), static_cast<std::size_t>(request.size - 1) * count);
-  const Slice partial = scratch.take(Buffer::wide, count);
-  return make_plan(1, scratch, Direct{request, blocks, received, partial});
+  const RankOrderFold fold = fold_in_rank_order(in_place, own, {Buffer::output, 0, own.count}, scratch);
+  return make_plan(1, scratch, [request, blocks, fold](std::size_t, Round& round) {
+    for (int k = 1; k < request.size; ++k) {
+      const int to = shifted(request.rank, k, request.size);
+      const int from = shifted(request.rank, -k, request.size);
+      round.send(to, blocks.slice(Buffer::input, to));
+      round.recv(from, fold.slot(from));
+    }
+    fold(round);
+  });
 }
 
 }  // namespace
@@ -70,8 +46,6 @@ extern constinit const Algorithm direct = {
     .name = "direct",
     .summary = "every block straight to its owner, added up in rank order; deterministic, for few ranks",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_direct,
     .cost = {.text = "(p-1)α + fnβ + fnγ", .seconds = reduce_scatter_in_steps},
 };

@@ -26,8 +26,6 @@
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
 #include "plan/folding.hpp"
-#include "plan/packed.hpp"
-#include "plan/reduce_scatter/alone.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
@@ -215,7 +213,7 @@ Plan build_halving(const PlanRequest& request) {
     halving.in_rank_order = in_rank_order(halving.blocks);
     halving.handed = scratch.take(Buffer::scratch, halving.blocks.count(static_cast<std::size_t>(request.rank) + 1));
   } else if (request.size == 2) {
-    halving.bare = halving.blocks.slice(Buffer::input, static_cast<std::size_t>(1 - request.rank));
+    halving.bare = halving.blocks.slice(Buffer::input, 1 - request.rank);
   } else {
     halving.bare = scratch.take(raw, halves.count(halves.given(0)));
   }
@@ -252,8 +250,6 @@ extern constinit const Algorithm halving = {
     .name = "halving",
     .summary = "partners share out what is left, half by half; few steps, for short vectors and powers of two",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_halving,
     .cost = {.text = "Lα + fnβ + fnγ; folded: (F+2)α + about 2nβ + 2nγ", .seconds = reduce_scatter_halving},
 };

@@ -18,7 +18,6 @@
 // 19(1), 2005; there for commutative operators. Tested by: tests/unit/plan/algorithms_test.cpp.
 #include "plan/blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/reduce_scatter/alone.hpp"
 #include "plan/support.hpp"
 
 namespace col::plan::reduce_scatter {
@@ -27,10 +26,10 @@ namespace {
 struct Pairwise {
   PlanRequest request;
   Blocks blocks;
-  Slice landing;  // one bare block
-  Slice top;      // the bare block of the highest rank, the first of those above
-  Slice low;      // the sum of the ranks below and this one
-  Slice high;     // the sum of the ranks above
+  Slice landing = {};  // one bare block
+  Slice top = {};      // the bare block of the highest rank, the first of those above
+  Slice low = {};      // the sum of the ranks below and this one
+  Slice high = {};     // the sum of the ranks above
 
   void operator()(std::size_t index, Round& round) const {
     const int p = request.size;
@@ -38,12 +37,12 @@ struct Pairwise {
     const int k = static_cast<int>(index) + 1;
     const int to = shifted(rank, k, p);
     const int from = shifted(rank, -k, p);
-    const Slice own = blocks.slice(Buffer::input, static_cast<std::size_t>(rank));
+    const Slice own = blocks.slice(Buffer::input, rank);
     const Slice result{Buffer::output, 0, own.count};
     const bool last = k == p - 1;  // the only round that may write the output: in place, that is `own`
     const Slice sum = last && !request.widens ? result : low;
 
-    round.send(to, blocks.slice(Buffer::input, static_cast<std::size_t>(to)));
+    round.send(to, blocks.slice(Buffer::input, to));
     if (from < rank) {
       round.recv(from, landing);
       round.reduce(sum, landing, k == 1 ? own : low);
@@ -59,8 +58,7 @@ struct Pairwise {
 
 Plan build_pairwise(const PlanRequest& request) {
   if (request.size == 1) return alone(request);
-  Pairwise pairwise{
-      .request = request, .blocks = Blocks::of_input(request), .landing = {}, .top = {}, .low = {}, .high = {}};
+  Pairwise pairwise{.request = request, .blocks = Blocks::of_input(request)};
   const std::size_t count = pairwise.blocks.count(static_cast<std::size_t>(request.rank));
   const Buffer raw = raw_buffer(request);
   Scratch scratch;
@@ -83,8 +81,6 @@ extern constinit const Algorithm pairwise = {
     .name = "pairwise",
     .summary = "one partner per round, each block straight to its owner; for long vectors and ordered operators",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_pairwise,
     .cost = {.text = "(p-1)α + fnβ + nγ", .seconds = reduce_scatter_pairwise},
 };

@@ -23,10 +23,10 @@ namespace {
 struct DoublingScan {
   PlanRequest request;
   bool is_exclusive = false;
-  Slice first;       // what arrives in round 0: another rank's bare input
-  Slice from_zero;   // what arrives from rank 0, in whatever round: its bare input
-  Slice partial[2];  // the sum that travels, by parity of the round: one is sent while the next is made
-  Slice total;       // the sum of all lower ranks (exscan), from round 1 on; of these and this one (scan), at the end
+  Slice first = {};       // what arrives in round 0: another rank's bare input
+  Slice from_zero = {};   // what arrives from rank 0, in whatever round: its bare input
+  Slice partial[2] = {};  // the sum that travels, by parity of the round: one is sent while the next is made
+  Slice total = {};  // the sum of all lower ranks (exscan), from round 1 on; of these and this one (scan), at the end
 
   Slice input() const { return {Buffer::input, 0, request.count}; }
   bool receives(int k) const { return request.rank >= 1 << k; }
@@ -69,8 +69,7 @@ struct DoublingScan {
 };
 
 Plan build_doubling(const PlanRequest& request, bool is_exclusive) {
-  DoublingScan scan{
-      .request = request, .is_exclusive = is_exclusive, .first = {}, .from_zero = {}, .partial = {}, .total = {}};
+  DoublingScan scan{.request = request, .is_exclusive = is_exclusive};
   const auto rounds = static_cast<std::size_t>(ceil_log2(request.size)) + 1;
   if (request.rank == 0) return make_plan(rounds, {}, scan);
   Scratch scratch;
@@ -112,8 +111,6 @@ extern constinit const Algorithm doubling = {
     .name = "doubling",
     .summary = "sums travel doubling distances; fewest steps",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_doubling(request, false); },
     .cost = {.text = "L(α + nβ + nγ)", .seconds = scan_doubling},
 };
@@ -125,8 +122,6 @@ extern constinit const Algorithm doubling = {
     .name = "doubling",
     .summary = "sums travel doubling distances; fewest steps",
     .order = FoldOrder::contiguous,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_doubling(request, true); },
     .cost = {.text = "L(α + nβ) + 2(L-1)nγ", .seconds = exscan_doubling, .least = 0.95, .most = 1.01},
 };

@@ -22,8 +22,8 @@ namespace {
 struct LinearScan {
   PlanRequest request;
   bool is_exclusive = false;
-  Slice landing;  // the sum of all lower ranks
-  Slice sum;      // with this rank's input
+  Slice landing = {};  // the sum of all lower ranks
+  Slice sum = {};      // with this rank's input
 
   // Rounds: take what comes from below, pass the sum on, finish the result. In place, the last two must not be one: the
   // result overwrites what is being sent.
@@ -44,7 +44,7 @@ struct LinearScan {
 };
 
 Plan build_linear(const PlanRequest& request, bool is_exclusive) {
-  LinearScan scan{.request = request, .is_exclusive = is_exclusive, .landing = {}, .sum = {}};
+  LinearScan scan{.request = request, .is_exclusive = is_exclusive};
   Scratch scratch;
   if (request.rank > 0) {
     const bool arrives_raw = request.rank == 1 && raw_buffer(request) == Buffer::scratch;
@@ -76,8 +76,6 @@ extern constinit const Algorithm linear = {
     .name = "linear",
     .summary = "sums pass from rank to rank in rank order; for very few ranks",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_linear(request, false); },
     .cost = {.text = "(p-1)(α + nβ + nγ)", .seconds = scan_linear},
 };
@@ -89,8 +87,6 @@ extern constinit const Algorithm linear = {
     .name = "linear",
     .summary = "sums pass from rank to rank in rank order; for very few ranks",
     .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = [](const PlanRequest& request) { return build_linear(request, true); },
     .cost = {.text = "(p-1)(α + nβ) + (p-2)nγ", .seconds = exscan_linear},
 };

@@ -14,81 +14,17 @@
 // rank inside the tree does not know the counts of those below it. Ranks inside it need scratch for their subtree's
 // blocks. Source: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH,
 // IJHPCA 19(1), 2005. Tested by: tests/unit/plan/algorithms_test.cpp.
+#include "plan/binomial_blocks.hpp"
 #include "plan/cost_terms.hpp"
-#include "plan/support.hpp"
-#include "plan/trees.hpp"
 
 namespace col::plan::scatter {
-
-extern const Algorithm linear;
-
-namespace {
-
-struct Binomial {
-  PlanRequest request;
-
-  int position() const { return shifted(request.rank, -request.root, request.size); }
-  int rank_of(int v) const { return shifted(v, request.root, request.size); }
-  Slice blocks(Buffer buffer, int first, int count) const {
-    return {buffer, static_cast<std::size_t>(first) * request.count, static_cast<std::size_t>(count) * request.count};
-  }
-
-  void receive(int me, int parent, Round& round) const {
-    const int count = subtree(me, request.size);
-    if (count == 1) return round.recv(rank_of(parent), blocks(Buffer::output, 0, 1));
-    const int before_end = parent == 0 ? ranks_before_end(request.rank, count, request.size) : count;
-    round.recv(rank_of(parent), blocks(Buffer::scratch, 0, before_end));
-    round.recv(rank_of(parent), blocks(Buffer::scratch, before_end, count - before_end));
-  }
-
-  void send_down(int child, Round& round) const {
-    const int me = position();
-    const int count = subtree(child, request.size);
-    if (me != 0) return round.send(rank_of(child), blocks(Buffer::scratch, child - me, count));
-    const int before_end = ranks_before_end(rank_of(child), count, request.size);
-    round.send(rank_of(child), blocks(Buffer::input, rank_of(child), before_end));
-    round.send(rank_of(child), blocks(Buffer::input, 0, count - before_end));
-  }
-
-  void operator()(std::size_t index, Round& round) const {
-    const int me = position();
-    const int weight = 1 << (ceil_log2(request.size) - 1 - static_cast<int>(index));
-    if (me % weight != 0) return;  // its turn comes in a later round
-    if (me & weight) return receive(me, me - weight, round);
-    if (me + weight < request.size) send_down(me + weight, round);
-    if (weight != 1) return;
-    // A rank inside the tree sends in the last round too, so the copy takes no extra time.
-    const Slice output = blocks(Buffer::output, 0, 1);
-    if (me != 0 && subtree(me, request.size) > 1) round.copy(output, blocks(Buffer::scratch, 0, 1));
-    if (me == 0 && !request.in_place) round.copy(output, blocks(Buffer::input, request.rank, 1));
-  }
-};
-
-std::optional<std::string> refuse(const PlanRequest& request) {
-  if (request.collective != Collective::scatterv) return std::nullopt;
-  return "binomial: a rank inside the tree does not know the counts of those below it in scatterv; use linear";
-}
-
-Plan build_binomial(const PlanRequest& request) {
-  const Binomial binomial{.request = request};
-  if (request.size == 1) return linear.build(request);  // a copy
-  Scratch scratch;
-  const int me = binomial.position();
-  const int below = me == 0 ? 1 : subtree(me, request.size);
-  if (below > 1) scratch.take(Buffer::scratch, static_cast<std::size_t>(below) * request.count);
-  return make_plan(static_cast<std::size_t>(ceil_log2(request.size)), scratch, binomial);
-}
-
-}  // namespace
 
 extern constinit const Algorithm binomial = {
     .collective = Collective::scatter,
     .name = "binomial",
     .summary = "down a binomial tree; fewest steps, for short blocks",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = refuse,
-    .build = build_binomial,
+    .refuse = refuse_binomial,
+    .build = [](const PlanRequest& request) { return build_binomial(request, false); },
     .cost = {.text = "Lα + fnβ", .seconds = in_doubling_steps},
 };
 

@@ -21,7 +21,7 @@ Plan build_linear(const PlanRequest& request) {
     const Slice output{Buffer::output, 0, request.count};
     if (request.rank != request.root) return round.recv(request.root, output);
     const Blocks blocks = Blocks::of_input(request);
-    const auto block = [&blocks](int rank) { return blocks.slice(Buffer::input, static_cast<std::size_t>(rank)); };
+    const auto block = [&blocks](int rank) { return blocks.slice(Buffer::input, rank); };
     for (int by = 1; by < request.size; ++by) {
       const int rank = shifted(request.root, by, request.size);
       round.send(rank, block(rank));
@@ -36,9 +36,6 @@ extern constinit const Algorithm linear = {
     .collective = Collective::scatter,
     .name = "linear",
     .summary = "the root sends to every rank; for long blocks and for scatterv",
-    .order = FoldOrder::rank_order,
-    .parameters = "",
-    .refuse = never_refuses,
     .build = build_linear,
     .cost = {.text = "(p-1)α + fnβ", .seconds = in_steps_of_one_block},
 };

@@ -1,4 +1,4 @@
-// The clock, and everything that is simulated: simulate.cpp explains how.
+// The clock, and everything that is simulated: engine.cpp explains how.
 #pragma once
 
 #include <cstddef>

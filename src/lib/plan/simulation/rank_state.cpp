@@ -9,10 +9,6 @@ bool overlap(const Slice& a, const Slice& b) noexcept {
   return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count;
 }
 
-bool is_message(const Step& step) noexcept {
-  return step.kind == Step::Kind::send || step.kind == Step::Kind::recv;
-}
-
 }  // namespace
 
 std::span<const Step> RoundReader::read(RankState& rank) {
@@ -25,14 +21,14 @@ std::span<const Step> RoundReader::read(RankState& rank) {
   std::uint32_t slot = 0;
   for (const Step& step : round_.steps()) {
     if (step.kind == Step::Kind::recv && !step.to.empty()) arrivals_.push_back({step.to, slot});
-    if (is_message(step)) ++slot;
+    if (step.is_message()) ++slot;
   }
   // What arrives does not overlap, so sorted by its beginning it is sorted by its end.
   std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) {
     return a.to.buffer != b.to.buffer ? a.to.buffer < b.to.buffer : a.to.offset < b.to.offset;
   });
   for (const Step& step : round_.steps()) {
-    if (is_message(step)) continue;
+    if (step.is_message()) continue;
     note_needs(step.left, rank.needs);
     note_needs(step.to, rank.needs);
     const auto bytes = static_cast<double>(step.to.count * element_size_);

@@ -9,10 +9,6 @@
 namespace col::plan::symbolic {
 namespace {
 
-bool is_message(const Step& step) {
-  return step.kind == Step::Kind::send || step.kind == Step::Kind::recv;
-}
-
 bool is_receive(const Step& step) {
   return step.kind == Step::Kind::recv;
 }
@@ -36,7 +32,7 @@ Machine::Machine(const PlanProblem& problem, const PlanOfRank& plans, Symbols& s
     RankMemory memory(problem, rank, plan, symbols);
     ranks_.push_back({.plan = std::move(plan), .memory = std::move(memory)});
     statistics_.rounds = std::max(statistics_.rounds, at(rank).plan.rounds);
-    if (problem.spec().collective == Collective::barrier) {
+    if (!row_of(problem.spec().collective).has_data()) {
       at(rank).known = RankSet(size);
       at(rank).known.insert(rank);
       at(rank).news = at(rank).known;
@@ -75,7 +71,7 @@ void Machine::begin_round(int rank) {
 
 void Machine::check_messages(int rank) const {
   for (const Step& step : at(rank).round.steps()) {
-    if (!is_message(step)) continue;
+    if (!step.is_message()) continue;
     const std::string_view verb = is_receive(step) ? "receives from" : "sends to";
     if (step.peer == rank) fail(rank, fmt::format("{} itself; a copy does that", verb));
     if (step.peer < 0 || step.peer >= problem_.size())
@@ -95,7 +91,7 @@ void Machine::check_overlap(int rank) const {
   };
   std::vector<Use> uses;
   for (const Step& step : self.round.steps()) {
-    if (is_message(step) && !slice_of(step).empty()) uses.push_back({self.memory.extent(slice_of(step)), &step});
+    if (step.is_message() && !slice_of(step).empty()) uses.push_back({self.memory.extent(slice_of(step)), &step});
   }
   std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) {
     return a.extent.memory != b.extent.memory ? a.extent.memory < b.extent.memory : a.extent.begin < b.extent.begin;
@@ -126,7 +122,7 @@ void Machine::post(int rank) {
   const std::span<const Step> steps = self.round.steps();
   self.messages.clear();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (is_message(steps[i])) self.messages.push_back(static_cast<std::uint32_t>(i));
+    if (steps[i].is_message()) self.messages.push_back(static_cast<std::uint32_t>(i));
   }
   std::sort(self.messages.begin(), self.messages.end(), [steps](std::uint32_t i, std::uint32_t k) {
     const Step &a = steps[i], &b = steps[k];
@@ -170,7 +166,7 @@ void Machine::move(int sender, const Step& send, int receiver, const Step& recv)
     fail(receiver,
          fmt::format("receives {} from rank {} into {}, but rank {} sends {} in its round {}", elements(recv.to.count),
                      sender, describe(recv.to), sender, send.left.count, from.index));
-  if (problem_.spec().collective == Collective::barrier) to.news.insert(from.known);
+  if (!row_of(problem_.spec().collective).has_data()) to.news.insert(from.known);
   if (send.left.empty()) return;
   if (from.memory.is_wide(send.left.buffer) != to.memory.is_wide(recv.to.buffer))
     fail(receiver, fmt::format("receives from rank {} into {}, of {} type, but rank {} sends {}, of {} type, in its "
@@ -186,7 +182,7 @@ void Machine::move(int sender, const Step& send, int receiver, const Step& recv)
 void Machine::end_round(int rank) {
   Rank& self = at(rank);
   for (const Step& step : self.round.steps()) {
-    if (!is_message(step)) run_step(rank, step);
+    if (!step.is_message()) run_step(rank, step);
   }
   self.known = self.news;
   ++self.index;
@@ -205,6 +201,49 @@ void Machine::run_step(int rank, const Step& step) {
       read(rank, step, step.left, pieces_);
       at(rank).memory.write(step.to, pieces_);
   }
+}
+
+// ---- Explains a state in which no rank can move: which rank waits for which -----------------------------------------
+
+// "waits to send input[0..3) to rank 4"
+std::string Machine::wait_of(int rank, const Lane& lane) const {
+  const Step& step = at(rank).next(lane);
+  const Slice& slice = lane.receives ? step.to : step.left;
+  return fmt::format("waits to {} {} {} rank {}", lane.receives ? "receive" : "send",
+                     slice.empty() ? "a signal" : describe(slice), lane.receives ? "from" : "to", lane.peer);
+}
+
+const Machine::Lane* Machine::open_lane(int rank) const {
+  const std::vector<Lane>& lanes = at(rank).lanes;
+  const auto open = std::find_if(lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.moved < lane.count; });
+  return open == lanes.end() ? nullptr : &*open;
+}
+
+void Machine::report_deadlock() const {
+  // A rank that has ended helps no other rank, and is the simplest explanation.
+  for (int rank = 0; rank < problem_.size(); ++rank) {
+    for (const Lane& lane : at(rank).lanes) {
+      if (lane.moved < lane.count && at(lane.peer).has_ended())
+        fail(rank, fmt::format("{}, which has ended", wait_of(rank, lane)));
+    }
+  }
+  // Now every stuck rank waits for a stuck rank, so following the chain leads into a cycle.
+  std::vector<int> seen_at(ranks_.size(), -1);
+  std::vector<int> path;
+  int rank = 0;
+  while (at(rank).has_ended()) ++rank;
+  while (seen_at[static_cast<std::size_t>(rank)] < 0) {
+    seen_at[static_cast<std::size_t>(rank)] = static_cast<int>(path.size());
+    path.push_back(rank);
+    rank = open_lane(rank)->peer;
+  }
+  path.erase(path.begin(), path.begin() + seen_at[static_cast<std::size_t>(rank)]);
+  constexpr std::size_t kMostShown = 6;
+  std::string text = fmt::format("deadlock: it {}", wait_of(path[0], *open_lane(path[0])));
+  for (std::size_t i = 1; i < std::min(path.size(), kMostShown); ++i)
+    text += fmt::format("; rank {} in round {} {}", path[i], at(path[i]).index, wait_of(path[i], *open_lane(path[i])));
+  if (path.size() > kMostShown) text += fmt::format("; and so on, {} ranks in a cycle", path.size());
+  fail(path[0], std::move(text));
 }
 
 }  // namespace col::plan::symbolic

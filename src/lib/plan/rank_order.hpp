@@ -3,9 +3,12 @@
 
 #include <cstddef>
 
+#include <col/plan.hpp>
+
+#include "plan/blocks.hpp"
 #include "plan/support.hpp"
 
-namespace col::plan::allreduce {
+namespace col::plan {
 
 struct RankOrderFold {
   int rank = 0, size = 1;
@@ -52,4 +55,30 @@ inline RankOrderFold fold_in_rank_order(const PlanRequest& request, Slice own, S
   return fold;
 }
 
-}  // namespace col::plan::allreduce
+// A vector cut into one shard for each rank. A rank folds its own shard in rank order, and all get it from there.
+struct ShardsInRankOrder {
+  PlanRequest request;
+  Blocks shards;
+  RankOrderFold fold;  // of this rank's shard
+
+  int above(int distance) const { return shifted(request.rank, distance, request.size); }
+  // Contributions: to the rank `distance` above, from the rank `distance` below.
+  void push(int distance, Round& round) const {
+    round.send(above(distance), shards.slice(Buffer::input, above(distance)));
+    round.recv(above(-distance), fold.slot(above(-distance)));
+  }
+  // Complete shards, in the same directions.
+  void pull(int distance, Round& round) const {
+    round.send(above(distance), fold.result);
+    round.recv(above(-distance), shards.slice(Buffer::output, above(-distance)));
+  }
+};
+
+inline ShardsInRankOrder shards_in_rank_order(const PlanRequest& request, Scratch& scratch) {
+  const Blocks shards = Blocks::even(request.count, static_cast<std::size_t>(request.size));
+  return {request, shards,
+          fold_in_rank_order(request, shards.slice(Buffer::input, request.rank),
+                             shards.slice(Buffer::output, request.rank), scratch)};
+}
+
+}  // namespace col::plan
