@@ -71,12 +71,15 @@ void copy(void* to, const void* from, std::size_t bytes, int device) {
   wait_until([&] { return copy->done(); }, "a copy between the host and the GPU");
 }
 
+BackendFactory& device_factory() {
+  if (BackendFactory* const factory = find_backend(device_backend())) return *factory;
+  throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
+}
+
 }  // namespace
 
 DeviceMemory& gpus() {
-  BackendFactory* const factory = find_backend(to_string(Backend::nccl));
-  if (factory == nullptr) throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
-  return factory->device_memory();
+  return device_factory().device_memory();
 }
 
 std::string why_no_gpus() {
@@ -94,6 +97,17 @@ std::string why_no_nccl() {
   return from_child(&nccl_unavailable_reason);
 }
 
+std::string device_backend() {
+  return std::string(to_string(Backend::nccl));
+}
+
+// A backend whose library is missing here cannot be asked.
+bool moves_device_memory(std::string_view backend) {
+  if (backend == device_backend()) return true;
+  const BackendFactory* const factory = find_backend(backend);
+  return factory != nullptr && factory->device() != Device::Type::cpu;
+}
+
 int gpu_of(const ContextSpec& rank) {
   return rank.local_rank % gpus().devices();
 }
@@ -107,12 +121,10 @@ GpuFacts facts_of_gpu(int device) {
 }
 
 std::string facts_of_nccl() {
-  BackendFactory* const factory = find_backend(to_string(Backend::nccl));
-  if (factory == nullptr) throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
   const PeerInfo self;
   ConnectRequest request;
   request.peers = {&self, 1};
-  const std::string text = factory->describe(request);  // and behind a comma, the GPU
+  const std::string text = device_factory().describe(request);  // and behind a comma, the GPU
   return text.substr(0, text.find("), ") + 1);
 }
 

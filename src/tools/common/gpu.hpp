@@ -22,6 +22,11 @@ DeviceMemory& gpus();
 std::string why_no_gpus();
 std::string why_no_nccl();
 
+// The name of the backend for GPUs, whether it can be used here or not.
+std::string device_backend();
+// Whether the channels of this backend move the memory of GPUs. False for a name that no backend has.
+bool moves_device_memory(std::string_view backend);
+
 // The GPU that a rank works with. The ranks of a host use its GPUs in turn, and share them if there are more ranks.
 int gpu_of(const ContextSpec& rank);
 // Makes that GPU current in this thread until the pointer is gone. The pointer must be released in this thread.
