@@ -44,6 +44,8 @@ void close_all_but(std::span<const int> keep) {
   ::dup2(plan.descriptors.stderr_fd, STDERR_FILENO);
   close_all_but(plan.keep_fds);
   ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
+  constexpr rlimit kNone{0, 0};
+  if (!plan.core_dumps) ::setrlimit(RLIMIT_CORE, &kNone);
   if (plan.cpus != nullptr) plan.cpus->apply();
   reset_signals(plan.changed_signals);
   ::execve(plan.path, plan.arguments, plan.environment);

@@ -30,6 +30,7 @@ struct ChildPlan {
   std::span<const int>
       changed_signals;            // get their default action back; found once, not anew for each of many children
   const CpuMask* cpus = nullptr;  // null: as for the launcher
+  bool core_dumps = true;         // false: it writes none, whatever the launcher's limit is
 };
 
 struct SpawnResult {
