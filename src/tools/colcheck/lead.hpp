@@ -11,7 +11,7 @@
 #include <col/group.hpp>
 
 #include "colcheck/obey.hpp"
-#include "colcheck/results.hpp"
+#include "colcheck/report/results.hpp"
 #include "common/coordinator.hpp"
 
 namespace col::colcheck {

@@ -1,17 +1,44 @@
 #include "colcheck/obey.hpp"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <exception>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "colcheck/crash_note.hpp"
 #include "colcheck/engine/forms.hpp"
+#include "colcheck/properties/list.hpp"
 #include "common/gpu.hpp"
+#include "json/json_fields.hpp"
 
 namespace col::colcheck {
 namespace {
+
+// ---- The note of a crash
+
+// Written before a case, read by the handler: both in one process, and a mixed text does no harm.
+std::array<char, 64> opening{};
+std::array<char, 512> current{};
+
+void put(const char* text) {
+  const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  static_cast<void>(written);  // nothing can be done about it here
+}
+
+void on_fatal(int signal) {
+  put(opening.data());
+  put(current.data());
+  put("'\n");
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+// ---- Orders
 
 // A rank waits for its next order while the lead does something long by itself.
 constexpr Duration kPatience = std::chrono::hours(24);
@@ -96,6 +123,87 @@ Answer run_share(Context& context, const Order& order, const ObeyOptions& option
 }
 
 }  // namespace
+
+void install_crash_note(int rank) {
+  const std::string text = fmt::format("colcheck: rank {} crashed; run: colcheck --repro '", rank);
+  std::copy_n(text.data(), std::min(text.size(), opening.size() - 1), opening.data());
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    struct sigaction action {};
+    action.sa_handler = &on_fatal;
+    ::sigemptyset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void note_case(std::string_view token) noexcept {
+  const std::size_t length = std::min(token.size(), current.size() - 1);
+  std::copy_n(token.data(), length, current.data());
+  current[length] = '\0';
+}
+
+// ---- Orders and answers as JSON
+
+template <class Visit>
+void fields(Order& order, Visit& visit) {
+  auto& [kind, devices, backend, ranks, cases] = order;
+  visit("kind", kind, core::Numbered{Order::Kind::share});
+  visit("devices", devices, core::Named{Devices::mixed, to_string});
+  visit("backend", backend);
+  visit("ranks", ranks);
+  visit("cases", cases, AsToken());
+}
+
+template <class Visit>
+void fields(Answer::Entry& entry, Visit& visit) {
+  auto& [index, finding] = entry;
+  auto& [verdict, text, digest] = finding;
+  visit("index", index);
+  visit("verdict", verdict, core::Numbered{Finding::Verdict::fail});
+  visit("text", text);
+  visit("digest", digest);
+}
+
+template <class Visit>
+void fields(RankGpu& rank, Visit& visit) {
+  auto& [host, gpu, of_host, nccl, why_not, why_no_nccl] = rank;
+  auto& [name, bus] = gpu;
+  visit("host", host);
+  visit("name", name);
+  visit("bus", bus);
+  visit("of_host", of_host);
+  visit("nccl", nccl);
+  visit("why_not", why_not);
+  visit("why_no_nccl", why_no_nccl);
+}
+
+template <class Visit>
+void fields(Answer& answer, Visit& visit) {
+  auto& [entries, done, trouble, natives, gpu] = answer;
+  visit("entries", entries);
+  visit("done", done);
+  visit("trouble", trouble);
+  visit("natives", natives, core::Named{Collective{kCollectiveCount - 1}, col::to_string});
+  visit("gpu", gpu);
+}
+
+// A message may quote bytes that are no UTF-8: they are replaced.
+std::string encode(const Order& order) {
+  return core::json_line(order);
+}
+
+std::string encode(const Answer& answer) {
+  return core::json_line(answer);
+}
+
+Order decode_order(const std::string& text) {
+  return core::parsed_json<Order>(text, "order");
+}
+
+Answer decode_answer(const std::string& text) {
+  return core::parsed_json<Answer>(text, "answer");
+}
+
+// ---- What a rank does
 
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
   if (order.kind == Order::Kind::look) {

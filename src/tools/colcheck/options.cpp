@@ -9,6 +9,7 @@
 #include <col/select.hpp>
 
 #include "common/command_line.hpp"
+#include "common/gpu.hpp"
 #include "common/option_values.hpp"
 
 namespace col::colcheck {
@@ -31,7 +32,9 @@ constexpr const char* kExamples =
 
 using Names = std::vector<std::string>;
 
-const Names kBackends = {"shm", "gloo", "nccl"};
+Names backends() {
+  return {std::string(to_string(Backend::shm)), std::string(to_string(Backend::gloo)), tools::device_backend()};
+}
 
 Names list_of(const std::string& option, const std::string& text) {
   auto list = tools::parse_list(text);
@@ -69,13 +72,13 @@ Duration duration_of(const std::string& option, const std::string& text) {
 
 Names backends_of(const std::string& option, const std::string& text) {
   if (text == "all") return {};
-  Names backends = list_of(option, text);
-  check_names(option, "backend", backends, kBackends, "write all, or some of shm,gloo,nccl");
-  return backends;
+  Names named = list_of(option, text);
+  check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,nccl");
+  return named;
 }
 
 Names required_of(const std::string& option, const std::string& text) {
-  Names names = kBackends;
+  Names names = backends();
   names.insert(names.end(), {"cpu", "cuda"});
   Names required = list_of(option, text);
   check_names(option, "backend or device", required, names, "write some of shm,gloo,nccl,cpu,cuda");
@@ -134,7 +137,7 @@ Case repro_of(const std::string& option, const std::string& text, std::span<cons
 }
 
 void check_left(const Options& options, std::span<const Property* const> known) {
-  if (options.device == Options::Device::cpu && options.backends == Names{"nccl"})
+  if (options.device == Options::Device::cpu && options.backends == Names{tools::device_backend()})
     throw UsageError("--device cpu leaves nothing of --backend nccl, which needs GPUs; leave one of them out");
   for (const Property* property : known) {
     if (has(options.only, property->name) && property->kind == Property::Kind::fault && !options.faults)

@@ -11,7 +11,7 @@
 #include <col/types.hpp>
 
 #include "colcheck/engine/case.hpp"
-#include "colcheck/property.hpp"
+#include "colcheck/properties/list.hpp"
 #include "common/command_line.hpp"
 
 namespace col::colcheck {

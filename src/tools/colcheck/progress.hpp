@@ -6,7 +6,7 @@
 #include <string>
 
 #include "colcheck/engine/case.hpp"
-#include "colcheck/results.hpp"
+#include "colcheck/report/results.hpp"
 #include "common/status_line.hpp"
 
 namespace col::colcheck {

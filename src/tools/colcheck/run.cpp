@@ -10,8 +10,7 @@
 #include <col/backend.hpp>
 
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/gpus.hpp"
-#include "colcheck/shrink.hpp"
+#include "colcheck/properties/list.hpp"
 #include "common/exit_codes.hpp"
 
 namespace col::colcheck {
@@ -20,8 +19,6 @@ namespace {
 using tools::exit_code::kSkipped;
 using tools::exit_code::kSuccess;
 using tools::exit_code::kWrongData;
-
-constexpr const char* kOneHost = "shm";  // the backend that is for ranks of one host
 
 // Failures that get a smallest case, and what may be tried for each.
 constexpr int kMostShrunken = 3;
@@ -84,7 +81,8 @@ bool Run::is_required(const std::string& name) const {
 
 // Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  for (const std::string name : {kOneHost, "gloo"}) {
+  for (const Backend backend : {Backend::shm, Backend::gloo}) {
+    const std::string name(to_string(backend));
     if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
@@ -99,7 +97,7 @@ void Run::find_backends(Results& results, Selection& selection) {
     const auto natives = lead_.probe(name, spec_.world_size, why);
     // Ranks on several hosts share no memory. What else does not work though it says that it does is a failure, no
     // skip.
-    if (!natives && name == kOneHost && is_unavailable(why)) {
+    if (!natives && backend == Backend::shm && is_unavailable(why)) {
       if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
       results.unavailable.push_back({name, why});
       continue;
@@ -119,7 +117,8 @@ void Run::find_gpus(Results& results, std::vector<Selection>& all) {
                                         [&](const RankGpu& gpu) { return gpu.why_not == missing->why_not; });
     const auto rank = missing - results.gpus.begin();
     const std::string why = everywhere ? missing->why_not : fmt::format("on rank {}, {}", rank, missing->why_not);
-    results.unavailable.push_back({wants_backend("nccl") ? "nccl" : "cuda", why});
+    const std::string nccl = tools::device_backend();
+    results.unavailable.push_back({wants_backend(nccl) ? nccl : "cuda", why});
     results.gpus.clear();
     return;
   }
@@ -129,41 +128,42 @@ void Run::find_gpus(Results& results, std::vector<Selection>& all) {
     staged.seed = mix(staged.seed, 1);
     all.push_back(std::move(staged));
   }
-  if (wants_backend("nccl")) find_nccl(results, all);
+  if (wants_backend(tools::device_backend())) find_nccl(results, all);
 }
 
 // NCCL needs a GPU for each rank, unless it can share GPUs and is told to.
 void Run::find_nccl(Results& results, std::vector<Selection>& all) {
+  const std::string nccl = tools::device_backend();
   for (std::size_t rank = 0; rank < results.gpus.size(); ++rank) {
     const std::string& why = results.gpus[rank].why_no_nccl;
     if (why.empty()) continue;
-    results.unavailable.push_back({"nccl", rank == 0 ? why : fmt::format("on rank {}, {}", rank, why)});
+    results.unavailable.push_back({nccl, rank == 0 ? why : fmt::format("on rank {}, {}", rank, why)});
     return;
   }
   Selection selection = all.front();
   selection.devices = {Devices::cuda, Devices::mixed, Devices::cpu};
   selection.seed = mix(selection.seed, 2);
-  selection.backends = {"nccl"};
+  selection.backends = {nccl};
   std::string why;
   std::optional<std::map<Collective, std::vector<std::string>>> natives;
   int most = spec_.world_size;
-  if (may_share_gpus()) natives = lead_.probe("nccl", most, why);
+  if (may_share_gpus()) natives = lead_.probe(nccl, most, why);
   if (!natives) {
     most = static_cast<int>(ranks_with_own_gpu(results.gpus));
-    natives = lead_.probe("nccl", most, why);
+    natives = lead_.probe(nccl, most, why);
   }
-  if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over nccl: {}", why)};
-  selection.natives = {{"nccl", *natives}};
+  if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over {}: {}", nccl, why)};
+  selection.natives = {{nccl, *natives}};
   std::erase_if(selection.ranks, [&](int ranks) { return ranks > most; });
   if (selection.ranks != all.front().ranks) {
     const std::string limit =
         fmt::format("groups of {} at most here: rank {} shares a GPU with another one, and NCCL wants one for each",
                     most == 1 ? "1 rank" : fmt::format("{} ranks", most), most);
     if (selection.ranks.empty()) {
-      results.unavailable.push_back({"nccl", limit});
+      results.unavailable.push_back({nccl, limit});
       return;
     }
-    results.limits.push_back("nccl: " + limit);
+    results.limits.push_back(nccl + ": " + limit);
   }
   all.push_back(std::move(selection));
 }
@@ -280,7 +280,7 @@ int Run::run(Results& results) {
       std::vector<Selection> of_drills = found;
       for (Selection& selection : of_drills) {
         selection.ranks = options_.ranks.value_or(default_ranks(options_.effort));
-        if (selection.backends.front() == "nccl")
+        if (tools::moves_device_memory(selection.backends.front()))
           std::erase_if(selection.ranks, [&](int ranks) { return ranks > results.gpus.front().of_host; });
       }
       for (Portion& portion : schedule_all(drills, of_drills)) portions.push_back(std::move(portion));

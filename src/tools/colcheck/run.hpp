@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "colcheck/cases.hpp"
 #include "colcheck/lead.hpp"
 #include "colcheck/options.hpp"
-#include "colcheck/results.hpp"
-#include "colcheck/schedule.hpp"
+#include "colcheck/report/results.hpp"
 
 namespace col::colcheck {
 

@@ -1,4 +1,4 @@
-#include "colcheck/report/html.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <regex>
 #include <string>

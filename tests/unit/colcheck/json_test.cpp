@@ -1,4 +1,4 @@
-#include "colcheck/report/json.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <cstdlib>
 #include <string>

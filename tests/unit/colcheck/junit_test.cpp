@@ -1,4 +1,4 @@
-#include "colcheck/report/junit.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <string>
 #include <vector>

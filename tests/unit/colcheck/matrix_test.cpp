@@ -1,4 +1,4 @@
-#include "colcheck/report/matrix.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <algorithm>
 #include <string>

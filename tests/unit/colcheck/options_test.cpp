@@ -1,5 +1,7 @@
 #include "colcheck/options.hpp"
 
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,12 @@ constexpr Property kExactLike{"exact", "sums are right", Property::Kind::group, 
 constexpr Property kPlansLike{"plans", "plans are legal", Property::Kind::alone, nullptr, nullptr};
 constexpr Property kKillLike{"kill", "a death is noticed", Property::Kind::fault, nullptr, nullptr};
 constexpr const Property* kKnown[] = {&kExactLike, &kPlansLike, &kKillLike};
+
+// "--np 3 --json x": its words.
+Words words_of(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 Options parse(const Words& words) {
   return std::get<Options>(parse_command_line(words, kKnown));
@@ -61,33 +69,10 @@ TEST_CASE("options: without any, all of the quick cases", "[colcheck]") {
 }
 
 TEST_CASE("options: every one arrives, joined to its value or not", "[colcheck]") {
-  const Options options = parse({"--full",
-                                 "--backend",
-                                 "gloo,shm",
-                                 "--require=gloo,cpu",
-                                 "--device",
-                                 "cpu",
-                                 "--np",
-                                 "1-3,16,2",
-                                 "--only=exact,kill",
-                                 "--skip",
-                                 "plans",
-                                 "--algo",
-                                 "ring,knomial:radix=3",
-                                 "--seed",
-                                 "0x1F",
-                                 "--junit",
-                                 "a b.xml",
-                                 "--json=x=y",
-                                 "--html",
-                                 "h.html",
-                                 "--faults",
-                                 "--timeout",
-                                 "500ms",
-                                 "--verbose",
-                                 "--no-progress",
-                                 "--spawned",
-                                 "3:80:1:1"});
+  const Options options = parse(words_of(
+      "--full --backend gloo,shm --require=gloo,cpu --device cpu --np 1-3,16,2 --only=exact,kill --skip plans "
+      "--algo ring,knomial:radix=3 --seed 0x1F --junit a.xml --json=x=y --html h.html --faults --timeout 500ms "
+      "--verbose --no-progress --spawned 3:80:1:1"));
   CHECK(options.effort == Effort::full);
   CHECK(options.backends == Words{"gloo", "shm"});
   CHECK(options.require == Words{"gloo", "cpu"});
@@ -97,7 +82,8 @@ TEST_CASE("options: every one arrives, joined to its value or not", "[colcheck]"
   CHECK(options.skip == Words{"plans"});
   CHECK(options.algorithms == Words{"ring", "knomial:radix=3"});
   CHECK(options.seed == 31);
-  CHECK(options.junit == "a b.xml");
+  CHECK(options.junit == "a.xml");
+  CHECK(parse({"--junit", "a b.xml"}).junit == "a b.xml");
   CHECK(options.json == "x=y");
   CHECK(options.html == "h.html");
   CHECK((options.faults && options.verbose && !options.progress));
@@ -212,35 +198,16 @@ TEST_CASE("options: what leaves nothing to check", "[colcheck]") {
 TEST_CASE("options: what excludes each other", "[colcheck]") {
   CHECK(complaint({"--full", "--quick"}) == "--quick and --full exclude each other; give one of them");
   CHECK(complaint({"--soak", "1m", "--full"}) == "--full and --soak exclude each other; give one of them");
-  const Words token = {"--repro", "exact,np=3"};
-  for (const Words& other : {Words{"--quick"},
-                             {"--full"},
-                             {"--soak", "1m"},
-                             {"--backend", "shm"},
-                             {"--device", "cpu"},
-                             {"--np", "3"},
-                             {"--only", "exact"},
-                             {"--skip", "plans"},
-                             {"--algo", "ring"},
-                             {"--seed", "1"},
-                             {"--faults"},
-                             {"--self-test"}}) {
-    Words words = token;
-    words.insert(words.end(), other.begin(), other.end());
-    CHECK(complaint(words) == "--repro runs the one case that its token describes; leave out " + other[0]);
-  }
-  for (const Words& other : {Words{"--full"},
-                             {"--backend", "shm"},
-                             {"--np", "3"},
-                             {"--only", "exact"},
-                             {"--algo", "ring"},
-                             {"--faults"},
-                             {"--json", "x"},
-                             {"--require", "shm"}}) {
-    Words words = {"--self-test"};
-    words.insert(words.end(), other.begin(), other.end());
-    CHECK(complaint(words) == "--self-test has cases and a backend of its own; leave out " + other[0]);
-  }
+  const auto refused_with = [](const std::string& first, const std::string& other, const std::string& why) {
+    INFO(other);
+    CHECK(complaint(words_of(first + " " + other)) == why + "; leave out " + words_of(other)[0]);
+  };
+  for (const char* other : {"--quick", "--full", "--soak 1m", "--backend shm", "--device cpu", "--np 3", "--only exact",
+                            "--skip plans", "--algo ring", "--seed 1", "--faults", "--self-test"})
+    refused_with("--repro exact,np=3", other, "--repro runs the one case that its token describes");
+  for (const char* other :
+       {"--full", "--backend shm", "--np 3", "--only exact", "--algo ring", "--faults", "--json x", "--require shm"})
+    refused_with("--self-test", other, "--self-test has cases and a backend of its own");
   CHECK(complaint({"--list", "--only", "exact"}) == "--list only prints; leave out --only");
 }
 

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "colcheck/property.hpp"
+#include "colcheck/engine/property.hpp"
+#include "colcheck/properties/list.hpp"
 #include "colcheck/selftest/planted_backend.hpp"
 #include "colcheck/selftest/self_test.hpp"
 #include "support/catch.hpp"
@@ -82,8 +83,9 @@ HuntResult search(const PlantedBug& bug, std::uint64_t seed = kSeed) {
 }
 
 const PlantedBug& bug_named(std::string_view name) {
-  const PlantedBug* const bug = find_planted_bug(name);
-  REQUIRE(bug != nullptr);
+  const auto bugs = planted_bugs();
+  const auto bug = std::find_if(bugs.begin(), bugs.end(), [&](const PlantedBug& one) { return one.name == name; });
+  REQUIRE(bug != bugs.end());
   return *bug;
 }
 

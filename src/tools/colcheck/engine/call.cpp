@@ -4,14 +4,91 @@
 #include <chrono>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include <fmt/format.h>
+
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
 
 constexpr std::byte kPattern{0xa5};
+
+Bytes bytes_of(TensorView view) {
+  Bytes bytes(view.bytes());
+  if (view.device.type == Device::Type::cuda)
+    tools::copy_from_gpu(bytes, view.data, view.device.index);
+  else if (!bytes.empty())
+    std::copy_n(static_cast<const std::byte*>(view.data), bytes.size(), bytes.data());
+  return bytes;
+}
+
+void set_bytes(TensorView view, const Bytes& bytes) {
+  if (view.device.type == Device::Type::cuda)
+    tools::copy_to_gpu(view.data, bytes, view.device.index);
+  else if (!bytes.empty())
+    std::copy_n(bytes.data(), bytes.size(), static_cast<std::byte*>(view.data));
+}
+
+// Blocking sends may wait for their receives: one rank of every cycle of the rotation receives first.
+void rotate(Group& group, const Case& c, const Views& views, const col::Options& options) {
+  const int n = group.size(), me = group.rank(), shift = shift_of(c, n);
+  const bool receives_first = shift != 0 && me < std::gcd(shift, n);
+  for (const bool receiving : {receives_first, !receives_first}) {
+    if (receiving)
+      group.recv(views.out, source_of(c, me, n), options);
+    else
+      group.send(views.in, destination_of(c, me, n), options);
+  }
+}
+
+// Puts the blocks of recv_any, which are in the order of their receives, where the ranks that they come from belong.
+void sort_by_source(TensorView all, const std::vector<int>& sources) {
+  const std::size_t count = all.count / sources.size();
+  std::vector<int> ranks = sources;
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<Bytes> arrived;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (ranks[i] != static_cast<int>(i)) throw std::runtime_error("recv_any did not get one message from each rank");
+    arrived.push_back(bytes_of(all.slice(i * count, count)));
+  }
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    set_bytes(all.slice(static_cast<std::size_t>(sources[i]) * count, count), arrived[i]);
+}
+
+void collect(Group& group, const Case& c, const Views& views, const col::Options& options) {
+  group.send(views.in, c.root, options);
+  if (group.rank() != c.root) return;
+  const auto size = static_cast<std::size_t>(group.size());
+  const std::size_t count = views.out.count / size;
+  std::vector<int> sources;
+  for (std::size_t i = 0; i < size; ++i) sources.push_back(group.recv_any(views.out.slice(i * count, count), options));
+  sort_by_source(views.out, sources);
+}
+
+// In an order of each rank's own.
+std::vector<Message> messages_of(const Group& group, const Case& c, const Views& views) {
+  const auto size = static_cast<std::size_t>(group.size());
+  const std::size_t sent = views.in.count / size, received = views.out.count / size;
+  std::vector<Message> messages;
+  for (std::size_t r = 0; r < size; ++r) {
+    messages.push_back(Message::send(views.in.slice(r * sent, sent), static_cast<int>(r), c.tag));
+    messages.push_back(Message::recv(views.out.slice(r * received, received), static_cast<int>(r), c.tag));
+  }
+  std::mt19937_64 random(mix(c.seed, 3, static_cast<std::uint64_t>(group.rank())));
+  std::shuffle(messages.begin(), messages.end(), random);
+  return messages;
+}
+
+void call_messages(Group& group, const Case& c, const Views& views, const col::Options& options) {
+  const int n = group.size(), me = group.rank();
+  if (c.primitive == Primitive::send_recv) return rotate(group, c, views, options);
+  if (c.primitive == Primitive::recv_any) return collect(group, c, views, options);
+  if (c.primitive == Primitive::batch) return group.batch(messages_of(group, c, views), options);
+  group.sendrecv(views.in, destination_of(c, me, n), views.out, source_of(c, me, n), options);
+}
 
 }  // namespace
 
@@ -27,14 +104,24 @@ col::Call call_of(const Case& c, ConstTensorView in, TensorView out, std::span<c
   return call;
 }
 
+col::Options options_of(const Case& c, int rank) {
+  return {.op = op_of(c, rank), .root = c.root, .algorithm = c.algorithm, .tag = c.tag};
+}
+
+void call_plainly(Group& group, const Case& c, const Views& views, const col::Options& options) {
+  if (!collective_of(c.primitive)) return call_messages(group, c, views, options);
+  group.run(call_of(c, views.in, views.out, views.in_counts, views.out_counts), options);
+}
+
 void Call::assign(Memory& memory, const Bytes& content, Side side) {
   memory.assign(content, case_.placement, size_of(case_.dtype), device_of(case_, group_.rank(), side));
 }
 
-Call::Call(Group group, Case c)
-    : group_(std::move(group)), case_(std::move(c)), part_(part_of(case_, group_.rank(), group_.size())) {
+Call::Call(Group group, Case c, Part part) : group_(std::move(group)), case_(std::move(c)), part_(std::move(part)) {
   lay_out();
 }
+
+Call::Call(Group group, Case c) : Call(group, c, part_of(c, group.rank(), group.size())) {}
 
 // What a rank's call does not look at is there in half of the cases, to be left alone, and absent in the others.
 void Call::lay_out() {
@@ -81,7 +168,6 @@ Call::~Call() {
 }
 
 std::string Call::problem() const {
-  if (!good_sources_) return "not one message from each rank";
   for (const Memory* memory : {&first_, &second_}) {
     const std::string problem = memory->problem(size_of(case_.dtype));
     if (!problem.empty()) return fmt::format("{}: {}", memory == &second_ ? "output" : "input or both", problem);
@@ -92,86 +178,29 @@ std::string Call::problem() const {
 // ---- Starting
 
 void Call::start() {
-  const col::Options options{
-      .op = op_of(case_, group_.rank()), .root = case_.root, .algorithm = case_.algorithm, .tag = case_.tag};
-  collective_of(case_.primitive) ? start_collective(options) : start_messages(options);
-}
-
-void Call::start_collective(const col::Options& options) {
-  const bool async = case_.asynchronous;
-  if (case_.in_place && !async && maybe(3)) {  // the forms of one view
+  const col::Options options = options_of(case_, group_.rank());
+  if (!case_.asynchronous && case_.in_place && maybe(3)) {  // the forms of one view
     if (case_.primitive == Primitive::allreduce) return group_.allreduce(out_, options);
     if (case_.primitive == Primitive::reduce) return group_.reduce(out_, options);
   }
-  const col::Call call = call_of(case_, in_, out_, part_.in_counts, part_.out_counts);
-  async ? keep(group_.start(call, options)) : group_.run(call, options);
+  if (!case_.asynchronous) return call_plainly(group_, case_, views(), options);
+  if (!collective_of(case_.primitive)) return start_messages(options);
+  keep(group_.start(call_of(case_, in_, out_, part_.in_counts, part_.out_counts), options));
 }
 
 void Call::start_messages(const col::Options& options) {
-  if (case_.primitive == Primitive::send_recv) return rotate(options);
-  if (case_.primitive == Primitive::recv_any) return collect(options);
-  if (case_.primitive == Primitive::batch) return exchange(options);
-  const int n = group_.size();
-  group_.sendrecv(in_, destination_of(case_, group_.rank(), n), out_, source_of(case_, group_.rank(), n), options);
-}
-
-// A blocking send may wait for its receive: one rank of every cycle of the rotation has to receive first, and none may
-// that sends to itself.
-void Call::rotate(const col::Options& options) {
   const int n = group_.size(), me = group_.rank();
-  const int shift = shift_of(case_, n);
-  const int to = destination_of(case_, me, n), from = source_of(case_, me, n);
-  const bool receives_first =
-      case_.asynchronous ? maybe(10 + static_cast<std::uint64_t>(me)) : shift != 0 && me < std::gcd(shift, n);
-  for (const bool receiving : {receives_first, !receives_first}) {
-    if (case_.asynchronous)
-      keep(receiving ? group_.irecv(out_, from, options) : group_.isend(in_, to, options));
-    else if (receiving)
-      group_.recv(out_, from, options);
-    else
-      group_.send(in_, to, options);
-  }
-}
-
-void Call::collect(const col::Options& options) {
-  if (case_.asynchronous)
+  if (case_.primitive == Primitive::batch) return keep(group_.ibatch(messages_of(group_, case_, views()), options));
+  if (case_.primitive == Primitive::recv_any) {
     keep(group_.isend(in_, case_.root, options));
-  else
-    group_.send(in_, case_.root, options);
-  if (group_.rank() != case_.root) return;
-  assign(collected_, Bytes(part_.output.size(), kPattern), Side::output);
-  const TensorView all = collected_.view(0, elements(part_.output), case_.dtype);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(group_.size()); ++i) {
-    const TensorView block = all.slice(i * case_.count, case_.count);
-    if (case_.asynchronous)
-      keep(group_.irecv_any(block, options));
-    else
-      sources_.push_back(group_.recv_any(block, options));
+    for (int i = 0; me == case_.root && i < n; ++i)
+      keep(group_.irecv_any(out_.slice(static_cast<std::size_t>(i) * case_.count, case_.count), options));
+    return;
   }
-  if (!case_.asynchronous) sort_collected();
-}
-
-// Puts each block where the rank that it is said to come from belongs.
-void Call::sort_collected() {
-  const std::size_t bytes = part_.input.size();
-  std::vector<int> ranks = sources_;
-  std::sort(ranks.begin(), ranks.end());
-  for (int r = 0; r < group_.size(); ++r) good_sources_ = good_sources_ && ranks[static_cast<std::size_t>(r)] == r;
-  if (!good_sources_) return;
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    second_.write(static_cast<std::size_t>(sources_[i]) * bytes, collected_.read(i * bytes, bytes));
-}
-
-void Call::exchange(const col::Options& options) {
-  std::vector<Message> messages;
-  for (int peer = 0; peer < group_.size(); ++peer) {
-    const std::size_t offset = static_cast<std::size_t>(peer) * case_.count;
-    messages.push_back(Message::send(in_.slice(offset, case_.count), peer, case_.tag));
-    messages.push_back(Message::recv(out_.slice(offset, case_.count), peer, case_.tag));
-  }
-  std::mt19937_64 random(mix(case_.seed, 3, static_cast<std::uint64_t>(group_.rank())));
-  std::shuffle(messages.begin(), messages.end(), random);
-  case_.asynchronous ? keep(group_.ibatch(messages, options)) : group_.batch(messages, options);
+  const bool receives_first = maybe(10 + static_cast<std::uint64_t>(me));
+  for (const bool receiving : {receives_first, !receives_first})
+    keep(receiving ? group_.irecv(out_, source_of(case_, me, n), options)
+                   : group_.isend(in_, destination_of(case_, me, n), options));
 }
 
 // ---- Ending
@@ -179,11 +208,11 @@ void Call::exchange(const col::Options& options) {
 void Call::wait() {
   for (std::size_t i = 0; i < works_.size(); ++i)
     wait_for(works_[i], mix(case_.seed, 4, static_cast<std::uint64_t>(group_.rank())) + i);
-  if (case_.primitive == Primitive::recv_any && case_.asynchronous && group_.rank() == case_.root) {
-    for (std::size_t i = 1; i < works_.size(); ++i) sources_.push_back(works_[i].source());  // the first is the send
-    sort_collected();
-  }
+  std::vector<int> sources;  // of recv_any; the first work is the send
+  for (std::size_t i = 1; case_.primitive == Primitive::recv_any && i < works_.size(); ++i)
+    sources.push_back(works_[i].source());
   works_.clear();
+  if (!sources.empty()) sort_by_source(out_, sources);
 }
 
 void Call::wait_for(Work& work, std::uint64_t way) {

@@ -19,9 +19,26 @@ namespace col::colcheck {
 col::Call call_of(const Case& c, ConstTensorView in, TensorView out, std::span<const std::size_t> in_counts,
                   std::span<const std::size_t> out_counts);
 
+// What a rank passes to a call.
+struct Views {
+  ConstTensorView in;
+  TensorView out;
+  std::span<const std::size_t> in_counts = {}, out_counts = {};  // v-forms
+};
+
+// The options of the case for `rank`.
+col::Options options_of(const Case& c, int rank);
+
+// Makes a blocking call of any primitive, on memory that the caller provides, and waits until the rank's part is done.
+// Data from recv_any is in rank order afterwards. Throws col::Error; std::runtime_error if recv_any did not get one
+// message from each rank.
+void call_plainly(Group& group, const Case& c, const Views& views, const col::Options& options);
+
 class Call {
  public:
   Call(Group group, Case c);
+  // With what the rank brings and gets; otherwise, that is as the reference has it.
+  Call(Group group, Case c, Part part);
   ~Call();  // gives operations that have not ended a moment to end; the memory still belongs to it
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -46,14 +63,9 @@ class Call {
   // A yes or no that depends on the seed. Equal on all ranks unless `salt` differs.
   bool maybe(std::uint64_t salt) const { return mix(case_.seed, 900, salt) % 2 == 0; }
   void keep(Work work) { works_.push_back(std::move(work)); }
-
-  void start_collective(const col::Options& options);
+  Views views() const { return {in_, out_, part_.in_counts, part_.out_counts}; }
   void start_messages(const col::Options& options);
-  void rotate(const col::Options& options);
-  void collect(const col::Options& options);
-  void exchange(const col::Options& options);
   void wait_for(Work& work, std::uint64_t way);
-  void sort_collected();
 
   Group group_;
   const Case case_;
@@ -61,9 +73,6 @@ class Call {
   Memory first_, second_;  // input and output; in place, the first is both
   ConstTensorView in_;
   TensorView out_;
-  Memory collected_;               // recv_any: blocks in the order of their receives
-  std::vector<int> sources_ = {};  // the sources of these
-  bool good_sources_ = true;       // one message from each rank
   std::vector<Work> works_;
 };
 

@@ -1,14 +1,166 @@
 #include "colcheck/engine/case.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include <col/error.hpp>
+
 #include "colcheck/engine/mix.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDevices = {"cpu", "cuda", "mixed"};
+
+// ---- Tokens
+
+[[noreturn]] void refuse(std::string_view part, std::string_view why) {
+  throw std::invalid_argument(
+      fmt::format("'{}' in the token {}; a token is what colcheck prints for a failure, as "
+                  "exact,backend=shm,np=3,coll=allreduce,algo=ring,dtype=float32,op=sum,count=7,seed=0x1f",
+                  part, why));
+}
+
+// The parts of a token behind the property, in this order: "KEY=VALUE", or "KEY" for what is a bool.
+template <class Visit>
+void for_each_part(const Visit& visit) {
+  visit("backend", &Case::backend);
+  visit("np", &Case::ranks);
+  visit("coll", &Case::primitive);
+  visit("algo", &Case::algorithm);
+  visit("dtype", &Case::dtype);
+  visit("op", &Case::op);
+  visit("count", &Case::count);
+  visit("root", &Case::root);
+  visit("inplace", &Case::in_place);
+  visit("async", &Case::asynchronous);
+  visit("tag", &Case::tag);
+  visit("memory", &Case::placement);
+  visit("device", &Case::devices);
+  visit("variant", &Case::variant);
+  visit("seed", &Case::seed);
+}
+
+template <class Value>
+std::string text_of(const Value& value) {
+  if constexpr (std::is_convertible_v<const Value&, std::string_view> || std::is_integral_v<Value>)
+    return fmt::format("{}", value);
+  else
+    return std::string(to_string(value));
+}
+
+// What a token may name; nothing for another text.
+std::optional<Primitive> named(std::string_view text, Primitive /*kind*/) {
+  return primitive_from_string(text);
+}
+std::optional<Operator> named(std::string_view text, Operator /*kind*/) {
+  return operator_from_string(text);
+}
+std::optional<Placement> named(std::string_view text, Placement /*kind*/) {
+  return placement_from_string(text);
+}
+std::optional<Devices> named(std::string_view text, Devices /*kind*/) {
+  return devices_from_string(text);
+}
+std::optional<DType> named(std::string_view text, DType /*kind*/) {
+  try {
+    return dtype_from_string(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+template <class Value>
+void read_value(std::string_view part, std::string_view text, Value& value) {
+  if constexpr (std::is_integral_v<Value>) {
+    const bool hexadecimal = text.starts_with("0x");
+    if (hexadecimal) text.remove_prefix(2);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hexadecimal ? 16 : 10);
+    if (error != std::errc() || end != text.data() + text.size()) refuse(part, "has no number where one belongs");
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    value = text;
+  } else {
+    const std::optional<Value> found = named(text, value);
+    if (!found) refuse(part, "names something that does not exist");
+    value = *found;
+  }
+}
+
+void parse_part(std::string_view part, Case& c) {
+  const std::size_t equals = part.find('=');
+  const bool is_flag = equals == std::string_view::npos;
+  const std::string_view key = part.substr(0, equals);
+  const std::string_view value = is_flag ? std::string_view() : part.substr(equals + 1);
+  bool found = false;
+  for_each_part([&](std::string_view name, auto member) {
+    using Value = std::remove_reference_t<decltype(c.*member)>;
+    if (name != key || is_flag != std::is_same_v<Value, bool>) return;
+    found = true;
+    if constexpr (std::is_same_v<Value, bool>)
+      c.*member = true;
+    else if (!value.empty())
+      read_value(part, value, c.*member);
+  });
+  if (!found || (!is_flag && value.empty()))
+    refuse(part, is_flag || value.empty() ? "is not of the form key=value" : "has an unknown key");
+  if (c.ranks < 1) refuse(part, "is no number of ranks");
+}
+
+}  // namespace
+
+std::string token_of(const Case& c) {
+  const Case usual;
+  std::string text = c.property;
+  for_each_part([&](std::string_view key, auto member) {
+    if (c.*member == usual.*member) return;
+    text += fmt::format(",{}", key);
+    if (!std::is_same_v<std::remove_cvref_t<decltype(c.*member)>, bool>)
+      text += "=" + (key == "seed" ? fmt::format("{:#x}", c.seed) : text_of(c.*member));
+  });
+  return text;
+}
+
+Case parse_token(std::string_view token) {
+  Case c;
+  std::size_t comma = token.find(',');
+  c.property = token.substr(0, comma);
+  if (c.property.empty()) refuse(token, "does not begin with a property");
+  while (comma != std::string_view::npos) {
+    token.remove_prefix(comma + 1);
+    comma = token.find(',');
+    parse_part(token.substr(0, comma), c);
+  }
+  if (c.root < 0 || c.root >= c.ranks) refuse(fmt::format("root={}", c.root), "is not one of the ranks");
+  return c;
+}
+
+std::string_view to_string(Devices devices) {
+  return kDevices[static_cast<std::size_t>(devices)];
+}
+
+std::optional<Devices> devices_from_string(std::string_view name) {
+  const auto found = std::find(kDevices.begin(), kDevices.end(), name);
+  if (found == kDevices.end()) return std::nullopt;
+  return static_cast<Devices>(found - kDevices.begin());
+}
+
+Device::Type device_of(const Case& c, int rank, Side side) {
+  if (c.devices != Devices::mixed) return c.devices == Devices::cuda ? Device::Type::cuda : Device::Type::cpu;
+  const bool opposite = side == Side::output && mix(c.seed, 0xdef1) % 2 == 0;
+  return (rank % 2 == 1) != opposite ? Device::Type::cuda : Device::Type::cpu;
+}
+
+bool needs_gpu(Devices devices, std::string_view backend) {
+  return devices != Devices::cpu || tools::moves_device_memory(backend);
+}
 
 std::string describe(const Case& c) {
   std::string text(to_string(c.primitive));
@@ -55,7 +207,8 @@ std::size_t count_of(int count_class, int ranks, std::uint64_t seed) {
 
 bool has_one_result(const Case& c) {
   const bool scales_floats = c.op == Operator::avg && !is_integer(c.dtype) && is_reduction(c.primitive);
-  return c.backend != "nccl" || !scales_floats || std::has_single_bit(static_cast<unsigned>(c.ranks));
+  return !tools::moves_device_memory(c.backend) || !scales_floats ||
+         std::has_single_bit(static_cast<unsigned>(c.ranks));
 }
 
 std::vector<const Algorithm*> candidates(const Case& c, int ranks) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,21 @@
 #include <col/group.hpp>
 #include <col/plan.hpp>
 
-#include "colcheck/engine/devices.hpp"
 #include "colcheck/engine/memory.hpp"
 #include "colcheck/engine/primitive.hpp"
 
 namespace col::colcheck {
+
+// The kinds of memory of the buffers.
+enum class Devices : std::uint8_t {
+  cpu,    // the host
+  cuda,   // each rank's GPU
+  mixed,  // one or the other: device_of()
+};
+
+std::string_view to_string(Devices devices);
+// Nothing if there is none of that name.
+std::optional<Devices> devices_from_string(std::string_view name);
 
 struct Case {
   std::string property = "exact";
@@ -45,6 +56,28 @@ std::string token_of(const Case& c);
 // algorithm exists.
 Case parse_token(std::string_view token);
 
+// How a Case stands in JSON: as its token.
+struct AsToken {
+  template <class Builder>
+  void write(Builder& out, const Case& c) const {
+    out.add(token_of(c));
+  }
+  template <class Place>
+  void read(const Place& place, Case& c) const {
+    c = parse_token(place.text());
+  }
+};
+
+// The two buffers of a call; in place, the input is both.
+enum class Side : std::uint8_t { input, output };
+
+// The kind of memory of a rank's buffer. Mixed: inputs of even ranks are in host memory, and those of odd ranks in GPU
+// memory. Outputs are the same in one half of the cases, and the opposite in the other half.
+Device::Type device_of(const Case& c, int rank, Side side);
+
+// Whether a rank needs a GPU: for its buffers, or for the backend.
+bool needs_gpu(Devices devices, std::string_view backend);
+
 // The tag for case `number` of a group. There are few tags, so that the order within a tag matters. recv_any has its
 // own tag, because it must not meet what a faster rank sends in the next case.
 int tag_of(Primitive primitive, std::size_t number);
@@ -61,8 +94,8 @@ int source_of(const Case& c, int rank, int size);
 inline constexpr int kCountClasses = 6;
 std::size_t count_of(int count_class, int ranks, std::uint64_t seed);
 
-// Whether the reference is the only right result, bit by bit. NCCL averages floats by multiplying each of them with
-// 1/ranks, which is exact only for powers of two.
+// Whether the reference is the only right result, bit by bit. The backend for GPUs, NCCL, averages floats by
+// multiplying each of them with 1/ranks, which is exact only for powers of two.
 bool has_one_result(const Case& c);
 
 // Registered algorithms that can serve the case on that many ranks.

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
 
 namespace col::colcheck {
 namespace {
 
 constexpr int kOpen = -1;
+
+// The smaller parameter first.
+using Pair = std::pair<Choice, Choice>;
 
 Pair pair_of(Choice a, Choice b) {
   return a.parameter < b.parameter ? Pair{a, b} : Pair{b, a};
@@ -52,8 +58,8 @@ bool fill(const Parameters& parameters, Row& row, const std::vector<std::size_t>
   return false;
 }
 
-}  // namespace
-
+// A row with both choices, whose other values are chosen so that it contains many pairs of `wanted`; nothing if there
+// is none.
 std::optional<Row> complete(const Parameters& parameters, const Pair& pair, const std::set<Pair>& wanted,
                             std::mt19937_64& random) {
   Row row(parameters.values.size(), kOpen);
@@ -90,6 +96,8 @@ std::set<Pair> pairs_of(const Row& row) {
   }
   return pairs;
 }
+
+}  // namespace
 
 std::vector<Row> cover(const Parameters& parameters, std::mt19937_64& random) {
   std::set<Pair> missing = possible_pairs(parameters);

@@ -4,10 +4,12 @@
 
 #include <col/select.hpp>
 
+#include "common/gpu.hpp"
+
 namespace col::colcheck {
 namespace {
 
-// Of the nccl backend: by kernels of col's own, in rank order and as careful as our plans.
+// Of the backend for GPUs, NCCL: by kernels of col's own, in rank order and as careful as our plans.
 constexpr std::string_view kFold = "fold";
 
 }  // namespace
@@ -61,12 +63,12 @@ bool serves(const Form& form, int ranks) {
 
 bool is_careless(const Form& form, const Selection& selection) {
   const auto& backends = selection.backends;
-  const bool by_nccl = std::find(backends.begin(), backends.end(), "nccl") != backends.end();
-  return form.backend == "gloo" || (by_nccl && form.built_in == nullptr && form.algorithm != kFold);
+  const bool by_nccl = std::any_of(backends.begin(), backends.end(), tools::moves_device_memory);
+  return form.backend == to_string(Backend::gloo) || (by_nccl && form.built_in == nullptr && form.algorithm != kFold);
 }
 
 bool takes(const Form& form, Operator op) {
-  if (form.backend == "nccl" && is_reduction(form.primitive)) {
+  if (tools::moves_device_memory(form.backend) && is_reduction(form.primitive)) {
     // NCCL's own has no bitwise operators; col's kernels have them. Neither runs a function of the host.
     const bool built_in = op < Operator::user, bitwise = op >= Operator::band && op <= Operator::bxor;
     return built_in && (form.algorithm == kFold || !bitwise);
@@ -76,7 +78,7 @@ bool takes(const Form& form, Operator op) {
 
 // NCCL, and col's kernels beside it, reduce no other types than NCCL's own.
 bool takes(const Form& form, DType dtype) {
-  return form.backend != "nccl" || !is_reduction(form.primitive) || dtype <= DType::float64;
+  return !tools::moves_device_memory(form.backend) || !is_reduction(form.primitive) || dtype <= DType::float64;
 }
 
 }  // namespace col::colcheck

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "colcheck/property.hpp"
+#include "colcheck/engine/property.hpp"
 
 namespace col::colcheck {
 

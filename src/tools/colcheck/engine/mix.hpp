@@ -1,8 +1,10 @@
-// Random numbers that are functions of their purpose.
+// Random numbers that are functions of their purpose, and digests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
+#include <span>
 
 namespace col::colcheck {
 
@@ -22,6 +24,12 @@ inline std::uint64_t mix(std::uint64_t seed, std::uint64_t a = 0, std::uint64_t 
 inline std::uint64_t fresh_seed() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
+}
+
+// A hash of what must be equal: FNV-1a. Continues `hash`, so that several pieces of memory have one digest.
+inline std::uint64_t digest_of(std::span<const std::byte> bytes, std::uint64_t hash = 0xcbf29ce484222325ULL) {
+  for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3ULL;
+  return hash;
 }
 
 }  // namespace col::colcheck

@@ -106,7 +106,7 @@ inline Covered covered(const Reduction& reduction, int rank, int size, std::size
 inline void make_call(Group& group, const Reduction& reduction, ConstTensorView in, TensorView out) {
   const col::Options options = reduction.options(group.rank());
   const auto counts = uneven_counts(group.size(), in.count);
-  Call call{.collective = reduction.collective, .in = in, .out = out};
+  col::Call call{.collective = reduction.collective, .in = in, .out = out};
   if (row_of(reduction.collective).has_counts()) call.in_counts = counts;
   return reduction.asynchronous ? group.start(call, options).wait() : group.run(call, options);
 }

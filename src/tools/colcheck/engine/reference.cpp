@@ -7,16 +7,10 @@
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/fold.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
-
-template <class T>
-constexpr bool is_half_v = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-
-// What sums of T are kept in.
-template <class T>
-using Wide = std::conditional_t<is_half_v<T>, float, T>;
 
 template <class T>
 T from_bits(std::uint64_t bits) {
@@ -85,7 +79,7 @@ double scale_of(DType dtype, int rank) {
 
 // Whether partial sums are kept in 16 bits.
 bool is_narrow(const Case& c) {
-  return is_half(c.dtype) && c.backend == "nccl";
+  return is_half(c.dtype) && tools::moves_device_memory(c.backend);
 }
 
 template <class T>

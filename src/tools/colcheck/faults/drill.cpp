@@ -1,68 +1,39 @@
 #include "colcheck/faults/drill.hpp"
 
 #include <array>
-#include <charconv>
+#include <chrono>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
 #include "colcheck/engine/mix.hpp"
+#include "json/json_fields.hpp"
 
 namespace col::colcheck {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOddities = {"none",      "calls_other", "stays_away",  "never_joins",
-                                                       "walks_out", "leaves",      "copies_late", "hangs"};
-
-[[noreturn]] void refuse(std::string_view part) {
-  throw std::invalid_argument(
-      fmt::format("'{}' means nothing after --fault-rank, which colcheck --faults alone uses", part));
+std::string_view to_string(Drill::Oddity oddity) {
+  constexpr std::array<std::string_view, 8> kNames = {"none",      "calls_other", "stays_away",  "never_joins",
+                                                      "walks_out", "leaves",      "copies_late", "hangs"};
+  return kNames[static_cast<std::size_t>(oddity)];
 }
 
-template <class Integer>
-void read_number(std::string_view part, std::string_view text, Integer& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) refuse(part);
-}
-
-Drill::Oddity oddity_from_string(std::string_view part, std::string_view name) {
-  for (std::size_t i = 0; i < kOddities.size(); ++i) {
-    if (kOddities[i] == name) return static_cast<Drill::Oddity>(i);
+PlanProblem problem_of(const Case& c, Collective collective) {
+  PlanProblem::Spec spec{.collective = collective, .size = c.ranks, .root = c.root, .count = c.count};
+  const AlgorithmSpec algorithm = AlgorithmSpec::parse(c.algorithm);
+  spec.parameters.radix = algorithm.radix;
+  spec.parameters.segment = algorithm.segment_bytes / size_of(c.dtype);
+  if (is_v_form(c.primitive)) {
+    for (int from = 0; from < c.ranks; ++from) {
+      const int columns = c.primitive == Primitive::alltoallv ? c.ranks : 1;
+      for (int to = 0; to < columns; ++to)
+        spec.counts.push_back(columns == 1 ? block_count(c, from, from) : block_count(c, from, to));
+    }
   }
-  refuse(part);
-}
-
-void parse_part(std::string_view part, Drill& drill) {
-  const std::size_t equals = part.find('=');
-  const std::string_view key = part.substr(0, equals);
-  const std::string_view value = equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
-  if (key == "calls") {
-    read_number(part, value, drill.calls);
-  } else if (key == "odd") {
-    read_number(part, value, drill.odd);
-  } else if (key == "oddity") {
-    drill.oddity = oddity_from_string(part, value);
-  } else if (key == "other") {
-    drill.other = parse_token(value);
-  } else if (key == "asks_to_join") {
-    drill.asks_to_join = true;
-  } else if (key == "asks_to_call") {
-    drill.asks_to_call = true;
-  } else if (key == "descriptors") {
-    read_number(part, value, drill.descriptors);
-  } else if (key == "descriptors_late") {
-    drill.descriptors_late = true;
-  } else if (key == "in_flight") {
-    drill.in_flight = true;
-  } else if (key == "regroups") {
-    drill.regroups = true;
-  } else if (key == "file_bytes") {
-    read_number(part, value, drill.file_bytes);
-  } else if (key == "more_groups") {
-    read_number(part, value, drill.more_groups);
-  } else {
-    refuse(part);
-  }
+  return PlanProblem(spec);
 }
 
 }  // namespace
@@ -72,36 +43,87 @@ Case numbered(Case c, int number) {
   return c;
 }
 
+int count_steps(const Case& c, int rank) {
+  const auto collective = collective_of(c.primitive);
+  if (!collective) return 0;
+  const Algorithm* algorithm = find_algorithm(*collective, AlgorithmSpec::parse(c.algorithm).name);
+  if (algorithm == nullptr) return 1;
+  const PlanProblem problem = problem_of(c, *collective);
+  const PlanRequest request = problem.request(rank);
+  if (algorithm->refuse(request)) return 0;
+  const Plan plan = algorithm->build(request);
+  int steps = 0;
+  Round round;
+  for (std::size_t i = 0; i < plan.rounds; ++i) {
+    plan.round(i, round);
+    steps += static_cast<int>(round.steps().size());
+  }
+  return steps;
+}
+
+std::uint64_t monotonic_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+template <class Visit>
+void fields(Drill& drill, Visit& visit) {
+  auto& [c, calls, odd, oddity, other, asks_to_join, asks_to_call, descriptors, descriptors_late, file_bytes,
+         without_memfd, shm_holder, in_flight, regroups, more_groups] = drill;
+  visit("case", c, AsToken());
+  visit("calls", calls, core::within(1));
+  visit("odd", odd, core::within(-1, static_cast<std::uint64_t>(c.ranks - 1)));
+  visit("oddity", oddity, core::Named{Drill::Oddity::hangs, to_string});
+  visit("other", other, AsToken());
+  visit.require((oddity == Drill::Oddity::calls_other) == other.has_value(), "oddity", "should have its other call");
+  visit("asks_to_join", asks_to_join);
+  visit("asks_to_call", asks_to_call);
+  visit("descriptors", descriptors);
+  visit("descriptors_late", descriptors_late);
+  visit("file_bytes", file_bytes);
+  visit("without_memfd", without_memfd);
+  visit("shm_holder", shm_holder);
+  visit("in_flight", in_flight);
+  visit("regroups", regroups);
+  visit("more_groups", more_groups);
+}
+
+template <class Visit>
+void fields(Report& report, Visit& visit) {
+  auto& [code, error_rank, message, doing, seconds, later, regrouped, at_ns] = report;
+  visit("code", code);
+  visit("rank", error_rank);
+  visit("message", message);
+  visit("doing", doing);
+  visit("seconds", seconds);
+  visit("later", later);
+  visit("regrouped", regrouped);
+  visit("at_ns", at_ns);
+}
+
 std::string encode(const Drill& drill) {
-  std::string text = token_of(drill.c);
-  if (drill.calls != 1) text += fmt::format(";calls={}", drill.calls);
-  if (drill.odd >= 0) text += fmt::format(";odd={}", drill.odd);
-  if (drill.oddity != Drill::Oddity::none)
-    text += fmt::format(";oddity={}", kOddities[static_cast<std::size_t>(drill.oddity)]);
-  if (drill.other) text += fmt::format(";other={}", token_of(*drill.other));
-  if (drill.in_flight) text += ";in_flight";
-  if (drill.asks_to_join) text += ";asks_to_join";
-  if (drill.asks_to_call) text += ";asks_to_call";
-  if (drill.descriptors >= 0) text += fmt::format(";descriptors={}", drill.descriptors);
-  if (drill.descriptors_late) text += ";descriptors_late";
-  if (drill.regroups) text += ";regroups";
-  if (drill.file_bytes >= 0) text += fmt::format(";file_bytes={}", drill.file_bytes);
-  if (drill.more_groups > 0) text += fmt::format(";more_groups={}", drill.more_groups);
-  return text;
+  return core::json_line(drill);
+}
+
+std::string encode(const Report& report) {
+  return core::json_line(report);
 }
 
 Drill decode_drill(std::string_view text) {
-  Drill drill;
-  std::size_t end = text.find(';');
-  drill.c = parse_token(text.substr(0, end));
-  while (end != std::string_view::npos) {
-    text.remove_prefix(end + 1);
-    end = text.find(';');
-    parse_part(text.substr(0, end), drill);
+  try {
+    return core::parsed_json<Drill>(text, "the drill");
+  } catch (const std::exception& error) {
+    throw std::invalid_argument(
+        fmt::format("{}; --fault-rank is for colcheck --faults, which writes its text", error.what()));
   }
-  if (drill.calls < 1 || drill.odd >= drill.c.ranks) refuse(text);
-  if ((drill.oddity == Drill::Oddity::calls_other) != drill.other.has_value()) refuse(text);
-  return drill;
+}
+
+std::optional<Report> decode_report(std::string_view line) {
+  try {
+    return core::parsed_json<Report>(line, "report");
+  } catch (const Error&) {  // a rank that was killed in the middle of its line
+    return std::nullopt;
+  }
 }
 
 }  // namespace col::colcheck

@@ -18,8 +18,6 @@
 
 #include <fmt/format.h>
 
-#include "colcheck/faults/leftovers.hpp"
-
 namespace col::colcheck {
 namespace {
 
@@ -96,8 +94,16 @@ struct Job::RankSide {
   std::string heard = {};  // the beginning of a line
   std::vector<std::string> points = {};
   RankEnd end = {};
-  std::unique_ptr<Child> child = {};
+  std::unique_ptr<Process> process = {};
+
+  bool is_at(std::string_view point) const { return std::find(points.begin(), points.end(), point) != points.end(); }
 };
+
+JobSpec spec_of(const Drill& drill, JobSpec rest) {
+  rest.ranks = drill.c.ranks;
+  rest.arguments = {"--fault-rank", encode(drill)};
+  return rest;
+}
 
 Job::Job(JobSpec spec)
     : spec_(std::move(spec)), started_ns_(monotonic_ns()), started_(std::chrono::system_clock::now()), id_(make_id()) {
@@ -159,18 +165,14 @@ void Job::start(int rank) {
   const tools::UniqueFd its_output(output[1]);
   set_nonblocking(side->talk.get());
   set_nonblocking(side->output.get());
-  ChildSpec child;
-  child.program = spec_.program;
-  child.arguments = spec_.arguments;
-  child.environment = environment_of(rank);
-  child.talk_fd = its_talk.get();
-  child.output_fd = its_output.get();
-  child.without_memfd = spec_.without_memfd;
-  if (spec_.shm != nullptr) {
-    child.user_namespace = spec_.shm->user_namespace();
-    child.mount_namespace = spec_.shm->mount_namespace();
+  std::vector<std::string> command = {spec_.program};
+  command.insert(command.end(), spec_.arguments.begin(), spec_.arguments.end());
+  side->process = std::make_unique<Process>(std::move(command), environment_of(rank), its_talk.get(), its_output.get());
+  if (const auto& ending = side->process->try_end()) {
+    side->end.ending = *ending;
+    side->end.ended_at = now();
+    side->end.output = side->process->why_not_executed();
   }
-  side->child = std::make_unique<Child>(child);
   sides_.push_back(std::move(side));
 }
 
@@ -196,24 +198,28 @@ void Job::read_talk(RankSide& side) {
 }
 
 void Job::note_end(RankSide& side) {
-  if (!side.child->running()) return;
+  if (!side.process->running()) return;
   const double at = now();
-  const auto ending = side.child->try_end();
+  const auto ending = side.process->try_end();
   if (!ending) return;
   side.end.ending = *ending;
   side.end.ended_at = at;
 }
 
+bool Job::running(int rank) const {
+  return side(rank).process->running();
+}
+
 bool Job::all_ended() const {
-  return std::none_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->child->running(); });
+  return std::none_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->process->running(); });
 }
 
 void Job::wait_for_events(Duration at_most) {
   std::vector<pollfd> watched;
   for (const auto& side : sides_) {
-    if (side->child->running()) {
-      watched.push_back({side->child->pidfd(), POLLIN, 0});
-      if (const auto nap = side->child->longest_nap_ms()) at_most = std::min<Duration>(at_most, milliseconds(*nap));
+    if (side->process->running()) {
+      watched.push_back({side->process->pidfd(), POLLIN, 0});
+      if (const auto nap = side->process->longest_nap_ms()) at_most = std::min<Duration>(at_most, milliseconds(*nap));
     }
     if (side->talk) watched.push_back({side->talk.get(), POLLIN, 0});
     if (side->output) watched.push_back({side->output.get(), POLLIN, 0});
@@ -243,28 +249,33 @@ bool Job::pump(const std::function<bool()>& done, Duration longest_nap, double u
 // ---- What the caller does
 
 bool Job::await_point(int rank, std::string_view point) {
-  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
-  const auto there = [&] { return std::find(side.points.begin(), side.points.end(), point) != side.points.end(); };
-  pump([&] { return there() || !side.child->running(); }, kLongestNap);
-  return there();
+  pump([&] { return side(rank).is_at(point) || !running(rank); }, kLongestNap);
+  return side(rank).is_at(point);
+}
+
+void Job::await_point_of_all(std::string_view point) {
+  for (int rank = 0; rank < spec_.ranks; ++rank) await_point(rank, point);
 }
 
 bool Job::await_stopped(int rank) {
-  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
-  pump([&] { return side.child->stopped() || !side.child->running(); }, kStopPoll);
-  return side.child->stopped();
+  pump([&] { return side(rank).process->stopped() || !running(rank); }, kStopPoll);
+  return side(rank).process->stopped();
 }
 
 bool Job::await_end(int rank) {
-  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
-  pump([&] { return !side.child->running(); }, kLongestNap);
-  return !side.child->running();
+  pump([&] { return !running(rank); }, kLongestNap);
+  return !running(rank);
 }
 
 bool Job::await_report(int rank) {
-  const RankSide& side = *sides_[static_cast<std::size_t>(rank)];
-  pump([&] { return side.end.report || !side.child->running(); }, kLongestNap);
-  return side.end.report.has_value();
+  pump([&] { return side(rank).end.report || !running(rank); }, kLongestNap);
+  return side(rank).end.report.has_value();
+}
+
+void Job::await_reports_of_others(int rank) {
+  for (int other = 0; other < spec_.ranks; ++other) {
+    if (other != rank) await_report(other);
+  }
 }
 
 void Job::pause(Duration length) {
@@ -273,18 +284,22 @@ void Job::pause(Duration length) {
 
 void Job::go_on(int rank) {
   // A rank that has ended cannot be told; its end says enough.
-  (void)::send(sides_[static_cast<std::size_t>(rank)]->talk.get(), "g", 1, MSG_NOSIGNAL);
+  (void)::send(side(rank).talk.get(), "g", 1, MSG_NOSIGNAL);
+}
+
+void Job::go_on_all() {
+  for (int rank = 0; rank < spec_.ranks; ++rank) go_on(rank);
 }
 
 void Job::signal(int rank, int number) {
-  sides_[static_cast<std::size_t>(rank)]->child->signal(number);
+  side(rank).process->signal(number);
 }
 
 JobEnd Job::finish() {
   pump([this] { return all_ended(); }, kLongestNap);
   for (const auto& side : sides_) {
-    side->end.overdue = side->child->running();
-    side->child->signal(SIGKILL);
+    side->end.overdue = side->process->running();
+    side->process->signal(SIGKILL);
   }
   // As long as they are: the kernel may take a moment for each.
   constexpr double kKillSeconds = 10;

@@ -1,13 +1,16 @@
 // A job of rank processes that are harmed deliberately, and its result.
 //
-//   Job job({.ranks = 4, .arguments = {"--fault-rank", encode(drill)}, .fault = "kill:rank=2,op=2,step=1"});
+//   Job job(spec_of(drill, {.fault = "kill:rank=2,op=2,step=1"}));
 //   const JobEnd end = job.finish();
 //
-// The job does not see the launcher of the calling process: its processes get their own environment.
+// The job does not see the launcher of the calling process: its processes get their own environment, and nobody but its
+// ranks notices that one of them is lost. So its processes are started as launch starts ranks
+// (launch/processes/spawn.hpp), but not supervised by launch: a launcher would end the others, or tell them what the
+// drill wants them to find out.
 #pragma once
 
 #include <chrono>
-#include <csignal>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -18,9 +21,8 @@
 
 #include <col/types.hpp>
 
-#include "colcheck/faults/child.hpp"
-#include "colcheck/faults/private_shm.hpp"
-#include "colcheck/faults/report.hpp"
+#include "colcheck/faults/drill.hpp"
+#include "colcheck/faults/processes.hpp"
 
 namespace col::colcheck {
 
@@ -32,10 +34,12 @@ struct JobSpec {
   std::string fault = {};                      // COL_FAULT; empty: none
   std::vector<std::string> environment = {};   // more variables: "NAME=value"
   std::string store = {};                      // COL_STORE; empty: a directory that the job makes
-  bool without_memfd = false;                  // see ChildSpec
-  const PrivateShm* shm = nullptr;             // must outlive the job; null: the machine's
+  const PrivateShm* shm = nullptr;             // that the ranks enter; must outlive the job; null: none
   Duration limit = std::chrono::seconds(15);   // processes that have not ended by then are killed
 };
+
+// `rest`, with the ranks and arguments for a drill by ranks of this program.
+JobSpec spec_of(const Drill& drill, JobSpec rest = {});
 
 // How a rank ended. Times are seconds since the job's start.
 struct RankEnd {
@@ -49,7 +53,8 @@ struct RankEnd {
 
 struct JobEnd {
   std::vector<RankEnd> ranks;
-  std::string left_behind = {};  // the first one that was found when all had ended (leftovers.hpp)
+  std::string left_behind = {};  // the first one that was found when all had ended: leftover()
+  const RankEnd& of(int rank) const { return ranks[static_cast<std::size_t>(rank)]; }
 };
 
 // Not thread safe. A program may have several, in one thread each. Everything that blocks ends at the limit. If the
@@ -66,13 +71,16 @@ class Job {
 
   // Blocks until the rank has said "at POINT". Returns false if the rank ended before that, or at the limit.
   bool await_point(int rank, std::string_view point);
+  void await_point_of_all(std::string_view point);
   bool await_stopped(int rank);
   bool await_end(int rank);
   bool await_report(int rank);
+  void await_reports_of_others(int rank);
   // Waits for this time.
   void pause(Duration length);
-  // Lets a rank that waits at a point go on.
+  // Lets a rank that waits at a point go on, or all ranks.
   void go_on(int rank);
+  void go_on_all();
   void signal(int rank, int number);
   double now() const;
 
@@ -86,6 +94,8 @@ class Job {
   struct RankSide;
   void make_directory();
   void start(int rank);
+  const RankSide& side(int rank) const { return *sides_[static_cast<std::size_t>(rank)]; }
+  bool running(int rank) const;
   std::vector<std::string> environment_of(int rank) const;
   // Handles events until `done`. Returns false if that moment, the limit, or the end of all ranks came first.
   bool pump(const std::function<bool()>& done, Duration longest_nap,

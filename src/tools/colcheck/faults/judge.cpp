@@ -1,9 +1,11 @@
 #include "colcheck/faults/judge.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
+
+#include "colcheck/engine/mix.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -11,17 +13,8 @@ namespace {
 // More processes than this are too many for a drill.
 constexpr int kMostRanks = 8;
 
-const RankEnd& rank_end(const JobEnd& end, int rank) {
-  return end.ranks[static_cast<std::size_t>(rank)];
-}
-
 std::string about(int rank) {
   return rank < 0 ? "about no rank" : fmt::format("about rank {}", rank);
-}
-
-std::string signal_name(int number) {
-  const char* const name = ::sigabbrev_np(number);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
 // The end of what a rank printed, as one line.
@@ -34,41 +27,69 @@ std::string last_words(const RankEnd& end) {
   return text.empty() ? "" : fmt::format(" (it printed: {})", text);
 }
 
-bool is_exempt(const std::vector<int>& exempt, int rank) {
-  return std::find(exempt.begin(), exempt.end(), rank) != exempt.end();
-}
-
 }  // namespace
 
+std::vector<int> drill_ranks(const Selection& selection, int least) {
+  std::vector<int> usual, more, fewer;
+  for (const int ranks : selection.ranks) {
+    if (ranks == 3 || ranks == 4) usual.push_back(ranks);
+    if (ranks > 4 && ranks <= kMostRanks) more.push_back(ranks);
+    if (ranks == 2 && ranks >= least) fewer.push_back(ranks);
+  }
+  if (!usual.empty()) return usual;
+  if (!more.empty()) return {more.front()};
+  return fewer;
+}
+
+Case& DrillCases::add(const std::string& backend, Primitive primitive, DType dtype, std::size_t count) {
+  Case& c = cases_.emplace_back();
+  c.property = property_;
+  c.backend = backend;
+  c.seed = mix(selection_.seed, ++number_);
+  c.ranks = ranks_[number_ % ranks_.size()];
+  c.primitive = primitive;
+  if (primitive != Primitive::barrier) {
+    c.dtype = dtype;
+    c.count = count;
+  }
+  if (is_rooted(primitive)) c.root = static_cast<int>(mix(c.seed, 1) % static_cast<std::uint64_t>(c.ranks));
+  return c;
+}
+
+int victim_of(const Case& c) {
+  return static_cast<int>(mix(c.seed, 2) % static_cast<std::uint64_t>(c.ranks));
+}
+
 std::string describe(const JobEnd& end, int rank) {
-  const RankEnd& one = rank_end(end, rank);
+  const RankEnd& one = end.of(rank);
   if (one.report && one.report->good()) return fmt::format("rank {} noticed nothing", rank);
   if (one.report)
     return fmt::format("rank {} got {} ({}) in {} after {:.2f} s: {}", rank, one.report->code,
                        about(one.report->error_rank), one.report->doing, one.report->seconds, one.report->message);
   if (one.overdue) return fmt::format("rank {} did not end in {:.1f} s and was killed", rank, one.ended_at);
   if (one.ending.signal != 0)
-    return fmt::format("rank {} was killed by {}{}", rank, signal_name(one.ending.signal), last_words(one));
+    return fmt::format("rank {} was killed by {}{}", rank, launch::signal_name(one.ending.signal), last_words(one));
   return fmt::format("rank {} exited with {} and reported nothing{}", rank, one.ending.exit_code, last_words(one));
 }
 
 std::string problem_with_end(const JobEnd& end, int rank) {
-  const RankEnd& one = rank_end(end, rank);
+  const RankEnd& one = end.of(rank);
   if (!one.report) return describe(end, rank);
   if (one.overdue) return fmt::format("{}; then it did not end and was killed", describe(end, rank));
   if (one.ending.signal != 0)
-    return fmt::format("{}; then it was killed by {}{}", describe(end, rank), signal_name(one.ending.signal),
+    return fmt::format("{}; then it was killed by {}{}", describe(end, rank), launch::signal_name(one.ending.signal),
                        last_words(one));
   return {};
 }
 
 std::string problem_with_errors(const JobEnd& end, const Expectation& expectation) {
   const std::string expected = fmt::format("; expected {} {}", to_string(expectation.code), about(expectation.culprit));
+  const auto& exempt = expectation.exempt;
   for (int rank = 0; rank < static_cast<int>(end.ranks.size()); ++rank) {
-    if (is_exempt(expectation.exempt, rank)) continue;
+    if (std::find(exempt.begin(), exempt.end(), rank) != exempt.end()) continue;
     std::string problem = problem_with_end(end, rank);
     if (!problem.empty()) return problem + expected;
-    const RankEnd& one = rank_end(end, rank);
+    const RankEnd& one = end.of(rank);
     const Report& report = *one.report;
     if (report.code != to_string(expectation.code) || report.error_rank != expectation.culprit)
       return describe(end, rank) + expected;
@@ -84,11 +105,10 @@ std::string problem_with_errors(const JobEnd& end, const Expectation& expectatio
   return {};
 }
 
-std::string problem_with_success(const JobEnd& end, const std::vector<int>& exempt) {
+std::string problem_with_success(const JobEnd& end) {
   for (int rank = 0; rank < static_cast<int>(end.ranks.size()); ++rank) {
-    if (is_exempt(exempt, rank)) continue;
     std::string problem = problem_with_end(end, rank);
-    if (problem.empty() && !rank_end(end, rank).report->good()) problem = describe(end, rank);
+    if (problem.empty() && !end.of(rank).report->good()) problem = describe(end, rank);
     if (!problem.empty()) return problem + "; expected success";
   }
   return {};
@@ -103,18 +123,6 @@ std::string first_of(std::vector<std::string> problems) {
     if (!problem.empty()) return std::move(problem);
   }
   return {};
-}
-
-std::vector<int> drill_ranks(const Selection& selection, int least) {
-  std::vector<int> usual, more, fewer;
-  for (const int ranks : selection.ranks) {
-    if (ranks == 3 || ranks == 4) usual.push_back(ranks);
-    if (ranks > 4 && ranks <= kMostRanks) more.push_back(ranks);
-    if (ranks == 2 && ranks >= least) fewer.push_back(ranks);
-  }
-  if (!usual.empty()) return usual;
-  if (!more.empty()) return {more.front()};
-  return fewer;
 }
 
 }  // namespace col::colcheck

@@ -1,5 +1,3 @@
-#include "colcheck/faults/rank_main.hpp"
-
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,14 +18,16 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/faults/drill.hpp"
-#include "colcheck/faults/held_copy.hpp"
-#include "colcheck/faults/report.hpp"
-#include "colcheck/faults/tangle.hpp"
+#include "colcheck/faults/hung.hpp"
+#include "colcheck/faults/late_copy.hpp"
+#include "colcheck/faults/processes.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
 
+// The socket to the process that started this rank.
+constexpr int kTalkFd = STDIN_FILENO;
 // Longer than any job may last: the process that started this rank ends it earlier.
 constexpr int kPatienceMs = 120'000;
 
@@ -97,6 +97,8 @@ void FaultRank::limit_descriptors() const {
 }
 
 void FaultRank::apply_limits() const {
+  if (drill_.shm_holder > 0) enter_private_shm(drill_.shm_holder);
+  if (drill_.without_memfd) refuse_memfd();
   if (!drill_.descriptors_late) limit_descriptors();
   if (drill_.file_bytes >= 0) limit(RLIMIT_FSIZE, static_cast<rlim_t>(drill_.file_bytes));
 }
@@ -187,9 +189,9 @@ void FaultRank::make_more_groups() {
 void FaultRank::tangle() {
   begin("tangle");
   constexpr Duration kTimeout = std::chrono::seconds(1);
-  Tangle program(group_, drill_.c.seed, kTimeout);
+  Tangle tangle(group_, drill_.c.seed, kTimeout);
   try {
-    program.run([] { ask("away"); });
+    tangle.run([] { ask("away"); });
   } catch (const Error& error) {
     end_with(to_string(error.code()), error.message(), error.world_rank());
   }

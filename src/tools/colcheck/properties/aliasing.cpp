@@ -3,10 +3,10 @@
 #include <array>
 #include <vector>
 
+#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/plain_call.hpp"
 #include "colcheck/properties/refusal.hpp"
 
 namespace col::colcheck {

@@ -24,22 +24,19 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   for (const std::string& backend : selection.backends) {
     for (const Form& form : forms_of(selection)) {
       if (form.primitive != Primitive::barrier || (form.is_native() && form.backend != backend)) continue;
-      std::vector<int> served;
-      for (const int n : ranks_for_sequences(selection)) {
-        if (serves(form, n)) served.push_back(n);
-      }
+      std::vector<int> served = ranks_for_sequences(selection);
+      std::erase_if(served, [&](int n) { return !serves(form, n); });
       const std::size_t wanted = quick ? std::min(kQuickRanks, served.size()) : served.size();
       for (std::size_t i = 0; i < wanted; ++i, ++number) {
         for (const bool asynchronous : {false, true}) {
           if (asynchronous && form.is_native()) continue;
-          Case c;
+          Case& c = all.emplace_back();
           c.property = "barrier";
           c.backend = backend;
           c.ranks = in_turn(served, number);
           c.algorithm = form.algorithm;
           c.asynchronous = asynchronous;
           c.seed = mix(selection.seed, 56, number);
-          all.push_back(std::move(c));
         }
       }
     }

@@ -30,27 +30,15 @@ constexpr std::size_t kLength = 20;
 constexpr int kCollectives = static_cast<int>(Primitive::barrier) + 1;
 
 void cases(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  const auto ranks = ranks_for_sequences(selection, 2);
-  if (ranks.empty() || !selection.wants_algorithm("")) return;
-  std::size_t number = 0;
-  const auto add = [&](const std::string& backend, Primitive primitive, std::uint64_t variant, int n) {
-    Case c;
-    c.property = "counter_wrap";
-    c.backend = backend;
-    c.ranks = n;
-    c.primitive = primitive;
-    c.variant = variant;
-    c.seed = mix(selection.seed, 67, ++number);
-    all.push_back(std::move(c));
-  };
-  for (const std::string& backend : selection.backends) {
+  SequenceCases cases(selection, "counter_wrap", 67, ranks_for_sequences(selection, 2), all);
+  for (const std::string& backend : cases.backends()) {
     for (const std::uint64_t limit : {kSigned32, kUnsigned32, kSigned64}) {
-      for (int i = 0; i < (quick ? 1 : kCollectives); ++i)
-        add(backend, static_cast<Primitive>((number * 3) % kCollectives), limit, in_turn(ranks, number));
+      for (int i = 0; i < (cases.quick() ? 1 : kCollectives); ++i)
+        cases.add(backend, static_cast<Primitive>((cases.number() * 3) % kCollectives), limit);
     }
     // Others leave the counting of bytes to the kernel.
-    if (!quick && backend == "shm") add(backend, Primitive::sendrecv, kBytes, ranks.front());
+    if (!cases.quick() && backend == to_string(Backend::shm))
+      cases.add(backend, Primitive::sendrecv, kBytes).ranks = cases.ranks().front();
   }
 }
 
@@ -105,21 +93,13 @@ std::string miscounted(const std::vector<TraceEntry>& trace, std::uint64_t first
 std::string pass_operations(Rank& rank, const Case& c) {
   const std::uint64_t first = c.variant - kBefore;
   const auto context = context_that_starts_at(first, rank);
-  Group group = context->init_group({.name = "wrap",
-                                     .rank = rank.rank(),
-                                     .world_size = rank.size(),
-                                     .backend_name = c.backend,
-                                     .timeout = rank.timeout()});
+  Group group = context->init_group(rank.spec_of_all("wrap"));
   group.record_trace(true);
   for (std::uint64_t i = 0; i < 2 * kBefore; ++i) group.barrier();
   std::string problem = miscounted(group.trace(), first);
   group.record_trace(false);
   context->destroy_group("wrap");
-  group = context->init_group({.name = "wrap",
-                               .rank = rank.rank(),
-                               .world_size = rank.size(),
-                               .backend_name = c.backend,
-                               .timeout = rank.timeout()});
+  group = context->init_group(rank.spec_of_all("wrap"));
   const std::string wrong = run_program(group, {.about = c.primitive}, c.seed, kLength);
   if (problem.empty()) problem = wrong;
   context->destroy_group("wrap");

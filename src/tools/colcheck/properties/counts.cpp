@@ -1,9 +1,7 @@
-// Counts around which libraries change course: few elements, one more or less than there are ranks, primes, and one
-// element less, as many, and one more than the pieces in which messages travel.
+// Vectors of every count, and every rank as the root.
 #include <array>
 #include <random>
 
-#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/covering.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"
@@ -11,6 +9,47 @@
 
 namespace col::colcheck {
 namespace {
+
+// ---- roots: Every rank is the root of every rooted primitive. Quick runs take the algorithms and backends in turn.
+
+void add_root(Draw& draw, const Form& form, int ranks, int root, std::vector<Case>& all) {
+  Case c = draw.next(form, ranks);
+  c.root = root;
+  all.push_back(std::move(c));
+}
+
+std::vector<Form> serving(const std::vector<Form>& forms, int ranks) {
+  std::vector<Form> found;
+  for (const Form& form : forms) {
+    if (serves(form, ranks)) found.push_back(form);
+  }
+  return found;
+}
+
+void add_roots(const Selection& selection, std::vector<Case>& all) {
+  Draw draw(selection, "roots");
+  for (int i = 0; i < kPrimitiveCount; ++i) {
+    if (!is_rooted(static_cast<Primitive>(i))) continue;
+    std::size_t turn = 0;
+    for (const int ranks : selection.ranks) {
+      const std::vector<Form> forms = serving(draw.forms_of(static_cast<Primitive>(i)), ranks);
+      for (int root = 0; root < ranks && !forms.empty(); ++root) {
+        if (!draw.quick()) {
+          for (const Form& form : forms) add_root(draw, form, ranks, root, all);
+        } else {
+          add_root(draw, forms[turn++ % forms.size()], ranks, root, all);
+        }
+      }
+      // A backend's own may not have had its turn.
+      for (const Form& form : forms) {
+        if (draw.quick() && form.is_native()) add_root(draw, form, ranks, static_cast<int>(turn++) % ranks, all);
+      }
+    }
+  }
+}
+
+// ---- counts: Counts around which libraries change course: few elements, one more or less than there are ranks,
+// primes, and one element less, as many, and one more than the pieces in which messages travel.
 
 // In shared memory: the largest message that is sent whole, a part of a larger one, a ring; by default, a segment of a
 // pipelined algorithm with float32. The first is for counts of the other kinds.
@@ -28,9 +67,9 @@ bool is_cut(Primitive primitive) {
   return primitive == Primitive::allreduce || primitive == Primitive::reduce || primitive == Primitive::broadcast;
 }
 
-class Table {
+class PieceTable {
  public:
-  explicit Table(const Selection& selection)
+  explicit PieceTable(const Selection& selection)
       : selection_(selection), draw_(selection, "counts"), forms_(draw_.forms()), ranks_(draw_.ranks()) {
     std::erase_if(forms_, [this](const Form& form) { return skips(form); });
   }
@@ -46,7 +85,7 @@ class Table {
   }
 
  private:
-  // A quick run uses chosen algorithms and those of backends. `exact` has small counts with all others.
+  // A quick run_whole_case uses chosen algorithms and those of backends. `exact` has small counts with all others.
   bool skips(const Form& form) const {
     if (form.primitive == Primitive::barrier) return true;
     return draw_.quick() && form.built_in != nullptr && selection_.algorithms.empty() && !is_segmented(form);
@@ -97,21 +136,23 @@ class Table {
   std::vector<int> ranks_;
 };
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  Table(selection).add_cases(all);
-}
-
-Finding run(Rank& rank, const Case& c) {
-  return Finding::of(run_case(rank.group(), c));
+void add_counts(const Selection& selection, std::vector<Case>& all) {
+  PieceTable(selection).add_cases(all);
 }
 
 }  // namespace
 
+const Property kRoots{"roots",
+                      "rooted primitives are right with every rank as the root",
+                      Property::Kind::group,
+                      &add_roots,
+                      &run_whole_case,
+                      OnGpus::buffers};
 const Property kCounts{"counts",
                        "no count is special: none, primes, one beside the sizes of segments and of messages",
                        Property::Kind::group,
-                       &cases,
-                       &run,
+                       &add_counts,
+                       &run_whole_case,
                        OnGpus::buffers};
 
 }  // namespace col::colcheck

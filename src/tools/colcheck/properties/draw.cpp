@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
 
 namespace col::colcheck {
@@ -48,7 +49,6 @@ std::vector<std::string> Draw::backends_of(const Form& form) const {
   return {form.backend};
 }
 
-// A world of one runs no algorithm: where there are others, it is for the default alone.
 std::vector<int> Draw::served(const Form& form) const {
   std::vector<int> found;
   for (const int ranks : ranks_) {
@@ -101,6 +101,10 @@ Case Draw::draw(const Form& form, int ranks, const std::string& backend) {
 std::size_t count_of_bytes(const Case& c, std::size_t bytes) {
   if (c.algorithm.find("segment") != std::string::npos) bytes = std::min(bytes, kMostBytesInSegments);
   return bytes / size_of(c.dtype);
+}
+
+Finding run_whole_case(Rank& rank, const Case& c) {
+  return Finding::of(run_case(rank.group(), c));
 }
 
 void set_dtype(Case& c, DType dtype) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "colcheck/engine/forms.hpp"
-#include "colcheck/property.hpp"
+#include "colcheck/engine/property.hpp"
 
 namespace col::colcheck {
 
@@ -29,6 +29,10 @@ class Draw {
   // Numbers of ranks from the selection. In a quick run, those up to five, and at least one above one, if there is any.
   const std::vector<int>& ranks() const noexcept { return ranks_; }
 
+  // Those of them that the form serves. A world of one runs no algorithm: where there are others, it is for the default
+  // alone.
+  std::vector<int> served(const Form& form) const;
+
   // A case of `form`, with the next backend and the next number of ranks for its primitive. Its type, operator, root,
   // seed and count (not zero, unless there is one rank) are drawn. It is blocking, out of place, with margins. Nothing
   // if the form serves none of the numbers of ranks.
@@ -37,7 +41,6 @@ class Draw {
   Case next(const Form& form, int ranks);
 
  private:
-  std::vector<int> served(const Form& form) const;
   Case draw(const Form& form, int ranks, const std::string& backend);
   std::vector<std::string> backends_of(const Form& form) const;
 
@@ -53,6 +56,9 @@ class Draw {
 // The number of elements of the case's type for this number of bytes. It is smaller if the case's algorithm must use
 // short segments, because sending many of them takes long.
 std::size_t count_of_bytes(const Case& c, std::size_t bytes);
+
+// Makes the case's call, and checks all of its memory: Property::run.
+Finding run_whole_case(Rank& rank, const Case& c);
 
 // Gives a reduction another type, and a matching operator if its own does not match.
 void set_dtype(Case& c, DType dtype);

@@ -6,10 +6,9 @@
 #include <array>
 #include <random>
 
-#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/covering.hpp"
-#include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
+#include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
 
 namespace col::colcheck {
@@ -19,9 +18,9 @@ namespace {
 enum Parameter : std::size_t { kForm, kRanks, kBackend, kDType, kOperator, kCount, kRoot, kPlace, kWay };
 constexpr int kNoDType = kDTypeCount, kNoOperator = kOperatorCount, kNoCount = kCountClasses;
 
-class Table {
+class Circumstances {
  public:
-  explicit Table(const Selection& selection)
+  explicit Circumstances(const Selection& selection)
       : selection_(selection), forms_(forms_of(selection)), no_root_(selection.ranks.back()) {}
 
   std::vector<Row> rows() const {
@@ -93,19 +92,15 @@ class Table {
 };
 
 void cases(const Selection& selection, std::vector<Case>& all) {
-  const Table table(selection);
+  const Circumstances all_of_them(selection);
   const int repeats = selection.effort == Effort::quick ? 1 : 4;
   std::size_t number = 0;
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (const Row& row : table.rows()) {
-      all.push_back(table.case_of(row, number, mix(selection.seed, number)));
+    for (const Row& row : all_of_them.rows()) {
+      all.push_back(all_of_them.case_of(row, number, mix(selection.seed, number)));
       ++number;
     }
   }
-}
-
-Finding run(Rank& rank, const Case& c) {
-  return Finding::of(run_case(rank.group(), c));
 }
 
 }  // namespace
@@ -114,7 +109,7 @@ const Property kExact{"exact",
                       "every byte of every output is right, and no other byte changes, where sums are exact",
                       Property::Kind::group,
                       &cases,
-                      &run,
+                      &run_whole_case,
                       OnGpus::buffers};
 
 }  // namespace col::colcheck

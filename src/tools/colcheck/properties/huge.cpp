@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,13 +16,14 @@
 
 #include <fmt/format.h>
 
+#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/mix.hpp"
-#include "colcheck/properties/available_memory.hpp"
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/plain_call.hpp"
 #include "colcheck/properties/refusal.hpp"
+#include "launch/job/small_file.hpp"
+#include "launch/place/control_groups.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -102,6 +104,27 @@ class Mapping {
   void* data_;
 };
 
+// Bytes that are available without swapping, by the kernel's estimate, or less if a control group of this process
+// allows less. Nothing if the system does not say.
+std::optional<std::uint64_t> available_memory() {
+  std::optional<std::uint64_t> left;
+  const auto take = [&left](std::uint64_t more) { left = std::min(left.value_or(more), more); };
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  for (std::uint64_t kibibytes = 0; file >> key >> kibibytes; std::getline(file, unit)) {
+    if (key == "MemAvailable:") take(kibibytes << 10);
+  }
+  constexpr std::pair<const char*, const char*> kVersions[] = {{"/memory.max", "/memory.current"},
+                                                               {"/memory.limit_in_bytes", "/memory.usage_in_bytes"}};
+  for (const std::string& group : launch::control_groups("memory")) {
+    for (const auto& [limit_file, usage_file] : kVersions) {
+      const auto limit = launch::read_number(group + limit_file), usage = launch::read_number(group + usage_file);
+      if (limit && usage) take(static_cast<std::uint64_t>(std::max(*limit - *usage, 0LL)));
+    }
+  }
+  return left;
+}
+
 // What all ranks together will write, if all of them are on this host: outputs, and what reductions keep meanwhile.
 std::uint64_t needed_bytes(const Case& c, int size) {
   const auto writers = static_cast<std::uint64_t>(c.primitive == Primitive::gather ? 1 : size);
@@ -135,9 +158,9 @@ Places places_in(std::size_t count, int blocks) {
   return places;
 }
 
-class Check {
+class HugeCall {
  public:
-  Check(const Case& c, int rank, int size)
+  HugeCall(const Case& c, int rank, int size)
       : c_(c),
         rank_(rank),
         size_(size),
@@ -226,9 +249,9 @@ class Check {
 };
 
 std::string problem_of_call(Group& group, const Case& c) {
-  const Check check(c, group.rank(), group.size());
-  call_plainly(group, c, check.views(), options_of(c, group.rank()));
-  return check.problem();
+  const HugeCall call(c, group.rank(), group.size());
+  call_plainly(group, c, call.views(), options_of(c, group.rank()));
+  return call.problem();
 }
 
 Finding run(Rank& rank, const Case& c) {

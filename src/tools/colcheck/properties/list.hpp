@@ -1,9 +1,17 @@
-// All properties. Each is defined in the file of its name, here or in faults/.
+// All properties.
 #pragma once
 
-#include "colcheck/property.hpp"
+#include <span>
+#include <string_view>
+
+#include "colcheck/engine/property.hpp"
 
 namespace col::colcheck {
+
+// In the order of the reports.
+std::span<const Property* const> properties();
+// Null if there is none of that name.
+const Property* find_property(std::string_view name);
 
 extern const Property kExact;
 extern const Property kRoots;

@@ -14,6 +14,7 @@
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/program.hpp"
+#include "common/gpu.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -41,35 +42,29 @@ using Data = std::vector<std::uint32_t>;
 
 void cases(const Selection& selection, std::vector<Case>& all) {
   const bool quick = selection.effort == Effort::quick;
-  if (!selection.wants_algorithm("")) return;
-  std::size_t number = 0;
+  SequenceCases cases(selection, "messages", 52, ranks_for_sequences(selection), all);
   const auto add = [&](const std::string& backend, Primitive primitive, std::uint64_t variant, std::size_t count,
                        int fewest) {
     const auto ranks = ranks_for_sequences(selection, fewest);
     // Broken groups take their time to tell, and say the same on any number of ranks.
     const std::size_t sample = fewest > 1 ? (quick ? 1 : 2) : (quick ? 2 : ranks.size());
     for (std::size_t i = 0; i < std::min(sample, ranks.size()); ++i) {
-      Case c;
-      c.property = "messages";
-      c.backend = backend;
-      c.primitive = primitive;
-      c.variant = variant;
+      const int chosen = in_turn(ranks, cases.number());
+      Case& c = cases.add(backend, primitive, variant);
       c.count = count;
       c.dtype = DType::uint32;
-      c.ranks = in_turn(ranks, number);
-      c.seed = mix(selection.seed, 52, ++number);
+      c.ranks = chosen;
       if (is_rooted(primitive)) c.root = static_cast<int>(c.seed % static_cast<std::uint64_t>(c.ranks));
-      c.tag = kFirstTag + static_cast<int>(number) * kTagsOfCase;
-      all.push_back(std::move(c));
+      c.tag = kFirstTag + static_cast<int>(cases.number()) * kTagsOfCase;
     }
   };
-  for (const std::string& backend : selection.backends) {
+  for (const std::string& backend : cases.backends()) {
     for (const std::size_t count : {std::size_t{1}, kLongCount}) {
       for (const std::uint64_t matter : {kOrder, kTags, kToSelf}) add(backend, Primitive::send_recv, matter, count, 1);
       for (const Primitive p : {Primitive::sendrecv, Primitive::recv_any, Primitive::batch})
         add(backend, p, 0, count, 1);
       for (const std::uint64_t matter : {kOddCount, kOddDType}) {
-        if (backend == "nccl") continue;  // which does not look at what it moves
+        if (tools::moves_device_memory(backend)) continue;  // NCCL does not look at what it moves
         if (!quick || (count == 1) == (matter == kOddDType)) add(backend, Primitive::send_recv, matter, count, 2);
       }
     }

@@ -77,31 +77,19 @@ class Dealer {
     for (const Form& form : draw_.forms()) {
       if (takes_part(wanted, form)) forms_.push_back(form);
     }
-    for (const int ranks : draw_.ranks()) {
-      if (ranks >= wanted.fewest_ranks) ranks_.push_back(ranks);
-    }
   }
 
   void deal(std::vector<Case>& cases) {
     for (const Form& form : forms_) {
-      const std::vector<int> served = ranks_for(form);
+      std::vector<int> served = draw_.served(form);
+      std::erase_if(served, [&](int ranks) { return ranks < wanted_.fewest_ranks; });
       if (served.empty()) continue;
       Deck<int> ranks(served, mix(seed_, ++dealt_));
-      const std::vector<Numbers> numbers = numbers_for(form);
-      for (const Numbers& chosen : numbers) cases.push_back(case_of(form, ranks.draw(), chosen));
+      for (const Numbers& chosen : numbers_for(form)) cases.push_back(case_of(form, ranks.draw(), chosen));
     }
   }
 
  private:
-  // A world of one runs no algorithm: where there are others, it is for the default alone.
-  std::vector<int> ranks_for(const Form& form) const {
-    std::vector<int> served;
-    std::copy_if(ranks_.begin(), ranks_.end(), std::back_inserter(served),
-                 [&](int ranks) { return serves(form, ranks); });
-    if (served.size() > 1 && served.front() == 1 && !form.algorithm.empty()) served.erase(served.begin());
-    return served;
-  }
-
   bool allowed(const Form& form, const Numbers& numbers) const {
     if (is_reduction(form.primitive) && (!takes(form, numbers.op) || !takes(form, numbers.dtype))) return false;
     if (!wanted_.allows) return true;
@@ -159,7 +147,6 @@ class Dealer {
   int rows_ = 0;
   std::uint64_t dealt_ = 0;  // forms
   std::vector<Form> forms_;
-  std::vector<int> ranks_;
 };
 
 }  // namespace

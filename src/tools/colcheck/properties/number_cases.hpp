@@ -13,8 +13,8 @@
 
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/forms.hpp"
+#include "colcheck/engine/property.hpp"
 #include "colcheck/engine/reduction.hpp"
-#include "colcheck/property.hpp"
 
 namespace col::colcheck {
 
@@ -59,18 +59,14 @@ std::size_t input_count(const Case& c);
 // types, which only a hand-written token has.
 template <class Body>
 Finding with_float(DType dtype, Body body) {
-  switch (dtype) {
-    case DType::float16:
-      return body(float16{});
-    case DType::bfloat16:
-      return body(bfloat16{});
-    case DType::float32:
-      return body(float{});
-    case DType::float64:
-      return body(double{});
-    default:
-      throw std::invalid_argument(fmt::format("the property is about floats, and {} is none", to_string(dtype)));
-  }
+  if (row_of(dtype).kind != ElementKind::floating)
+    throw std::invalid_argument(fmt::format("the property is about floats, and {} is none", to_string(dtype)));
+  return with_element(dtype, [&](auto element) {
+    if constexpr (is_half_v<decltype(element)> || std::is_floating_point_v<decltype(element)>)
+      return body(element);
+    else
+      return Finding{};
+  });
 }
 
 template <class Body>

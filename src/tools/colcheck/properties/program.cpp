@@ -48,6 +48,21 @@ std::vector<int> ranks_for_sequences(const Selection& selection, int fewest) {
   return few.empty() ? std::vector<int>{ranks.front()} : few;
 }
 
+std::vector<std::string> SequenceCases::backends() const {
+  return ranks_.empty() || !selection_.wants_algorithm("") ? std::vector<std::string>() : selection_.backends;
+}
+
+Case& SequenceCases::add(const std::string& backend, Primitive primitive, std::uint64_t variant) {
+  Case& c = cases_.emplace_back();
+  c.property = property_;
+  c.backend = backend;
+  c.ranks = in_turn(ranks_, number_);
+  c.primitive = primitive;
+  c.variant = variant;
+  c.seed = mix(selection_.seed, salt_, ++number_);
+  return c;
+}
+
 // ---- Program
 
 Program::Program(ProgramStyle style, int ranks, std::uint64_t seed)

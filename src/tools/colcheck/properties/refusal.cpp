@@ -1,10 +1,20 @@
 #include "colcheck/properties/refusal.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "colcheck/engine/call.hpp"
 
 namespace col::colcheck {
+
+std::string difference(std::string_view what, std::span<const std::byte> got, std::span<const std::byte> want) {
+  const auto [here, there] = std::mismatch(got.begin(), got.end(), want.begin());
+  if (here == got.end()) return {};
+  return fmt::format("byte {} of {} is {:#x}, not {:#x}", here - got.begin(), what, std::to_integer<unsigned>(*here),
+                     std::to_integer<unsigned>(*there));
+}
 
 std::string refusal_problem(const std::function<void()>& call) {
   try {

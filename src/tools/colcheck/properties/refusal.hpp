@@ -1,8 +1,10 @@
-// Calls that must be refused, and the group after them.
+// Calls that must be refused, the memory that they must not touch, and the group after them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 
 #include <col/group.hpp>
@@ -10,6 +12,9 @@
 #include "colcheck/engine/case.hpp"
 
 namespace col::colcheck {
+
+// Where two pieces of memory of equal length differ: "byte 3 of the output is 0x1, not 0x2"; empty if they are equal.
+std::string difference(std::string_view what, std::span<const std::byte> got, std::span<const std::byte> want);
 
 // Makes the call. Returns an empty text if it throws invalid_argument with a message, otherwise what happened instead.
 std::string refusal_problem(const std::function<void()>& call);

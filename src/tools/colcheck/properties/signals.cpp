@@ -34,23 +34,11 @@ constexpr std::chrono::microseconds kInterval(150);
 constexpr std::chrono::milliseconds kNap(2);  // of the rank that the others wait for, so that they sleep
 
 void cases(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  const auto ranks = ranks_for_sequences(selection, 2);
-  if (ranks.empty() || !selection.wants_algorithm("")) return;
-  std::size_t number = 0;
-  for (const std::string& backend : selection.backends) {
+  SequenceCases cases(selection, "signals", 65, ranks_for_sequences(selection, 2), all);
+  for (const std::string& backend : cases.backends()) {
     for (std::uint64_t target = 0; target < kTargetCount; ++target) {
-      for (int i = 0; i < (quick ? 3 : kPrimitiveCount); ++i) {
-        if (target == kCreation && i > 0 && quick) continue;
-        Case c;
-        c.property = "signals";
-        c.backend = backend;
-        c.ranks = in_turn(ranks, number);
-        c.primitive = static_cast<Primitive>((number * 3) % kPrimitiveCount);
-        c.variant = target;
-        c.seed = mix(selection.seed, 65, ++number);
-        all.push_back(std::move(c));
-      }
+      const int wanted = !cases.quick() ? kPrimitiveCount : target == kCreation ? 1 : 3;
+      for (int i = 0; i < wanted; ++i) cases.add(backend, primitive_in_turn(cases.number() * 3), target);
     }
   }
 }

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/plain_call.hpp"
 #include "colcheck/properties/program.hpp"
 #include "colcheck/properties/refusal.hpp"
 
@@ -24,24 +24,15 @@ constexpr std::array<Primitive, 4> kBreakers = {Primitive::allreduce, Primitive:
 using Data = std::vector<std::int32_t>;
 
 void cases(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  const auto ranks = ranks_for_sequences(selection, 2);
-  if (ranks.empty() || !selection.wants_algorithm("")) return;
-  std::size_t number = 0;
-  for (const std::string& backend : selection.backends) {
+  SequenceCases cases(selection, "sticky_error", 59, ranks_for_sequences(selection, 2), all);
+  for (const std::string& backend : cases.backends()) {
     // Each takes as long as a diagnosis does.
-    const std::size_t wanted = quick ? 1 : kBreakers.size();
-    for (std::size_t i = 0; i < wanted; ++i) {
-      Case c;
-      c.property = "sticky_error";
-      c.backend = backend;
+    for (std::size_t i = 0; i < (cases.quick() ? 1 : kBreakers.size()); ++i) {
+      Case& c = cases.add(backend, kBreakers[cases.number() % kBreakers.size()]);
       // Where most agree, the diagnosis takes less time than between two.
-      c.ranks = quick ? ranks.back() : in_turn(ranks, number);
-      c.primitive = kBreakers[number % kBreakers.size()];
+      if (cases.quick()) c.ranks = cases.ranks().back();
       c.count = kCount;
       c.dtype = DType::int32;
-      c.seed = mix(selection.seed, 59, ++number);
-      all.push_back(std::move(c));
     }
   }
 }
@@ -93,11 +84,7 @@ std::string all_sticky(Group& group, const Error& first, Work& open) {
 
 Finding run(Rank& rank, const Case& c) {
   if (rank.size() < 2) return Finding::skip("it takes two ranks");
-  const GroupSpec spec{.name = fmt::format("{}/sticky", rank.group().name()),
-                       .rank = rank.rank(),
-                       .world_size = rank.size(),
-                       .backend_name = c.backend,
-                       .timeout = rank.timeout()};
+  const GroupSpec spec = rank.spec_of_all(fmt::format("{}/sticky", rank.group().name()));
   Context& context = rank.context();
   Data in(static_cast<std::size_t>(rank.size()) * (c.count + 1)), out(in.size()), never(1);
   for (std::size_t i = 0; i < in.size(); ++i)

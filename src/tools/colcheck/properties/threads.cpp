@@ -1,6 +1,9 @@
-// Several threads of every rank, each with a group of its own: what they do at the same time does not mix.
+// Several threads of a rank, each with a group of its own, or in one group.
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -10,6 +13,9 @@
 
 namespace col::colcheck {
 namespace {
+
+// ---- threads: Several threads of every rank, each with a group of its own: what they do at the same time does not
+// mix.
 
 constexpr std::uint64_t kThreadsOfRank = 3;
 constexpr std::size_t kLength = 12;
@@ -21,37 +27,26 @@ enum Origin : std::uint64_t {
   kOriginCount
 };
 
-void cases(const Selection& selection, std::vector<Case>& all) {
-  const bool quick = selection.effort == Effort::quick;
-  if (!selection.wants_algorithm("")) return;
-  std::size_t number = 0;
-  for (const std::string& backend : selection.backends) {
-    const auto ranks = ranks_for_sequences(selection);
-    for (int i = 0; i < (quick ? 5 : 2 * kPrimitiveCount); ++i) {
-      Case c;
-      c.property = "threads";
-      c.backend = backend;
-      c.ranks = in_turn(ranks, number);
-      c.variant = number / 2 % kOriginCount;
-      c.primitive = static_cast<Primitive>((number * 7) % kPrimitiveCount);
-      c.seed = mix(selection.seed, 54, ++number);
-      all.push_back(std::move(c));
-    }
+void add_threads(const Selection& selection, std::vector<Case>& all) {
+  SequenceCases cases(selection, "threads", 54, ranks_for_sequences(selection), all);
+  for (const std::string& backend : cases.backends()) {
+    for (int i = 0; i < (cases.quick() ? 5 : 2 * kPrimitiveCount); ++i)
+      cases.add(backend, primitive_in_turn(cases.number() * 7), cases.number() / 2 % kOriginCount);
   }
 }
 
 // What one thread does; what is wrong with its data.
-std::string work(Context& context, Group group, const GroupSpec& spec, const Case& c, std::uint64_t thread) {
+std::string work(Rank& rank, Group group, const std::string& name, const Case& c, std::uint64_t thread) {
   const bool own = !group;
-  if (own) group = context.init_group(spec);
+  if (own) group = rank.context().init_group(rank.spec_of_all(name));
   // The first thread has the primitive of the case, the others have what comes after it.
   const auto about = static_cast<Primitive>((static_cast<std::size_t>(c.primitive) + 5 * thread) % kPrimitiveCount);
   std::string problem = run_program(group, {.about = about}, mix(c.seed, 1, thread), kLength);
-  if (own) context.destroy_group(spec.name);
+  if (own) rank.context().destroy_group(name);
   return problem;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_threads(Rank& rank, const Case& c) {
   std::vector<Group> groups(kThreadsOfRank);
   std::vector<std::string> problems(kThreadsOfRank);
   std::vector<std::exception_ptr> failures(kThreadsOfRank);
@@ -62,13 +57,9 @@ Finding run(Rank& rank, const Case& c) {
     std::vector<std::jthread> threads;
     for (std::uint64_t t = 0; t < kThreadsOfRank; ++t) {
       threads.emplace_back([&, t] {
-        const GroupSpec spec{.name = fmt::format("{}/thread {}", rank.group().name(), t),
-                             .rank = rank.rank(),
-                             .world_size = rank.size(),
-                             .backend_name = c.backend,
-                             .timeout = rank.timeout()};
+        const std::string name = fmt::format("{}/thread {}", rank.group().name(), t);
         try {
-          problems[t] = work(rank.context(), groups[t], spec, c, t);
+          problems[t] = work(rank, groups[t], name, c, t);
         } catch (...) {
           failures[t] = std::current_exception();
         }
@@ -85,9 +76,169 @@ Finding run(Rank& rank, const Case& c) {
   return Finding::pass();
 }
 
+// ---- one_group_two_threads: The one thing that threads must not do: use a group that another thread is inside of. The
+// second one is refused, and nothing else happens.
+//
+// On rank 0 a first thread goes into a call that cannot end yet, since the other ranks wait, in another group, for
+// rank 0's word. A second thread looks, with a call that never blocks, until it is refused: the first one is inside.
+// Then it tries every kind of call. When all have been refused, it gives the word.
+
+// Case::variant: what the first thread is inside of.
+enum Inside : std::uint64_t {
+  kCollective,  // a blocking collective
+  kReceive,     // recv
+  kWait,        // Work::wait() for a receive
+  kWaitFor,     // Work::wait_for()
+  kInsideCount
+};
+constexpr std::size_t kCount = 257;
+
+using Data = std::vector<std::int64_t>;
+
+void add_one_group_two_threads(const Selection& selection, std::vector<Case>& all) {
+  SequenceCases cases(selection, "one_group_two_threads", 55, ranks_for_sequences(selection, 2), all);
+  for (const std::string& backend : cases.backends()) {
+    for (std::uint64_t inside = 0; inside < kInsideCount; ++inside) {
+      for (std::size_t i = 0; i < (cases.quick() ? 1 : cases.ranks().size()); ++i)
+        cases.add(backend, inside == kCollective ? Primitive(Primitive::allreduce) : Primitive::send_recv, inside);
+    }
+  }
+}
+
+Data input(const Case& c, int rank) {
+  Data data(kCount);
+  for (std::size_t i = 0; i < kCount; ++i)
+    data[i] = static_cast<std::int64_t>(mix(c.seed, static_cast<std::uint64_t>(rank), i) >> 16);
+  return data;
+}
+
+Data expected(const Case& c, int ranks) {
+  if (c.variant != kCollective) return input(c, 1);
+  Data sum(kCount, 0);
+  for (int r = 0; r < ranks; ++r) {
+    const Data data = input(c, r);
+    for (std::size_t i = 0; i < kCount; ++i) sum[i] += data[i];
+  }
+  return sum;
+}
+
+// The other ranks' part in the call that rank 0's first thread is inside of.
+void take_part(Group& group, const Case& c, const Data& in, Data& out) {
+  if (c.variant == kCollective) return group.allreduce(in, out);
+  if (group.rank() == 1) group.send(in, 0);
+}
+
+bool is_refused(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument) return true;
+    throw;
+  }
+  return false;
+}
+
+// Rank 0's first thread: goes inside as soon as the second one lets it, which looks in now and then. `started` is what
+// it waits for, if it does not start it itself.
+void go_inside(Group& group, const Case& c, const Data& in, Data& out, Work& started, Duration timeout) {
+  const auto call = [&] {
+    if (c.variant == kReceive) return group.recv(out, 1);
+    if (c.variant == kCollective) return group.allreduce(in, out);
+    if (c.variant == kWait) return started.wait();
+    if (!started.wait_for(timeout)) throw std::runtime_error("wait_for() came back before the call had ended");
+  };
+  const Deadline deadline = Deadline::after(timeout);
+  while (is_refused(call)) {
+    if (deadline.expired()) throw std::runtime_error("the first thread is refused, but no other one is inside");
+  }
+}
+
+// Every kind of call that the second thread is not refused; empty when it is refused all of them.
+std::string not_refused(Group& group, Work& other) {
+  Data a(kCount, 1), b(kCount, 2);
+  const Data before = b;
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"allreduce", [&] { group.allreduce(a, b); }},
+      {"iallreduce", [&] { std::ignore = group.iallreduce(a, b); }},
+      {"broadcast", [&] { group.broadcast(b); }},
+      {"barrier", [&] { group.barrier(); }},
+      {"ibarrier", [&] { std::ignore = group.ibarrier(); }},
+      {"send", [&] { group.send(a, 1); }},
+      {"isend", [&] { std::ignore = group.isend(a, 1); }},
+      {"recv", [&] { group.recv(b, 1); }},
+      {"irecv_any", [&] { std::ignore = group.irecv_any(b); }},
+      {"sendrecv to oneself", [&] { group.sendrecv(a, 0, b, 0); }},
+      {"batch",
+       [&] {
+         group.batch(std::vector<Message>{Message::send(a, 1), Message::recv(b, 1)});
+       }},
+      {"Work::wait", [&] { other.wait(); }},
+      {"Work::test", [&] { other.test(); }},
+      {"Work::wait_for", [&] { other.wait_for(std::chrono::microseconds(1)); }},
+      {"dup", [&] { group.dup(); }},
+      {"record_trace", [&] { group.record_trace(false); }}};
+  for (const auto& [name, call] : calls) {
+    if (!is_refused(call)) return fmt::format("{} is not refused while another thread is inside", name);
+  }
+  return b == before ? "" : "a refused call has written its output";
+}
+
+// Rank 0's second thread, which ends with the word to the other ranks.
+std::string try_all(Rank& rank, Group& group, Work& other, const std::atomic<bool>& failed) {
+  // The other ranks wait for the word meanwhile.
+  const Deadline deadline = Deadline::after(rank.timeout() / 4);
+  std::string problem;
+  while (problem.empty() && !is_refused([&] { group.record_trace(false); })) {
+    if (failed || deadline.expired()) problem = "the second thread is not refused, though the first one is inside";
+  }
+  if (problem.empty()) problem = not_refused(group, other);
+  rank.group().barrier();
+  return problem;
+}
+
+Finding run_one_group_two_threads(Rank& rank, const Case& c) {
+  if (rank.size() < 2) return Finding::skip("it takes two ranks");
+  Group group = rank.make_group();
+  const Data in = input(c, rank.rank());
+  Data out = in, late(kCount);
+  // Something else in flight, for the second thread to ask for.
+  Work other = rank.rank() == 0 ? group.irecv(late, 1, {.tag = 7}) : Work();
+  std::string problem;
+  if (rank.rank() == 0) {
+    Work started = c.variant == kWait || c.variant == kWaitFor ? group.irecv(out, 1) : Work();
+    std::atomic<bool> failed = false;
+    std::exception_ptr failure;
+    {
+      std::jthread first([&] {
+        try {
+          go_inside(group, c, in, out, started, rank.timeout());
+        } catch (...) {
+          failure = std::current_exception();
+          failed = true;
+        }
+      });
+      problem = try_all(rank, group, other, failed);
+    }
+    if (failure) std::rethrow_exception(failure);
+  } else {
+    rank.group().barrier();
+    take_part(group, c, in, out);
+    if (rank.rank() == 1) group.send(in, 0, {.tag = 7});
+  }
+  other.wait();
+  const bool receives = c.variant == kCollective || rank.rank() == 0;
+  if (problem.empty() && receives && out != expected(c, rank.size())) problem = "the first thread's data is wrong";
+  if (problem.empty() && rank.rank() == 0 && late != input(c, 1)) problem = "what was in flight meanwhile is wrong";
+  rank.drop(group);
+  return Finding::of(std::move(problem));
+}
+
 }  // namespace
 
 const Property kThreads{"threads", "threads of a rank that have a group each work at the same time, and all is right",
-                        Property::Kind::group, &cases, &run};
+                        Property::Kind::group, &add_threads, &run_threads};
+const Property kOneGroupTwoThreads{
+    "one_group_two_threads", "a thread that uses a group which another one is inside of is refused, and no harm done",
+    Property::Kind::group, &add_one_group_two_threads, &run_one_group_two_threads};
 
 }  // namespace col::colcheck

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "colcheck/engine/call.hpp"
 #include "colcheck/engine/element.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/draw.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/properties/plain_call.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -99,32 +99,6 @@ Part part_for(const Case& c, int me) {
 
 // ---- The call
 
-void call_v_form(Group& group, const Case& c, const Part& part, Memory& first, Memory& second) {
-  const std::size_t size = size_of(c.dtype);
-  const bool in_place = c.in_place && (!is_rooted(c.primitive) || group.rank() == c.root);
-  const bool input_is_longer = part.input.size() >= part.output.size();
-  const std::size_t in_at = in_place && !input_is_longer ? part.own_offset : 0;
-  const std::size_t out_at = in_place && input_is_longer ? part.own_offset : 0;
-  const auto assign = [&](Memory& memory, const Bytes& content, Side side) {
-    memory.assign(content, c.placement, size, device_of(c, group.rank(), side));
-  };
-  if (in_place) {
-    Bytes whole(std::max(part.input.size(), part.output.size()));
-    std::copy(part.input.begin(), part.input.end(), whole.begin() + static_cast<std::ptrdiff_t>(in_at));
-    assign(first, whole, Side::input);
-  } else {
-    assign(first, part.input, Side::input);
-    assign(second, Bytes(part.output.size()), Side::output);
-  }
-  Memory& output = in_place ? first : second;
-  const Views views{.in = first.view(in_at, part.input.size() / size, c.dtype),
-                    .out = output.view(out_at, part.output.size() / size, c.dtype),
-                    .in_counts = part.in_counts,
-                    .out_counts = part.out_counts};
-  call_plainly(group, c, views, options_of(c, group.rank()));
-  if (part.writes) output.expect(out_at, part.output);
-}
-
 Counts shuffled_ranks(const Case& c, std::uint64_t salt) {
   Counts order(static_cast<std::size_t>(c.ranks));
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -156,12 +130,14 @@ Bytes spread(const Bytes& packed, const Counts& counts, const Counts& places, st
   return all;
 }
 
-void call_batch(Group& group, const Case& c, const Part& part, Memory& first, Memory& second) {
+std::string problem_with_batch(Group& group, const Case& c) {
+  const Part part = part_for(c, group.rank());
   const std::size_t size = size_of(c.dtype);
   const auto me = static_cast<std::uint64_t>(group.rank());
   const Counts in_places = displacements(part.in_counts, shuffled_ranks(c, 2 * me));
   const Counts out_places = displacements(part.out_counts, shuffled_ranks(c, 2 * me + 1));
   const Bytes wanted = spread(part.output, part.out_counts, out_places, size);
+  Memory first, second;
   first.assign(spread(part.input, part.in_counts, in_places, size), c.placement, size,
                device_of(c, group.rank(), Side::input));
   second.assign(Bytes(wanted.size(), std::byte{0x3c}), c.placement, size, device_of(c, group.rank(), Side::output));
@@ -174,6 +150,8 @@ void call_batch(Group& group, const Case& c, const Part& part, Memory& first, Me
   }
   group.batch(messages);
   second.expect(0, wanted);
+  const std::string problem = first.problem(size);
+  return problem.empty() ? second.problem(size) : problem;
 }
 
 // ---- The property
@@ -200,14 +178,10 @@ void cases(const Selection& selection, std::vector<Case>& all) {
 }
 
 Finding run(Rank& rank, const Case& c) {
-  const Part part = part_for(c, rank.rank());
-  Memory first, second;
-  if (c.primitive == Primitive::batch)
-    call_batch(rank.group(), c, part, first, second);
-  else
-    call_v_form(rank.group(), c, part, first, second);
-  const std::string problem = first.problem(size_of(c.dtype));
-  return Finding::of(problem.empty() ? second.problem(size_of(c.dtype)) : problem);
+  if (c.primitive == Primitive::batch) return Finding::of(problem_with_batch(rank.group(), c));
+  Call call(rank.group(), c, part_for(c, rank.rank()));
+  call.start();
+  return Finding::of(call.problem());
 }
 
 }  // namespace

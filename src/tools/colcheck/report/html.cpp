@@ -1,4 +1,4 @@
-#include "colcheck/report/html.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <cstddef>
 #include <string_view>
@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "colcheck/report/facts.hpp"
-#include "colcheck/report/tally.hpp"
 #include "common/page_style.hpp"
 #include "common/text.hpp"
 

@@ -1,4 +1,4 @@
-#include "colcheck/report/json.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include "colcheck/report/tally.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -43,23 +41,27 @@ std::string_view name_of(Finding::Verdict verdict) {
 Json run_of(const Results& results) {
   Json unavailable = Json::array();
   for (const auto& [name, why] : results.unavailable) unavailable.push_back({{"name", name}, {"why", why}});
-  std::vector<std::string> backends;
-  for (const auto& [name, devices] : results.backends) {
-    if (std::find(backends.begin(), backends.end(), name) == backends.end()) backends.push_back(name);
-  }
   Json gpus = Json::array();
   for (std::size_t rank = 0; rank < results.gpus.size(); ++rank) {
     const tools::GpuFacts& gpu = results.gpus[rank].gpu;
     gpus.push_back({{"rank", rank}, {"name", gpu.name}, {"bus", gpu.bus}, {"fake", gpu.is_fake()}});
   }
-  return {{"version", results.version},   {"command", results.command},
-          {"launcher", results.launcher}, {"world_size", results.world_size},
-          {"host", results.host},         {"cpus", results.cpus},
-          {"effort", results.effort},     {"seed", hexadecimal(results.seed)},
-          {"started", results.started},   {"seconds", results.seconds},
-          {"backends", backends},         {"unavailable", std::move(unavailable)},
-          {"ranks", results.ranks},       {"ended_early", or_null(results.ended_early)},
-          {"gpus", std::move(gpus)},      {"nccl", or_null(results.gpus.empty() ? "" : results.gpus.front().nccl)},
+  return {{"version", results.version},
+          {"command", results.command},
+          {"launcher", results.launcher},
+          {"world_size", results.world_size},
+          {"host", results.host},
+          {"cpus", results.cpus},
+          {"effort", results.effort},
+          {"seed", hexadecimal(results.seed)},
+          {"started", results.started},
+          {"seconds", results.seconds},
+          {"backends", backends_of(results)},
+          {"unavailable", std::move(unavailable)},
+          {"ranks", results.ranks},
+          {"ended_early", or_null(results.ended_early)},
+          {"gpus", std::move(gpus)},
+          {"nccl", or_null(results.gpus.empty() ? "" : results.gpus.front().nccl)},
           {"limits", results.limits}};
 }
 

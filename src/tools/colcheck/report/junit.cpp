@@ -1,11 +1,9 @@
-#include "colcheck/report/junit.hpp"
+#include "colcheck/report/report.hpp"
 
 #include <cstddef>
 
 #include <fmt/format.h>
 
-#include "colcheck/report/facts.hpp"
-#include "colcheck/report/tally.hpp"
 #include "common/text.hpp"
 
 namespace col::colcheck {

@@ -5,6 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "colcheck/properties/list.hpp"
+#include "common/text.hpp"
 
 namespace col::colcheck {
 namespace {
@@ -29,8 +33,9 @@ std::vector<Column> columns_of(const Results& results) {
   }
   for (const auto& [name, why] : results.unavailable) {
     // Without the device there is no backend on it.
-    const bool on_gpus = name == "cuda" || name == "nccl";
-    Column& column = column_of(columns, results, on_gpus ? "nccl" : name, on_gpus ? Devices::cuda : Devices::cpu);
+    const bool on_gpus = name == "cuda" || tools::moves_device_memory(name);
+    Column& column =
+        column_of(columns, results, on_gpus ? tools::device_backend() : name, on_gpus ? Devices::cuda : Devices::cpu);
     if (!column.used) column.why_not += (column.why_not.empty() ? "" : "; ") + name + ": " + why;
   }
   return columns;
@@ -61,25 +66,14 @@ void add_skip(std::vector<SkipReason>& skips, const std::string& text) {
 
 }  // namespace
 
-void Count::add(Finding::Verdict verdict) {
-  switch (verdict) {
-    case Finding::Verdict::pass:
-      ++passed;
-      break;
-    case Finding::Verdict::skip:
-      ++skipped;
-      break;
-    case Finding::Verdict::fail:
-      ++failed;
-      break;
-  }
+std::size_t Results::count(Finding::Verdict verdict) const {
+  const auto kept =
+      std::count_if(cases.begin(), cases.end(), [&](const CaseResult& result) { return result.verdict == verdict; });
+  return static_cast<std::size_t>(kept) + (verdict == Finding::Verdict::pass ? passed_while_soaking : 0);
 }
 
-Count& Count::operator+=(const Count& other) {
-  passed += other.passed;
-  failed += other.failed;
-  skipped += other.skipped;
-  return *this;
+void Count::add(Finding::Verdict verdict) {
+  ++(verdict == Finding::Verdict::pass ? passed : verdict == Finding::Verdict::skip ? skipped : failed);
 }
 
 std::string_view to_string(State state) {
@@ -140,6 +134,49 @@ Tally tally(const Results& results) {
   std::stable_sort(tally.skips.begin(), tally.skips.end(),
                    [](const SkipReason& a, const SkipReason& b) { return a.count > b.count; });
   return tally;
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const Results& results) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"command", results.command},
+      {"version", results.version},
+      {"effort", results.effort},
+      {"seed", fmt::format("{:#x}", results.seed)},
+      {"started", results.started},
+      {"took", tools::in_words(results.seconds)},
+      {"host", results.host},
+      {"CPUs", std::to_string(results.cpus)},
+      {"world", fmt::format("{}{}", tools::counted(static_cast<std::size_t>(std::max(results.world_size, 0)), "rank"),
+                            results.launcher.empty() ? "" : ", started by " + results.launcher)},
+      {"ranks of the groups", ranges(results.ranks)},
+      {"backends", fmt::format("{}", fmt::join(backends_of(results), ", "))},
+      {"GPUs", list_of(results.gpus)},
+      {"NCCL", results.gpus.empty() ? "" : results.gpus.front().nccl},
+      {"limits", fmt::format("{}", fmt::join(results.limits, "; "))}};
+  std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+  return facts;
+}
+
+std::vector<std::string> backends_of(const Results& results) {
+  std::vector<std::string> names;
+  for (const UsedBackend& used : results.backends) {
+    if (std::find(names.begin(), names.end(), used.name) == names.end()) names.push_back(used.name);
+  }
+  return names;
+}
+
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
+    for (last = first; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[first]);
+    if (last > first) text += fmt::format("-{}", numbers[last]);
+  }
+  return text;
+}
+
+std::string found_by(const CaseResult& result) {
+  return result.rank >= 0 ? fmt::format("rank {}: {}", result.rank, result.text) : result.text;
 }
 
 }  // namespace col::colcheck

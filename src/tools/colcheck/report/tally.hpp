@@ -1,14 +1,16 @@
-// The number of cases in a run: by primitive and backend, by property and backend, and by reason of skipping.
+// The number of cases in a run: by primitive and backend, by property and backend, and by reason of skipping. And the
+// facts of a run in words.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "colcheck/engine/primitive.hpp"
-#include "colcheck/results.hpp"
+#include "colcheck/report/results.hpp"
 
 namespace col::colcheck {
 
@@ -17,7 +19,6 @@ struct Count {
   std::size_t run() const { return passed + failed; }
   std::size_t all() const { return run() + skipped; }
   void add(Finding::Verdict verdict);
-  Count& operator+=(const Count& other);
   bool operator==(const Count&) const = default;
 };
 
@@ -71,5 +72,19 @@ struct Tally {
 };
 
 Tally tally(const Results& results);
+
+// ---- In words, for reports that people read
+
+// Names and values, in the order in which a reader wants them. No value is empty.
+std::vector<std::pair<std::string, std::string>> facts_of(const Results& results);
+
+// The names of the backends that were used, each once.
+std::vector<std::string> backends_of(const Results& results);
+
+// "1-9, 16" of ascending numbers.
+std::string ranges(const std::vector<int>& numbers);
+
+// "rank 2: what is wrong".
+std::string found_by(const CaseResult& result);
 
 }  // namespace col::colcheck

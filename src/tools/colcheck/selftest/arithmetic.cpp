@@ -9,17 +9,11 @@
 #include <utility>
 
 #include "colcheck/engine/element.hpp"
+#include "colcheck/engine/fold.hpp"
 #include "colcheck/engine/primitive.hpp"
 
 namespace col::colcheck {
 namespace {
-
-template <class T>
-constexpr bool is_half_v = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-
-// What contributions of T are, unless a user's function combines them.
-template <class T>
-using Working = std::conditional_t<is_half_v<T>, float, T>;
 
 template <class T>
 T load(const void* data, std::size_t index) {
@@ -90,7 +84,7 @@ Bytes Arithmetic::contribution(ConstTensorView in) const {
   }
   with_element(dtype_, [&](auto element) {
     using T = decltype(element);
-    for (std::size_t i = 0; i < in.count; ++i) store(bytes, i, scaled(static_cast<Working<T>>(load<T>(in.data, i))));
+    for (std::size_t i = 0; i < in.count; ++i) store(bytes, i, scaled(static_cast<Partial<T>>(load<T>(in.data, i))));
   });
   return bytes;
 }
@@ -103,7 +97,7 @@ void Arithmetic::combine(Bytes& left, const Bytes& right, std::size_t count) con
     return op_.user_function()(first, second, left.data(), count, dtype_);
   }
   with_element(dtype_, [&](auto element) {
-    using T = Working<decltype(element)>;
+    using T = Partial<decltype(element)>;
     for (std::size_t i = 0; i < count; ++i)
       store(left, i, rounded(combined(load<T>(left.data(), i), load<T>(right.data(), i))));
   });
@@ -113,10 +107,10 @@ Bytes Arithmetic::result(const Bytes& folded) const {
   if (op_.kind() == Op::Kind::user) return folded;
   return with_element(dtype_, [&](auto element) {
     using T = decltype(element);
-    const std::size_t count = folded.size() / sizeof(Working<T>);
+    const std::size_t count = folded.size() / sizeof(Partial<T>);
     Bytes bytes(count * sizeof(T));
     for (std::size_t i = 0; i < count; ++i) {
-      const auto value = static_cast<T>(averaged(load<Working<T>>(folded.data(), i)));
+      const auto value = static_cast<T>(averaged(load<Partial<T>>(folded.data(), i)));
       store(bytes, i, has(Bug::denormals_flushed) ? without_denormals(value) : value);
     }
     return bytes;

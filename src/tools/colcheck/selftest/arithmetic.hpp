@@ -6,7 +6,7 @@
 #include <col/types.hpp>
 
 #include "colcheck/engine/memory.hpp"
-#include "colcheck/selftest/bug.hpp"
+#include "colcheck/selftest/planted_backend.hpp"
 
 namespace col::colcheck {
 

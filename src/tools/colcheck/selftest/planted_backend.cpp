@@ -11,16 +11,88 @@
 
 #include <col/backend.hpp>
 
-#include "colcheck/selftest/bug.hpp"
 #include "colcheck/selftest/planted_channel.hpp"
 
 namespace col::colcheck {
 namespace {
 
+// The algorithm "" is for messages, and for what has no algorithm.
+constexpr PlantedBug kBugs[] = {
+    {Bug::none, "none", "nothing is wrong, and everything passes", {}, {kPlantedAlgorithm, ""}},
+    {Bug::wrong_remainder_block,
+     "wrong_remainder_block",
+     "elements beyond a multiple of the number of ranks lack the last rank's contribution",
+     {"exact", "counts"}},
+    {Bug::dropped_last_element,
+     "dropped_last_element",
+     "the last element of each block is not written",
+     {"exact", "counts"}},
+    {Bug::uneven_blocks_cut, "uneven_blocks_cut", "no block is longer than the first", {"exact", "v_forms"}},
+    {Bug::wrong_root,
+     "wrong_root",
+     "with more than two ranks, the next rank is taken for the root",
+     {"exact", "roots"}},
+    {Bug::output_cleared_first,
+     "output_cleared_first",
+     "the output is set to zero before the input in the same memory is read",
+     {"exact", "in_place"}},
+    {Bug::assumes_alignment,
+     "assumes_alignment",
+     "an input at an odd address is read from the even one before it",
+     {"unaligned"}},
+    {Bug::stale_scratch,
+     "stale_scratch",
+     "a second call of one size works with this rank's input of the first",
+     {"refill"}},
+    {Bug::unsynchronised_reuse,
+     "unsynchronised_reuse",
+     "a buffer is filled again before it has been sent",
+     {"exact", "refill"}},
+    {Bug::operands_swapped,
+     "operands_swapped",
+     "an operator that does not commute gets left and right exchanged",
+     {"exact"}},
+    {Bug::arrival_order,
+     "arrival_order",
+     "contributions are combined in the order of their arrival",
+     {"exact", "same_bits", "repeatable"}},
+    {Bug::one_ulp, "one_ulp", "one rank's copy of an allreduce is off by the lowest bit", {"exact", "same_bits"}},
+    {Bug::rounds_every_hop,
+     "rounds_every_hop",
+     "partial sums of 16-bit floats are rounded to 16 bits",
+     {"half_sums", "rounding"}},
+    {Bug::sums_in_float32, "sums_in_float32", "sums of float64 are made in float32", {"rounding"}},
+    {Bug::lost_nan, "lost_nan", "min and max drop a NaN that is not the first rank's", {"special_values"}},
+    {Bug::denormals_flushed,
+     "denormals_flushed",
+     "results too small to be normal numbers become zero",
+     {"special_values"}},
+    {Bug::saturates, "saturates", "sums of integers stop at the ends of their type", {"exact", "wrap"}},
+    {Bug::avg_floor, "avg_floor", "averages of integers round down, not toward zero", {"wrap"}},
+    {Bug::signed_compare, "signed_compare", "min and max compare unsigned integers as signed", {"exact", "wrap"}},
+    {Bug::writes_past_end,
+     "writes_past_end",
+     "the byte after each block of the output is set to zero",
+     {"exact", "guard_pages", "untouched"}},
+    {Bug::reads_past_end, "reads_past_end", "the byte after the input is read", {"guard_pages"}},
+    {Bug::input_overwritten, "input_overwritten", "the result is also written into the input", {"exact", "untouched"}},
+    {Bug::non_root_output_touched,
+     "non_root_output_touched",
+     "where a rank is not the root, its output is scratch",
+     {"exact"}},
+    {Bug::barrier_does_nothing, "barrier_does_nothing", "a barrier waits for nobody", {"barrier"}},
+    {Bug::swaps_equal_tags,
+     "swaps_equal_tags",
+     "of two receives with one tag, the later one gets the first message",
+     {"messages"},
+     {""}},
+    {Bug::leaks_descriptors, "leaks_descriptors", "a descriptor stays open for each group", {"churn"}, {""}},
+};
+
 // The first backend that can be used here; null when none can.
 BackendFactory* message_backend() {
-  for (const std::string_view name : {"shm", "gloo"}) {
-    BackendFactory* const factory = find_backend(name);
+  for (const Backend backend : {Backend::shm, Backend::gloo}) {
+    BackendFactory* const factory = find_backend(to_string(backend));
     if (factory != nullptr && !factory->unavailable_reason()) return factory;
   }
   return nullptr;
@@ -50,6 +122,14 @@ class PlantedBackend final : public BackendFactory {
 };
 
 }  // namespace
+
+std::string PlantedBug::backend() const {
+  return "planted-" + std::string(name);
+}
+
+std::span<const PlantedBug> planted_bugs() {
+  return kBugs;
+}
 
 void register_planted_backends() {
   static std::once_flag once;

@@ -18,11 +18,62 @@
 
 #include "colcheck/engine/memory.hpp"
 #include "colcheck/selftest/arithmetic.hpp"
-#include "colcheck/selftest/bug.hpp"
-#include "colcheck/selftest/reordered_receives.hpp"
-#include "colcheck/selftest/traffic.hpp"
+#include "colcheck/selftest/planted_backend.hpp"
 
 namespace col::colcheck {
+
+// ---- Traffic (traffic.cpp)
+//
+// Which elements go from which rank to which rank in the simplest form of a collective: each rank sends to every other
+// rank what that rank needs, in one message.
+
+// Elements of one of a request's buffers.
+struct Block {
+  std::size_t offset = 0, count = 0;
+};
+
+// One rank's part. Both lists are in rank order and have an entry for the rank itself; nothing where nothing goes. A
+// block of no elements does go: ranks meet by it.
+struct Traffic {
+  std::vector<std::optional<Block>> to;    // of source_of(request)
+  std::vector<std::optional<Block>> from;  // of the output; in reductions, the elements to be combined
+};
+
+Traffic traffic_of(const col::Request& request, int rank, int size);
+
+// What a rank sends from.
+ConstTensorView source_of(const col::Request& request);
+// The type of the request's elements, also on a rank where one of the two buffers has no meaning.
+DType dtype_of(const col::Request& request);
+
+// ---- Messages
+
+// Receives that are posted only at a wait, and not in the order of the requests: of two with the same slot and length,
+// the later one gets the first message.
+class ReorderedReceives {
+ public:
+  // Remembers the receive. The ticket is special: translate() knows it, the channel does not.
+  Ticket add(int peer, std::uint64_t slot, TensorView data);
+  // Posts all remembered receives.
+  void post(Channel& channel);
+  // The channel's ticket for a posted one of add()'s tickets; any other ticket unchanged.
+  Ticket translate(Ticket ticket) const;
+  // The ticket has been done.
+  void forget(Ticket ticket) { posted_.erase(ticket.id); }
+
+ private:
+  struct Receive {
+    std::uint64_t id;
+    int peer;
+    std::uint64_t slot;
+    TensorView data;
+  };
+  std::vector<Receive> waiting_;
+  std::map<std::uint64_t, Ticket> posted_;  // by the id that was given out
+  std::uint64_t next_ = 0;
+};
+
+// ---- The channel
 
 class PlantedChannel final : public Channel {
  public:

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "colcheck/properties/list.hpp"
+
 namespace col::colcheck {
 namespace {
 

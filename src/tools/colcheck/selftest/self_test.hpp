@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
-#include "colcheck/property.hpp"
-#include "colcheck/results.hpp"
-#include "colcheck/selftest/bug.hpp"
+#include "colcheck/engine/property.hpp"
+#include "colcheck/report/results.hpp"
+#include "colcheck/selftest/planted_backend.hpp"
 
 namespace col::colcheck {
 

@@ -1,4 +1,4 @@
-#include "colcheck/selftest/traffic.hpp"
+#include "colcheck/selftest/planted_channel.hpp"
 
 #include <numeric>
 #include <span>
