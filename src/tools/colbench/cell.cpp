@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <col/backend.hpp>
+
 namespace col::colbench {
 namespace {
 
@@ -76,8 +78,13 @@ Device::Type device_of(Devices devices, bool begins) {
   return on_gpu ? Device::Type::cuda : Device::Type::cpu;
 }
 
+bool moves_gpu_memory(const std::string& backend) {
+  const BackendFactory* const factory = find_backend(backend);
+  return factory != nullptr && factory->device() != Device::Type::cpu;
+}
+
 bool needs_gpu(const CellSpec& spec) {
-  return spec.device != Devices::cpu || spec.backend == to_string(Backend::nccl);
+  return spec.device != Devices::cpu || moves_gpu_memory(spec.backend);
 }
 
 std::string_view to_string(Cadence cadence) {

@@ -96,6 +96,8 @@ struct CellSpec {
   bool operator==(const CellSpec&) const = default;
 };
 inline constexpr int kRotatingRoot = -1;
+// Whether the channels of that backend move the memory of GPUs; not so if there is no such backend here.
+bool moves_gpu_memory(const std::string& backend);
 // Whether ranks need a GPU for it: for buffers, or for the backend.
 bool needs_gpu(const CellSpec& spec);
 

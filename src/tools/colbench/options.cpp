@@ -141,11 +141,11 @@ std::vector<std::string> algorithms_of(const std::string& option, const std::str
 void check_backends(const Request& request) {
   for (const std::string& name : request.backends) {
     if (name == "auto") continue;
-    if (name == "nccl") {
+    if (moves_gpu_memory(name)) {
       const std::string why = tools::why_no_nccl();
-      if (!why.empty()) throw Unavailable("nccl cannot be used here: " + why);
+      if (!why.empty()) throw Unavailable(fmt::format("{} cannot be used here: {}", name, why));
       if (request.device == Device::Type::cpu)
-        throw UsageError("--backend nccl moves memory of GPUs; add --device cuda");
+        throw UsageError(fmt::format("--backend {} moves memory of GPUs; add --device cuda", name));
       continue;
     }
     BackendFactory* factory = find_backend(name);

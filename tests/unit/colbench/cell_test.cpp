@@ -1,4 +1,9 @@
 #include "colbench/cell.hpp"
+
+#include <memory>
+
+#include <col/backend.hpp>
+
 #include "colbench/rank/collective_workload.hpp"
 #include "support/catch.hpp"
 
@@ -40,8 +45,23 @@ TEST_CASE("cell: size is that of the larger buffer, cut into equal blocks", "[co
   CHECK(block_count(spec, 8) == 0);
 }
 
+namespace {
+
+// All that is asked of it is what memory it moves.
+class GpusOnly : public col::BackendFactory {
+ public:
+  std::string_view name() const override { return "gpus_only"; }
+  std::optional<std::string> unavailable_reason() const override { return "a test's own"; }
+  col::Device::Type device() const override { return col::Device::Type::cuda; }
+  std::unique_ptr<col::Channel> connect(const col::ConnectRequest&, col::WaitContext&) override { return nullptr; }
+  std::string describe(const col::ConnectRequest&) const override { return {}; }
+};
+
+}  // namespace
+
 TEST_CASE("cell: which rank's buffers are on a GPU", "[colbench]") {
   using col::Device;
+  col::register_backend(std::make_unique<GpusOnly>());
   for (const bool begins : {true, false}) {
     CHECK(device_of(Devices::cpu, begins) == Device::Type::cpu);
     CHECK(device_of(Devices::cuda, begins) == Device::Type::cuda);
@@ -49,7 +69,8 @@ TEST_CASE("cell: which rank's buffers are on a GPU", "[colbench]") {
     CHECK(device_of(Devices::cuda_cpu, begins) == (begins ? Device::Type::cuda : Device::Type::cpu));
   }
   CHECK_FALSE(needs_gpu({}));
-  CHECK(needs_gpu({.backend = "nccl"}));
+  CHECK_FALSE(needs_gpu({.backend = "shm"}));
+  CHECK(needs_gpu({.backend = "gpus_only"}));
   CHECK(needs_gpu({.device = Devices::cpu_cuda}));
 }
 

@@ -166,7 +166,8 @@ std::optional<std::string> Chooser::why_not(const AlgorithmSpec& spec, const Cel
   for (const NativeEntry& entry : natives_) {
     if (entry.collective != collective || entry.name != spec.name) continue;
     if (deterministic) return fmt::format("{} does not promise rank order", entry.name);
-    const bool careful = settings_.numerics != ChoiceSettings::Numerics::fast || (!by_name && backend_ != "nccl");
+    const bool careful =
+        settings_.numerics != ChoiceSettings::Numerics::fast || (!by_name && !moves_gpu_memory(backend_));
     if (entry.rounds_per_hop && is_half(cell.dtype) && reduces && careful)
       return fmt::format("{} rounds 16-bit floats at every hop", entry.name);
     if (entry.drops_nan && reduces && (cell.op == ReduceOp::min || cell.op == ReduceOp::max) && careful)

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <col/plan.hpp>
+
 #include "colbench/rank/cell_buffer.hpp"
 #include "colbench/rank/values.hpp"
 
@@ -23,12 +25,15 @@ constexpr std::size_t kMostSets = 4096;
 // What a result that is kept on a GPU may consist of: contributions that the host has to combine for it.
 constexpr std::size_t kMostContributions = std::size_t{1} << 25;
 
-// Whether NCCL or kernels of ours do it, in the stream of the call: only that can be timed there.
+// Whether the channel of a group of GPUs does it itself, in the stream of the call: only that can be timed there.
 bool runs_in_stream(Group& group, const CellSpec& spec) {
   if (spec.device != Devices::cuda || spec.operation == Operation::barrier) return false;
-  if (group.backend() != to_string(Backend::nccl)) return false;
+  const auto collective = collective_of(spec.operation);
+  if (!collective || group.device().type == Device::Type::cpu) return false;
   const std::string algorithm = algorithm_of(group, spec);
-  return algorithm == "nccl" || algorithm == "nccl_p2p" || algorithm == "fold";
+  const std::vector<std::string> known = group.algorithms(*collective);
+  const bool is_plan = find_algorithm(*collective, algorithm) != nullptr;
+  return !is_plan && std::find(known.begin(), known.end(), algorithm) != known.end();
 }
 
 // Blocks of `count` elements in each of a rank's two buffers; 0: the buffer is not looked at.
