@@ -1,12 +1,12 @@
-// How many launches a run takes.
+// The launches of a run: how many it takes, and how they become one result.
 #pragma once
 
 #include <functional>
 #include <span>
 
-#include "colbench/machine/probe.hpp"
-#include "colbench/measure.hpp"
-#include "colbench/rank/order.hpp"
+#include "colbench/cell/method.hpp"
+#include "colbench/machine/latency.hpp"
+#include "colbench/rank/orders.hpp"
 
 namespace col::colbench {
 
@@ -28,5 +28,12 @@ void run_launches(Results& all, const Method& method, std::span<const CellSpec> 
 
 // The number of launches, greater than `made`, at which it next checks whether there are enough.
 int next_look(const Method& method, int made);
+
+// Adds the results of one more launch. Cells are identified by their spec. For the machine, the best value is kept; for
+// fitted values, one near their median.
+void add_launch(Results& all, const Results& launch);
+
+// Sets what is known only after all launches: why sampling ended, which cells are invalid, the exit code.
+void conclude(Results& results, const Method& method);
 
 }  // namespace col::colbench

@@ -1,74 +1,172 @@
 #include "colbench/measuring.hpp"
 
-#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <memory>
-#include <system_error>
+#include <array>
+#include <ctime>
+#include <fstream>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "colbench/facts.hpp"
+#include "colbench/commands/command.hpp"
 #include "colbench/launching.hpp"
-#include "colbench/merge.hpp"
+#include "colbench/machine/latency.hpp"
 #include "colbench/rank/lead.hpp"
 #include "colbench/report/json.hpp"
+#include "colbench/report/memory_file.hpp"
 #include "colbench/report/progress.hpp"
-#include "colbench/selftest/idle_backend.hpp"
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
-#include "common/unique_fd.hpp"
+#include "common/text.hpp"
 #include "launch/own_ranks.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "launch/processes/signals.hpp"
+
+extern char** environ;  // NOLINT: declared by no header
 
 namespace col::colbench {
 namespace {
 
 namespace exit_code = tools::exit_code;
 
-// Ranks wait for each other's next step; whatever is measured has a deadline of its own.
-constexpr Duration kPatience = std::chrono::minutes(10);
+// ---- What a reader of a result must know about its origin -----------------------------------------------------------
 
-// A text that two processes share, without a name and gone with the last of them.
-class SharedText {
+constexpr double kMuchOtherWork = 0.05, kMuchStolen = 0.01;  // of all cores' time
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+// Settings of the library and of what it uses; of COL_*, not where the job lives.
+bool may_be_told(std::string_view name) {
+  constexpr std::array kOthers = {"OMP_NUM_THREADS", "NCCL_ALGO", "NCCL_PROTO", "CUDA_VISIBLE_DEVICES"};
+  constexpr std::array kSettings = {"COL_ALGORITHM",     "COL_SELECTION", "COL_NUMERICS", "COL_CHECK",
+                                    "COL_PROGRESS",      "COL_TIMEOUT",   "COL_LOG",      "COL_FAULT",
+                                    "COL_SOCKET_IFNAME", "COL_BACKEND"};
+  const auto is = [&](const char* known) { return name == known; };
+  return std::any_of(kOthers.begin(), kOthers.end(), is) || std::any_of(kSettings.begin(), kSettings.end(), is);
+}
+
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+// Fills in what this host says about itself; what cannot be read stays empty. From the environment it takes only the
+// names in a list, because the environment may hold secrets.
+void describe_host(RunFacts& facts) {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) facts.host = name.data();
+  facts.cpu = cpu_name();
+  facts.cpus = launch::usable_cpus();
+  utsname system{};
+  if (::uname(&system) == 0) facts.kernel = fmt::format("{} {} {}", system.sysname, system.release, system.machine);
+  facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  facts.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !may_be_told(text.substr(0, equals))) continue;
+    facts.environment.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::sort(facts.environment.begin(), facts.environment.end());
+}
+
+// What the whole machine has done between two looks at it.
+class HostWatch {
  public:
-  explicit SharedText(const char* name) : file_(::memfd_create(name, 0)) {
-    if (!file_) throw std::system_error(errno, std::generic_category(), "cannot make a file in memory");
-  }
-  explicit SharedText(int inherited) : file_(inherited) {}
+  HostWatch() : before_(look()) {}
 
-  int fd() const { return file_.get(); }
-  void write(const std::string& text) const {
-    if (::ftruncate(fd(), 0) != 0) return;
-    for (std::size_t at = 0; at < text.size();) {
-      const ssize_t done = ::pwrite(fd(), text.data() + at, text.size() - at, static_cast<off_t>(at));
-      if (done <= 0) return;  // the reader sees that it is cut short
-      at += static_cast<std::size_t>(done);
+  // One line for everything that may have spoiled the measurement: work of other processes, time stolen by a
+  // hypervisor, more ranks than cores, a clock that changes its speed.
+  std::vector<std::string> warnings(const RunFacts& facts) const {
+    std::vector<std::string> warnings;
+    if (facts.ranks > facts.cpus)
+      warnings.push_back(fmt::format("{} ranks on {}: they take turns, and times are not those of {} cores",
+                                     facts.ranks, tools::counted(static_cast<std::size_t>(facts.cpus), "core"),
+                                     facts.ranks));
+    if (facts.ranks == 1) warnings.push_back("one rank alone: nothing is communicated");
+    const Times now = look();
+    const double all = now.all - before_.all;
+    if (all > 0) {
+      const double stolen = (now.stolen - before_.stolen) / all;
+      if (stolen > kMuchStolen)
+        warnings.push_back(fmt::format("the hypervisor took {:.0f} % of the cores' time away", 100 * stolen));
+      // Under another launcher, the ranks are not children of a process here.
+      const double other = (now.busy - before_.busy - (now.own - before_.own)) / all;
+      if (facts.launcher == "colbench" && other > kMuchOtherWork)
+        warnings.push_back(fmt::format("other processes used {:.0f} % of the cores", 100 * other));
     }
-  }
-  std::string read() const {
-    std::string text(static_cast<std::size_t>(std::max<off_t>(0, ::lseek(fd(), 0, SEEK_END))), '\0');
-    const ssize_t size = ::pread(fd(), text.data(), text.size(), 0);
-    text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, size)));
-    return text;
+    if (!facts.governor.empty() && facts.governor != "performance")
+      warnings.push_back(fmt::format("the cores change their frequency (governor {})", facts.governor));
+    return warnings;
   }
 
  private:
-  tools::UniqueFd file_;
+  struct Times {
+    double busy = 0, stolen = 0, all = 0;  // in seconds of one core
+    double own = 0;                        // of this process and its children
+  };
+  static Times look() {
+    Times times;
+    std::ifstream file("/proc/stat");
+    std::string word;
+    file >> word;
+    // user nice system idle iowait irq softirq steal
+    std::array<double, 8> ticks{};
+    for (double& tick : ticks) file >> tick;
+    const double second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+    for (const double tick : ticks) times.all += tick / second;
+    times.stolen = ticks[7] / second;
+    times.busy = times.all - (ticks[3] + ticks[4]) / second - times.stolen;
+    for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+      rusage usage{};
+      if (::getrusage(who, &usage) == 0) times.own += seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+    }
+    return times;
+  }
+  Times before_;
 };
 
-void begin_facts(Results& results, const Method& method, std::vector<std::string> command) {
-  RunFacts& facts = results.run;
-  describe_host(facts);
-  facts.version = COL_TOOLS_VERSION;
-  facts.command = std::move(command);
-  facts.ranks = method.ranks;
-  facts.seed = method.seed;
-  facts.target_interval = method.target_interval;
+// ---- Launches -------------------------------------------------------------------------------------------------------
+
+// Ranks wait for each other's next step; whatever is measured has a deadline of its own.
+constexpr Duration kPatience = std::chrono::minutes(10);
+
+// What all launches of a measurement find together.
+Results measured(const Method& method, std::span<const CellSpec> cells, std::vector<std::string> command,
+                 const std::string& launcher, const Launch& launch) {
+  const std::int64_t begin = now_ns();
+  Results all;
+  describe_host(all.run);
+  all.run.version = COL_TOOLS_VERSION;
+  all.run.command = std::move(command);
+  all.run.launcher = launcher;
+  all.run.ranks = method.ranks;
+  all.run.seed = method.seed;
+  all.run.target_interval = method.target_interval;
+  const HostWatch watch;
+  run_launches(all, method, cells, launch);
+  all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+  for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
+  conclude(all, method);
+  return all;
 }
 
 // Rank 0's part in one launch.
@@ -92,14 +190,9 @@ Results lead_launch(Player& player, const ContextSpec& spec, const Order& order,
 
 Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::string> command, std::span<char> title) {
   return [=](const Method& method, std::span<const CellSpec> cells) {
-    const std::int64_t begin = now_ns();
-    Results all;
-    begin_facts(all, method, command);
-    all.run.launcher = "colbench";
-    const HostWatch watch;
     int signal = 0;
-    run_launches(all, method, cells, [&](const Order& asked) {
-      const SharedText order("colbench-order"), found("colbench-results");
+    Results all = measured(method, cells, command, "colbench", [&](const Order& asked) {
+      const MemoryFile order("colbench-order", 0), found("colbench-results", 0);
       order.write(encode(asked));
       const launch::OwnResult ended =
           launch::run_own_ranks({.tool = "colbench",
@@ -125,9 +218,6 @@ Measure measure_in_own_ranks(const tools::Screen& screen, std::vector<std::strin
       }
       return one;
     });
-    all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
-    for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
-    conclude(all, method);
     if (signal != 0) all.exit_code = exit_code::kSignalBase + signal;
     return all;
   };
@@ -138,7 +228,7 @@ int run_spawned_rank(const std::vector<std::string>& arguments) {
   const auto found_fd = arguments.size() == 3 ? tools::parse_whole_number<int>(arguments[2], 3, 1 << 20) : std::nullopt;
   if (!order_fd || !found_fd) throw tools::UsageError("--spawned is how colbench starts its own ranks; leave it out");
   const tools::Screen screen = tools::Screen::parse(arguments[0]);
-  const SharedText order(*order_fd), found(*found_fd);
+  const MemoryFile order(*order_fd), found(*found_fd);
   register_idle_backend();
   Context& context = Context::current();
   const ContextSpec& spec = context.spec();
@@ -183,18 +273,10 @@ int measure_in_world(Context& context, const tools::Screen& screen, const std::v
     if (method.ranks != spec.world_size)
       throw tools::UsageError(fmt::format("{} ranks are there, started by {}, not {}; leave -n out", spec.world_size,
                                           spec.launcher, method.ranks));
-    const std::int64_t begin = now_ns();
-    Results all;
     Method once = method;
     once.launches = 1;  // the ranks are not ours to start again
-    begin_facts(all, once, command);
-    all.run.launcher = spec.launcher;
-    const HostWatch watch;
-    run_launches(all, once, cells, [&](const Order& order) { return lead_launch(player, spec, order, screen, {}); });
-    all.run.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
-    for (const std::string& warning : watch.warnings(all.run)) all.warnings.push_back(warning);
-    conclude(all, once);
-    return all;
+    return measured(once, cells, command, spec.launcher,
+                    [&](const Order& order) { return lead_launch(player, spec, order, screen, {}); });
   });
 }
 

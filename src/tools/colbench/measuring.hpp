@@ -7,7 +7,7 @@
 
 #include <col/group.hpp>
 
-#include "colbench/measure.hpp"
+#include "colbench/cell/method.hpp"
 #include "common/screen.hpp"
 
 namespace col::colbench {

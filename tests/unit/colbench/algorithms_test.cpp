@@ -1,5 +1,6 @@
-// Ranking of algorithms, and what the library would choose.
+// Ranking of algorithms, what the library would choose, and colbench draw as far as files.
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,15 +8,17 @@
 #include <fmt/format.h>
 
 #include <col/group.hpp>
+#include <col/plan.hpp>
 
-#include "colbench/commands/candidates.hpp"
-#include "colbench/commands/choice.hpp"
-#include "colbench/commands/comparison.hpp"
-#include "colbench/commands/plan_source.hpp"
-#include "colbench/commands/ranking.hpp"
+#include "colbench/commands/command.hpp"
+#include "colbench/plans/choice.hpp"
+#include "colbench/plans/comparison.hpp"
+#include "colbench/plans/plan_source.hpp"
 #include "common/command_line.hpp"
+#include "fixtures.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace col;
 using namespace col::colbench;
@@ -41,21 +44,7 @@ std::vector<const Cell*> pointers(const std::vector<Cell>& cells) {
   return all;
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
-
-TEST_CASE("rank correlation: same order, opposite order, ties", "[colbench]") {
-  const std::vector<double> up = {1, 2, 3, 4}, down = {9, 7, 5, 3}, tied = {1, 2, 2, 4}, flat = {5, 5, 5, 5};
-  CHECK(rank_correlation(up, up).value() == Approx(1));
-  CHECK(rank_correlation(up, down).value() == Approx(-1));
-  // Ranks 1, 2.5, 2.5, 4 against 1 to 4: 4.5 / sqrt(5 * 4.5).
-  CHECK(rank_correlation(up, tied).value() == Approx(0.948683298));
-  CHECK_FALSE(rank_correlation(up, flat).has_value());
-  CHECK_FALSE(rank_correlation(std::vector<double>{1}, std::vector<double>{1}).has_value());
-}
 
 TEST_CASE("ranking: by measured median, beside the model's order; what does not count is left out", "[colbench]") {
   std::vector<Cell> cells = {measured("mst", 3e-3, 0.01, 2e-3), measured("ring", 1e-3, 0.01, 3e-3),
@@ -173,4 +162,68 @@ TEST_CASE("choice: what the environment asks for is taken, or is an error that s
   const auto chosen = deterministic.choose(reduction);
   CHECK(find_algorithm(Collective::allreduce, chosen.algorithm.name)->order == FoldOrder::rank_order);
   CHECK_THROWS_AS(Chooser("carrier_pigeon", {}), tools::UsageError);
+}
+
+namespace {
+
+int draw(const std::vector<std::string>& arguments) {
+  return run_draw({.arguments = arguments, .screen = {}, .measure = {}});
+}
+
+}  // namespace
+
+TEST_CASE("draw: mst on 8 ranks has its 14 messages in the picture", "[colbench]") {
+  const test::TempDir directory;
+  const std::string path = directory.path() + "/mst.svg";
+  CHECK(draw({"--algorithm", "mst", "-n", "8", "-o", path}) == 0);
+  const std::string svg = content_of(path);
+  CHECK(svg.starts_with("<svg"));
+  CHECK(has(svg, "allreduce by mst"));
+  CHECK(occurrences(svg, "→") == 14);
+}
+
+TEST_CASE("draw: a plan as JSON is read back, and drawn as the plan that it is", "[colbench]") {
+  const test::TempDir directory;
+  const std::string json = directory.path() + "/tree.json";
+  const std::string text = directory.path() + "/tree.txt", again = directory.path() + "/again.txt";
+  const std::vector<std::string> what = {"broadcast", "--algorithm", "knomial:radix=3", "-n", "9",
+                                         "--root",    "2",           "--count",         "5",  "-o"};
+  const auto to = [&](const std::string& path) {
+    std::vector<std::string> arguments = what;
+    arguments.push_back(path);
+    return draw(arguments);
+  };
+  CHECK(to(json) == 0);
+  CHECK(to(text) == 0);
+  const PlanFile file = PlanFile::load(json);
+  CHECK(file.collective() == Collective::broadcast);
+  CHECK(file.ranks() == 9);
+  CHECK(draw({"--algorithm", "file:" + json, "--root", "2", "--count", "5", "-o", again}) == 0);
+  CHECK(content_of(again) == content_of(text));
+}
+
+TEST_CASE("draw: a plan that is wrong is drawn, and said to be wrong", "[colbench]") {
+  const test::TempDir directory;
+  const std::string json = directory.path() + "/wrong.json";
+  // Rank 1 never gets the sum.
+  std::ofstream(json) << R"({"version": 1, "name": "half", "collective": "allreduce", "ranks": 2, "unit": "chunks",
+    "plans": [[[{"recv": ["scratch", 0, 1], "from": 1},
+                {"reduce": [["input", 0, 1], ["scratch", 0, 1]], "into": ["wide", 0, 1]},
+                {"convert": ["wide", 0, 1], "into": ["output", 0, 1]}]],
+              [[{"send": ["input", 0, 1], "to": 0}]]]})";
+  const std::string svg = directory.path() + "/wrong.svg";
+  CHECK(draw({"--algorithm", "file:" + json, "-o", svg}) == 1);
+  CHECK(occurrences(content_of(svg), "→") == 1);
+}
+
+TEST_CASE("draw: a wrong command line is one sentence", "[colbench]") {
+  CHECK(has(complaint_of(run_draw, {}), "--algorithm"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mts"}), "did you mean 'mst'"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-n", "65"}), "64"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "-o", "mst.pdf"}), ".svg"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--root", "1"}), "no root"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "mst", "--size", "1K", "--count", "4"}), "one of them"));
+  CHECK(has(complaint_of(run_draw, {"--algorithm", "ring:radix=4"}), "radix"));
+  CHECK(has(complaint_of(run_draw, {"allgather", "--algorithm", "neighbor", "-n", "7"}), "even"));
+  CHECK(has(complaint_of(run_draw, {"brodcast", "--algorithm", "mst"}), "broadcast"));
 }

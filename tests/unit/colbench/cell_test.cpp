@@ -1,12 +1,16 @@
-#include "colbench/cell.hpp"
-
-#include <memory>
+// Cells, what passes between ranks, and the values that operations work on.
+#include <array>
+#include <cstddef>
 
 #include <col/backend.hpp>
 
-#include "colbench/rank/collective_workload.hpp"
+#include "colbench/cell/cell.hpp"
+#include "colbench/rank/player.hpp"
+#include "colbench/workload/values.hpp"
+#include "common/command_line.hpp"
 #include "support/catch.hpp"
 
+using namespace col;
 using namespace col::colbench;
 
 TEST_CASE("cell: every operation has a name of its own, and is found by it", "[colbench]") {
@@ -81,4 +85,117 @@ TEST_CASE("cell: buffers in turn are together larger than the caches of the proc
   CHECK(rotated_sets(spec, 2, 50 * kMebi) == rotated_sets(spec, 2));
   CHECK(rotated_sets(spec, 2, 126 * kMebi) * 2 * kMebi > 2 * 126 * kMebi);
   CHECK(rotated_sets({.operation = Operation::allreduce, .bytes = 8}, 2, 126 * kMebi) == 4096);
+}
+
+TEST_CASE("order: crosses as text and is the same afterwards", "[colbench]") {
+  Order order{.method = {.ranks = 5, .launches = 7, .seed = 0xffff'ffff'ffffU, .skew = "late:1:20", .fits = {"shm"}},
+              .launch = 3,
+              .calibrations = 5};
+  order.cells.push_back(
+      {.operation = Operation::scan, .backend = "gloo", .algorithm = "knomial:radix=8", .bytes = 12, .ranks = 5});
+  order.cells.push_back({.operation = Operation::pingpong, .bytes = 8, .ranks = 5, .pair = std::pair(2, 4)});
+  const Order back = decode_order(encode(order));
+  CHECK(back.cells == order.cells);
+  CHECK(back.launch == 3);
+  CHECK(back.calibrations == 5);
+  CHECK(back.method.ranks == 5);
+  CHECK(back.method.launches == 7);
+  CHECK(back.method.seed == order.method.seed);
+  CHECK(back.method.skew == order.method.skew);
+  CHECK(back.method.fits == order.method.fits);
+  CHECK_THROWS_AS(decode_order("{}"), col::tools::UsageError);
+}
+
+TEST_CASE("answer: crosses as bytes, and is refused when cut short", "[colbench]") {
+  Answer answer{
+      .trouble = "x", .code = col::ErrorCode::timeout, .operations = 4, .began = {1e-6}, .ended = {2e-6, 3e-6}};
+  answer.check = {.mode = "all", .elements = 9, .wrong = 2, .first = "here"};
+  const std::string bytes = encode(answer);
+  const Answer back = decode_answer(bytes);
+  CHECK(back.trouble == "x");
+  CHECK(back.code == col::ErrorCode::timeout);
+  CHECK(back.ended == answer.ended);
+  CHECK(back.check.first == "here");
+  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK_THROWS(decode_answer(bytes.substr(0, size)));
+}
+
+TEST_CASE("placement: who is in which group, and where", "[colbench]") {
+  CHECK(placement_of("", 3, 8).size == 8);
+  CHECK(placement_of("mod:2", 5, 8).group == 1);
+  CHECK(placement_of("mod:2", 5, 8).rank == 2);
+  CHECK(placement_of("mod:2", 5, 8).size == 4);
+  CHECK(placement_of("div:4", 6, 8).group == 1);
+  CHECK(placement_of("div:4", 6, 8).rank == 2);
+  CHECK(placement_of("pairs", 8, 9).size == 1);
+  CHECK(placement_of("bisect", 4, 9).group == 1);
+  CHECK(placement_of("bisect", 4, 9).size == 5);
+}
+
+TEST_CASE("values: an element comes back as it was stored, in every type", "[colbench]") {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    std::array<std::byte, 16> element{};
+    for (const std::int64_t value : {1, 8, 100}) {
+      if (dtype == DType::boolean && value != 1) continue;
+      store_element(element.data(), dtype, value);
+      CHECK(load_element(element.data(), dtype) == static_cast<double>(value));
+      CHECK(is_element(element.data(), dtype, static_cast<double>(value)));
+      CHECK_FALSE(is_element(element.data(), dtype, static_cast<double>(value) + 1));
+    }
+  }
+}
+
+TEST_CASE("values: every byte of an opaque element, and both parts of a complex number, count", "[colbench]") {
+  std::array<std::byte, 24> element{};
+  for (const std::size_t size : {1, 3, 8, 13, 24}) {
+    store_element(element.data(), opaque(size), 100);
+    CHECK(is_element(element.data(), opaque(size), 100));
+    element[size - 1] ^= std::byte{1};
+    CHECK_FALSE(is_element(element.data(), opaque(size), 100));
+  }
+  for (const DType dtype : {DType::complex64, DType::complex128}) {
+    store_element(element.data(), dtype, 3);
+    CHECK(is_element(element.data(), dtype, 3));
+    element[size_of(dtype) - 1] = std::byte{0x40};
+    CHECK_FALSE(is_element(element.data(), dtype, 3));
+  }
+}
+
+TEST_CASE("values: an average over ranks may be rounded once for each, and no more", "[colbench]") {
+  std::array<std::byte, 8> element{};
+  store_result(element.data(), DType::bfloat16, 5.375);  // three ranks' 16, each third rounded first
+  CHECK(is_element(element.data(), DType::bfloat16, 16.0 / 3, 3));
+  CHECK_FALSE(is_element(element.data(), DType::bfloat16, 16.0 / 3));
+  CHECK_FALSE(is_element(element.data(), DType::bfloat16, 15.0 / 3, 3));
+}
+
+TEST_CASE("values: what two ranks, blocks, places or iterations bring differs more often than not", "[colbench]") {
+  const Values values{.seed = 7};
+  int equal = 0;
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    equal += values.at(0, 0, index, 1) == values.at(1, 0, index, 1);
+    equal += values.at(0, 0, index, 1) == values.at(0, 1, index, 1);
+    equal += values.at(0, 0, index, 1) == values.at(0, 0, index, 2);
+  }
+  CHECK(equal < 3 * kTries / 5);  // one in eight by chance
+}
+
+TEST_CASE("values: a fold is what the operator says", "[colbench]") {
+  const auto folded = [](ReduceOp op, DType dtype) {
+    Fold fold(op, dtype);
+    for (const std::int64_t value : {3, 8, 5}) fold.add(value);
+    return fold.result(3);
+  };
+  CHECK(folded(ReduceOp::sum, DType::float32) == 16);
+  CHECK(folded(ReduceOp::product, DType::float32) == 120);
+  CHECK(folded(ReduceOp::product, DType::int8) == 120);
+  CHECK(folded(ReduceOp::min, DType::int32) == 3);
+  CHECK(folded(ReduceOp::max, DType::int32) == 8);
+  CHECK(folded(ReduceOp::avg, DType::int32) == 5);
+  CHECK(folded(ReduceOp::avg, DType::float64) == Approx(16.0 / 3));
+  CHECK(folded(ReduceOp::bor, DType::uint8) == 15);
+  CHECK(folded(ReduceOp::band, DType::uint8) == 0);
+  CHECK(folded(ReduceOp::bxor, DType::uint8) == 14);
 }

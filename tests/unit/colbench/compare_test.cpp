@@ -8,10 +8,8 @@
 #include <fmt/format.h>
 
 #include "colbench/compare/compare.hpp"
-#include "colbench/compare/detectable.hpp"
 #include "colbench/compare/noise.hpp"
 #include "colbench/compare/report.hpp"
-#include "colbench/compare/split.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colbench;

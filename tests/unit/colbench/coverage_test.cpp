@@ -11,7 +11,7 @@
 
 #include "colbench/compare/effect.hpp"
 #include "colbench/launching.hpp"
-#include "colbench/stats/median_interval.hpp"
+#include "colbench/stats/sample.hpp"
 #include "support/catch.hpp"
 
 using namespace col::colbench;

@@ -7,14 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "colbench/command.hpp"
-#include "colbench/options.hpp"
-#include "colbench/p2p/bisect_report.hpp"
-#include "colbench/p2p/cuts.hpp"
+#include "colbench/commands/command.hpp"
+#include "colbench/commands/options.hpp"
+#include "colbench/p2p/bisect.hpp"
 #include "colbench/p2p/heat_map.hpp"
 #include "colbench/p2p/outliers.hpp"
-#include "colbench/p2p/pairs_page.hpp"
 #include "common/text.hpp"
+#include "fixtures.hpp"
 #include "support/catch.hpp"
 
 using namespace col;
@@ -65,19 +64,6 @@ Cell pair_cell(Operation operation, int a, int b, std::size_t bytes, double seco
                  seconds);
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t start = 0, end; start < text.size(); start = end + 1) {
-    end = std::min(text.find('\n', start), text.size());
-    lines.push_back(text.substr(start, end - start));
-  }
-  return lines;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("outliers: pairs that spread a little are all alike", "[colbench]") {
@@ -86,7 +72,7 @@ TEST_CASE("outliers: pairs that spread a little are all alike", "[colbench]") {
     CHECK(found.comparable);
     CHECK(found.ranks.empty());
     CHECK(found.pairs.empty());
-    CHECK(contains(outlier_text(found, "8-byte messages"), "no pair and no rank is slower"));
+    CHECK(has(outlier_text(found, "8-byte messages"), "no pair and no rank is slower"));
   }
 }
 
@@ -97,7 +83,7 @@ TEST_CASE("outliers: a slow rank is named, and its pairs are not named once more
       const Outliers found = find_outliers(ranks, all_pairs(ranks, slow_ranks({slow}, 1.5)));
       CHECK(ranks_of(found) == std::set{slow});
       CHECK(found.pairs.empty());
-      CHECK(contains(outlier_text(found, "x"), fmt::format("rank {} is slow with everybody", slow)));
+      CHECK(has(outlier_text(found, "x"), fmt::format("rank {} is slow with everybody", slow)));
     }
   }
   CHECK(ranks_of(find_outliers(4, all_pairs(4, slow_ranks({1, 2}, 3)))) == std::set{1, 2});
@@ -109,7 +95,7 @@ TEST_CASE("outliers: a slow pair between good ranks is named as a pair", "[colbe
   const Outliers found = find_outliers(8, all_pairs(8, slow_pair));
   CHECK(found.ranks.empty());
   CHECK(pairs_of(found) == std::set<RankPair>{{2, 5}});
-  CHECK(contains(outlier_text(found, "x"), "ranks 2 and 5 are slow with each other"));
+  CHECK(has(outlier_text(found, "x"), "ranks 2 and 5 are slow with each other"));
   const auto both = [&](int a, int b) { return a == 0 ? 4.0 : slow_pair(a, b); };
   const Outliers mixed = find_outliers(8, all_pairs(8, both));
   CHECK(ranks_of(mixed) == std::set{0});
@@ -156,7 +142,7 @@ TEST_CASE("outliers: a pair that was slow in one launch only does not stand out"
 TEST_CASE("outliers: one pair cannot be compared with anything", "[colbench]") {
   const Outliers found = find_outliers(2, all_pairs(2, [](int, int) { return 1.0; }));
   CHECK_FALSE(found.comparable);
-  CHECK(contains(outlier_text(found, "x"), "too few pairs"));
+  CHECK(has(outlier_text(found, "x"), "too few pairs"));
   CHECK_FALSE(find_outliers(8, {}).comparable);
 }
 
@@ -202,14 +188,13 @@ TEST_CASE("heat map: numbers are aligned, the slow rank is dark in its row and c
   for (std::size_t row = 0; row < 12; ++row) {
     const std::string& line = lines[2 + row];
     CHECK(tools::columns_of(line) <= tools::columns_of(lines[1]) + 1);
-    std::size_t here = 0;
-    for (std::size_t at = line.find("█"); at != std::string::npos; at = line.find("█", at + 1)) ++here;
+    const std::size_t here = occurrences(line, "█");
     CHECK(here == (row == 3 ? 11 : 1));
     dark += here;
   }
   CHECK(dark == 22);
-  CHECK_FALSE(contains(text, "\x1b["));
-  CHECK(contains(heat_map_text(map, {.utf8 = true, .colour = true}, 120), "\x1b[31m"));
+  CHECK_FALSE(has(text, "\x1b["));
+  CHECK(has(heat_map_text(map, {.utf8 = true, .colour = true}, 120), "\x1b[31m"));
   const std::string ascii = heat_map_text(map, {}, 120);
   CHECK(std::all_of(ascii.begin(), ascii.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; }));
 }
@@ -218,7 +203,7 @@ TEST_CASE("heat map: where there is no room for numbers the shades remain", "[co
   const HeatMap map{.ranks = 40, .bytes = 8, .pairs = all_pairs(40, slow_ranks({3}, 3))};
   const std::string text = heat_map_text(map, {.utf8 = true}, 80);
   INFO(text);
-  CHECK(contains(text, "shades only"));
+  CHECK(has(text, "shades only"));
   for (const std::string& line : lines_of(text)) CHECK(tools::columns_of(line) <= 100);
   CHECK(lines_of(text).size() == 2 + 40 + 1);
 }
@@ -229,14 +214,11 @@ TEST_CASE("heat map: the page has a shaded cell for every pair, and nothing from
   results.warnings = {"a <b> & c"};
   const std::vector<HeatMap> maps = {{.ranks = 4, .bytes = 8, .pairs = all_pairs(4, slow_ranks({3}, 3))}};
   const std::string page = pairs_page(results, maps, "rank 3 is slow\nand so on\n");
-  std::size_t dark = 0;
-  for (std::size_t at = page.find("class=\"s4\""); at != std::string::npos; at = page.find("class=\"s4\"", at + 1))
-    ++dark;
-  CHECK(dark == 6);
-  CHECK(contains(page, "<p>rank 3 is slow</p>"));
-  CHECK(contains(page, "a &lt;b&gt; &amp; c"));
-  CHECK(contains(page, "--size &lt;8&gt;"));
-  for (const char* outside : {"http:", "https:", "src=", "href=", "url("}) CHECK_FALSE(contains(page, outside));
+  CHECK(occurrences(page, "class=\"s4\"") == 6);
+  CHECK(has(page, "<p>rank 3 is slow</p>"));
+  CHECK(has(page, "a &lt;b&gt; &amp; c"));
+  CHECK(has(page, "--size &lt;8&gt;"));
+  for (const char* outside : {"http:", "https:", "src=", "href=", "url("}) CHECK_FALSE(has(page, outside));
 }
 
 TEST_CASE("cuts: a bisection of any number of ranks has as many pairs as fit", "[colbench]") {
@@ -331,17 +313,17 @@ TEST_CASE("bisect: the bandwidth across the cut counts all pairs, both ways", "[
   }
   const std::string text = bisect_text(cells, 8, kBytes, {});
   INFO(text);
-  CHECK(contains(text, "bisection of 8 ranks, 1M messages both ways: 4.1"));
-  CHECK(contains(text, "50 % of the sum"));
-  CHECK(contains(text, "no pair and no rank is slower"));
+  CHECK(has(text, "bisection of 8 ranks, 1M messages both ways: 4.1"));
+  CHECK(has(text, "50 % of the sum"));
+  CHECK(has(text, "no pair and no rank is slower"));
 }
 
 TEST_CASE("bisect: a slow rank is found and explains its cuts", "[colbench]") {
   const auto cells = cut_cells(8, slow_ranks({5}, 4), [](const Cut&) { return 4.0; });
   const std::string text = bisect_text(cells, 8, kBytes, {});
   INFO(text);
-  CHECK(contains(text, "rank 5 is slow with everybody"));
-  CHECK_FALSE(contains(text, "ranks 1 and 5"));
+  CHECK(has(text, "rank 5 is slow with everybody"));
+  CHECK_FALSE(has(text, "ranks 1 and 5"));
 }
 
 TEST_CASE("bisect: a slow cut whose pairs are good alone is said to share its limit", "[colbench]") {
@@ -349,9 +331,9 @@ TEST_CASE("bisect: a slow cut whose pairs are good alone is said to share its li
       8, [](int, int) { return 1.0; }, [](const Cut& cut) { return cut.groups == "bisect" ? 3.0 : 1.0; });
   const std::string text = bisect_text(cells, 8, kBytes, {});
   INFO(text);
-  CHECK(contains(text, "no pair and no rank is slower"));
-  CHECK(contains(text, "the cut ranks 0-3 against 4-7 is slow"));
-  CHECK(contains(text, "they share what limits them"));
+  CHECK(has(text, "no pair and no rank is slower"));
+  CHECK(has(text, "the cut ranks 0-3 against 4-7 is slow"));
+  CHECK(has(text, "they share what limits them"));
 }
 
 TEST_CASE("bisect: what was not measured is a dash", "[colbench]") {
@@ -361,35 +343,16 @@ TEST_CASE("bisect: what was not measured is a dash", "[colbench]") {
   cells.pop_back();
   const std::vector<CutResult> cuts = cut_results(cells, 4, kBytes);
   CHECK(cuts[0].together == 0);
-  CHECK(contains(bisect_text(cells, 4, kBytes, {}), " -"));
+  CHECK(has(bisect_text(cells, 4, kBytes, {}), " -"));
 }
-
-namespace {
-
-// What a command says that cannot run.
-std::string complaint(int (*command)(const Invocation&), const std::vector<std::string>& arguments) {
-  Invocation invocation{
-      .arguments = arguments, .screen = {}, .measure = [](const Method&, std::span<const CellSpec>) -> Results {
-        throw std::logic_error("it went on to measure");
-      }};
-  try {
-    command(invocation);
-  } catch (const UsageError& error) {
-    CHECK_FALSE(contains(error.what(), "\n"));
-    return error.what();
-  }
-  return "nothing";
-}
-
-}  // namespace
 
 TEST_CASE("pairs and bisect: a wrong command line is refused before anything starts", "[colbench]") {
   for (const auto command : {&run_pairs, &run_bisect}) {
-    CHECK(contains(complaint(command, {"-n", "1"}), "two ranks"));
-    CHECK(contains(complaint(command, {"--plot", "x.svg"}), "no curves"));
-    CHECK(contains(complaint(command, {"--json", "/no/such/directory/x.json"}), "/no/such/directory"));
-    CHECK(complaint(command, {"--size", "32X"}) != "nothing");
-    CHECK(complaint(command, {"allreduce"}) != "nothing");
-    CHECK(contains(complaint(command, {"--sise", "8"}), "--size"));
+    CHECK(has(complaint_of(command, {"-n", "1"}), "two ranks"));
+    CHECK(has(complaint_of(command, {"--plot", "x.svg"}), "no curves"));
+    CHECK(has(complaint_of(command, {"--json", "/no/such/directory/x.json"}), "/no/such/directory"));
+    CHECK(complaint_of(command, {"--size", "32X"}) != "nothing");
+    CHECK(complaint_of(command, {"allreduce"}) != "nothing");
+    CHECK(has(complaint_of(command, {"--sise", "8"}), "--size"));
   }
 }

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "colbench/suite/store_server.hpp"
-#include "colbench/suite/store_wire.hpp"
-#include "colbench/suite/store_workload.hpp"
+#include "colbench/workload/store_server.hpp"
+#include "colbench/workload/store_wire.hpp"
+#include "colbench/workload/workload.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
@@ -71,9 +71,9 @@ struct RunningStore {
   colbench::StoreServer server;
 };
 
-StoreSetup setup_of(Context& context, int rank, int ranks, std::size_t count) {
+WorkloadSetup setup_of(Context& context, int rank, int ranks, std::size_t count) {
   return {.group = context.init_group({.rank = rank, .world_size = ranks, .backend = Backend::shm}),
-          .count = count,
+          .spec = {.operation = Operation::store, .bytes = count * sizeof(float), .ranks = ranks},
           .seed = 7,
           .check_mode = "all",
           .timeout = 20s};
@@ -224,11 +224,11 @@ TEST_CASE("store workload: every rank gets the sum, whatever the count, again an
   for (const int ranks : {1, 2, 4, 5}) {
     for (const std::size_t count : {1u, 3u, 70'001u}) {
       const auto outcomes = run_threads(ranks, [&](int rank, Context& context) {
-        StoreWorkload workload(setup_of(context, rank, ranks, count));
+        const auto workload = make_store_workload(setup_of(context, rank, ranks, count));
         for (std::uint64_t iteration = 0; iteration < 3; ++iteration) {
-          workload.prepare(iteration);
-          workload.run();
-          const Check check = workload.check(iteration, false);
+          workload->prepare(iteration);
+          workload->run();
+          const Check check = workload->check(iteration, false);
           expect(check.wrong == 0, check.first);
           expect(check.elements == count);
         }
@@ -241,7 +241,7 @@ TEST_CASE("store workload: every rank gets the sum, whatever the count, again an
 
 TEST_CASE("store workload: the sampled check looks at new values in every iteration", "[colbench]") {
   const auto outcomes = run_threads(3, [&](int rank, Context& context) {
-    StoreSetup setup = setup_of(context, rank, 3, 1000);
+    WorkloadSetup setup = setup_of(context, rank, 3, 1000);
     setup.check_mode = "sample";
     const auto workload = make_store_workload(setup);
     workload->prepare(0);
@@ -264,14 +264,14 @@ TEST_CASE("store workload: the sampled check looks at new values in every iterat
 
 TEST_CASE("store workload: when a worker goes away the others are told who it was", "[colbench]") {
   const auto outcomes = run_threads(4, [&](int rank, Context& context) {
-    StoreWorkload workload(setup_of(context, rank, 4, 1000));
-    workload.prepare(0);
-    workload.run();
+    const auto workload = make_store_workload(setup_of(context, rank, 4, 1000));
+    workload->prepare(0);
+    workload->run();
     context.group("default").barrier();  // until all have the first sum
     if (rank == 2) return;               // and with it its connections
     const auto error = error_of_call([&] {
-      workload.prepare(1);
-      workload.run();
+      workload->prepare(1);
+      workload->run();
     });
     expect(error.has_value(), "the operation worked without rank 2");
     expect(error->code() == ErrorCode::peer_lost, error->what());
@@ -284,7 +284,7 @@ TEST_CASE("store workload: when a worker goes away the others are told who it wa
 
 TEST_CASE("store workload: when worker 0 goes away the others notice", "[colbench]") {
   const auto outcomes = run_threads(3, [&](int rank, Context& context) {
-    auto workload = std::make_unique<StoreWorkload>(setup_of(context, rank, 3, 1000));
+    auto workload = make_store_workload(setup_of(context, rank, 3, 1000));
     if (rank == 0) {
       workload->prepare(0);
       // It leaves when the others have called, and waits until they have gone.
@@ -307,15 +307,15 @@ TEST_CASE("store workload: when worker 0 goes away the others notice", "[colbenc
 TEST_CASE("store workload: a worker that never calls is named when time is up", "[colbench]") {
   std::atomic<bool> ended = false;
   const auto outcomes = run_threads(3, [&](int rank, Context& context) {
-    StoreSetup setup = setup_of(context, rank, 3, 10);
+    WorkloadSetup setup = setup_of(context, rank, 3, 10);
     setup.timeout = rank == 0 ? Duration(1s) : Duration(20s);
-    StoreWorkload workload(setup);
-    workload.prepare(0);
+    const auto workload = make_store_workload(setup);
+    workload->prepare(0);
     if (rank == 1) {
       ended.wait(false);
       return;
     }
-    const auto error = error_of_call([&] { workload.run(); });
+    const auto error = error_of_call([&] { workload->run(); });
     if (rank == 0) {
       ended = true;
       ended.notify_all();

@@ -5,13 +5,12 @@
 
 #include <col/plan.hpp>
 
-#include "colbench/command.hpp"
-#include "colbench/options.hpp"
-#include "colbench/suite/notes.hpp"
-#include "colbench/suite/ps_plan.hpp"
-#include "colbench/suite/ps_report.hpp"
-#include "colbench/suite/ps_shares.hpp"
+#include "colbench/commands/command.hpp"
+#include "colbench/commands/options.hpp"
+#include "colbench/report/summary.hpp"
+#include "colbench/suite/ps.hpp"
 #include "common/exit_codes.hpp"
+#include "fixtures.hpp"
 #include "support/catch.hpp"
 
 using namespace col;
@@ -21,20 +20,6 @@ using Words = std::vector<std::string>;
 namespace {
 
 constexpr std::size_t kSizes[] = {1024, 1 << 20};
-
-bool has_text(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string complaint_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const tools::UsageError& error) {
-    CHECK_FALSE(has_text(error.what(), "\n"));
-    return error.what();
-  }
-  return "nothing";
-}
 
 std::vector<int> suite_ranks_of(Words words) {
   return take_rank_list(words, {1, 2});
@@ -62,10 +47,8 @@ double store_is_ten_times_slower(const CellSpec& spec) {
 
 // The words of the table's line that begins with these.
 std::string line_with(const std::string& text, const std::string& part) {
-  for (std::size_t start = 0, end; start < text.size(); start = end + 1) {
-    end = std::min(text.find('\n', start), text.size());
-    const std::string line = text.substr(start, end - start);
-    if (has_text(line, part)) return line;
+  for (const std::string& line : lines_of(text)) {
+    if (has(line, part)) return line;
   }
   return {};
 }
@@ -81,10 +64,10 @@ TEST_CASE("suite ps: -n is a list, wherever it stands", "[colbench]") {
   CHECK(take_rank_list(words, {}) == std::vector{3});
   CHECK(words == Words{"--json", "x", "--seed", "1"});
   for (const char* wrong : {"0", "x", "", "2,,3", "65", "-1"}) {
-    CHECK(has_text(complaint_of([&] { suite_ranks_of({"-n", wrong}); }), "-n takes numbers of ranks"));
+    CHECK(has(complaint_of([&] { suite_ranks_of({"-n", wrong}); }), "-n takes numbers of ranks"));
   }
-  CHECK(has_text(complaint_of([] { suite_ranks_of({"-n"}); }), "needs a value"));
-  CHECK(has_text(complaint_of([] { suite_ranks_of({"-n", "2", "--ranks", "3"}); }), "twice"));
+  CHECK(has(complaint_of([] { suite_ranks_of({"-n"}); }), "needs a value"));
+  CHECK(has(complaint_of([] { suite_ranks_of({"-n", "2", "--ranks", "3"}); }), "twice"));
 }
 
 TEST_CASE("suite ps: every method at every size, over algorithms that exist", "[colbench]") {
@@ -162,21 +145,21 @@ TEST_CASE("suite ps: the table compares every method with col, and says who take
   const Results results = results_of(8, store_is_ten_times_slower);
   const std::string text = ps_table(results, 8, results.machine, {.utf8 = true});
   INFO(text);
-  CHECK(has_text(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
-  CHECK(has_text(line_with(text, "1K"), "store (emulated)"));
-  CHECK(has_text(line_with(text, "1K"), "10.0x"));
-  CHECK(has_text(line_with(text, "central server"), "~1.00x"));
-  CHECK(has_text(text, "store (emulated) takes 10.0x the time of col over shm\n"));
+  CHECK(has(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
+  CHECK(has(line_with(text, "1K"), "store (emulated)"));
+  CHECK(has(line_with(text, "1K"), "10.0x"));
+  CHECK(has(line_with(text, "central server"), "~1.00x"));
+  CHECK(has(text, "store (emulated) takes 10.0x the time of col over shm\n"));
   const Results falling = results_of(8, [](const CellSpec& spec) {
     return store_is_ten_times_slower(spec) * (spec.bytes > 2000 && spec.operation == Operation::store ? 0.4 : 1);
   });
-  CHECK(has_text(ps_table(falling, 8, {}, {}), "store (emulated) takes 4.00x (1M) to 10.0x (1K) the time of"));
+  CHECK(has(ps_table(falling, 8, {}, {}), "store (emulated) takes 4.00x (1M) to 10.0x (1K) the time of"));
   // 100 us of 10 ms are latency; 18 times 1M read and written at 10 GB/s are 3.8 ms.
   const std::string store = line_with(text, "1M");
-  CHECK(has_text(store, "10.0 ms"));
-  CHECK(has_text(store, " 1.0"));
-  CHECK(has_text(store, " 38 "));
-  CHECK_FALSE(has_text(ps_table(results_of(4, store_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
+  CHECK(has(store, "10.0 ms"));
+  CHECK(has(store, " 1.0"));
+  CHECK(has(store, " 38 "));
+  CHECK_FALSE(has(ps_table(results_of(4, store_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
 }
 
 TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") {
@@ -184,8 +167,8 @@ TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") 
   std::erase_if(results.cells, [](const Cell& cell) { return cell.spec.bytes < 2000; });
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
-  CHECK_FALSE(has_text(text, "latency"));
-  CHECK(has_text(text, "store (emulated) takes 10.0x the time of col over shm"));
+  CHECK_FALSE(has(text, "latency"));
+  CHECK(has(text, "store (emulated) takes 10.0x the time of col over shm"));
 }
 
 TEST_CASE("suite ps: rows that count for nothing say why, and are compared with nothing", "[colbench]") {
@@ -197,12 +180,12 @@ TEST_CASE("suite ps: rows that count for nothing say why, and are compared with 
   }
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
-  CHECK(has_text(line_with(text, "col over shm"), "invalid"));
-  CHECK(has_text(line_with(text, "store (emulated)"), "not measured"));
-  CHECK_FALSE(has_text(text, "x "));  // no ratio
-  CHECK_FALSE(has_text(text, "takes 1"));
-  CHECK(has_text(notes_text(results, {}), "not measured: needs 4G of memory"));
-  CHECK(has_text(notes_text(results, {}), "3 wrong elements"));
+  CHECK(has(line_with(text, "col over shm"), "invalid"));
+  CHECK(has(line_with(text, "store (emulated)"), "not measured"));
+  CHECK_FALSE(has(text, "x "));  // no ratio
+  CHECK_FALSE(has(text, "takes 1"));
+  CHECK(has(notes_text(results, {}), "not measured: needs 4G of memory"));
+  CHECK(has(notes_text(results, {}), "3 wrong elements"));
 }
 
 TEST_CASE("suite ps: results of several numbers of ranks become one", "[colbench]") {
@@ -227,12 +210,10 @@ TEST_CASE("suite ps: results of several numbers of ranks become one", "[colbench
 }
 
 TEST_CASE("suite: a wrong name gets the nearest one", "[colbench]") {
-  const auto complaint = [](const Words& words) {
-    return complaint_of([&] { run_suite({.arguments = words, .screen = {}, .measure = {}}); });
-  };
-  CHECK(has_text(complaint({"pss"}), "did you mean 'ps'?"));
-  CHECK(has_text(complaint({"training"}), "there is no suite 'training'"));
-  CHECK(has_text(complaint({"ps", "-n", "zero"}), "-n takes"));
+  const auto complaint = [](const Words& words) { return complaint_of(run_suite, words); };
+  CHECK(has(complaint({"pss"}), "did you mean 'ps'?"));
+  CHECK(has(complaint({"training"}), "there is no suite 'training'"));
+  CHECK(has(complaint({"ps", "-n", "zero"}), "-n takes"));
   CHECK(complaint({"ps", "--sizes", "32X"}) != "nothing");
   CHECK(complaint({"ps", "--backend", "shm"}) != "nothing");
 }

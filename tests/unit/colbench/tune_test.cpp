@@ -9,12 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "colbench/command.hpp"
-#include "colbench/commands/selection_text.hpp"
-#include "colbench/commands/tune_report.hpp"
-#include "colbench/commands/tuner.hpp"
-#include "colbench/commands/tuning.hpp"
+#include "colbench/commands/command.hpp"
+#include "colbench/plans/tune_report.hpp"
+#include "colbench/plans/tuning.hpp"
 #include "common/command_line.hpp"
+#include "fixtures.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -29,10 +28,6 @@ TunedPoint point(std::size_t bytes, const std::map<std::string, double>& medians
   TunedPoint made{.bytes = bytes, .entries = {}};
   for (const auto& [name, median] : medians) made.entries.push_back({name, median, 0.98 * median, 1.02 * median});
   return made;
-}
-
-bool mentions(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Seconds of an algorithm whose samples scatter by a little.
@@ -145,12 +140,12 @@ TEST_CASE("tune: the crossover of two known curves is found", "[colbench]") {
   REQUIRE(rules.size() == 2);
   CHECK(rules[0].rule.algorithm.name == "bde");
   CHECK(rules[0].rule.max_bytes == series.crossovers[0].below);
-  CHECK(mentions(rules[0].advantage, "times as fast as ring"));
-  CHECK(mentions(series_text(series), "allreduce, 4 ranks, shm\n  up to "));
+  CHECK(has(rules[0].advantage, "times as fast as ring"));
+  CHECK(has(series_text(series), "allreduce, 4 ranks, shm\n  up to "));
 
   const auto changes = changes_of(series, [](const CellSpec&) { return std::optional<std::string>("bde"); });
   REQUIRE(changes.size() == 1);
-  CHECK(mentions(changes[0], "allreduce, 4 ranks, shm, 256K: ring in place of bde, "));
+  CHECK(has(changes[0], "allreduce, 4 ranks, shm, 256K: ring in place of bde, "));
 }
 
 TEST_CASE("tune: a run that ends early ends it, without a series", "[colbench]") {
@@ -184,8 +179,8 @@ TEST_CASE("tune: what is left out is said; warnings that differ in numbers only,
   CHECK(calls > 1);
   CHECK(tuned.warnings.size() == 1);
   REQUIRE(tuned.left_out.size() == 1);
-  CHECK(mentions(tuned.left_out[0], "allreduce 64 float32 sum, bde"));
-  CHECK(mentions(tuned.left_out[0], ": wrong data"));
+  CHECK(has(tuned.left_out[0], "allreduce 64 float32 sum, bde"));
+  CHECK(has(tuned.left_out[0], ": wrong data"));
   CHECK(tuned.exit_code == 1);
 }
 
@@ -214,20 +209,20 @@ TEST_CASE("selection text: what it writes can be read, and neighbours share thei
   REQUIRE(merged.size() == 4);
   CHECK(merged[0].rule.min_ranks == 3);
   CHECK(merged[0].rule.max_ranks == 4);
-  CHECK(mentions(merged[0].advantage, "on 4 ranks fast"));
+  CHECK(has(merged[0].advantage, "on 4 ranks fast"));
   CHECK(merged[2].rule.min_ranks == 8);
 
   const std::string text = selection_text(merged, {"a \"machine\"\n", "2026-01-31", "colbench tune"});
   const SelectionTable table = SelectionTable::parse(text, "test");
   REQUIRE(table.rules().size() == 4);
   for (std::size_t i = 0; i < merged.size(); ++i) CHECK(table.rules()[i].text() == merged[i].rule.text());
-  CHECK(mentions(table.evidence(), "rule 1: fast"));
-  CHECK(mentions(table.evidence(), "date: 2026-01-31"));
+  CHECK(has(table.evidence(), "rule 1: fast"));
+  CHECK(has(table.evidence(), "date: 2026-01-31"));
 
   const std::string of_third = evidence_of_rule(table.evidence(), 3);
-  CHECK(mentions(of_third, "Measured: rule 3: fast; date: "));
-  CHECK_FALSE(mentions(of_third, "rule 2"));
-  CHECK(mentions(of_third, "a \"machine\""));
+  CHECK(has(of_third, "Measured: rule 3: fast; date: "));
+  CHECK_FALSE(has(of_third, "rule 2"));
+  CHECK(has(of_third, "a \"machine\""));
   CHECK(evidence_of_rule("machine: mine; date: today", 1) == "machine: mine; date: today");
 }
 
@@ -252,25 +247,15 @@ TEST_CASE("tune: writes a table that chooses what was the fastest", "[colbench]"
     CHECK(chosen(std::size_t{1} << 30) == "ring");
   }
   CHECK_FALSE(choose(table, {.collective = Collective::allreduce, .ranks = 4, .bytes = 8, .backend = "shm"}, any));
-  CHECK(mentions(table.evidence(), "command: colbench tune allreduce -n "));
+  CHECK(has(table.evidence(), "command: colbench tune allreduce -n "));
 }
 
 TEST_CASE("tune: a wrong command line is one sentence, before anything is measured", "[colbench]") {
-  int calls = 0;
-  const auto usage_error = [&](const std::vector<std::string>& arguments) -> std::string {
-    try {
-      run_tune({.arguments = arguments, .screen = {}, .measure = measure_by(crossing_seconds, calls)});
-    } catch (const tools::UsageError& error) {
-      return error.what();
-    }
-    return {};
-  };
-  CHECK(mentions(usage_error({"-n", "2,x"}), "2,4,7-8"));
-  CHECK(mentions(usage_error({"-n", "1"}), "from 2"));
-  CHECK(mentions(usage_error({"-n"}), "needs a value"));
-  CHECK(mentions(usage_error({"pingpong", "-n", "2"}), "no algorithms"));
-  CHECK(mentions(usage_error({"allreduce", "-n", "2", "--algo", "auto"}), "--algo all"));
-  CHECK(mentions(usage_error({"allreduce", "-n", "4", "--groups", "mod:2"}), "--groups"));
-  CHECK(mentions(usage_error({"allreduce", "-n", "2", "--place", "both"}), "--place"));
-  CHECK(calls == 0);
+  CHECK(has(complaint_of(run_tune, {"-n", "2,x"}), "2,4,7-8"));
+  CHECK(has(complaint_of(run_tune, {"-n", "1"}), "from 2"));
+  CHECK(has(complaint_of(run_tune, {"-n"}), "needs a value"));
+  CHECK(has(complaint_of(run_tune, {"pingpong", "-n", "2"}), "no algorithms"));
+  CHECK(has(complaint_of(run_tune, {"allreduce", "-n", "2", "--algo", "auto"}), "--algo all"));
+  CHECK(has(complaint_of(run_tune, {"allreduce", "-n", "4", "--groups", "mod:2"}), "--groups"));
+  CHECK(has(complaint_of(run_tune, {"allreduce", "-n", "2", "--place", "both"}), "--place"));
 }

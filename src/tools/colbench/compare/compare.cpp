@@ -2,49 +2,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
-#include "colbench/compare/differences.hpp"
-#include "colbench/machine/probe.hpp"
-#include "colbench/stats/holm.hpp"
-#include "colbench/stats/quantile.hpp"
+#include "colbench/machine/latency.hpp"
+#include "colbench/stats/sample.hpp"
+#include "colbench/stats/two_samples.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
 
-struct Launches {
-  std::vector<int> numbers;
-  std::vector<double> medians;
-};
-
-Launches launches_of(const Cell& cell) {
-  Launches launches;
-  for (const LaunchSamples& launch : cell.launches) {
-    if (launch.seconds.empty()) continue;
-    launches.numbers.push_back(launch.launch);
-    launches.medians.push_back(median(launch.seconds));
-  }
-  return launches;
+std::string shown(const std::string& value) {
+  return value.empty() ? "unknown" : value;
 }
 
-// The medians of `launches` whose numbers are in `numbers` too.
-std::vector<double> common_medians(const Launches& launches, const std::vector<int>& numbers) {
-  std::vector<double> medians;
-  for (std::size_t i = 0; i < launches.numbers.size(); ++i) {
-    if (std::find(numbers.begin(), numbers.end(), launches.numbers[i]) != numbers.end()) {
-      medians.push_back(launches.medians[i]);
-    }
+std::string value_in(const RunFacts& run, const std::string& name) {
+  const auto found = std::find_if(run.environment.begin(), run.environment.end(),
+                                  [&](const auto& variable) { return variable.first == name; });
+  return found == run.environment.end() ? "not set" : fmt::format("'{}'", found->second);
+}
+
+// How the data of a run's cells were checked: "sample", or "off, sample".
+std::string checks_of(const Results& results) {
+  std::set<std::string> modes;
+  for (const Cell& cell : results.cells) {
+    if (!cell.launches.empty()) modes.insert(cell.check.mode);
   }
-  return medians;
+  std::string text;
+  for (const std::string& mode : modes) text += (text.empty() ? "" : ", ") + mode;
+  return text;
 }
 
 // Why a cell cannot be compared; empty when it can.
 std::string why_unusable(const Cell& cell, std::string_view side) {
   if (!cell.invalid.empty()) return fmt::format("invalid in {}: {}", side, cell.invalid);
   if (cell.check.wrong > 0) return fmt::format("wrong data in {}: {}", side, cell.check.first);
-  const std::vector<double> medians = launches_of(cell).medians;
+  const std::vector<double> medians = launch_medians(cell);
   if (medians.empty()) {
     return fmt::format("not measured in {}{}{}", side, cell.note.empty() ? "" : ": ", cell.note);
   }
@@ -58,18 +54,10 @@ std::string ran(const Cell& cell) {
 }
 
 ComparedCell compared(const Cell& a, const Cell& b, const Rule& rule) {
-  Launches of_a = launches_of(a), of_b = launches_of(b);
-  if (rule.interleaved) {
-    const std::vector<double> medians = common_medians(of_a, of_b.numbers);
-    of_b.medians = common_medians(of_b, of_a.numbers);
-    of_a.medians = medians;
-  }
-  ComparedCell cell{.spec = a.spec,
-                    .launches_a = of_a.medians.size(),
-                    .launches_b = of_b.medians.size(),
-                    .ran_a = ran(a),
-                    .ran_b = ran(b)};
-  if (!of_a.medians.empty()) cell.effect = effect_of(of_a.medians, of_b.medians, rule);
+  const auto [of_a, of_b] = rule.interleaved ? paired_medians(a, b) : std::pair(launch_medians(a), launch_medians(b));
+  ComparedCell cell{
+      .spec = a.spec, .launches_a = of_a.size(), .launches_b = of_b.size(), .ran_a = ran(a), .ran_b = ran(b)};
+  if (!of_a.empty()) cell.effect = effect_of(of_a, of_b, rule);
   return cell;
 }
 
@@ -109,11 +97,63 @@ std::vector<std::string> remarks(const std::vector<ComparedCell>& cells) {
   return lines;
 }
 
+Results half_of(const Results& results, int parity) {
+  Results half = results;
+  half.run.launches = (results.run.launches + 1 - parity) / 2;
+  for (Cell& cell : half.cells) {
+    std::erase_if(cell.launches, [&](const LaunchSamples& launch) { return launch.launch % 2 != parity; });
+    for (LaunchSamples& launch : cell.launches) launch.launch /= 2;
+  }
+  return half;
+}
+
 }  // namespace
+
+std::vector<std::string> differences(const Results& a, const Results& b) {
+  std::vector<std::string> lines;
+  const auto differ = [&](std::string_view what, const std::string& of_a, const std::string& of_b) {
+    if (of_a != of_b) lines.push_back(fmt::format("different {}: A {}, B {}", what, shown(of_a), shown(of_b)));
+  };
+  const RunFacts &run_a = a.run, &run_b = b.run;
+  differ("host", run_a.host, run_b.host);
+  differ("CPU", run_a.cpu, run_b.cpu);
+  differ("number of usable CPUs", std::to_string(run_a.cpus), std::to_string(run_b.cpus));
+  differ("kernel", run_a.kernel, run_b.kernel);
+  differ("GPUs", run_a.gpus, run_b.gpus);
+  differ("NCCL", run_a.nccl, run_b.nccl);
+  differ("frequency governor", run_a.governor, run_b.governor);
+  differ("number of ranks", std::to_string(run_a.ranks), std::to_string(run_b.ranks));
+  differ("start of samples", run_a.sync, run_b.sync);
+  differ("number of launches", std::to_string(run_a.launches), std::to_string(run_b.launches));
+  differ("target interval", fmt::format("{:.3g}%", 100 * run_a.target_interval),
+         fmt::format("{:.3g}%", 100 * run_b.target_interval));
+  differ("check of data", checks_of(a), checks_of(b));
+
+  std::set<std::string> names;
+  for (const auto& variable : run_a.environment) names.insert(variable.first);
+  for (const auto& variable : run_b.environment) names.insert(variable.first);
+  for (const std::string& name : names) differ(name, value_in(run_a, name), value_in(run_b, name));
+
+  if (!a.ended_early.empty()) lines.push_back("A ended early: " + a.ended_early);
+  if (!b.ended_early.empty()) lines.push_back("B ended early: " + b.ended_early);
+  return lines;
+}
 
 std::size_t Comparison::count(Verdict verdict) const {
   return static_cast<std::size_t>(
       std::count_if(cells.begin(), cells.end(), [&](const ComparedCell& cell) { return cell.verdict == verdict; }));
+}
+
+std::pair<std::vector<double>, std::vector<double>> paired_medians(const Cell& a, const Cell& b) {
+  std::pair<std::vector<double>, std::vector<double>> pairs;
+  for (const LaunchSamples& launch : a.launches) {
+    const auto other = std::find_if(b.launches.begin(), b.launches.end(),
+                                    [&](const LaunchSamples& candidate) { return candidate.launch == launch.launch; });
+    if (other == b.launches.end() || launch.seconds.empty() || other->seconds.empty()) continue;
+    pairs.first.push_back(median(launch.seconds));
+    pairs.second.push_back(median(other->seconds));
+  }
+  return pairs;
 }
 
 Comparison compare(const Results& a, const Results& b, const Rule& rule) {
@@ -154,6 +194,10 @@ Comparison compare(const Results& a, const Results& b, const Rule& rule) {
 
 bool is_regression(const ComparedCell& cell, double over) {
   return cell.verdict == Verdict::slower && cell.effect.ratio > 1 + over;
+}
+
+std::pair<Results, Results> split_alternating(const Results& results) {
+  return {half_of(results, 0), half_of(results, 1)};
 }
 
 }  // namespace col::colbench

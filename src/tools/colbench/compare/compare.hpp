@@ -2,10 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "colbench/cell/results.hpp"
 #include "colbench/compare/effect.hpp"
-#include "colbench/results.hpp"
 
 namespace col::colbench {
 
@@ -36,11 +37,20 @@ struct Comparison {
   std::size_t count(Verdict verdict) const;
 };
 
+// The medians of launches that both cells have, in the order of time.
+std::pair<std::vector<double>, std::vector<double>> paired_medians(const Cell& a, const Cell& b);
+
 // Matches cells by their CellSpec. Interleaved: launches of the same number are a pair, and others are left out. Pure
 // and deterministic.
 Comparison compare(const Results& a, const Results& b, const Rule& rule);
 
 // Slower, and by more than `over`.
 bool is_regression(const ComparedCell& cell, double over);
+
+// One run as two, as if their launches were made in turn. Launches 0, 2, 4, … and launches 1, 3, 5, …, numbered again
+// from 0. Launches of the same number were next to each other in time, so compare them with Rule::interleaved. Both
+// sides have everything of a cell or run except its samples. A cell without samples on one side is there without
+// samples. Pure.
+std::pair<Results, Results> split_alternating(const Results& results);
 
 }  // namespace col::colbench

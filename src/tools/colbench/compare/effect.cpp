@@ -5,12 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "colbench/stats/autocorrelation.hpp"
-#include "colbench/stats/bootstrap.hpp"
-#include "colbench/stats/exchange.hpp"
-#include "colbench/stats/median_interval.hpp"
-#include "colbench/stats/quantile.hpp"
-#include "colbench/stats/rank_sum.hpp"
+#include "colbench/stats/two_samples.hpp"
 
 namespace col::colbench {
 namespace {
@@ -41,15 +36,7 @@ Sides without_shared_noise(std::span<const double> a, std::span<const double> b)
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::faster:
-      return "faster";
-    case Verdict::slower:
-      return "slower";
-    case Verdict::undecided:
-      break;
-  }
-  return "undecided";
+  return verdict == Verdict::faster ? "faster" : verdict == Verdict::slower ? "slower" : "undecided";
 }
 
 Effect effect_of(std::span<const double> a, std::span<const double> b, const Rule& rule) {
@@ -67,9 +54,9 @@ Effect effect_of(std::span<const double> a, std::span<const double> b, const Rul
     effect.smallest_p = smallest_rank_sum_p(a.size(), b.size());
   }
   effect.ratio = median(sides.b) / median(sides.a);
-  effect.interval = rule.interleaved ? ratio_interval(sides.a, sides.b,
-                                                      {.resamples = rule.resamples, .seed = rule.seed, .paired = true})
-                                     : rank_sum_ratios(a, b, kLaunchesPerObservation);
+  effect.interval = rule.interleaved
+                        ? ratio_interval(sides.a, sides.b, {.resamples = rule.resamples, .seed = rule.seed})
+                        : rank_sum_ratios(a, b, kLaunchesPerObservation);
   return effect;
 }
 

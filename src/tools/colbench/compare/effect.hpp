@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "colbench/stats/interval.hpp"
+#include "colbench/stats/sample.hpp"
 
 namespace col::colbench {
 

@@ -1,37 +1,71 @@
 #include "colbench/compare/noise.hpp"
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "colbench/compare/detectable.hpp"
 #include "colbench/compare/report.hpp"
-#include "colbench/compare/split.hpp"
 #include "colbench/report/values.hpp"
-#include "colbench/stats/quantile.hpp"
+#include "colbench/stats/sample.hpp"
 #include "common/table.hpp"
 #include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
 
+constexpr std::size_t kStretch = 4;
+constexpr int kSimulations = 200;
+constexpr int kNeeded = 180;  // 90 %
+constexpr int kResamples = 200;
+constexpr double kStep = 0.005;
+constexpr int kMostSteps = 200;
+
+using Random = std::mt19937_64;
+struct DrawnSides {
+  std::vector<double> a, b;
+};
+
+// `count` places in `size` of them, in stretches; behind the last place comes the first.
+std::vector<std::size_t> draw_places(std::size_t size, std::size_t count, Random& random) {
+  std::vector<std::size_t> places;
+  while (places.size() < count) {
+    const std::size_t first = random() % size;
+    for (std::size_t i = 0; i < kStretch && places.size() < count; ++i) places.push_back((first + i) % size);
+  }
+  return places;
+}
+
+DrawnSides draw_pairs(std::span<const double> a, std::span<const double> b, std::size_t launches, Random& random) {
+  DrawnSides sides;
+  for (const std::size_t place : draw_places(a.size(), launches, random)) {
+    const bool exchange = random() % 2 == 1;
+    sides.a.push_back(exchange ? b[place] : a[place]);
+    sides.b.push_back(exchange ? a[place] : b[place]);
+  }
+  return sides;
+}
+
+std::vector<double> draw_side(std::span<const double> a, std::span<const double> b, std::size_t launches,
+                              Random& random) {
+  std::vector<double> side;
+  for (const std::size_t place : draw_places(2 * a.size(), launches, random)) {
+    side.push_back(place % 2 == 0 ? a[place / 2] : b[place / 2]);
+  }
+  return side;
+}
+
+bool is_detected(DrawnSides sides, double slowdown, const Rule& rule) {
+  for (double& seconds : sides.b) seconds *= 1 + slowdown;
+  const Effect effect = effect_of(sides.a, sides.b, rule);
+  return verdict_of(effect, effect.p, rule) == Verdict::slower;
+}
+
 const Cell* find(const Results& results, const CellSpec& spec) {
   const auto found =
       std::find_if(results.cells.begin(), results.cells.end(), [&](const Cell& cell) { return cell.spec == spec; });
   return found == results.cells.end() ? nullptr : &*found;
-}
-
-// The medians of launches that both cells have, in the order of time.
-std::pair<std::vector<double>, std::vector<double>> pairs_of(const Cell& a, const Cell& b) {
-  std::pair<std::vector<double>, std::vector<double>> pairs;
-  for (const LaunchSamples& launch : a.launches) {
-    const auto other = std::find_if(b.launches.begin(), b.launches.end(),
-                                    [&](const LaunchSamples& candidate) { return candidate.launch == launch.launch; });
-    if (other == b.launches.end() || launch.seconds.empty() || other->seconds.empty()) continue;
-    pairs.first.push_back(median(launch.seconds));
-    pairs.second.push_back(median(other->seconds));
-  }
-  return pairs;
 }
 
 std::string detectable_text(const std::optional<double>& slowdown) {
@@ -40,13 +74,41 @@ std::string detectable_text(const std::optional<double>& slowdown) {
 
 }  // namespace
 
+std::optional<double> smallest_detectable(std::span<const double> a, std::span<const double> b, std::size_t launches,
+                                          Rule rule) {
+  if (a.empty() || launches < fewest_launches(1, rule)) return std::nullopt;
+  rule.resamples = kResamples;
+  Random random(rule.seed);
+  // The same draws for every slowdown, so that power grows with it.
+  std::vector<DrawnSides> draws;
+  for (int i = 0; i < kSimulations; ++i) {
+    if (rule.interleaved) {
+      draws.push_back(draw_pairs(a, b, launches, random));
+    } else {
+      std::vector<double> side = draw_side(a, b, launches, random);
+      draws.push_back({std::move(side), draw_side(a, b, launches, random)});
+    }
+  }
+  const auto is_enough = [&](int steps) {
+    return std::count_if(draws.begin(), draws.end(),
+                         [&](const DrawnSides& sides) { return is_detected(sides, steps * kStep, rule); }) >= kNeeded;
+  };
+  int below = 0, enough = kMostSteps;
+  if (!is_enough(enough)) return std::nullopt;
+  while (enough - below > 1) {
+    const int middle = (below + enough) / 2;
+    (is_enough(middle) ? enough : below) = middle;
+  }
+  return enough * kStep;
+}
+
 Noise noise_of(const Results& results, double min_effect) {
   auto [a, b] = split_alternating(results);
   a.ended_early = b.ended_early = "";  // one run, whose end is no difference between the two
   Noise noise{.launches = b.run.launches, .comparison = compare(a, b, {.min_effect = min_effect, .interleaved = true})};
   for (const ComparedCell& cell : noise.comparison.cells) {
     Floor floor{.cell = cell};
-    const auto [of_a, of_b] = pairs_of(*find(a, cell.spec), *find(b, cell.spec));
+    const auto [of_a, of_b] = paired_medians(*find(a, cell.spec), *find(b, cell.spec));
     std::vector<double> all = of_a;
     all.insert(all.end(), of_b.begin(), of_b.end());
     std::sort(all.begin(), all.end());

@@ -1,26 +1,31 @@
 // colbench compare A.json B.json: is B slower than A, and how sure is that?
+// colbench noise: how small a difference can be seen on this machine?
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "colbench/command.hpp"
-#include "colbench/commands/print.hpp"
+#include <col/group.hpp>
+
+#include "colbench/commands/command.hpp"
+#include "colbench/commands/options.hpp"
 #include "colbench/compare/compare.hpp"
-#include "colbench/compare/percent.hpp"
+#include "colbench/compare/noise.hpp"
 #include "colbench/compare/report.hpp"
-#include "colbench/options.hpp"
-#include "colbench/output.hpp"
 #include "colbench/report/json.hpp"
 #include "common/exit_codes.hpp"
 #include "common/text.hpp"
 #include "common/write_file.hpp"
 
 namespace col::colbench {
+
+// ---- compare --------------------------------------------------------------------------------------------------------
+
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench compare A.json B.json [OPTIONS]";
-constexpr const char* kFooter =
+constexpr const char* kCompareUsage = "Usage: colbench compare A.json B.json [OPTIONS]";
+constexpr const char* kCompareFooter =
     "A and B are what --json of a measuring command wrote. Each launch counts as one observation, and it takes nine a\n"
     "side to tell anything: measure with --launches 20, or 40 where they scatter. Two runs made one after the other "
     "differ also by what the machine did in between, which\n"
@@ -65,7 +70,7 @@ void write_json(const std::string& path, const std::string& json) {
 
 int run_compare(const Invocation& invocation) {
   Options options;
-  CommandLine line("colbench compare", kUsage, kFooter);
+  CommandLine line("colbench compare", kCompareUsage, kCompareFooter);
   line.add_option("Verdict", "--min-effect", options.min_effect, "PERCENT",
                   "smaller differences are none (default 3%)");
   line.add_option("Verdict", "--fail-over", options.fail_over, "PERCENT",
@@ -86,6 +91,61 @@ int run_compare(const Invocation& invocation) {
         comparison_table(comparison, style_of(invocation.screen)));
   if (!options.json.empty()) write_json(options.json, comparison_json(comparison, path_a, path_b));
   return exit_code_of(comparison, options, over);
+}
+
+// ---- noise ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr const char* kNoiseUsage = "Usage: colbench noise [COLL[,COLL]] [OPTIONS]";
+constexpr const char* kNoiseFooter =
+    "Measures the same thing in twice --launches launches, calls every other one A and the rest B, and compares them:\n"
+    "what it finds is the floor of this machine, below which no comparison on it means anything. Default: allreduce "
+    "of\n"
+    "1K and 1M, 20 launches a side, 10 samples or more in each.";
+
+constexpr int kLaunches = 20;
+constexpr int kIterations = 10;  // of each launch
+constexpr Duration kTime = std::chrono::milliseconds(100);
+
+// What is asked for, with the defaults of this command.
+Request& request_of(CommandLine& line) {
+  Request& request = line.request();
+  request.operations =
+      line.words().empty() ? std::vector<Operation>{Operation::allreduce} : parse_operations(line.words().front());
+  if (request.sizes.empty()) request.sizes = {std::size_t{1} << 10, std::size_t{1} << 20};
+  Method& method = request.method;
+  method.launches = 2 * (line.given("--launches") ? method.launches : kLaunches);
+  if (!line.given("--min-iters")) method.min_iterations = kIterations * method.launches;
+  if (!line.given("--max-time")) method.max_time = kTime * method.launches;
+  return request;
+}
+
+}  // namespace
+
+int run_noise(const Invocation& invocation) {
+  std::string min_effect = "3%";
+  CommandLine line("colbench noise", kNoiseUsage, kNoiseFooter);
+  line.add_cells();
+  line.add_method();
+  line.add_outputs();
+  line.add_option("Verdict", "--min-effect", min_effect, "PERCENT", "smaller differences are none (default 3%)");
+  if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
+  const double least = parse_percent("--min-effect", min_effect);
+  const Request& request = request_of(line);
+  const std::vector<CellSpec> cells = cells_of(request);
+  check_outputs(request.output);
+
+  if (!Context::current().spec().launcher.empty())
+    throw UsageError("noise starts its ranks many times; run it without another launcher");
+  const Results results = invocation.measure(request.method, cells);
+  std::string text = noise_table(noise_of(results, least), style_of(invocation.screen));
+  const bool ascii = !invocation.screen.utf8;
+  for (const std::string& warning : results.warnings) text += fmt::format("# {}\n", tools::one_line(warning, ascii));
+  if (!results.ended_early.empty()) {
+    text += fmt::format("# ended before all was measured: {}\n", tools::one_line(results.ended_early, ascii));
+  }
+  return finish(results, request.output, text);
 }
 
 }  // namespace col::colbench

@@ -9,14 +9,17 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
+#include <cstring>
+#include <ctime>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include "colbench/rank/start_line.hpp"
+#include <fmt/format.h>
+
+#include "colbench/stats/sample.hpp"
 #include "common/unique_fd.hpp"
 
 namespace col::colbench {
@@ -50,37 +53,6 @@ bool bind_to(int cpu) {
   CPU_SET(static_cast<unsigned>(cpu), &set);
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
-
-}  // namespace
-
-double measure_wake_up() {
-  constexpr int kRounds = 101;
-  const Pipe there, back;
-  if (!there.in || !back.in) return 0;
-  std::vector<double> latencies;
-  std::thread sleeper([&] {
-    std::int64_t sent = 0;
-    for (int i = 0; i < kRounds && read_time(there.out.get(), sent); ++i) {
-      latencies.push_back(static_cast<double>(now_ns() - sent) * 1e-9);
-      if (!write_time(back.in.get(), 0)) return;
-    }
-  });
-  std::int64_t answer = 0;
-  for (int i = 0; i < kRounds; ++i) {
-    // Long enough for the other one to be asleep when it is called.
-    const std::int64_t until = now_ns() + 50'000;
-    while (now_ns() < until) {
-    }
-    if (!write_time(there.in.get(), now_ns()) || !read_time(back.out.get(), answer)) break;
-  }
-  sleeper.join();
-  if (latencies.empty()) return 0;
-  std::nth_element(latencies.begin(), latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2),
-                   latencies.end());
-  return latencies[latencies.size() / 2];
-}
-
-namespace {
 
 // So short that some of the bursts are not disturbed.
 constexpr int kTurns = 20, kBursts = 500;
@@ -119,7 +91,68 @@ void play(Game& game, int side) {
   game.changed.notify_one();
 }
 
+constexpr int kTries = 5;  // the best counts: one may be interrupted
+constexpr int kSteps = 50'000;
+constexpr std::size_t kCopied = std::size_t{4} << 20;
+// What probes of a quiet machine differ by: its clock has a few steps, 8 % apart on the machine of
+// docs/benchmarking.md.
+constexpr double kSteady = 0.10;
+
+template <class Work>
+double best_of(Work work) {
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const std::int64_t begin = now_ns();
+    work();
+    const double seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+    best = i == 0 ? seconds : std::min(best, seconds);
+  }
+  return best;
+}
+
+struct Kind {
+  const char* name;
+  double Probe::*seconds;
+};
+constexpr std::array kKinds = {Kind{"spin", &Probe::spin_seconds}, Kind{"copy", &Probe::copy_seconds}};
+
+double median_of(const Results& results, double Probe::*seconds) {
+  std::vector<double> values;
+  for (const Probe& probe : results.probes) values.push_back(probe.*seconds);
+  return median_in_place(values);
+}
+
 }  // namespace
+
+std::int64_t now_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+double measure_wake_up() {
+  constexpr int kRounds = 101;
+  const Pipe there, back;
+  if (!there.in || !back.in) return 0;
+  std::vector<double> latencies;
+  std::thread sleeper([&] {
+    std::int64_t sent = 0;
+    for (int i = 0; i < kRounds && read_time(there.out.get(), sent); ++i) {
+      latencies.push_back(static_cast<double>(now_ns() - sent) * 1e-9);
+      if (!write_time(back.in.get(), 0)) return;
+    }
+  });
+  std::int64_t answer = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    // Long enough for the other one to be asleep when it is called.
+    const std::int64_t until = now_ns() + 50'000;
+    while (now_ns() < until) {
+    }
+    if (!write_time(there.in.get(), now_ns()) || !read_time(back.out.get(), answer)) break;
+  }
+  sleeper.join();
+  return median(std::move(latencies));
+}
 
 double shortest_turn(int first_cpu, int second_cpu, Duration limit) {
   const auto game = std::make_shared<Game>();
@@ -150,6 +183,59 @@ double measure_hand_over() {
 double measure_switch() {
   const int cpu = ::sched_getcpu();
   return shortest_turn(cpu, cpu, kMostForTurns);
+}
+
+Probe take_probe() {
+  static volatile std::uint64_t kept = 1;
+  static std::vector<char> from(kCopied, 1), to(kCopied, 2);
+  Probe probe;
+  probe.spin_seconds = best_of([] {
+    std::uint64_t x = kept;
+    for (int i = 0; i < kSteps; ++i) x = x * 6364136223846793005U + 1442695040888963407U;  // each waits for the last
+    kept = x;
+  });
+  probe.copy_seconds = best_of([] {
+    std::memcpy(to.data(), from.data(), kCopied);
+    kept = static_cast<std::uint64_t>(to[kept % kCopied]);
+  });
+  return probe;
+}
+
+std::string state_text(const Results& results) {
+  const std::vector<Probe>& probes = results.probes;
+  std::string worst;
+  double most = 0;
+  std::size_t changed = 0;
+  for (std::size_t launch = 0; launch + 1 < probes.size(); ++launch) {
+    bool is_other = false;
+    for (const Kind& kind : kKinds) {
+      const double middle = median_of(results, kind.seconds);
+      const auto [low, high] = std::minmax(probes[launch].*kind.seconds, probes[launch + 1].*kind.seconds);
+      // Both times: what disturbs one probe may have been over, or not begun, while the ranks ran.
+      const double slower = middle > 0 ? low / middle - 1 : 0, faster = middle > 0 ? middle / high - 1 : 0;
+      const double difference = std::max(slower, faster);
+      if (difference <= kSteady) continue;
+      is_other = true;
+      if (difference <= most) continue;
+      most = difference;
+      worst = fmt::format("a fixed {} was {:.0f} % {} around launch {}", kind.name, 100 * difference,
+                          slower > faster ? "slower" : "faster", launch + 1);
+    }
+    changed += is_other;
+  }
+  if (changed == 0) return {};
+  return fmt::format("the machine changed its state in {} of {} launches: {} than in the middle of the run", changed,
+                     probes.size() - 1, worst);
+}
+
+std::optional<double> state_difference(const Results& a, const Results& b) {
+  double most = 0;
+  for (const Kind& kind : kKinds) {
+    const double of_a = median_of(a, kind.seconds), of_b = median_of(b, kind.seconds);
+    if (of_a <= 0 || of_b <= 0) return std::nullopt;
+    most = std::max({most, of_a / of_b - 1, of_b / of_a - 1});
+  }
+  return most;
 }
 
 }  // namespace col::colbench

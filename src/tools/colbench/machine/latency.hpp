@@ -1,9 +1,18 @@
-// How long this machine takes to wake up a thread, and to switch between threads.
+// Times of this machine: its clock, how long it takes to wake up a thread and to switch between threads, and probes.
 #pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
 
 #include <col/types.hpp>
 
+#include "colbench/cell/results.hpp"
+
 namespace col::colbench {
+
+// CLOCK_MONOTONIC, which is equal for all processes of a host.
+std::int64_t now_ns() noexcept;
 
 // From the write into a pipe to the return of the read that slept on it, in another thread: the median of about a
 // hundred, in seconds. 0 if it cannot be measured.
@@ -20,5 +29,18 @@ double measure_switch();
 // Two threads, bound to those cores, give each other turns. Returns the shortest time of many bursts, for one turn, in
 // seconds. 0 if they cannot be bound, or have not ended after `limit`: another process may keep a core for ever.
 double shortest_turn(int first_cpu, int second_cpu, Duration limit);
+
+// ---- The same small work again and again, to see whether the machine changes ----------------------------------------
+
+// The time that it takes now: about 2 ms, on this thread.
+Probe take_probe();
+
+// "the machine changed its state in 3 of 20 launches: …": these are launches beside which the machine was slower or
+// faster by more than a tenth than in the middle of the run. Empty if there are none, or if nothing is known. Pure.
+std::string state_text(const Results& results);
+
+// How much slower the machine was in one of the runs than in the other, by the larger of the probes' two ratios: 0.08
+// for 8 %. Nothing if a run has no probes. Pure.
+std::optional<double> state_difference(const Results& a, const Results& b);
 
 }  // namespace col::colbench

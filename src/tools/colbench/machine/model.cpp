@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include <col/plan.hpp>
-#include <col/select.hpp>
-
-#include "colbench/commands/plan_source.hpp"
-
 namespace col::colbench {
 namespace {
+
+// Minimum and maximum of 16-bit floats are exact in 16 bits.
+bool widens(const CellSpec& cell) {
+  const bool is_half = cell.dtype == DType::float16 || cell.dtype == DType::bfloat16;
+  return is_half && is_reduction(cell.operation) && cell.op != ReduceOp::min && cell.op != ReduceOp::max;
+}
 
 const Machine::Fit* fit_of(const Machine& machine, const Cell& cell) {
   for (const Machine::Fit& fit : machine.fits)
@@ -31,6 +32,28 @@ std::optional<double> simulated_seconds(const Cell& cell, const CostModel& model
 }
 
 }  // namespace
+
+PlanProblem::Spec problem_of(const CellSpec& cell, const AlgorithmSpec& algorithm) {
+  const Collective collective = collective_of(cell.operation).value();
+  PlanProblem::Spec spec{.collective = collective, .size = cell.ranks};
+  spec.root = is_rooted(cell.operation) ? std::max(cell.root, 0) : 0;
+  spec.widens = widens(cell);
+  spec.in_place = cell.in_place;
+  spec.parameters.radix = algorithm.radix;
+  if (algorithm.segment_bytes > 0)
+    spec.parameters.segment = std::max<std::size_t>(1, algorithm.segment_bytes / size_of(cell.dtype));
+  const std::size_t count = block_count(cell, cell.ranks);
+  const auto ranks = static_cast<std::size_t>(cell.ranks);
+  if (row_of(collective).has_counts())
+    spec.counts.assign(collective == Collective::alltoallv ? ranks * ranks : ranks, count);
+  else
+    spec.count = count;
+  return spec;
+}
+
+std::size_t wide_size_of(const CellSpec& cell) {
+  return widens(cell) ? size_of(DType::float32) : size_of(cell.dtype);
+}
 
 void apply_model(Results& results) {
   double memory = 0;

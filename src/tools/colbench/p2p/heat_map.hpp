@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "colbench/cell/results.hpp"
 #include "colbench/p2p/outliers.hpp"
-#include "colbench/results.hpp"
 #include "common/style.hpp"
 
 namespace col::colbench {
@@ -44,5 +44,8 @@ double median_seconds(const HeatMap& map);
 
 // The map with its title and a legend of its shades; with the numbers if `columns` allow, otherwise only the shades.
 std::string heat_map_text(const HeatMap& map, tools::Style style, std::size_t columns);
+
+// The maps as a page that needs no network. `sentences`: what stands out, one on each line. Pure.
+std::string pairs_page(const Results& results, std::span<const HeatMap> maps, const std::string& sentences);
 
 }  // namespace col::colbench

@@ -16,12 +16,6 @@ constexpr double kDeviations = 5;
 constexpr std::size_t kLeastValues = 3;
 constexpr std::size_t kMostNamed = 8;
 
-double lower_median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // What a value must exceed to be slower than the rest.
 struct Rule {
   explicit Rule(std::span<const PairTime> times) {
@@ -55,6 +49,13 @@ std::vector<PairTime> faster_pairs(int ranks, std::span<const PairTime> pairs) {
 }
 
 }  // namespace
+
+double lower_median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 std::optional<PairTime> pair_time_of(const Cell& cell) {
   const CellStatistics statistics = statistics_of(cell);

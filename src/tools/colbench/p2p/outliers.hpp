@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "colbench/results.hpp"
+#include "colbench/cell/results.hpp"
 
 namespace col::colbench {
 
@@ -19,6 +19,9 @@ struct PairTime {
 // Nothing if the cell names no pair, has no samples, or is invalid. A slowdown in only some launches is not a property
 // of the pair; that is why there is `low`.
 std::optional<PairTime> pair_time_of(const Cell& cell);
+
+// The middle value, or the lower one of the two in the middle; 0 if there are none.
+double lower_median(std::vector<double> values);
 
 // A value is slower than the rest if even its `low` is above the median of all by more than 20 % and by more than 5
 // median absolute deviations. The median of an even number of values is the lower of the two in the middle: up to half

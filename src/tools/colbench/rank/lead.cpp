@@ -1,8 +1,6 @@
 #include "colbench/rank/lead.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,10 +8,8 @@
 
 #include "colbench/machine/bound.hpp"
 #include "colbench/machine/latency.hpp"
-#include "colbench/rank/collective_workload.hpp"
-#include "colbench/rank/fitting.hpp"
-#include "colbench/rank/lead_parts.hpp"
-#include "colbench/stats/median_interval.hpp"
+#include "colbench/rank/calibration.hpp"
+#include "colbench/stats/sample.hpp"
 #include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
 #include "launch/place/cpu_quota.hpp"
@@ -199,15 +195,15 @@ void Lead::record(State& state, const std::vector<Answer>& answers) {
     samples.start_skew.push_back(last_start);
     if (has_device_time) samples.device_seconds.push_back(longest_on_device);
   }
-  state.operation_seconds = median_of(samples.seconds);
+  state.operation_seconds = median(samples.seconds);
 }
 
 bool Lead::is_done(const State& state) const {
   const Method& method = order_.method;
   const Cell& cell = results_.cells[state.index];
   const auto n = static_cast<int>(cell.launches.front().seconds.size());
-  if (cell.check.wrong > 0 || n >= most_iterations()) return true;
-  if (n < std::max(6, least_iterations())) return false;
+  if (cell.check.wrong > 0 || n >= in_this_launch(method.max_iterations)) return true;
+  if (n < std::max(6, in_this_launch(method.min_iterations))) return false;
   // Half of the target, so that what a launch's few samples add to the scatter of launches is little.
   std::vector<double> sorted = cell.launches.front().seconds;
   std::sort(sorted.begin(), sorted.end());
@@ -215,15 +211,10 @@ bool Lead::is_done(const State& state) const {
   return interval.high - interval.low <= method.target_interval * state.operation_seconds;
 }
 
-// In this launch, as below.
-int Lead::least_iterations() const {
+// Of a number of iterations of the whole run, what is for this launch.
+int Lead::in_this_launch(int iterations) const {
   const int launches = order_.method.planned_launches();
-  return (order_.method.min_iterations + launches - 1) / launches;
-}
-
-int Lead::most_iterations() const {
-  const int launches = order_.method.planned_launches();
-  return (order_.method.max_iterations + launches - 1) / launches;
+  return (iterations + launches - 1) / launches;
 }
 
 void Lead::sample(State& state, double budget_seconds) {
@@ -248,7 +239,7 @@ void Lead::sample(State& state, double budget_seconds) {
   const std::vector<double> warm_up = timed(std::max(1, order_.method.warm_ups - 1), true);
   if (state.operation_seconds == 0) state.operation_seconds = least_of(warm_up);
   if (order_.method.delay_fraction > 0 && state.undelayed_seconds == 0)
-    state.undelayed_seconds = median_of(timed(kFitSamples, true));
+    state.undelayed_seconds = median(timed(kFitSamples, true));
   take.whole_check = false;
   take.delay_seconds = (std::chrono::duration<double>(order_.method.delay).count() +
                         order_.method.delay_fraction * state.undelayed_seconds) *
@@ -259,7 +250,7 @@ void Lead::sample(State& state, double budget_seconds) {
     const double left = std::max(0.0, budget_seconds - spent());
     take.samples = static_cast<int>(std::clamp(left / sample_seconds / 2, 1.0, double{kMostBatch}));
     const auto so_far = static_cast<int>(cell.launches.front().seconds.size());
-    take.samples = std::clamp(take.samples, 1, std::max(1, most_iterations() - so_far));
+    take.samples = std::clamp(take.samples, 1, std::max(1, in_this_launch(order_.method.max_iterations) - so_far));
     taken += take.samples;
     take.iteration = iteration_;
     const double before = spent();
@@ -272,8 +263,9 @@ void Lead::sample(State& state, double budget_seconds) {
     state.done = is_done(state);
     checkpoint();
     // If --min-iters is expensive, up to several times the budget. A launch is an observation; a late start is not.
-  } while (!state.done && (cell.launches.front().seconds.empty() ||
-                           spent() < (taken < least_iterations() ? kMostOverrun : 1) * budget_seconds));
+  } while (!state.done &&
+           (cell.launches.front().seconds.empty() ||
+            spent() < (taken < in_this_launch(order_.method.min_iterations) ? kMostOverrun : 1) * budget_seconds));
 }
 
 void Lead::name_what_ran(Cell& cell) {

@@ -8,8 +8,8 @@
 
 #include <col/group.hpp>
 
+#include "colbench/cell/results.hpp"
 #include "colbench/rank/player.hpp"
-#include "colbench/results.hpp"
 
 namespace col::colbench {
 
@@ -41,8 +41,7 @@ class Lead {
   void sample_all();
   void sample(State& state, double budget_seconds);
   void record(State& state, const std::vector<Answer>& answers);
-  int least_iterations() const;
-  int most_iterations() const;
+  int in_this_launch(int iterations) const;
   bool is_done(const State& state) const;
   bool is_late(const State& state, double skew) const;
   void name_what_ran(Cell& cell);

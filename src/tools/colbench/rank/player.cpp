@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <random>
 
 #include <fmt/format.h>
 
-#include "colbench/rank/collective_workload.hpp"
-#include "colbench/rank/message_workload.hpp"
-#include "colbench/suite/store_workload.hpp"
+#include "colbench/machine/latency.hpp"
+#include "colbench/workload/workload.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colbench {
@@ -28,26 +28,6 @@ void spend(double seconds) {
 }
 
 }  // namespace
-
-Placement placement_of(const std::string& groups, int rank, int size) {
-  int color = 0;
-  int number = 0;
-  const auto color_of = [&](int r) {
-    if (groups == "pairs") return r / 2;
-    if (groups == "bisect") return r < size / 2 ? 0 : 1;
-    if (std::sscanf(groups.c_str(), "mod:%d", &number) == 1) return r % number;
-    if (std::sscanf(groups.c_str(), "div:%d", &number) == 1) return r / number;
-    return 0;
-  };
-  color = color_of(rank);
-  Placement placement{.group = color, .rank = 0, .size = 0};
-  for (int r = 0; r < size; ++r) {
-    if (color_of(r) != color) continue;
-    if (r < rank) ++placement.rank;
-    ++placement.size;
-  }
-  return placement;
-}
 
 Player::Player(Context& context, Duration timeout)
     : context_(context),
@@ -115,11 +95,7 @@ void Player::set_up(const CellSpec& spec) {
                             .check_mode = order_.method.check,
                             .timeout = order_.method.timeout};
   if (spec.operation == Operation::store) {
-    workload_ = make_store_workload({.group = setup.group,
-                                     .count = block_count(spec, setup.group.size()),
-                                     .seed = setup.seed,
-                                     .check_mode = setup.check_mode,
-                                     .timeout = setup.timeout});
+    workload_ = make_store_workload(setup);
   } else {
     workload_ = is_message(spec.operation) ? make_message_workload(setup) : make_collective_workload(setup);
   }

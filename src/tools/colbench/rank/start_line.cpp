@@ -12,10 +12,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <new>
 
 #include <fmt/format.h>
+
+#include "colbench/machine/latency.hpp"
 
 namespace col::colbench {
 namespace {
@@ -45,12 +46,6 @@ struct StartLine::Page {
   Word there, back;                       // hand_over()
   std::array<Word, kMostRanks> arrived;   // turn that the rank has come to
 };
-
-std::int64_t now_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
-}
 
 StartLine::StartLine(Group control, std::shared_ptr<ControlPage> page, bool barrier, std::span<const Whereabouts> ranks)
     : control_(std::move(control)),

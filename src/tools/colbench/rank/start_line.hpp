@@ -13,9 +13,6 @@
 
 namespace col::colbench {
 
-// CLOCK_MONOTONIC, which is equal for all processes of a host.
-std::int64_t now_ns() noexcept;
-
 // Two ways to start together. Window: all ranks have mapped one page of memory. When the last one has arrived, it
 // writes a moment a little in the future there, and all ranks start then. Barrier: the ranks share no clock, and each
 // counts from the moment at which it leaves a barrier.

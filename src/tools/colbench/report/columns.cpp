@@ -77,11 +77,7 @@ std::string wrong_of(const Row& row) {
 // Without a decimal when it is whole.
 std::string decimal(double value, int digits) {
   if (!std::isfinite(value)) return "";
-  std::string text = fmt::format("{:.{}f}", value, digits);
-  if (text.find('.') == std::string::npos) return text;
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
+  return without_zeros(fmt::format("{:.{}f}", value, digits));
 }
 
 // ---- The table: in the order of CSV ---------------------------------------------------------------------------------

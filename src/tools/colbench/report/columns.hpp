@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "colbench/cell/results.hpp"
 #include "colbench/report/facets.hpp"
-#include "colbench/results.hpp"
 #include "common/style.hpp"
 
 namespace col::colbench {

@@ -126,10 +126,11 @@ bool varies(std::span<const Cell> cells, Facet facet) {
   return false;
 }
 
-std::vector<std::string> shared_words(std::span<const Cell> cells, std::span<const Facet> among) {
+std::vector<std::string> shared_words(std::span<const Cell> cells) {
   std::vector<std::string> list;
-  for (const Facet facet : among) {
-    if (varies(cells, facet)) continue;
+  for (const Facet facet : kFacets) {
+    const bool names_rows = facet == Facet::operation || facet == Facet::algorithm || facet == Facet::size;
+    if (names_rows || varies(cells, facet)) continue;
     for (const Cell& cell : cells) {
       const std::string words = words_of(cell, facet);
       if (words.empty()) continue;

@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "colbench/results.hpp"
+#include "colbench/cell/results.hpp"
 
 namespace col::colbench {
 
@@ -45,8 +44,8 @@ std::string value_of(const Cell& cell, Facet facet);
 std::string words_of(const Cell& cell, Facet facet);
 // Whether two of the cells differ in it. A cell in which it has no meaning equals all others.
 bool varies(std::span<const Cell> cells, Facet facet);
-// The words of every facet of `among` that all cells share; without "cpu" and "hot caches",
-// which a reader takes for granted.
-std::vector<std::string> shared_words(std::span<const Cell> cells, std::span<const Facet> among);
+// The words of every facet that all cells share; without "cpu" and "hot caches", which a reader takes for granted, and
+// without operation, algorithm and size, which name the rows.
+std::vector<std::string> shared_words(std::span<const Cell> cells);
 
 }  // namespace col::colbench

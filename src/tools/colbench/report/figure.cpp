@@ -1,7 +1,6 @@
 #include "colbench/report/figure.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "colbench/report/facets.hpp"
-#include "colbench/report/head.hpp"
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
 #include "common/text.hpp"
@@ -90,11 +88,7 @@ Curve curve_of(const Series& series, std::string name) {
 }
 
 PlotPanel panel_of(Operation operation, const std::vector<Cell>& cells) {
-  constexpr std::array kShared = {Facet::backend, Facet::device, Facet::dtype, Facet::op,
-                                  Facet::ranks,   Facet::root,   Facet::place, Facet::cadence,
-                                  Facet::cache,   Facet::groups, Facet::pair};
-  PlotPanel panel{
-      std::string(to_string(operation)), fmt::format("{}", fmt::join(shared_words(cells, kShared), ", ")), {}};
+  PlotPanel panel{std::string(to_string(operation)), fmt::format("{}", fmt::join(shared_words(cells), ", ")), {}};
   for (const Series& series : series_of(cells)) panel.curves.push_back(curve_of(series, name_of(series, cells)));
   return panel;
 }
@@ -127,6 +121,64 @@ std::vector<std::string> notes_of(const Results& results) {
   return notes;
 }
 
+// What a curve's marker needs to both of its sides, as a factor on a logarithmic axis.
+constexpr double kMargin = 1.25;
+
+std::pair<double, double> range_of(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return {*low, *high};
+}
+
+// 1, 2 and 5 times a power of ten where there are few decades, else powers of ten; minor ones between.
+Axis decimal_axis(const std::vector<double>& values, std::string (*label)(double)) {
+  auto [low, high] = range_of(values);
+  low /= kMargin;
+  high *= kMargin;
+  constexpr double kLeastSpan = 4;  // so that noise does not fill the panel
+  if (const double span = high / low; span < kLeastSpan) {
+    low /= std::sqrt(kLeastSpan / span);
+    high *= std::sqrt(kLeastSpan / span);
+  }
+  const double decades = std::log10(high / low);
+  const int step = decades > 8 ? 2 : 1;
+  Axis axis{low, high, {}};
+  for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= std::ceil(std::log10(high)); ++decade) {
+    for (int digit = 1; digit < 10; ++digit) {
+      const double value = digit * std::pow(10.0, decade);
+      if (value < low || value > high) continue;
+      const bool some = decades < 2.2 && (digit == 2 || digit == 5);
+      const bool labelled = (digit == 1 && decade % step == 0) || some || decades < 0.9;
+      axis.ticks.push_back({value, labelled ? label(value) : ""});
+    }
+  }
+  return axis;
+}
+
+// "200 ns", "1 us", "50 ms".
+std::string time_label(double seconds) {
+  constexpr double kAlmost = 0.9999;  // 1e-6 is not exact
+  if (seconds < 1e-6 * kAlmost) return fmt::format("{:.3g} ns", seconds * 1e9);
+  if (seconds < 1e-3 * kAlmost) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < kAlmost) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} s", seconds);
+}
+
+std::string plain_label(double value) {
+  return fmt::format("{:.6g}", value);
+}
+
+void add_curve(const std::vector<CurvePoint>& points, const std::vector<BoundPoint>& bound,
+               std::vector<double>& values) {
+  for (const CurvePoint& point : points) {
+    for (const double value : {point.value, point.low, point.high}) {
+      if (value > 0 && std::isfinite(value)) values.push_back(value);
+    }
+  }
+  for (const BoundPoint& point : bound) {
+    if (point.value > 0 && std::isfinite(point.value)) values.push_back(point.value);
+  }
+}
+
 }  // namespace
 
 Figure figure_of(const Results& results) {
@@ -145,6 +197,92 @@ Figure figure_of(const Results& results) {
   }
   figure.notes = notes_of(results);
   return figure;
+}
+
+Axis size_axis(const std::vector<double>& bytes) {
+  constexpr int kMostLabels = 8;
+  const auto [least, most] = range_of(bytes);
+  const bool one = least == most;
+  Axis axis{least / (one ? 4 : 1.5), most * (one ? 4 : 1.5), {}};
+  const int first = static_cast<int>(std::ceil(std::log2(axis.low)));
+  const int last = static_cast<int>(std::floor(std::log2(axis.high)));
+  int step = 1;
+  while ((last - first) / step + 1 > kMostLabels) ++step;
+  for (int power = std::max(0, first); power <= last; ++power) {
+    const bool labelled = (power - first) % step == 0;
+    axis.ticks.push_back({std::exp2(power), labelled ? size_text(std::size_t{1} << power) : ""});
+  }
+  return axis;
+}
+
+Axis time_axis(const std::vector<double>& seconds) {
+  return decimal_axis(seconds, time_label);
+}
+
+Axis bandwidth_axis(const std::vector<double>& gigabytes_per_second) {
+  return decimal_axis(gigabytes_per_second, plain_label);
+}
+
+std::vector<double> sizes_in(const PlotPanel& panel) {
+  std::vector<double> sizes;
+  for (const Curve& curve : panel.curves) {
+    for (const CurvePoint& point : curve.time) sizes.push_back(point.bytes);
+  }
+  return sizes;
+}
+
+std::vector<double> times_in(const PlotPanel& panel) {
+  std::vector<double> values;
+  for (const Curve& curve : panel.curves) add_curve(curve.time, curve.time_bound, values);
+  return values;
+}
+
+std::vector<double> bandwidths_in(const PlotPanel& panel) {
+  std::vector<double> values;
+  for (const Curve& curve : panel.curves) add_curve(curve.bandwidth, curve.bandwidth_bound, values);
+  return values;
+}
+
+double width_of_text(std::string_view text, double font_size) {
+  constexpr double kMean = 0.56;  // of a sans-serif letter's width to the font's size
+  return static_cast<double>(tools::columns_of(text)) * kMean * font_size;
+}
+
+Legend legend_of(const PlotPanel& panel, double width, double font_size) {
+  constexpr double kSample = 58;  // pixels for a piece of the curve, and for space
+  double widest = 0;
+  for (const Curve& curve : panel.curves) widest = std::max(widest, width_of_text(curve.name, font_size));
+  Legend legend;
+  const auto fitting = static_cast<std::size_t>(std::max(1.0, width / (widest + kSample)));
+  const std::size_t count = panel.curves.size();
+  legend.columns = std::min({fitting, count, std::size_t{4}});
+  legend.rows = (count + legend.columns - 1) / legend.columns;
+  legend.columns = (count + legend.rows - 1) / legend.rows;  // no column stands empty
+  legend.column_width = std::min(width / static_cast<double>(legend.columns), widest + kSample);
+  return legend;
+}
+
+std::vector<BoundLine> bounds_of(const PlotPanel& panel) {
+  const auto same = [&](const std::vector<BoundPoint>& a, const std::vector<BoundPoint>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const BoundPoint& x, const BoundPoint& y) {
+      constexpr double kSame = 0.01;  // no eye sees it
+      return x.bytes == y.bytes && std::abs(x.value - y.value) <= kSame * x.value;
+    });
+  };
+  std::vector<BoundLine> lines;
+  for (std::size_t i = 0; i < panel.curves.size(); ++i) {
+    const Curve& curve = panel.curves[i];
+    if (curve.time_bound.empty()) continue;
+    const auto found = std::find_if(lines.begin(), lines.end(), [&](const BoundLine& line) {
+      return same(panel.curves[line.curve].time_bound, curve.time_bound);
+    });
+    if (found == lines.end()) {
+      lines.push_back({i, false});
+    } else {
+      found->shared = true;
+    }
+  }
+  return lines;
 }
 
 }  // namespace col::colbench

@@ -1,8 +1,7 @@
-#include "colbench/report/html.hpp"
 
-#include <algorithm>
+#include "colbench/report/reports.hpp"
+
 #include <exception>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,11 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "colbench/report/columns.hpp"
-#include "colbench/report/findings.hpp"
-#include "colbench/report/head.hpp"
-#include "colbench/report/html_style.hpp"
 #include "colbench/report/json.hpp"
-#include "colbench/report/plot.hpp"
 #include "colbench/report/summary.hpp"
 #include "colbench/report/values.hpp"
 #include "common/page_style.hpp"
@@ -23,6 +18,28 @@
 
 namespace col::colbench {
 namespace {
+
+// How the page looks, after tools::kPageStyle.
+constexpr std::string_view kReportStyle = R"(
+pre { padding: .75rem 1rem; background: var(--panel); border-radius: .25rem; white-space: pre-wrap; }
+.verdict.good { background: var(--good-back); color: var(--good); }
+.verdict.bad { background: var(--bad-back); color: var(--bad); }
+.verdict.odd { background: var(--odd-back); color: var(--odd); }
+.findings { padding-left: 1.2rem; }
+figure { margin: 0; }
+figure svg { display: block; width: 100%; height: auto; }
+@media (min-width: 80rem) {
+  .widest { position: relative; left: 50%; width: max-content; max-width: calc(100vw - 3rem);
+    transform: translateX(-50%); }
+}
+table { font-size: .875rem; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); }
+.number { text-align: right; }
+td.words { min-width: 28rem; }
+tr.bad td { background: var(--bad-back); color: var(--bad); }
+tr.faint td { color: var(--faint); }
+summary { cursor: pointer; color: var(--faint); }
+)";
 
 std::string safe(std::string_view text) {
   return tools::markup(tools::one_line(text));
@@ -121,45 +138,43 @@ std::string table_section(const Results& results) {
   return text + "</dl></details>\n";
 }
 
-std::string levels_table(const Machine& machine) {
-  if (machine.levels.empty()) return {};
-  std::string text =
-      "<div class=\"wide\"><table>\n<caption>Memory bandwidth in GB/s, bytes read plus bytes written, by what one rank "
-      "works "
-      "on.</caption>\n<thead><tr>";
-  for (const char* name : {"working set", "one rank", "all ranks together", "best seen"}) {
-    text += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
-  }
-  text += "</tr></thead>\n<tbody>\n";
-  for (const Machine::Level& level : machine.levels) {
-    text += fmt::format(
-        "<tr><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
-        "<td class=\"number\">{}</td></tr>\n",
-        size_text(level.bytes), safe(bandwidth_text(level.alone)), safe(bandwidth_text(level.together)),
-        safe(bandwidth_text(level.best)));
+// The first column holds names if `named`, and all others numbers.
+std::string facts_table(std::string_view caption, bool named, const std::vector<std::vector<std::string>>& rows) {
+  std::string text = fmt::format("<div class=\"wide\"><table>\n<caption>{}</caption>\n<thead>", caption);
+  for (const std::vector<std::string>& row : rows) {
+    const bool is_head = &row == &rows.front();
+    text += "<tr>";
+    for (const std::string& cell : row) {
+      const std::string_view number = named && &cell == &row.front() ? "" : " class=\"number\"";
+      text += is_head ? fmt::format("<th scope=\"col\"{}>{}</th>", number, cell)
+                      : fmt::format("<td{}>{}</td>", number, cell);
+    }
+    text += is_head ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
   }
   return text + "</tbody>\n</table></div>\n";
 }
 
+std::string levels_table(const Machine& machine) {
+  if (machine.levels.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {{"working set", "one rank", "all ranks together", "best seen"}};
+  for (const Machine::Level& level : machine.levels)
+    rows.push_back({size_text(level.bytes), safe(bandwidth_text(level.alone)), safe(bandwidth_text(level.together)),
+                    safe(bandwidth_text(level.best))});
+  return facts_table("Memory bandwidth in GB/s, bytes read plus bytes written, by what one rank works on.", false,
+                     rows);
+}
+
 std::string fits_table(const Machine& machine) {
   if (machine.fits.empty()) return {};
-  std::string text =
-      "<div class=\"wide\"><table>\n<caption>The cost model's parameters, fitted to messages of the backend and to the "
-      "reduction kernel.</caption>\n<thead><tr><th scope=\"col\">backend</th>";
-  for (const char* name : {"α, per message", "1/β, GB/s", "1/γ, GB/s", "1/copy, GB/s"}) {
-    text += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
-  }
-  text += "</tr></thead>\n<tbody>\n";
   const auto rate = [](double seconds_per_byte) {
     return seconds_per_byte > 0 ? safe(bandwidth_text(1 / seconds_per_byte)) : std::string("-");
   };
-  for (const Machine::Fit& fit : machine.fits) {
-    text += fmt::format(
-        "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
-        "<td class=\"number\">{}</td></tr>\n",
-        safe(fit.backend), time_text(fit.alpha), rate(fit.beta), rate(fit.gamma), rate(fit.copy));
-  }
-  return text + "</tbody>\n</table></div>\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"backend", "α, per message", "1/β, GB/s", "1/γ, GB/s", "1/copy, GB/s"}};
+  for (const Machine::Fit& fit : machine.fits)
+    rows.push_back({safe(fit.backend), time_text(fit.alpha), rate(fit.beta), rate(fit.gamma), rate(fit.copy)});
+  return facts_table("The cost model's parameters, fitted to messages of the backend and to the reduction kernel.",
+                     true, rows);
 }
 
 std::string machine_section(const Machine& machine) {

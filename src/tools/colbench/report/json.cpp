@@ -1,12 +1,11 @@
 #include "colbench/report/json.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -18,9 +17,9 @@
 
 #include "colbench/report/columns.hpp"
 #include "colbench/report/spec_fields.hpp"
-#include "colbench/stats/quantile.hpp"
+#include "colbench/stats/sample.hpp"
+#include "common/command_line.hpp"
 #include "common/text.hpp"
-#include "common/unique_fd.hpp"
 
 namespace col::colbench {
 namespace {
@@ -279,23 +278,18 @@ core::JsonDocument document_of(std::string_view text, const std::string& name) {
 }
 
 std::string content_of(const std::string& path) {
-  // Not blocking, so that opening a FIFO does not wait for a writer.
-  const tools::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
-  if (!file || ::fstat(file.get(), &facts) != 0) cannot_read(path, std::strerror(errno));
+  // Before it is opened: opening a FIFO would wait for a writer.
+  if (::stat(path.c_str(), &facts) != 0) cannot_read(path, std::strerror(errno));
   if (S_ISDIR(facts.st_mode)) cannot_read(path, std::strerror(EISDIR));
   if (!S_ISREG(facts.st_mode)) cannot_read(path, "it is no regular file");
   if (static_cast<std::uint64_t>(facts.st_size) > kMostBytes) cannot_read(path, "it is larger than 1 GiB");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) cannot_read(path, std::strerror(errno));
   std::string content(static_cast<std::size_t>(facts.st_size), '\0');
-  std::size_t length = 0;
-  while (length < content.size()) {
-    const ssize_t got = ::read(file.get(), content.data() + length, content.size() - length);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) cannot_read(path, std::strerror(errno));
-    if (got == 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  content.resize(length);
+  file.read(content.data(), facts.st_size);
+  if (file.bad()) cannot_read(path, std::strerror(errno));
+  content.resize(static_cast<std::size_t>(file.gcount()));
   return content;
 }
 

@@ -4,8 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "colbench/results.hpp"
-#include "common/command_line.hpp"
+#include "colbench/cell/results.hpp"
 
 namespace col::colbench {
 

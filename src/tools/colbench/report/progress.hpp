@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "colbench/cell.hpp"
+#include "colbench/cell/cell.hpp"
 #include "common/status_line.hpp"
 
 namespace col::colbench {
@@ -39,8 +39,6 @@ class Progress {
 
   // `advance.elapsed` is filled in here. May be called at any rate.
   void show(Advance advance);
-  // Leaves the cursor at the start of an empty line, so that something else can be printed. The line comes again.
-  void clear() { line_.clear(); }
 
  private:
   tools::StatusLine line_;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "colbench/cell.hpp"
+#include "colbench/cell/cell.hpp"
 #include "json/json_fields.hpp"
 
 namespace col::colbench {

@@ -5,16 +5,9 @@
 #include <fmt/format.h>
 
 namespace col::colbench {
-namespace {
-
-// Three digits of a value in [0, 1000); what rounds to 1000 is the next unit's.
 std::string three_digits(double value) {
-  if (value < 9.995) return fmt::format("{:.2f}", value);
-  if (value < 99.95) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
-
-}  // namespace
 
 std::string time_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";

@@ -6,6 +6,8 @@
 
 namespace col::colbench {
 
+// Three digits: "5.21", "52.1", "521". Requires: in [0, 1000); what rounds to 1000 is the next unit's.
+std::string three_digits(double value);
 // "53.1 ns", "0.53 us", "7.70 ms", "12.3 s": three digits, in the unit that suits it; below 1 us two decimals.
 std::string time_text(double seconds);
 // The same for each; "-" for nothing, and for what is not finite. ("-" is written so everywhere in reports.)

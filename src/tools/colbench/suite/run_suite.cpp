@@ -9,14 +9,10 @@
 #include <col/group.hpp>
 #include <col/select.hpp>
 
-#include "colbench/command.hpp"
-#include "colbench/commands/print.hpp"
-#include "colbench/options.hpp"
-#include "colbench/output.hpp"
-#include "colbench/report/head.hpp"
-#include "colbench/suite/notes.hpp"
-#include "colbench/suite/ps_plan.hpp"
-#include "colbench/suite/ps_report.hpp"
+#include "colbench/commands/command.hpp"
+#include "colbench/commands/options.hpp"
+#include "colbench/report/summary.hpp"
+#include "colbench/suite/ps.hpp"
 #include "common/exit_codes.hpp"
 
 namespace col::colbench {

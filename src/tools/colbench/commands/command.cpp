@@ -1,0 +1,76 @@
+#include "colbench/commands/command.hpp"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <set>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "colbench/report/json.hpp"
+#include "colbench/report/reports.hpp"
+#include "common/exit_codes.hpp"
+
+namespace col::colbench {
+
+void print(const std::string& text) {
+  ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
+  throw OutputClosed(fmt::format("cannot write to stdout: {}", std::generic_category().message(errno)));
+}
+
+void print_error(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+}
+
+void check_outputs(const Output& output) {
+  std::set<std::string> known;
+  for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
+    if (*path == "-") throw UsageError("a file needs a name; to print one instead of the table there is /dev/stderr");
+    if (!path->empty() && !known.insert(*path).second)
+      throw UsageError(fmt::format("{} is named twice; one file can hold one thing", *path));
+  }
+  for (const std::string* path : {&output.json, &output.csv, &output.plot, &output.html}) {
+    if (path->empty()) continue;
+    try {
+      tools::check_writable(*path);
+    } catch (const tools::WriteError& error) {
+      throw UsageError(fmt::format("{}; name a file that can be written", error.what()));
+    }
+  }
+  if (!output.plot.empty()) check_plot(output.plot);
+}
+
+int write_outputs(const Results& results, const Output& output) {
+  ::signal(SIGPIPE, SIG_IGN);  // the reader of a FIFO may leave; that is an error with a text
+  bool good = true;
+  const auto write = [&good](const std::string& path, const std::function<void()>& writing) {
+    if (path.empty()) return;
+    try {
+      writing();
+    } catch (const std::exception& error) {
+      print_error(fmt::format("colbench: {}\n", error.what()));
+      good = false;
+    }
+  };
+  write(output.json, [&] { tools::write_file(output.json, json_results(results)); });
+  write(output.csv, [&] { tools::write_file(output.csv, csv_results(results)); });
+  write(output.plot, [&] { write_plot(results, output.plot); });
+  write(output.html, [&] { tools::write_file(output.html, html_report(results)); });
+  return good || results.exit_code != tools::exit_code::kSuccess ? results.exit_code : tools::exit_code::kUsage;
+}
+
+int finish(const Results& results, const Output& output, const std::string& text) {
+  const int code = write_outputs(results, output);
+  print(text);
+  return code;
+}
+
+int report(const Results& results, const Output& output, const tools::Screen& screen) {
+  return finish(results, output, table_report(results, style_of(screen), output.legend));
+}
+
+}  // namespace col::colbench

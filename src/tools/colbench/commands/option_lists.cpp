@@ -1,0 +1,219 @@
+// What else stands on command lines: operations, sizes, the cells that they make, percentages.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/select.hpp>
+
+#include "colbench/commands/options.hpp"
+#include "common/command_line.hpp"
+#include "common/option_values.hpp"
+
+namespace col::colbench {
+namespace {
+
+// What `colbench sendrecv` means, and what `all` leaves out.
+constexpr std::array<Operation, 3> kSendRecv = {Operation::pingpong, Operation::oneway, Operation::bidirectional};
+
+std::size_t size_or_throw(std::string_view text) {
+  const auto size = parse_size(text);
+  if (!size)
+    throw UsageError(fmt::format("'{}' is no size; write bytes, or K, M, G for powers of 1024, as 8, 64K, 1.5M", text));
+  if (*size == 0) throw UsageError("a size of 0 moves nothing; give at least one element");
+  return *size;
+}
+
+// "8:256M:x2", "8:1M:+64K", "8:1M".
+void add_range(std::string_view text, std::vector<std::size_t>& sizes) {
+  const std::size_t first = text.find(':');
+  const std::size_t second = text.find(':', first + 1);
+  const std::size_t least = size_or_throw(text.substr(0, first));
+  const std::size_t most =
+      size_or_throw(text.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
+  if (least > most) throw UsageError(fmt::format("the sizes of '{}' go down; put the smaller one first", text));
+  const std::string_view step = second == std::string_view::npos ? "x2" : text.substr(second + 1);
+  const bool multiplies = step.starts_with('x');
+  const auto value =
+      step.size() < 2 || (!multiplies && !step.starts_with('+')) ? std::nullopt : parse_size(step.substr(1));
+  if (!value || *value < (multiplies ? 2U : 1U))
+    throw UsageError(fmt::format("'{}' is no step of sizes; write x2 to multiply, or +64K to add", step));
+  constexpr std::size_t kMostSizes = 10'000;
+  for (std::size_t size = least; size <= most; size = multiplies ? size * *value : size + *value) {
+    sizes.push_back(size);
+    if (sizes.size() > kMostSizes) throw UsageError(fmt::format("'{}' are more than {} sizes", text, kMostSizes));
+    if (multiplies && size > most / *value) break;
+  }
+}
+
+std::size_t memory_bytes() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
+// Both buffers of all ranks.
+void check_memory(const CellSpec& spec) {
+  const bool two = is_message(spec.operation) && spec.groups.empty();
+  const std::size_t ranks = static_cast<std::size_t>(two ? 2 : spec.ranks);
+  const std::size_t memory = memory_bytes() / (spec.cache == CacheState::rotate ? 2 : 1);
+  if (spec.bytes < memory / 2 / ranks) return;
+  throw UsageError(fmt::format("{} on {} ranks needs more memory than the {} of this machine; the greatest size is {}",
+                               size_text(spec.bytes), ranks, size_text(memory), size_text(memory / 2 / ranks)));
+}
+
+void check_messages(const Request& request, Operation operation) {
+  if (request.groups.starts_with("mod:") || request.groups.starts_with("div:"))
+    throw UsageError(
+        fmt::format("{} is between two ranks; --groups pairs or bisect make several of them", to_string(operation)));
+}
+
+void add_cells(const Request& request, CellSpec spec, std::vector<CellSpec>& cells) {
+  const bool is_collective = collective_of(spec.operation).has_value();
+  const auto each = [](const auto& values, auto&& visit) {
+    for (const auto& value : values) visit(value);
+  };
+  const auto in_places = has_in_place(spec.operation) ? request.in_place : std::vector<bool>{false};
+  const auto roots = is_rooted(spec.operation) ? request.roots : std::vector<int>{0};
+  const auto algorithms = is_collective ? request.algorithms : std::vector<std::string>{"auto"};
+  const bool on_gpus = request.device == Device::Type::cuda;
+  const auto devices = !on_gpus                     ? std::vector{Devices::cpu}
+                       : is_message(spec.operation) ? std::vector{Devices::cuda, Devices::cpu_cuda, Devices::cuda_cpu}
+                                                    : std::vector{Devices::cuda};
+  const auto cadences = is_message(spec.operation) ? std::vector<Cadence>{Cadence::isolated} : request.cadences;
+  each(request.backends, [&](const std::string& backend) {
+    each(algorithms, [&](const std::string& algorithm) {
+      each(in_places, [&](bool in_place) {
+        each(cadences, [&](Cadence cadence) {
+          each(roots, [&](int root) {
+            each(devices, [&](Devices device) {
+              spec.backend = backend;
+              spec.algorithm = algorithm;
+              spec.in_place = in_place;
+              spec.cadence = cadence;
+              spec.root = root;
+              spec.device = device;
+              cells.push_back(spec);
+            });
+          });
+        });
+      });
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<Operation> parse_operations(const std::string& text) {
+  const auto names = tools::parse_list(text);
+  if (!names) throw UsageError(fmt::format("'{}' has an empty name in it", text));
+  std::vector<Operation> operations;
+  const auto add = [&](Operation operation) {
+    if (std::find(operations.begin(), operations.end(), operation) == operations.end()) operations.push_back(operation);
+  };
+  for (const std::string& name : *names) {
+    const auto operation = operation_from_string(name);
+    if (name == "all") {
+      for (int i = 0; i <= static_cast<int>(Operation(Operation::pingpong)); ++i) add(static_cast<Operation>(i));
+    } else if (name == "sendrecv") {
+      for (const Operation one : kSendRecv) add(one);
+    } else if (operation && *operation != Operation::store) {
+      add(*operation);
+    } else {
+      std::vector<std::string_view> known = {"all", "sendrecv"};
+      for (int i = 0; i < static_cast<int>(Operation(Operation::store)); ++i)
+        known.push_back(to_string(static_cast<Operation>(i)));
+      const std::string_view nearest = nearest_name(name, known);
+      throw UsageError(fmt::format("unknown collective '{}'{}", name,
+                                   nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))
+                                                   : fmt::format("; did you mean '{}'?", nearest)));
+    }
+  }
+  return operations;
+}
+
+std::vector<std::size_t> parse_sizes(const std::string& text) {
+  const auto parts = tools::parse_list(text);
+  if (!parts) throw UsageError(fmt::format("'{}' has an empty size in it", text));
+  std::vector<std::size_t> sizes;
+  for (const std::string& part : *parts) {
+    if (part.find(':') != std::string::npos)
+      add_range(part, sizes);
+    else
+      sizes.push_back(size_or_throw(part));
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+std::vector<CellSpec> cells_of(const Request& request) {
+  if (request.method.ranks == 1 && !request.allow_single)
+    throw UsageError("one rank has nobody to communicate with; use -n 2 or more, or say --allow-single");
+  const bool streams =
+      std::find(request.cadences.begin(), request.cadences.end(), Cadence::stream) != request.cadences.end();
+  if (request.cache != CacheState::hot && streams)
+    throw UsageError("in a stream buffers are used again at once; --cache cold and rotate are for --cadence isolated");
+  if (request.cache == CacheState::cold && request.device == Device::Type::cuda)
+    throw UsageError("--cache cold flushes the processor's caches; on GPUs, take --cache rotate");
+  std::vector<CellSpec> cells;
+  for (const Operation operation : request.operations) {
+    if (is_message(operation)) check_messages(request, operation);
+    CellSpec spec{.operation = operation,
+                  .dtype = request.dtype,
+                  .op = request.op,
+                  .ranks = request.method.ranks,
+                  .cache = request.cache,
+                  .groups = request.groups};
+    if (operation == Operation::barrier) {
+      add_cells(request, spec, cells);
+      continue;
+    }
+    if (is_message(operation) && request.method.ranks < 2) continue;
+    for (const std::size_t bytes : request.sizes) {
+      const int group = is_message(operation) ? 2 : group_size_of(spec);
+      spec.bytes = bytes;
+      spec.bytes = whole_bytes(spec, group);
+      check_memory(spec);
+      const bool is_new = cells.empty() || cells.back().bytes != spec.bytes || cells.back().operation != operation;
+      if (is_new) add_cells(request, spec, cells);
+    }
+  }
+  return cells;
+}
+
+double parse_percent(const std::string& option, const std::string& text) {
+  double percent = -1;
+  const char* last = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), last, percent, std::chars_format::fixed);
+  const bool is_percent = error == std::errc() && last - stop == 1 && *stop == '%';
+  if (!is_percent || !(percent >= 0 && percent <= 1000)) {
+    throw UsageError(fmt::format("{} '{}' is no percentage; write one such as 3%", option, text));
+  }
+  return percent / 100;
+}
+
+std::vector<std::pair<std::string, std::string>> take_ranks(std::vector<std::string>& arguments) {
+  std::vector<std::string> rest;
+  std::vector<std::pair<std::string, std::string>> taken;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::string name = argument.substr(0, equals);
+    if (name != "-n" && name != "--ranks") {
+      rest.push_back(argument);
+    } else if (equals < argument.size()) {
+      taken.emplace_back(name, argument.substr(equals + 1));
+    } else if (i + 1 < arguments.size()) {
+      taken.emplace_back(name, arguments[++i]);
+    } else {
+      throw UsageError(fmt::format("{} needs a value", name));
+    }
+  }
+  arguments = std::move(rest);
+  return taken;
+}
+
+}  // namespace col::colbench

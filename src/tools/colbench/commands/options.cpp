@@ -1,0 +1,357 @@
+#include "colbench/commands/options.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <col/backend.hpp>
+#include <col/group.hpp>
+#include <col/select.hpp>
+
+#include "colbench/commands/command.hpp"
+#include "common/gpu.hpp"
+#include "common/numbers.hpp"
+#include "common/option_values.hpp"
+#include "launch/job/job_spec.hpp"
+#include "launch/place/cpu_quota.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr const char* kWhat = "What";
+constexpr const char* kHow = "How";
+constexpr const char* kOutputGroup = "Output";
+constexpr const char* kNcclTests = "As nccl-tests names them";
+constexpr int kMostIterations = 1'000'000'000;
+
+using tools::becomes, tools::into;
+using Text = const std::string;
+
+// Ranks when nobody says how many: those that are there, else one per usable core.
+int default_ranks() {
+  const ContextSpec& spec = Context::current().spec();
+  if (!spec.launcher.empty()) return spec.world_size;
+  return std::max(2, launch::usable_cpus());
+}
+
+template <class Value>
+auto one_of(std::vector<std::pair<std::string_view, Value>> known) {
+  return [known = std::move(known)](Text& option, Text& text) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, value] : known) {
+      if (text == name) return value;
+      names.push_back(name);
+    }
+    throw UsageError(fmt::format("{} takes {}, not '{}'", option, fmt::join(names, ", "), text));
+  };
+}
+
+std::vector<std::string> list_of(const std::string& option, const std::string& text) {
+  auto list = tools::parse_list(text);
+  if (!list) throw UsageError(fmt::format("{} '{}' has an empty name in it", option, text));
+  return std::move(*list);
+}
+
+int number_of(const std::string& option, const std::string& text, int least, int most) {
+  const auto number = tools::parse_whole_number<int>(text, least, most);
+  if (!number)
+    throw UsageError(fmt::format("{} takes a whole number from {} to {}, not '{}'", option, least, most, text));
+  return *number;
+}
+
+Duration duration_of(const std::string& option, const std::string& text) {
+  const auto duration = tools::parse_duration(text);
+  if (!duration) throw UsageError(fmt::format("{} takes a time such as 20us, 5ms, 10s or 2m, not '{}'", option, text));
+  return *duration;
+}
+
+// "2%" and "0.02" are the same.
+double fraction_of(const std::string& option, const std::string& text) {
+  const bool percent = text.ends_with('%');
+  const std::string digits(text.substr(0, text.size() - (percent ? 1 : 0)));
+  char* end = nullptr;
+  const double value = std::strtod(digits.c_str(), &end) * (percent ? 0.01 : 1);
+  if (digits.empty() || *end != '\0' || !(value > 0) || value >= (percent ? 10 : 1))
+    throw UsageError(fmt::format("{} takes a part such as 2%, not '{}'", option, text));
+  return value;
+}
+
+// "mod:2", "div:4", "pairs", "bisect".
+std::string groups_of(const std::string& option, const std::string& text) {
+  if (text == "pairs" || text == "bisect") return text;
+  int number = 0, used = 0;
+  const bool good = (std::sscanf(text.c_str(), "mod:%d%n", &number, &used) == 1 ||
+                     std::sscanf(text.c_str(), "div:%d%n", &number, &used) == 1) &&
+                    used == static_cast<int>(text.size()) && number >= 1;
+  if (!good) throw UsageError(fmt::format("{} takes mod:N, div:N, pairs or bisect, not '{}'", option, text));
+  return text;
+}
+
+// "uniform:20us", "late:1:1ms", with microseconds in place of the time.
+std::string skew_of(const std::string& option, const std::string& text, int ranks) {
+  if (text == "none") return {};
+  const std::size_t last = text.rfind(':');
+  const auto time = last == std::string::npos ? std::nullopt : tools::parse_duration(text.substr(last + 1));
+  const std::string kind = text.substr(0, last == std::string::npos ? 0 : last);
+  const bool late = kind.starts_with("late:");
+  const auto rank =
+      late ? tools::parse_whole_number<int>(std::string_view(kind).substr(5), 0, ranks - 1) : std::nullopt;
+  if (!time || (kind != "uniform" && !rank))
+    throw UsageError(fmt::format("{} takes none, uniform:TIME or late:RANK:TIME with a rank below {}, not '{}'", option,
+                                 ranks, text));
+  return fmt::format("{}:{}", kind, std::chrono::duration<double, std::micro>(*time).count());
+}
+
+std::vector<int> roots_of(const std::string& option, const std::string& text, int ranks) {
+  if (text == "rotate") return {kRotatingRoot};
+  if (text == "all") {
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  const auto root = tools::parse_whole_number<int>(text, 0, ranks - 1);
+  if (!root)
+    throw UsageError(fmt::format("{} takes a rank from 0 to {}, all or rotate, not '{}'", option, ranks - 1, text));
+  return {*root};
+}
+
+// What the library reads, with its own words when it cannot.
+template <class Read>
+auto as_library(std::string_view text, Read read) {
+  try {
+    return read(text);
+  } catch (const Error& error) {
+    throw UsageError(error.message());
+  }
+}
+
+std::vector<std::string> algorithms_of(const std::string& option, const std::string& text) {
+  std::vector<std::string> list = list_of(option, text);
+  for (const std::string& name : list) {
+    if (name != "all" && name != "auto") as_library(name, &AlgorithmSpec::parse);
+  }
+  return list;
+}
+
+void check_backends(const Request& request) {
+  for (const std::string& name : request.backends) {
+    if (name == "auto") continue;
+    if (moves_gpu_memory(name)) {
+      const std::string why = tools::why_no_nccl();
+      if (!why.empty()) throw Unavailable(fmt::format("{} cannot be used here: {}", name, why));
+      if (request.device == Device::Type::cpu)
+        throw UsageError(fmt::format("--backend {} moves memory of GPUs; add --device cuda", name));
+      continue;
+    }
+    BackendFactory* factory = find_backend(name);
+    if (factory == nullptr) {
+      std::vector<std::string> known = backend_names();
+      known.emplace_back("auto");
+      throw UsageError(fmt::format("unknown backend '{}'; there are {}", name, fmt::join(known, ", ")));
+    }
+    if (const auto why = factory->unavailable_reason())
+      throw Unavailable(fmt::format("{} cannot be used here: {}", name, *why));
+  }
+  if (request.device == Device::Type::cuda) {
+    const std::string why = tools::why_no_gpus();
+    if (!why.empty()) throw Unavailable("no CUDA device can be used here: " + why);
+  }
+}
+
+void check_types(const Request& request) {
+  const bool bitwise = request.op == ReduceOp::band || request.op == ReduceOp::bor || request.op == ReduceOp::bxor;
+  const bool orders = request.op == ReduceOp::min || request.op == ReduceOp::max;
+  const ElementKind kind = row_of(request.dtype).kind;
+  if (bitwise && (kind == ElementKind::floating || kind == ElementKind::complex))
+    throw UsageError(fmt::format("{} is for integers, not for {}; use --dtype int32", col::to_string(request.op),
+                                 col::to_string(request.dtype)));
+  const bool has_reductions = std::any_of(request.operations.begin(), request.operations.end(), is_reduction);
+  if (has_reductions && (kind == ElementKind::opaque || (kind == ElementKind::boolean && !bitwise && !orders) ||
+                         (kind == ElementKind::complex && orders)))
+    throw UsageError(fmt::format("{} is not defined on {}; choose another --op or --dtype", col::to_string(request.op),
+                                 col::to_string(request.dtype)));
+}
+
+// -b 8 -e 128M -f 2: the sizes; with -b, -n is a number of iterations.
+void read_nccl_tests(tools::OptionTable& table, Request& request) {
+  const std::string* least = table.value("-b");
+  const std::string* most = table.value("-e");
+  const std::string* factor = table.value("-f");
+  if (least == nullptr) {
+    if (most != nullptr || factor != nullptr)
+      throw UsageError(fmt::format("{} needs -b, the least size", most != nullptr ? "-e" : "-f"));
+    return;
+  }
+  if (table.is_given("--size") || table.is_given("--sizes"))
+    throw UsageError("-b and --size say the same; give one of them");
+  request.sizes = parse_sizes(
+      fmt::format("{}:{}:x{}", *least, most != nullptr ? *most : *least, factor != nullptr ? *factor : "2"));
+  const std::string* iterations = table.value("-n");
+  if (iterations == nullptr) return;
+  request.method.min_iterations = request.method.max_iterations = number_of("-n", *iterations, 1, kMostIterations);
+  request.method.launches = 1;
+  request.method.max_time = std::chrono::hours(24);  // a number of iterations is meant as such
+  table.forget("-n");
+}
+
+}  // namespace
+
+struct CommandLine::Impl {
+  tools::OptionTable table;
+  Request request;
+  bool has_cells = false, has_method = false;
+};
+
+CommandLine::CommandLine(std::string command, std::string usage, std::string footer)
+    : impl_(new Impl{{std::move(command), std::move(usage), std::move(footer)}, {}}) {}
+CommandLine::~CommandLine() = default;
+
+void CommandLine::add_cells() {
+  tools::OptionTable& table = impl_->table;
+  Request& request = impl_->request;
+  impl_->has_cells = true;
+  const auto sizes = [&](Text&, Text& text) { request.sizes = parse_sizes(text); };
+  table.add({kWhat, "--size", "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M", sizes});
+  table.add({kWhat, "--sizes", "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds", sizes});
+  table.add({kWhat, "--backend", "LIST", "auto, shm, gloo, nccl; default: auto", into(request.backends, list_of)});
+  table.add({kWhat, "--device", "DEVICE",
+             "what buffers are memory of: cpu, or cuda (adds tdev, times on the GPU); default: cpu",
+             into(request.device, one_of<Device::Type>({{"cpu", Device::Type::cpu}, {"cuda", Device::Type::cuda}}))});
+  table.add({kWhat, "--algo", "LIST", "auto, all, or names, as ring,bde,file:plan.json; default: auto",
+             into(request.algorithms, algorithms_of)});
+  table.add({kWhat, "--dtype", "TYPE", "int8 … complex128, or bytes[N]; default: float32",
+             into(request.dtype, [](Text&, Text& text) { return as_library(text, &dtype_from_string); })});
+  table.add({kWhat, "--op", "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum",
+             into(request.op, [](Text&, Text& text) { return as_library(text, &reduce_op_from_string); })});
+  table.add({kWhat, "--root", "RANK", "or all, or rotate; default: 0",
+             [&](Text& option, Text& text) { request.roots = roots_of(option, text, request.method.ranks); }});
+  table.add(
+      {kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
+       into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}}))});
+  table.add({kWhat, "--cadence", "HOW", "isolated, stream (one after the other), both; default: isolated",
+             into(request.cadences, one_of<std::vector<Cadence>>({{"isolated", {Cadence::isolated}},
+                                                                  {"stream", {Cadence::stream}},
+                                                                  {"both", {Cadence::isolated, Cadence::stream}}}))});
+  table.add({kWhat, "--cache", "STATE", "hot, cold, rotate (ever other buffers); default: hot",
+             into(request.cache,
+                  one_of<CacheState>(
+                      {{"hot", CacheState::hot}, {"cold", CacheState::cold}, {"rotate", CacheState::rotate}}))});
+  table.add({kWhat, "--groups", "WAY", "several groups at once: mod:2, div:4, pairs, bisect",
+             into(request.groups, groups_of)});
+  table.add({kNcclTests, "-b,--minbytes", "SIZE", "the least size; with it, -n is iterations"});
+  table.add({kNcclTests, "-e,--maxbytes", "SIZE", "the greatest size"});
+  table.add({kNcclTests, "-f,--stepfactor", "N", "from one size to the next; default: 2"});
+}
+
+void CommandLine::add_method() {
+  tools::OptionTable& table = impl_->table;
+  Request& request = impl_->request;
+  Method& method = request.method;
+  impl_->has_method = true;
+  const auto number = [](int& place, int least, int most) {
+    return into(place, [=](Text& option, Text& text) { return number_of(option, text, least, most); });
+  };
+  table.add({kHow, "-n,--ranks,--np", "N", "how many ranks to start; default: one per core, at least 2"});
+  table.add({kHow, "--launches", "N",
+             "how many times the ranks are started anew; default: 6 to 40, as --ci and --max-time allow; noise: 20",
+             number(method.launches, 1, 1000)});
+  table.add({kHow, "--ci", "PART", "enough when the median is known to within this, over launches; default: 2%",
+             into(method.target_interval, fraction_of)});
+  table.add({kHow, "--min-iters", "N",
+             "but not with fewer samples than these, if five times the time suffices; default: 30",
+             number(method.min_iterations, 1, kMostIterations)});
+  table.add({kHow, "--max-time", "TIME", "how long one row may take; default: 1s; pairs, bisect, tune: less",
+             into(method.max_time, duration_of)});
+  table.add({kHow, "--check", "HOW", "look at results: off, sample (of every one), all; default: sample",
+             into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}}))});
+  table.add(
+      {kHow, "--bound", "HOW", "times below the physical bound: strict, warn, off; default: strict",
+       into(request.bound,
+            one_of<BoundMode>({{"strict", BoundMode::strict}, {"warn", BoundMode::warn}, {"off", BoundMode::off}}))});
+  table.add({kHow, "--sync", "HOW", "start at a common time, or at a barrier: window, barrier",
+             into(method.barrier_sync, one_of<bool>({{"window", false}, {"barrier", true}}))});
+  table.add({kHow, "--skew", "HOW", "ranks come late: uniform:20us, late:1:1ms; default: none",
+             [&](Text& option, Text& text) { method.skew = skew_of(option, text, method.ranks); }});
+  table.add({kHow, "--delay", "TIME", "make every operation so much slower: 5us, 15%", [&](Text& option, Text& text) {
+               if (text.ends_with('%'))
+                 method.delay_fraction = fraction_of(option, text);
+               else
+                 method.delay = duration_of(option, text);
+             }});
+  table.add({kHow, "--no-shuffle", "", "measure rows in the order of the table", becomes(method.shuffle, false)});
+  table.add({kHow, "--allow-single", "", "measure one rank alone", becomes(request.allow_single, true)});
+  table.add({kHow, "--seed", "N", "of the values and the order; default: a new one", [&](Text& option, Text& text) {
+               const auto seed = tools::parse_seed(text);
+               if (!seed) throw UsageError(fmt::format("{} takes 42 or 0x2a, not '{}'", option, text));
+               method.seed = *seed;
+             }});
+  table.add(
+      {kHow, "--timeout", "TIME", "how long one operation may take; default: 60s", into(method.timeout, duration_of)});
+  table.add({kNcclTests, "-w,--warmup_iters", "N", "operations that do not count; default: 2",
+             number(method.warm_ups, 1, 10'000)});
+  table.add({kNcclTests, "-c,--checked", "0|1", "whether results are looked at",
+             [&](Text& option, Text& text) { method.check = number_of(option, text, 0, 1) > 0 ? "sample" : "off"; }});
+}
+
+void CommandLine::add_outputs() {
+  Output& output = impl_->request.output;
+  add_option(kOutputGroup, "--json", output.json, "FILE", "write everything, every sample too, as JSON");
+  add_option(kOutputGroup, "--csv", output.csv, "FILE", "write the rows as CSV");
+  add_option(kOutputGroup, "--plot", output.plot, "FILE", "draw time and bandwidth over size: x.svg, x.png");
+  add_option(kOutputGroup, "--html", output.html, "FILE", "write a page that needs no network");
+  impl_->table.add({kOutputGroup, "--legend", "", "explain the columns", becomes(output.legend, true)});
+  impl_->table.add(
+      {kOutputGroup, "--no-progress", "", "no progress line, even on a terminal", becomes(output.progress, false)});
+}
+
+void CommandLine::add_option(const char* group, const char* name, std::string& value, const char* type,
+                             const std::string& description) {
+  impl_->table.add({group, name, type, description, into(value, tools::as_written)});
+}
+
+void CommandLine::add_flag(const char* group, const char* name, const std::string& description) {
+  impl_->table.add({group, name, "", description});
+}
+
+bool CommandLine::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
+  tools::OptionTable& table = impl_->table;
+  Request& request = impl_->request;
+  Method& method = request.method;
+  if (const auto text = table.parse(arguments, most_words)) {
+    print(*text);
+    return false;
+  }
+  if (impl_->has_cells) read_nccl_tests(table, request);
+  if (impl_->has_method) {
+    const std::string* ranks = table.value("-n");
+    method.ranks = ranks == nullptr ? default_ranks() : number_of("-n", *ranks, 1, launch::kMaxRanks);
+    method.seed = std::uint64_t{std::random_device()()} << 16 | std::random_device()() % 65'536;
+  }
+  table.apply();
+  // What is measured of the machine is about the host.
+  method.calibrate = request.bound != BoundMode::off && request.device != Device::Type::cuda;
+  method.strict_bound = request.bound == BoundMode::strict;
+  if (impl_->has_cells) {
+    check_backends(request);
+    check_types(request);
+  }
+  return true;
+}
+
+bool CommandLine::given(const std::string& name) const {
+  return impl_->table.is_given(name);
+}
+const std::vector<std::string>& CommandLine::words() const {
+  return impl_->table.words();
+}
+Request& CommandLine::request() {
+  return impl_->request;
+}
+
+}  // namespace col::colbench

@@ -1,0 +1,97 @@
+// The command line of colbench: the options that say what is measured and how, for every command that measures.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "colbench/cell/method.hpp"
+#include "common/command_line.hpp"
+
+namespace col::colbench {
+
+using tools::UsageError;
+
+// This machine cannot do what was requested; what() says why. Exit code 77.
+class Unavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Where results go, in addition to the terminal; empty: nowhere.
+struct Output {
+  std::string json = {}, csv = {}, html = {}, plot = {};
+  bool legend = false;   // explain the columns
+  bool progress = true;  // a line on a terminal that shows the progress
+};
+
+enum class BoundMode : std::uint8_t { strict, warn, off };  // how to treat a time below the physical bound
+
+// The values of the measuring options: every combination of these is a cell.
+struct Request {
+  std::vector<Operation> operations = {};
+  std::vector<std::size_t> sizes = {};  // ascending
+  std::vector<std::string> backends = {"auto"};
+  std::vector<std::string> algorithms = {"auto"};  // "all": every one that can serve the cell
+  Device::Type device = Device::Type::cpu;
+  DType dtype = DType::float32;
+  ReduceOp op = ReduceOp::sum;
+  std::vector<int> roots = {0};
+  std::vector<bool> in_place = {false};
+  std::vector<Cadence> cadences = {Cadence::isolated};
+  CacheState cache = CacheState::hot;
+  std::string groups = {};
+  bool allow_single = false;
+  BoundMode bound = BoundMode::strict;
+  Method method = {};
+  Output output = {};
+};
+
+// A command's options. Usage: make one, define() what the command takes, parse(), then read request().
+class CommandLine {
+ public:
+  // `command` is "colbench noise". `usage` and `footer` are for --help. `words` names the arguments without dashes:
+  // "COLL[,COLL]" or nothing.
+  CommandLine(std::string command, std::string usage, std::string footer);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // Parts that a command may take. Each may be called once, before parse().
+  void add_cells();   // --size --sizes --backend --device --algo --dtype --op --root --place --cadence --cache --groups
+  void add_method();  // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
+                      // --timeout --bound
+  void add_outputs();  // --json --csv --plot --html --legend --no-progress
+  void add_option(const char* group, const char* name, std::string& value, const char* type,
+                  const std::string& description);
+  void add_flag(const char* group, const char* name, const std::string& description);
+
+  // At most `most_words` of the arguments may be words, not options; they are in words(). Returns false if a text
+  // (--help, --version) was printed instead. Throws UsageError; Unavailable for a backend or device that cannot be used
+  // here.
+  bool parse(const std::vector<std::string>& arguments, std::size_t most_words);
+  bool given(const std::string& name) const;
+  const std::vector<std::string>& words() const;
+  Request& request();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "allreduce,broadcast", "all". Throws UsageError with the nearest name.
+std::vector<Operation> parse_operations(const std::string& text);
+// "32M", "1K,3M", "8:256M:x2", "8:1M:+64K". Throws UsageError.
+std::vector<std::size_t> parse_sizes(const std::string& text);
+
+// "3%", "0.5%": 0.03, 0.005. From 0% to 1000%. Throws UsageError that names the option.
+double parse_percent(const std::string& option, const std::string& text);
+// Takes -n (or --ranks) with its value out of `arguments`, for a command that reads it itself. Each is a name and a
+// value. Throws UsageError if a value is missing.
+std::vector<std::pair<std::string, std::string>> take_ranks(std::vector<std::string>& arguments);
+// Every combination, in the order in which a reader wants them. Throws UsageError if there is none, or for cells that
+// could never be measured (more memory than the machine has).
+std::vector<CellSpec> cells_of(const Request& request);
+
+}  // namespace col::colbench

@@ -1,0 +1,81 @@
+// colbench algorithms: every plan for a collective side by side, measured and as the model has it.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "colbench/commands/command.hpp"
+#include "colbench/commands/options.hpp"
+#include "colbench/plans/choice.hpp"
+#include "colbench/plans/comparison.hpp"
+#include "common/exit_codes.hpp"
+#include "common/text.hpp"
+
+namespace col::colbench {
+namespace {
+
+constexpr const char* kUsage = "Usage: colbench algorithms COLL[,COLL] [--size 32M] [-n RANKS] [options]";
+constexpr const char* kFooter =
+    "Columns: # is the rank by the measured median; busbw in GB/s; the model's time (the plan simulated under what was "
+    "fitted to\n"
+    "this machine), its rank, and how many times longer the measurement takes; rounds of the longest rank, messages "
+    "of\n"
+    "all ranks, elements that the busiest rank sends; the order in which contributions are combined. * marks what the\n"
+    "library would choose.\n"
+    "\n"
+    "Example:\n"
+    "  colbench algorithms allreduce -n 8 --size 32M --backend shm";
+constexpr std::size_t kDefaultSize = std::size_t{32} << 20;
+
+// By backend.
+using Choosers = std::map<std::string, Chooser>;
+
+std::optional<Chooser::Result> choice_for(const Cell& cell, Choosers& choosers) {
+  CellSpec spec = cell.spec;
+  spec.ranks = group_size_of(spec);
+  if (spec.ranks < 2 || spec.device != Devices::cpu) return std::nullopt;
+  const std::string backend = cell.backend.empty() ? backend_of(spec.backend) : cell.backend;
+  try {
+    return choosers.try_emplace(backend, backend, ChoiceSettings::from_environment()).first->second.choose(spec);
+  } catch (const UsageError&) {  // no backend of that name here, or what the environment names cannot be used
+    return std::nullopt;
+  }
+}
+
+std::string report(const Results& results, tools::Style style) {
+  Choosers choosers;
+  const ChoiceOf choice = [&](const Cell& cell) { return choice_for(cell, choosers); };
+  std::string text;
+  for (const auto& cells : compared_cells(results.cells)) {
+    if (!text.empty()) text += "\n";
+    text += algorithm_comparison(cells, choice, style);
+  }
+  for (const std::string& warning : results.warnings) text += fmt::format("# {}\n", tools::one_line(warning));
+  if (!results.ended_early.empty()) text += fmt::format("# ended early: {}\n", tools::one_line(results.ended_early));
+  return text;
+}
+
+}  // namespace
+
+int run_algorithms(const Invocation& invocation) {
+  CommandLine line("colbench algorithms", kUsage, kFooter);
+  line.add_cells();
+  line.add_method();
+  line.add_outputs();
+  if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
+  if (line.words().empty()) throw UsageError("which collective? write: colbench algorithms allreduce --size 32M");
+  Request& request = line.request();
+  request.operations = parse_operations(line.words().front());
+  for (const Operation operation : request.operations) {
+    if (!collective_of(operation)) throw UsageError(fmt::format("{} has one algorithm only", to_string(operation)));
+  }
+  if (request.sizes.empty()) request.sizes = {kDefaultSize};
+  if (!line.given("--algo")) request.algorithms = {"all"};
+  request.method.fits = request.backends;
+  check_outputs(request.output);
+
+  const std::vector<CellSpec> cells = with_tuned_variants(cells_of(request));
+  const Results results = invocation.measure(request.method, cells);
+  return finish(results, request.output, report(results, style_of(invocation.screen)));
+}
+
+}  // namespace col::colbench

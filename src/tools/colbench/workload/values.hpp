@@ -1,0 +1,64 @@
+// The values for operations, and the results that they must have.
+//
+// They are whole numbers so small that every partial sum is exact in every type, so the order of a reduction does not
+// show. An element is a function of (seed, rank, block, index, epoch). Results are computed only from this function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <col/types.hpp>
+
+namespace col::colbench {
+
+struct Values {
+  std::uint64_t seed = 0;
+  DType dtype = DType::float32;
+  ReduceOp op = ReduceOp::sum;
+
+  // The value of rank `rank` at element `index` of its block `block`.
+  std::int64_t at(int rank, int block, std::size_t index, std::uint64_t epoch) const noexcept {
+    std::uint64_t x = seed + 0x9e3779b97f4a7c15U * (index + 1);
+    x ^= (static_cast<std::uint64_t>(rank) << 40) + (static_cast<std::uint64_t>(block) << 20) +
+         epoch * 0xd1342543de82ef95U;
+    x *= 0xff51afd7ed558ccdU;
+    x ^= x >> 32;
+    x *= 0xc4ceb9fe1a85ec53U;
+    const auto small = static_cast<std::int64_t>(x >> 61);  // 0 … 7
+    return op == ReduceOp::product ? 1 + (small == 0) : 1 + small;
+  }
+};
+
+// The elements of `count` that are looked at after an iteration: the first, the last, and some of those in between,
+// ascending. The same on all ranks.
+std::vector<std::size_t> sampled_elements(std::uint64_t seed, std::uint64_t iteration, std::size_t count);
+// As many are looked at where a check may take longer.
+inline constexpr std::size_t kSampledWhole = 65'536;
+
+// Writes `value` as an element of `dtype`.
+void store_element(void* to, DType dtype, std::int64_t value);
+// The same for a result: rounded as the type requires.
+void store_result(void* to, DType dtype, double value);
+// Whether the element at `from` is `expected` (sixteen-bit averages and products may be off by rounding). `averaged`:
+// as an average over so many ranks, which NCCL divides before it adds, and rounds each time.
+bool is_element(const void* from, DType dtype, double expected, int averaged = 1);
+double load_element(const void* from, DType dtype);
+
+// Combines contributions one after the other.
+class Fold {
+ public:
+  Fold(ReduceOp op, DType dtype) : op_(op), dtype_(dtype) {}
+  void add(std::int64_t value);
+  // `ranks`: what an average divides by.
+  double result(int ranks) const;
+
+ private:
+  ReduceOp op_;
+  DType dtype_;
+  int added_ = 0;
+  std::int64_t value_ = 0;
+  double product_ = 1;
+};
+
+}  // namespace col::colbench
