@@ -167,15 +167,11 @@ std::string plain_label(double value) {
   return fmt::format("{:.6g}", value);
 }
 
-void add_curve(const std::vector<CurvePoint>& points, const std::vector<BoundPoint>& bound,
-               std::vector<double>& values) {
+void add_values(const std::vector<CurvePoint>& points, std::vector<double>& values) {
   for (const CurvePoint& point : points) {
     for (const double value : {point.value, point.low, point.high}) {
       if (value > 0 && std::isfinite(value)) values.push_back(value);
     }
-  }
-  for (const BoundPoint& point : bound) {
-    if (point.value > 0 && std::isfinite(point.value)) values.push_back(point.value);
   }
 }
 
@@ -233,13 +229,19 @@ std::vector<double> sizes_in(const PlotPanel& panel) {
 
 std::vector<double> times_in(const PlotPanel& panel) {
   std::vector<double> values;
-  for (const Curve& curve : panel.curves) add_curve(curve.time, curve.time_bound, values);
+  for (const Curve& curve : panel.curves) {
+    add_values(curve.time, values);
+    add_values(curve.time_bound, values);
+  }
   return values;
 }
 
 std::vector<double> bandwidths_in(const PlotPanel& panel) {
   std::vector<double> values;
-  for (const Curve& curve : panel.curves) add_curve(curve.bandwidth, curve.bandwidth_bound, values);
+  for (const Curve& curve : panel.curves) {
+    add_values(curve.bandwidth, values);
+    add_values(curve.bandwidth_bound, values);
+  }
   return values;
 }
 
@@ -263,8 +265,8 @@ Legend legend_of(const PlotPanel& panel, double width, double font_size) {
 }
 
 std::vector<BoundLine> bounds_of(const PlotPanel& panel) {
-  const auto same = [&](const std::vector<BoundPoint>& a, const std::vector<BoundPoint>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const BoundPoint& x, const BoundPoint& y) {
+  const auto same = [&](const std::vector<CurvePoint>& a, const std::vector<CurvePoint>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const CurvePoint& x, const CurvePoint& y) {
       constexpr double kSame = 0.01;  // no eye sees it
       return x.bytes == y.bytes && std::abs(x.value - y.value) <= kSame * x.value;
     });

@@ -10,24 +10,19 @@
 
 namespace col::colbench {
 
-// A median with its interval; the ends are NaN where too few launches were made for one.
+// A median with its interval; the ends are NaN where too few launches were made for one. A bound has no interval.
 struct CurvePoint {
   double bytes = 0;
   double value = 0;
   double low = 0, high = 0;
 };
 
-struct BoundPoint {
-  double bytes = 0;
-  double value = 0;
-};
-
 struct Curve {
   std::string name;                    // clean: what tells it from the other curves
   std::vector<CurvePoint> time;        // seconds; by ascending size
   std::vector<CurvePoint> bandwidth;   // bus bandwidth in GB/s; without the points that have none
-  std::vector<BoundPoint> time_bound;  // without the points that have none
-  std::vector<BoundPoint> bandwidth_bound;
+  std::vector<CurvePoint> time_bound;  // without the points that have none
+  std::vector<CurvePoint> bandwidth_bound;
 };
 
 // The curves of one operation.

@@ -139,7 +139,7 @@ class Script {
     add("EOD");
   }
 
-  void add_bound(std::string_view name, const std::vector<BoundPoint>& points) {
+  void add_bound(std::string_view name, const std::vector<CurvePoint>& points) {
     if (points.empty()) return;
     add("{} << EOD", name);
     constexpr double kReach = 1.3;  // a single one is a short line
@@ -147,7 +147,7 @@ class Script {
       add("{:.10g} {:.10g}", points[0].bytes / kReach, points[0].value);
       add("{:.10g} {:.10g}", points[0].bytes * kReach, points[0].value);
     } else {
-      for (const BoundPoint& point : points) add("{:.10g} {:.10g}", point.bytes, point.value);
+      for (const CurvePoint& point : points) add("{:.10g} {:.10g}", point.bytes, point.value);
     }
     add("EOD");
   }
