@@ -28,28 +28,25 @@ namespace exit_code = col::tools::exit_code;
 
 constexpr const char* kUsage = "Usage: colbench COLL[,COLL]|all|sendrecv [options]\n       colbench COMMAND [options]";
 constexpr const char* kFooter =
-    "Collectives: allreduce reduce broadcast allgather(v) reduce_scatter(v) gather(v) scatter(v) alltoall(v) scan "
-    "exscan\n"
-    "barrier; messages: pingpong oneway bidirectional (sendrecv is all three).\n"
-    "\n"
-    "Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps,\n"
-    "self-test; each has its --help.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench allreduce --size 32M            how fast, on this machine, and how far from its limit?\n"
-    "  colbench all --sizes 8:16M:x8 -n 4 --html report.html\n"
-    "  colbench allreduce --sizes 1K:64M:x4 --algo ring,bde,auto --backend shm,gloo --plot curves.svg\n"
-    "  colbench allreduce -b 8 -e 128M -f 2     as nccl-tests\n"
-    "  colbench sendrecv --device cuda          between GPUs, and between them and the host\n"
-    "  mpirun -n 4 colbench allreduce           in the ranks that are there already\n"
-    "\n"
-    "Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two "
-    "events\n"
-    "around the call in its stream; a dash for messages, barriers, and what goes through the host.\n"
-    "\n"
-    "Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare); 5 a rank died; 6 a "
-    "time\n"
-    "below the physical bound; 77 nothing could be measured here.";
+    R"(Collectives: allreduce reduce broadcast allgather(v) reduce_scatter(v) gather(v) scatter(v) alltoall(v) scan exscan
+barrier; messages: pingpong oneway bidirectional (sendrecv is all three).
+
+Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps,
+self-test; each has its --help.
+
+Examples:
+  colbench allreduce --size 32M            how fast, on this machine, and how far from its limit?
+  colbench all --sizes 8:16M:x8 -n 4 --html report.html
+  colbench allreduce --sizes 1K:64M:x4 --algo ring,bde,auto --backend shm,gloo --plot curves.svg
+  colbench allreduce -b 8 -e 128M -f 2     as nccl-tests
+  colbench sendrecv --device cuda          between GPUs, and between them and the host
+  mpirun -n 4 colbench allreduce           in the ranks that are there already
+
+Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two events
+around the call in its stream; a dash for messages, barriers, and what goes through the host.
+
+Exit code: 0 measured; 1 wrong data; 2 usage; 3 time is up; 4 slower than allowed (compare); 5 a rank died; 6 a time
+below the physical bound; 77 nothing could be measured here.)";
 
 // colbench COLL …
 int run_measure(const Invocation& invocation) {

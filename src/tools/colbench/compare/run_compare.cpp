@@ -99,10 +99,9 @@ namespace {
 
 constexpr const char* kNoiseUsage = "Usage: colbench noise [COLL[,COLL]] [OPTIONS]";
 constexpr const char* kNoiseFooter =
-    "Measures the same thing in twice --launches launches, calls every other one A and the rest B, and compares them:\n"
-    "what it finds is the floor of this machine, below which no comparison on it means anything. Default: allreduce "
-    "of\n"
-    "1K and 1M, 20 launches a side, 10 samples or more in each.";
+    R"(Measures the same thing in twice --launches launches, calls every other one A and the rest B, and compares them:
+what it finds is the floor of this machine, below which no comparison on it means anything. Default: allreduce of
+1K and 1M, 20 launches a side, 10 samples or more in each.)";
 
 constexpr int kLaunches = 20;
 constexpr int kIterations = 10;  // of each launch

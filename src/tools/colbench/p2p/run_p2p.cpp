@@ -66,14 +66,13 @@ std::optional<MessageRequest> parse_message_request(const MessageCommand& comman
 
 constexpr const char* kPairsUsage = "Usage: colbench pairs [-n N] [--size 8,1M] [options]";
 constexpr const char* kPairsFooter =
-    "Times half a round trip between every two ranks, one pair at a time, and prints a map of all pairs: latency for\n"
-    "sizes up to 4K, bandwidth above. Names pairs and ranks that are slower than the rest: beyond the median by 20 % "
-    "and\n"
-    "by 5 median absolute deviations. One pair takes --max-time at most, by default 200ms, for each size.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench pairs -n 8 --html pairs.html\n"
-    "  colbench pairs -n 16 --size 64,4M --backend gloo";
+    R"(Times half a round trip between every two ranks, one pair at a time, and prints a map of all pairs: latency for
+sizes up to 4K, bandwidth above. Names pairs and ranks that are slower than the rest: beyond the median by 20 % and
+by 5 median absolute deviations. One pair takes --max-time at most, by default 200ms, for each size.
+
+Examples:
+  colbench pairs -n 8 --html pairs.html
+  colbench pairs -n 16 --size 64,4M --backend gloo)";
 
 // A report in a pipe may be wider than a terminal.
 constexpr std::size_t kLeastColumns = 120;
@@ -143,14 +142,13 @@ namespace {
 
 constexpr const char* kBisectUsage = "Usage: colbench bisect [-n N] [--size 1M] [options]";
 constexpr const char* kBisectFooter =
-    "Half of the ranks exchange messages with the other half, both ways, all pairs at once, and prints what crosses "
-    "the\n"
-    "cut, beside what the same pairs reach one by one. Then the same across other cuts: every 1, 2, 4 … ranks against\n"
-    "the next. A rank or pair that is slow alone too is named: it explains the cuts that it is part of.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench bisect -n 8\n"
-    "  colbench bisect -n 8 --size 64K,4M --backend gloo --json bisect.json";
+    R"(Half of the ranks exchange messages with the other half, both ways, all pairs at once, and prints what crosses the
+cut, beside what the same pairs reach one by one. Then the same across other cuts: every 1, 2, 4 … ranks against
+the next. A rank or pair that is slow alone too is named: it explains the cuts that it is part of.
+
+Examples:
+  colbench bisect -n 8
+  colbench bisect -n 8 --size 64K,4M --backend gloo --json bisect.json)";
 
 std::vector<CellSpec> cells_of_cuts(int ranks, const std::vector<std::size_t>& sizes, const std::string& backend) {
   std::vector<CellSpec> cells;

@@ -15,14 +15,13 @@ namespace col::colbench {
 namespace {
 
 constexpr const char* kUsage = "Usage: colbench draw [COLL] --algorithm NAME [-n RANKS] [-o FILE]";
-constexpr const char* kFooter =
-    "COLL is allreduce unless it is given, or the plan comes from a file.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench draw --algorithm mst -n 8                 on the terminal\n"
-    "  colbench draw --algorithm mst -n 8 -o mst.svg      as a picture\n"
-    "  colbench draw broadcast --algorithm knomial:radix=3 -n 9 --root 2\n"
-    "  colbench draw --algorithm file:my.json -o my.svg   a plan of your own";
+constexpr const char* kFooter = R"(COLL is allreduce unless it is given, or the plan comes from a file.
+
+Examples:
+  colbench draw --algorithm mst -n 8                 on the terminal
+  colbench draw --algorithm mst -n 8 -o mst.svg      as a picture
+  colbench draw broadcast --algorithm knomial:radix=3 -n 9 --root 2
+  colbench draw --algorithm file:my.json -o my.svg   a plan of your own)";
 
 constexpr int kMostDrawnRanks = 64;
 

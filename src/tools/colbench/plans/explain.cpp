@@ -21,11 +21,11 @@ namespace {
 
 constexpr const char* kUsage = "Usage: colbench explain COLL [--size 32M | --sizes 8:1G:x4] [-n RANKS] [options]";
 constexpr const char* kFooter =
-    "It asks the tables and variables that a group on this host would ask; nothing is measured, no rank is started.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench explain allreduce --size 32M -n 8 --backend gloo\n"
-    "  COL_SELECTION=my.json colbench explain allgather --sizes 1K:16M:x4 -n 7";
+    R"(It asks the tables and variables that a group on this host would ask; nothing is measured, no rank is started.
+
+Examples:
+  colbench explain allreduce --size 32M -n 8 --backend gloo
+  COL_SELECTION=my.json colbench explain allgather --sizes 1K:16M:x4 -n 7)";
 
 constexpr int kMostRanks = 65'536;
 

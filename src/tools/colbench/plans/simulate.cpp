@@ -20,13 +20,12 @@ namespace {
 
 constexpr const char* kUsage = "Usage: colbench simulate [COLL] --ranks N [--topology nodes:512x8] [options]";
 constexpr const char* kFooter =
-    "COLL is allreduce unless it is given. Messages take alpha + bytes / beta, one at a time in each direction of a "
-    "rank.\n"
-    "\n"
-    "Example:\n"
-    "  colbench simulate --topology nodes:512x8 --alpha 5us --beta 25GB/s --alpha-intra 500ns --beta-intra 150GB/s\n"
-    "\n"
-    "Exit code: 0; 2 usage.";
+    R"(COLL is allreduce unless it is given. Messages take alpha + bytes / beta, one at a time in each direction of a rank.
+
+Example:
+  colbench simulate --topology nodes:512x8 --alpha 5us --beta 25GB/s --alpha-intra 500ns --beta-intra 150GB/s
+
+Exit code: 0; 2 usage.)";
 
 struct Texts {
   std::string ranks, topology = "flat", alpha, beta, alpha_intra, beta_intra, gamma, copy, sizes = "8:1G:x4";

@@ -19,14 +19,13 @@ namespace {
 
 constexpr const char* kUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o my_selection.json]";
 constexpr const char* kFooter =
-    "All collectives unless some are named; -n takes several numbers of ranks, as 2,4,7-8. An algorithm takes the "
-    "place\n"
-    "of another one only where their intervals do not overlap. Use the table with COL_SELECTION=my_selection.json\n"
-    "(docs/selection.md); what it has no rule for is decided by the one built in. Unless they are given: --sizes\n"
-    "64:16M:x8, --algo all, --max-time 300ms.\n"
-    "\n"
-    "Example:\n"
-    "  colbench tune allreduce,allgather -n 4,8 --backend shm -o my_selection.json";
+    R"(All collectives unless some are named; -n takes several numbers of ranks, as 2,4,7-8. An algorithm takes the place
+of another one only where their intervals do not overlap. Use the table with COL_SELECTION=my_selection.json
+(docs/selection.md); what it has no rule for is decided by the one built in. Unless they are given: --sizes
+64:16M:x8, --algo all, --max-time 300ms.
+
+Example:
+  colbench tune allreduce,allgather -n 4,8 --backend shm -o my_selection.json)";
 constexpr const char* kDefaultSizes = "64:16M:x8";
 constexpr Duration kDefaultMaxTime = std::chrono::milliseconds(300);
 constexpr double kPrecision = 1.25;

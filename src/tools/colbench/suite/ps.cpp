@@ -254,14 +254,12 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
 }
 
 std::string ps_legend() {
-  return "time: median, slowest rank; of col's: that time over col's own allreduce over shared memory, ~ where the "
-         "two\n"
-         "intervals overlap. latency: the method's time at its smallest size; copies: what it copies within ranks, at "
-         "the\n"
-         "copy bandwidth that this machine has shown; bytes: the rest, moving bytes, reducing and waiting.\n"
-         "store (emulated): an object store and remote calls of ours over Unix sockets, as programs without a "
-         "collective\n"
-         "library put an allreduce together. It is not Ray: no Python, no scheduler, no network.\n";
+  return R"(time: median, slowest rank; of col's: that time over col's own allreduce over shared memory, ~ where the two
+intervals overlap. latency: the method's time at its smallest size; copies: what it copies within ranks, at the
+copy bandwidth that this machine has shown; bytes: the rest, moving bytes, reducing and waiting.
+store (emulated): an object store and remote calls of ours over Unix sockets, as programs without a collective
+library put an allreduce together. It is not Ray: no Python, no scheduler, no network.
+)";
 }
 
 void add_results(Results& all, const Results& one) {

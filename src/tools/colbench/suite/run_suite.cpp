@@ -20,17 +20,14 @@ namespace {
 
 constexpr const char* kUsage = "Usage: colbench suite ps [-n 1,2,4,8,16] [--sizes 1K:64M:x16] [options]";
 constexpr const char* kFooter =
-    "ps: an allreduce of float32 by an object store and remote calls (emulated), by a central and by a sharded "
-    "parameter\n"
-    "server, and by col's own algorithms, over shared memory and over Gloo, for every number of ranks in -n (here a "
-    "list,\n"
-    "by default 1,2,4,8,16) and every size. A table for each number of ranks: times, how they compare, and how much "
-    "of\n"
-    "each is latency, copies and bytes.\n"
-    "\n"
-    "Examples:\n"
-    "  colbench suite ps\n"
-    "  colbench suite ps -n 8 --sizes 32M --json ps.json";
+    R"(ps: an allreduce of float32 by an object store and remote calls (emulated), by a central and by a sharded parameter
+server, and by col's own algorithms, over shared memory and over Gloo, for every number of ranks in -n (here a list,
+by default 1,2,4,8,16) and every size. A table for each number of ranks: times, how they compare, and how much of
+each is latency, copies and bytes.
+
+Examples:
+  colbench suite ps
+  colbench suite ps -n 8 --sizes 32M --json ps.json)";
 
 constexpr std::array<std::string_view, 1> kSuites = {"ps"};
 constexpr const char* kList = "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
