@@ -127,15 +127,21 @@ TEST_CASE("choice: without a group, the answer is that of a group", "[colbench]"
       Group group = context.init_group(
           {.name = "explain", .rank = rank, .world_size = kRanks, .backend = backend_from_string(backend)});
       for (const CellSpec& cell : cells) {
-        const std::string text = group.explain(collective_of(cell.operation).value(), cell.bytes, cell.dtype);
-        if (rank == 0) said.push_back(text);
+        for (const bool deterministic : {false, true}) {
+          const std::string text = group.explain(collective_of(cell.operation).value(), cell.bytes, cell.dtype,
+                                                 {.deterministic = deterministic});
+          if (rank == 0) said.push_back(text);
+        }
       }
       context.finalize();
     });
     INFO(test::show(outcomes));
     REQUIRE(test::all_good(outcomes));
-    const Chooser chooser(backend, {});
-    for (std::size_t i = 0; i < cells.size(); ++i) CHECK(chooser.choose(cells[i]).text() == said[i]);
+    const Chooser chooser(backend, {}), deterministic(backend, {.numerics = ChoiceSettings::Numerics::deterministic});
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      CHECK(chooser.choose(cells[i]).text() == said[2 * i]);
+      CHECK(deterministic.choose(cells[i]).text() == said[2 * i + 1]);
+    }
   }
 }
 

@@ -156,7 +156,10 @@ std::optional<std::string> Chooser::why_not(const AlgorithmSpec& spec, const Cel
   const bool deterministic = reduces && settings_.numerics == ChoiceSettings::Numerics::deterministic;
   for (const NativeEntry& entry : natives_) {
     if (entry.collective != collective || entry.name != spec.name) continue;
-    if (deterministic) return fmt::format("{} does not promise rank order", entry.name);
+    const Op op(cell.op);
+    if (reduces && entry.reduces != nullptr && !entry.reduces(op, cell.dtype))
+      return fmt::format("{} does not combine {} by '{}'", entry.name, col::to_string(cell.dtype), op.name());
+    if (deterministic && !entry.rank_order) return fmt::format("{} does not promise rank order", entry.name);
     const bool careful =
         settings_.numerics != ChoiceSettings::Numerics::fast || (!by_name && !moves_gpu_memory(backend_));
     if (entry.rounds_per_hop && is_half(cell.dtype) && reduces && careful)
