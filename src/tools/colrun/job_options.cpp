@@ -11,7 +11,7 @@
 #include "common/numbers.hpp"
 #include "common/option_values.hpp"
 #include "launch/job/assignment.hpp"
-#include "launch/nodes/scheduler.hpp"
+#include "launch/nodes/rendezvous.hpp"
 
 namespace col::colrun {
 namespace {

@@ -14,7 +14,6 @@
 
 #include "colrun/options.hpp"
 #include "common/exit_codes.hpp"
-#include "launch/agent.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/launch.hpp"
 #include "launch/place/cpu_quota.hpp"

@@ -90,6 +90,16 @@ std::string shell_quoted(std::string_view word) {
   return quoted + "'";
 }
 
+std::string shell_line(const std::vector<std::string>& words) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+  std::string line;
+  for (const std::string& word : words) {
+    const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+    line += (line.empty() ? "" : " ") + (is_plain ? word : shell_quoted(word));
+  }
+  return line;
+}
+
 std::string markup(std::string_view text) {
   std::string escaped;
   for (const char letter : clean(text)) {

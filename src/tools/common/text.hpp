@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace col::tools {
 
@@ -26,6 +27,8 @@ std::string counted(std::size_t number, std::string_view noun);
 std::string in_words(double seconds);
 // One word for a shell: 'exact,backend=shm'.
 std::string shell_quoted(std::string_view word);
+// The words as one line for a shell; quoted are only those that need it.
+std::string shell_line(const std::vector<std::string>& words);
 // For the text and the attributes of XML and HTML: clean, with &, <, >, quotes, tabs and newlines as entities.
 std::string markup(std::string_view text);
 

@@ -1,4 +1,4 @@
-#include "launch/agent.hpp"
+#include "launch/launch.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -17,9 +17,8 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/launch.hpp"
 #include "launch/nodes/agent_job.hpp"
-#include "launch/nodes/head_link.hpp"
+#include "launch/nodes/wire.hpp"
 #include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
@@ -42,7 +41,7 @@ Beginning read_job() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - std::chrono::steady_clock::now()).count();
     pollfd input{STDIN_FILENO, POLLIN, 0};
     if (left <= 0 || ::poll(&input, 1, static_cast<int>(left)) == 0)
-      throw LaunchError(kLauncher, fmt::format("no job came on stdin within {} s", kJobTime.count()));
+      throw LaunchError(kLauncher, "no job came on stdin within {} s", kJobTime.count());
     char buffer[64 * 1024];
     const ssize_t length = ::read(STDIN_FILENO, buffer, sizeof buffer);
     if (length < 0 && errno == EINTR) continue;
@@ -59,9 +58,9 @@ void enter(const std::string& directory) {
   std::filesystem::current_path(directory, failed);
   if (failed)
     throw LaunchError(kLauncher,
-                      fmt::format("cannot enter the directory {} ({}); the job was started there, and its ranks on "
-                                  "other hosts start in the same one: make it, or start the job elsewhere",
-                                  directory, failed.message()));
+                      "cannot enter the directory {} ({}); the job was started there, and its ranks on "
+                      "other hosts start in the same one: make it, or start the job elsewhere",
+                      directory, failed.message());
 }
 
 }  // namespace

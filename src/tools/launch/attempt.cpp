@@ -106,9 +106,7 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
     command.insert(command.begin(), inspect.debugger.begin(), inspect.debugger.end());
     path = resolve_program(command.front());
   }
-  std::vector<char*> arguments;
-  for (std::string& argument : command) arguments.push_back(argument.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = pointers_to(command);
   const std::vector<char*> environment = environment_.of_rank(local_rank);
   const std::vector<CpuMask>& masks = parts_.placement.masks;
   ChildPlan plan{.path = path.c_str(),

@@ -38,22 +38,20 @@
 #include "common/write_file.hpp"
 #include "launch/ending.hpp"
 #include "launch/inspect.hpp"
-#include "launch/job/host_name.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/launch.hpp"
 #include "launch/nodes/endpoint.hpp"
-#include "launch/nodes/head_link.hpp"
-#include "launch/output/raw_terminal.hpp"
+#include "launch/nodes/wire.hpp"
+#include "launch/output/terminal.hpp"
+#include "launch/place/cpu_quota.hpp"
 #include "launch/place/placement.hpp"
-#include "launch/place/preflight.hpp"
 #include "launch/processes/job_directory.hpp"
-#include "launch/processes/leftovers.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/report.hpp"
 #include "launch/report/report_json.hpp"
-#include "launch/shared_report.hpp"
 #include "launch/watcher.hpp"
 
 namespace col::launch {
@@ -123,7 +121,7 @@ void write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw LaunchError(kLauncher, fmt::format("cannot write: {}", strerror(errno)));
+    if (written < 0) throw LaunchError(kLauncher, "cannot write: {}", strerror(errno));
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -172,13 +170,21 @@ bool only_inspects(const JobSpec& spec, const Rendezvous& rendezvous, const Plac
   return is_all;
 }
 
+// Finds limits of this system that make a start impossible, before anything is started.
+void check_limits(int ranks) {
+  constexpr int kFilesPerRank = 3;  // two pipes and a pidfd
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) check_open_files(ranks, kFilesPerRank, files.rlim_max);
+  check_process_limit(ranks);
+}
+
 JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLink* head) {
   JobSpec spec = asked;
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
   const std::vector<std::string> programs = resolve_programs(spec);
   const Placement placement = place_ranks(spec);
   if (only_inspects(spec, rendezvous, placement)) return {};
-  preflight(spec.local_ranks());
+  check_limits(spec.local_ranks());
   const std::string job_id = make_job_id();
   SharedReport report;
   SignalGate signals;
@@ -186,7 +192,7 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   int ends[2];
   // Not a pipe: telling a watcher that has just ended must not raise SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw LaunchError(kLauncher, fmt::format("cannot create a socket pair: {}", strerror(errno)));
+    throw LaunchError(kLauncher, "cannot create a socket pair: {}", strerror(errno));
   UniqueFd lifeline_read(ends[0]);
   UniqueFd lifeline(ends[1]);
 
@@ -207,8 +213,8 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
                .report = report});
   }
   if (watcher < 0) {
-    throw LaunchError(kLauncher, fmt::format("cannot start the watcher process: {}; allow more processes (ulimit -u)",
-                                             strerror(errno)));
+    throw LaunchError(kLauncher, "cannot start the watcher process: {}; allow more processes (ulimit -u)",
+                      strerror(errno));
   }
   lifeline_read.reset();
   if (spec.stdin_fd >= 0) {
@@ -226,21 +232,13 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   return has_reported ? result : clean_up_after(watcher, wait_status, process, job_id);
 }
 
-JobResult failed_result(const LaunchError& error) {
-  JobResult result;
-  result.exit_code = error.exit_code();
-  result.cause = EndCause::launcher_failed;
-  result.error = error.what();
-  return result;
-}
-
 }  // namespace
 
 JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, HeadLink* head) {
   try {
     return run_checked(spec, rendezvous, head);
   } catch (const LaunchError& error) {
-    return failed_result(error);
+    return launcher_failure(error.exit_code(), error.what());
   }
 }
 
@@ -274,7 +272,7 @@ void check_report(const JobSpec& spec, const Rendezvous& meeting) {
   try {
     tools::check_writable(path);
   } catch (const tools::WriteError& error) {
-    throw LaunchError(kUsage, fmt::format("--json: {}; name a file that can be written", error.what()));
+    throw LaunchError(kUsage, "--json: {}; name a file that can be written", error.what());
   }
 }
 
@@ -288,7 +286,7 @@ JobResult run_planned(JobSpec& spec) {
     check_report(spec, rendezvous);
     return run_node(spec, rendezvous);
   } catch (const LaunchError& error) {
-    return failed_result(error);
+    return launcher_failure(error.exit_code(), error.what());
   }
 }
 

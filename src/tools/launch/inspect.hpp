@@ -2,13 +2,37 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "common/style.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
 #include "launch/place/placement.hpp"
 
 namespace col::launch {
+
+struct MappedRank {
+  int rank = 0;  // global
+  int local_rank = 0;
+  std::vector<std::string> command;
+  std::vector<int> cpus = {};          // ascending; empty: not bound
+  std::vector<std::string> gpus = {};  // UUIDs; empty: not changed
+  std::string output = "console";      // where stdout and stderr go, in words
+};
+
+struct MappedNode {
+  int node_rank = 0;
+  std::string host;
+  std::vector<MappedRank> ranks = {};
+};
+
+struct JobMap {
+  std::vector<MappedNode> nodes;
+};
+
+// A heading for each node and a table below it, with one line for each rank. Columns without any value are left out.
+std::string render_job_map(const JobMap& map, tools::Style style);
 
 // The map of this node's ranks, and of those that it starts by ssh. If somebody else starts each node's launcher, each
 // node shows its own.

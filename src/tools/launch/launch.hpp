@@ -1,6 +1,8 @@
 // Runs a job of several ranks on this machine: the engine of colrun, and of tools that start their own ranks.
 #pragma once
 
+#include <span>
+
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/rendezvous.hpp"
@@ -23,5 +25,10 @@ JobResult run(const JobSpec& spec);
 // Runs the part of a job of several nodes that belongs to this node. If another launcher has started this one, `head`
 // is the connection from there; when it ends, the ranks are killed at once.
 JobResult run_node(const JobSpec& spec, const Rendezvous& rendezvous, HeadLink* head = nullptr);
+
+// `colrun --agent`: the launcher of one node, which another launcher has started by ssh (remotes.hpp). Reads its job
+// from stdin, runs it, and returns the exit code. If stdin ends before the job does, the ranks are killed at once: the
+// process that started this launcher is gone.
+int run_agent(std::span<char> title);
 
 }  // namespace col::launch

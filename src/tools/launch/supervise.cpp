@@ -14,8 +14,8 @@
 #include <fmt/format.h>
 
 #include "common/exit_codes.hpp"
-#include "launch/epoll_tags.hpp"
-#include "launch/job/host_name.hpp"
+#include "launch/attempt.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/report.hpp"
@@ -54,7 +54,7 @@ Supervisor::Supervisor(const JobParts& parts)
                .stderr_fd = parts.spec.stderr_fd,
                .ranks = parts.spec.local_ranks()},
               parts.spec.output) {
-  if (!null_) throw LaunchError(kLauncher, fmt::format("cannot open /dev/null: {}", strerror(errno)));
+  if (!null_) throw LaunchError(kLauncher, "cannot open /dev/null: {}", strerror(errno));
   watch_readable(epoll_.get(), parts_.lifeline, epoll_tag::kLifeline);
   watch_readable(epoll_.get(), parts_.signals.fd(), epoll_tag::kSignals);
 }
@@ -219,8 +219,7 @@ void Supervisor::do_due(Time now) {
   if (!attempt_) return;
   if (output_.error() != 0) attempt_->ending().on_output_closed(now);
   for (const Injector::Act& act : attempt_->injector().due(now)) {
-    if (act.announced)
-      output_.say(fmt::format("{}: injected {} into rank {}", parts_.spec.tool, signal_name(act.signal), act.rank));
+    if (act.announced) say("injected {} into rank {}", signal_name(act.signal), act.rank);
     attempt_->signal_group(act.rank - attempt_->assignment().first_rank, act.signal);
   }
   check_limits(now);
@@ -242,8 +241,8 @@ void Supervisor::check_limits(Time now) {
   if (limits.exit_timeout && now >= *ended + *limits.exit_timeout) return end_because(EndCause::exit_timed_out);
   if (warned_of_stragglers_ || now < *ended + kStragglerWarning) return;
   warned_of_stragglers_ = true;
-  output_.say(fmt::format("{}: a rank ended well {} s ago; still running: {} (--exit-timeout would end them)",
-                          parts_.spec.tool, kStragglerWarning.count(), name_ranks(attempt_->living_ranks())));
+  say("a rank ended well {} s ago; still running: {} (--exit-timeout would end them)", kStragglerWarning.count(),
+      name_ranks(attempt_->living_ranks()));
 }
 
 // Takes the stacks of the ranks that are about to be ended.

@@ -9,7 +9,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "common/unique_fd.hpp"
 #include "launch/attempt.hpp"
@@ -67,7 +70,7 @@ class Supervisor {
   void check_limits(Time now);
   void look_into_survivors();
 
-  // supervise_start.cpp
+  // supervise_ranks.cpp: their start, and the end of the job
   void start_all();
   void start(int local_rank);
   bool is_last_start() const;
@@ -77,14 +80,18 @@ class Supervisor {
   Assignment assignment_alone() const;
   JobStory run_attempt(const Assignment& assignment);
 
-  // supervise_end.cpp
   void drain();
   void end_descendants();
   void flush();
   JobStory story();
   JobResult result() const;
   bool may_restart(const JobStory& story) const;
-  void say(const JobStory& story);
+  // A line of the tool's own, with its name before it.
+  template <class... Args>
+  void say(fmt::format_string<Args...> text, Args&&... args) {
+    output_.say(fmt::format("{}: {}", parts_.spec.tool, fmt::format(text, std::forward<Args>(args)...)));
+  }
+  void say_report(const JobStory& story);
   void write_json(const JobStory& story);
   JobResult finish(JobStory story);
 

@@ -12,10 +12,10 @@
 #include <col/store.hpp>
 
 #include "common/exit_codes.hpp"
-#include "launch/epoll_tags.hpp"
+#include "launch/attempt.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/nodes/input_hosts.hpp"
-#include "launch/nodes/meeting_process.hpp"
+#include "launch/nodes/agent_job.hpp"
+#include "launch/nodes/meeting.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/report.hpp"
 #include "launch/supervise.hpp"
@@ -40,7 +40,7 @@ void Supervisor::meet_nodes() {
   if (!meeting.remotes.empty()) {
     Listener listener = listen_on({""}, 0);
     if (listener.sockets.empty())
-      throw LaunchError(kLauncher, fmt::format("cannot listen on any port: {}", strerror(listener.error)));
+      throw LaunchError(kLauncher, "cannot listen on any port: {}", strerror(listener.error));
     const int port = listener.port;
     serve_meeting(std::move(listener), {});
     endpoints = {{.host = "localhost", .port = port}};
@@ -95,9 +95,9 @@ void Supervisor::serve_meeting_if_here(const Endpoint& endpoint) {
   if (!listener.sockets.empty()) return serve_meeting(std::move(listener), all ? std::string() : endpoint.host);
   if (listener.error == EADDRINUSE) return;
   throw LaunchError(kLauncher,
-                    fmt::format("cannot listen on port {}, where the nodes of the job meet: {}; choose another "
-                                "port in --rdzv-endpoint, on all nodes",
-                                endpoint.port, strerror(listener.error)));
+                    "cannot listen on port {}, where the nodes of the job meet: {}; choose another "
+                    "port in --rdzv-endpoint, on all nodes",
+                    endpoint.port, strerror(listener.error));
 }
 
 // Tries the endpoints in turn until one takes us.
@@ -135,11 +135,8 @@ void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
                         .wants_stories = parts_.rendezvous.reports};
   meeting_place_ = endpoint.text();
   link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now());
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-  event.data.u64 = epoll_tag::kLink;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, link_->fd(), &event) != 0)
-    throw LaunchError(kLauncher, fmt::format("cannot watch the connection to other nodes: {}", strerror(errno)));
+  if (!watch(epoll_.get(), link_->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, epoll_tag::kLink))
+    throw LaunchError(kLauncher, "cannot watch the connection to other nodes: {}", strerror(errno));
 }
 
 void Supervisor::on_link() {
@@ -232,8 +229,8 @@ JobResult Supervisor::run_with_others() {
     LinkEvent event = next_news(own ? &*own : nullptr);
     if (event.kind == LinkEvent::Kind::start) {
       if (event.assignment.restart > 0 && parts_.rendezvous.reports) {
-        output_.say(fmt::format("{}: {}; starting again with {} nodes, {} ranks", parts_.spec.tool, event.why,
-                                event.assignment.nodes, event.assignment.world_size));
+        say("{}; starting again with {} nodes, {} ranks", event.why, event.assignment.nodes,
+            event.assignment.world_size);
       }
       restarts_ = event.assignment.restart;
       try {

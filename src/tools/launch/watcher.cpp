@@ -1,17 +1,20 @@
 #include "launch/watcher.hpp"
 
 #include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
-
 #include <col/error.hpp>
 
 #include "common/exit_codes.hpp"
@@ -31,15 +34,47 @@ void take_own_name(std::span<char> title) {
   if (!title.empty()) kName.copy(title.data(), title.size() - 1);
 }
 
-JobResult failed(int exit_code, std::string error) {
-  JobResult result;
-  result.exit_code = exit_code;
-  result.cause = EndCause::launcher_failed;
-  result.error = std::move(error);
-  return result;
+}  // namespace
+
+struct SharedReport::Header {
+  std::atomic<bool> complete;  // release by publish, acquire by read: the data after it is complete
+  int exit_code;
+  int signal;
+  EndCause cause;
+  int culprit;
+  std::size_t error_bytes;
+  char error[1024];
+};
+
+SharedReport::SharedReport() {
+  void* memory = ::mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw LaunchError(tools::exit_code::kLauncher, "cannot get shared memory: {}", strerror(errno));
+  header_ = new (memory) Header{};
 }
 
-}  // namespace
+SharedReport::~SharedReport() {
+  ::munmap(header_, sizeof(Header));
+}
+
+void SharedReport::publish(const JobResult& result) noexcept {
+  header_->exit_code = result.exit_code;
+  header_->signal = result.signal;
+  header_->cause = result.cause;
+  header_->culprit = result.culprit;
+  header_->error_bytes = result.error.copy(header_->error, sizeof header_->error);
+  header_->complete.store(true, std::memory_order_release);
+}
+
+bool SharedReport::read(JobResult& result) const {
+  if (!header_->complete.load(std::memory_order_acquire)) return false;
+  result.exit_code = header_->exit_code;
+  result.signal = header_->signal;
+  result.cause = header_->cause;
+  result.culprit = header_->culprit;
+  result.error.assign(header_->error, header_->error_bytes);
+  return true;
+}
 
 void watch_job(const WatcherParts& parts) {
   ::setsid();  // a terminal's signals are for the front alone
@@ -53,11 +88,11 @@ void watch_job(const WatcherParts& parts) {
     Supervisor supervisor(parts.job);
     result = supervisor.run();
   } catch (const LaunchError& error) {
-    result = failed(error.exit_code(), error.what());
+    result = launcher_failure(error.exit_code(), error.what());
   } catch (const Error& error) {
-    result = failed(tools::exit_code::kLauncher, fmt::format("cannot set up the job: {}", error.message()));
+    result = launcher_failure(tools::exit_code::kLauncher, fmt::format("cannot set up the job: {}", error.message()));
   } catch (const std::exception& error) {
-    result = failed(tools::exit_code::kLauncher, fmt::format("the launcher failed: {}", error.what()));
+    result = launcher_failure(tools::exit_code::kLauncher, fmt::format("the launcher failed: {}", error.what()));
   }
   // Whatever went wrong above, nothing of the job outlives this.
   if (!has_no_children()) kill_children(0, Ending::Clock::now() + Ending::kKillWait);

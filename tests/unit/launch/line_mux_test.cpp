@@ -1,4 +1,3 @@
-#include "launch/output/line_mux.hpp"
 
 #include <algorithm>
 #include <random>
@@ -8,10 +7,15 @@
 
 #include <fmt/format.h>
 
+#include "launch/output/line_mux.hpp"
 #include "support/catch.hpp"
+#include "unit/launch/fake_files.hpp"
 
+using col::launch::last_lines_of_file;
 using col::launch::LineMux;
+using col::launch::LineTail;
 using std::chrono::milliseconds;
+using Lines = std::vector<std::string>;
 
 namespace {
 
@@ -318,4 +322,75 @@ TEST_CASE("line mux: random pieces of random sources come out as their lines", "
     got.at(std::stoul(line.substr(0, space))).push_back(line.substr(space + 1));
   }
   for (std::size_t index = 0; index < sent.size(); ++index) CHECK(got[index] == sent[index].lines);
+}
+
+namespace {
+
+Lines numbered(int first, int last) {
+  Lines lines;
+  for (int number = first; number <= last; ++number) lines.push_back(fmt::format("line {}", number));
+  return lines;
+}
+
+std::string text_of(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("line tail: the last twenty lines are kept, however the bytes were cut", "[launch]") {
+  const std::string text = text_of(numbered(1, 100));
+  const std::size_t part = GENERATE(1u, 3u, 64u, 100000u);
+  LineTail tail;
+  for (std::size_t at = 0; at < text.size(); at += part) tail.feed(std::string_view(text).substr(at, part));
+  CHECK(tail.lines() == numbered(81, 100));
+  tail.feed("unfinished");
+  Lines expected = numbered(82, 100);
+  expected.push_back("unfinished");
+  CHECK(tail.lines() == expected);
+}
+
+TEST_CASE("line tail: a long line is cut, and all of it together is bounded", "[launch]") {
+  LineTail tail(3 * LineTail::kLineBytes);
+  const std::string text(1 << 20, 'x');
+  for (int line = 0; line < 10; ++line) {
+    tail.feed(text);
+    tail.feed("\n");
+  }
+  CHECK(tail.lines() == Lines(3, std::string(LineTail::kLineBytes, 'x')));
+  tail.feed("short\n");
+  CHECK(tail.lines().back() == "short");
+}
+
+TEST_CASE("line tail: of a progress bar only what it showed last is kept", "[launch]") {
+  LineTail tail;
+  tail.feed("start\r\n");
+  for (int percent = 0; percent <= 100; ++percent) tail.feed(fmt::format("\r{}%", percent));
+  tail.feed("\r");
+  tail.feed("error\r");
+  tail.feed("\nnext\r\r\nopen\r");
+  CHECK(tail.lines() == Lines{"start", "error", "next", "open"});
+}
+
+TEST_CASE("line tail: bytes of every value are kept as they are", "[launch]") {
+  LineTail tail;
+  const std::string bytes("\0\xff\xc3(\x01", 5);
+  tail.feed(bytes + "\n");
+  CHECK(tail.lines() == Lines{bytes});
+}
+
+TEST_CASE("line tail: of a file the end is read, from where this attempt began", "[launch]") {
+  const col::test::FakeFiles files;
+  const std::string old = "old\n";
+  files.write("small", old + "one\ntwo");
+  CHECK(last_lines_of_file(files / "small", static_cast<off_t>(old.size())) == Lines{"one", "two"});
+  CHECK(last_lines_of_file(files / "small", 0) == Lines{"old", "one", "two"});
+  CHECK(last_lines_of_file(files / "small", 1000).empty());
+  files.write("large", text_of(numbered(1, 50000)));
+  CHECK(last_lines_of_file(files / "large", 0) == numbered(49981, 50000));
+  files.write("one_line", std::string(1 << 20, 'x') + "\n");
+  CHECK(last_lines_of_file(files / "one_line", 0) == Lines{std::string(LineTail::kLineBytes, 'x')});
+  CHECK(last_lines_of_file("/nowhere/at/all", 0).empty());
 }

@@ -73,17 +73,16 @@ TEST_CASE("meeting: a rank's failure is told to the other nodes at once, and dec
   for (const int member : {0, 2}) {
     REQUIRE(probe.said(member) == Words{"abort"});
     const json abort = probe.last(member, "abort");
-    CHECK(abort.at("code") == "peer_lost");
-    CHECK(abort.at("rank") == 3);
-    CHECK(abort.at("message") == "rank 3 fell");
+    const json wanted = {{"code", "peer_lost"}, {"rank", 3}, {"message", "rank 3 fell"}};
+    CHECK(picked(abort, wanted) == wanted);
   }
   probe.fail(0, 1, /*collateral=*/true);
   probe.fail(2, 4);  // on its own, but later
   CHECK(probe.said(1).empty());
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {0, 9}, EndCause::rank_failed)}});
-  probe.say(1, {{"say", "ended"}, {"story", story_of(1, 2, {0, 7}, EndCause::rank_failed)}});
+  probe.end_all({0}, {0, 9}, EndCause::rank_failed);
+  probe.end_all({1}, {0, 7}, EndCause::rank_failed);
   CHECK_FALSE(probe.meeting.over());
-  probe.say(2, {{"say", "ended"}, {"story", story_of(2, 4, {8, 0}, EndCause::rank_failed)}});
+  probe.end_all({2}, {8, 0}, EndCause::rank_failed);
   const JobStory story = probe.done(0);
   CHECK(story.result.cause == EndCause::rank_failed);
   CHECK(story.result.culprit == 3);
@@ -130,15 +129,14 @@ TEST_CASE("meeting: with collateral failures alone the first of them is the culp
   probe.fail(0, 0, true);
   probe.wait(Meeting::kSettle);
   CHECK(probe.last(1, "abort").at("rank") == 4);
-  for (int member = 0; member < 3; ++member)
-    probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {5, 0})}});
+  probe.end_all({0, 1, 2}, {5, 0});
   CHECK(probe.done(0).result.culprit == 4);
   CHECK(probe.done(0).result.exit_code == 5);
 }
 
 TEST_CASE("meeting: nodes that have ended are not told of a failure any more", "[launch]") {
   Running probe;
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {0, 0})}});
+  probe.end_all({0}, {0, 0});
   probe.fail(1, 2);
   CHECK(probe.said(0).empty());
   CHECK(probe.said(2) == Words{"abort"});
@@ -172,10 +170,11 @@ TEST_CASE("meeting: after a failure all start again while restarts are left", "[
     CHECK(probe.stores.back() == generation);
     for (int member = 0; member < 3; ++member) {
       const json start = probe.last(member, "start");
-      CHECK(start.at("restart") == generation);
-      CHECK(start.at("node_rank") == member);
-      CHECK(start.at("store_port") == 7001 + generation);
-      CHECK(start.at("store_salt") == "salt" + std::to_string(generation + 1));
+      const json wanted = {{"restart", generation},
+                           {"node_rank", member},
+                           {"store_port", 7001 + generation},
+                           {"store_salt", "salt" + std::to_string(generation + 1)}};
+      CHECK(picked(start, wanted) == wanted);
     }
   }
   CHECK(probe.stores == std::vector<int>{0, 1, 2});
@@ -190,8 +189,7 @@ TEST_CASE("meeting: after a failure all start again while restarts are left", "[
 TEST_CASE("meeting: a restart that goes well makes all well", "[launch]") {
   Running probe(1);
   probe.fail(1, 2);
-  for (int member = 0; member < 3; ++member)
-    probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {1, 1})}});
+  probe.end_all({0, 1, 2}, {1, 1});
   for (int member = 0; member < 3; ++member) probe.end(member, {0, 0});
   CHECK(probe.done(0).result.cause == EndCause::none);
   CHECK(probe.done(0).result.exit_code == 0);
@@ -208,8 +206,7 @@ TEST_CASE("meeting: a lost node ends the job where there are no restarts", "[lau
     CHECK(probe.last(member, "abort").at("message") == "host n1 (node 1) is lost: the cable was cut");
   }
   probe.fail(0, 0, true);
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {1, 1})}});
-  probe.say(2, {{"say", "ended"}, {"story", story_of(2, 4, {1, 1})}});
+  probe.end_all({0, 2}, {1, 1});
   const JobStory story = probe.done(0);
   CHECK(story.result.cause == EndCause::node_lost);
   CHECK(story.result.exit_code == 125);
@@ -222,8 +219,7 @@ TEST_CASE("meeting: a lost node ends the job where there are no restarts", "[lau
 TEST_CASE("meeting: with restarts a lost node is waited for again", "[launch]") {
   Running probe(1);
   probe.lose(1);
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {1, 1})}});
-  probe.say(2, {{"say", "ended"}, {"story", story_of(2, 4, {1, 1})}});
+  probe.end_all({0, 2}, {1, 1});
   CHECK_FALSE(probe.meeting.over());
   CHECK(probe.count(0, "start") == 0);
   SECTION("it comes") {
@@ -231,9 +227,8 @@ TEST_CASE("meeting: with restarts a lost node is waited for again", "[launch]") 
     // Those that were here before first.
     CHECK(probe.last(0, "start").at("node_rank") == 0);
     CHECK(probe.last(2, "start").at("node_rank") == 1);
-    CHECK(probe.last(8, "start").at("node_rank") == 2);
-    CHECK(probe.last(8, "start").at("world_size") == 5);
-    CHECK(probe.last(8, "start").at("restart") == 1);
+    const json wanted = {{"node_rank", 2}, {"world_size", 5}, {"restart", 1}};
+    CHECK(picked(probe.last(8, "start"), wanted) == wanted);
   }
   SECTION("it does not come: the reason is the node that was lost") {
     probe.wait(seconds(60));
@@ -245,8 +240,7 @@ TEST_CASE("meeting: with restarts a lost node is waited for again", "[launch]") 
 TEST_CASE("meeting: an elastic job goes on with the nodes that are left, whatever the restarts", "[launch]") {
   Running probe(/*max_restarts=*/0, /*least=*/2, /*most=*/4);
   probe.lose(0);
-  probe.say(1, {{"say", "ended"}, {"story", story_of(1, 2, {1, 1})}});
-  probe.say(2, {{"say", "ended"}, {"story", story_of(2, 4, {1, 1})}});
+  probe.end_all({1, 2}, {1, 1});
   CHECK(probe.count(1, "start") == 0);
   probe.wait(Meeting::kLastCall);
   CHECK(probe.last(1, "start").at("node_rank") == 0);
@@ -267,14 +261,11 @@ TEST_CASE("meeting: a node that joins a running elastic job makes all start agai
     CHECK(probe.last(member, "abort").at("rank") == -1);
   }
   probe.fail(1, 2);  // because of the abort: no failure of its own
-  for (int member = 0; member < 3; ++member)
-    probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {1, 1})}});
+  probe.end_all({0, 1, 2}, {1, 1});
   for (int member = 0; member < 4; ++member) {
     const json start = probe.last(member, "start");
-    CHECK(start.at("node_rank") == member);
-    CHECK(start.at("nodes") == 4);
-    CHECK(start.at("world_size") == 9);
-    CHECK(start.at("restart") == 1);
+    const json wanted = {{"node_rank", member}, {"nodes", 4}, {"world_size", 9}, {"restart", 1}};
+    CHECK(picked(start, wanted) == wanted);
   }
   probe.come(4);
   CHECK(probe.said(4) == Words{"refused"});
@@ -289,8 +280,7 @@ TEST_CASE("meeting: a signal to one node reaches the others, and the job is inte
     CHECK(probe.last(2, "signal").at("signal") == signal);
     probe.fail(0, 1);
     probe.say(2, {{"say", "signal"}, {"signal", SIGTERM}});  // a later one changes nothing
-    for (int member = 0; member < 3; ++member)
-      probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {1, 1})}});
+    probe.end_all({0, 1, 2}, {1, 1});
     CHECK(probe.done(0).result.cause == EndCause::interrupted);
     CHECK(probe.done(0).result.signal == signal);
     CHECK(probe.done(0).result.exit_code == 128 + signal);
@@ -307,10 +297,9 @@ TEST_CASE("meeting: a signal while nodes gather ends the job at once, while it i
 
   Running ending(3);
   ending.fail(0, 0);
-  ending.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {1, 1})}});
+  ending.end_all({0}, {1, 1});
   ending.say(2, {{"say", "signal"}, {"signal", SIGTERM}});
-  for (const int member : {1, 2})
-    ending.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {1, 1})}});
+  ending.end_all({1, 2}, {1, 1});
   CHECK(ending.done(0).result.cause == EndCause::interrupted);
   CHECK(ending.stores.size() == 1);
 }
@@ -327,8 +316,7 @@ TEST_CASE("meeting: a time limit that one node sees ends all, with the code of t
     }
     probe.say(1, {{"say", "limit"}, {"cause", "timed_out"}});  // heard already
     CHECK(probe.said(2).empty());
-    for (int member = 0; member < 3; ++member)
-      probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {9, 9})}});
+    probe.end_all({0, 1, 2}, {9, 9});
     CHECK(probe.done(1).result.cause == cause);
     CHECK(probe.done(1).result.exit_code == 124);
   }
@@ -338,8 +326,7 @@ TEST_CASE("meeting: a time limit that passes while a failed job is ended does no
   Running probe;
   probe.fail(1, 3);
   probe.say(0, {{"say", "limit"}, {"cause", "timed_out"}});
-  for (int member = 0; member < 3; ++member)
-    probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {0, 7})}});
+  probe.end_all({0, 1, 2}, {0, 7});
   CHECK(probe.done(0).result.cause == EndCause::rank_failed);
   CHECK(probe.done(0).result.culprit == 3);
 }
@@ -352,8 +339,7 @@ TEST_CASE("meeting: a node whose launcher failed ends the job, with its words", 
   failed.result.error = "cannot start rank 2: no more processes";
   probe.say(1, {{"say", "ended"}, {"story", col::launch::story_to_json(failed)}});
   CHECK(probe.said(0) == Words{"abort"});
-  probe.say(2, {{"say", "ended"}, {"story", story_of(2, 4, {1, 1})}});
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {1, 1})}});
+  probe.end_all({2, 0}, {1, 1});
   CHECK(probe.done(2).result.cause == EndCause::launcher_failed);
   CHECK(probe.done(2).result.exit_code == 125);
   CHECK(probe.done(2).result.error == "host n1: cannot start rank 2: no more processes");
@@ -376,8 +362,7 @@ TEST_CASE("meeting: where the reader of a node's output is gone, no launcher has
   closed.result.exit_code = 141;
   probe.say(0, {{"say", "ended"}, {"story", col::launch::story_to_json(closed)}});
   CHECK(probe.said(1) == Words{"abort"});
-  for (const int member : {1, 2})
-    probe.say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, {1, 1})}});
+  probe.end_all({1, 2}, {1, 1});
   CHECK(probe.done(0).result.cause == EndCause::output_closed);
   CHECK(probe.done(0).result.exit_code == 141);
 }
@@ -420,9 +405,9 @@ TEST_CASE("meeting: with keep-going a failure ends nobody, and still decides the
   probe.fail(1, 2, /*collateral=*/true);
   probe.wait(seconds(5));
   CHECK(probe.letters.empty());
-  probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {0, 3})}});
+  probe.end_all({0}, {0, 3});
   CHECK(probe.letters.empty());
-  probe.say(1, {{"say", "ended"}, {"story", story_of(1, 2, {1, 0})}});
+  probe.end_all({1}, {1, 0});
   CHECK(probe.done(0).result.cause == EndCause::rank_failed);
   CHECK(probe.done(0).result.culprit == 1);
   CHECK(probe.done(0).result.exit_code == 3);
@@ -444,8 +429,8 @@ TEST_CASE("meeting: the exit policy looks at the ranks of all nodes", "[launch]"
     probe.come(0);
     probe.come(1);
     probe.fail(0, 1);
-    probe.say(1, {{"say", "ended"}, {"story", story_of(1, 2, {9, 0})}});
-    probe.say(0, {{"say", "ended"}, {"story", story_of(0, 0, {5, 3})}});
+    probe.end_all({1}, {9, 0});
+    probe.end_all({0}, {5, 3});
     CHECK(probe.done(1).result.culprit == wanted.culprit);
     CHECK(probe.done(1).result.exit_code == wanted.code);
   }

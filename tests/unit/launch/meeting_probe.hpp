@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -42,6 +43,13 @@ inline MeetingSpec nodes(int least, int most, int max_restarts = 0) {
           .job_id = "job",
           .join_timeout = Milliseconds(60'000),
           .max_restarts = max_restarts};
+}
+
+// Those members of `message` that `wanted` has, to be compared with it.
+inline json picked(const json& message, const json& wanted) {
+  json found = json::object();
+  for (const auto& [name, value] : wanted.items()) found[name] = message.value(name, json());
+  return found;
 }
 
 // What a node says of its ranks when they have ended; `codes`: their exit codes, from `first_rank` on.
@@ -119,6 +127,11 @@ class MeetingProbe {
     say(member, {{"say", "ended"},
                  {"restart", started.value("restart", 0)},
                  {"story", story_of(started.value("node_rank", 0), started.value("first_rank", 0), codes, cause)}});
+  }
+  // The same of members that have node ranks of the same number, and two ranks each.
+  void end_all(std::initializer_list<int> members, const std::vector<int>& codes, EndCause cause = EndCause::none) {
+    for (const int member : members)
+      say(member, {{"say", "ended"}, {"story", story_of(member, 2 * member, codes, cause)}});
   }
   void wait(std::chrono::milliseconds time) {
     now += time;

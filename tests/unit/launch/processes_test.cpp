@@ -1,16 +1,27 @@
-#include "launch/processes/processes.hpp"
-
+#include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
+#include "common/unique_fd.hpp"
+#include "launch/processes/job_directory.hpp"
+#include "launch/processes/processes.hpp"
+#include "launch/watcher.hpp"
 #include "support/catch.hpp"
+#include "support/temp_dir.hpp"
 
 using namespace col::launch;
+using col::launch::read_error_file;
+using col::launch::read_error_files;
+using col::launch::read_torch_error_file;
 using std::chrono::seconds;
 
 namespace {
@@ -115,4 +126,147 @@ TEST_CASE("processes: a name with brackets and spaces does not confuse the reade
   CHECK(info.pid == ::getpid());
   CHECK(info.parent == ::getppid());
   CHECK(read_process(0).pid == 0);
+}
+
+TEST_CASE("leftovers: shared memory that nobody has open is removed, everything else stays", "[launch]") {
+  col::test::TempDir directory;
+  const std::string stale = directory / ("col-" + std::string(32, 'a'));
+  const std::string open = directory / ("col-" + std::string(32, 'b'));
+  const std::vector<std::string> others = {directory / "col-abc", directory / ("col-" + std::string(33, 'a')),
+                                           directory / ("col-" + std::string(32, 'g')),
+                                           directory / ("xol-" + std::string(32, 'a'))};
+  for (const std::string& path : others) std::ofstream(path) << "x";
+  std::ofstream(stale) << "x";
+  std::ofstream(open) << "x";
+  const std::string link = directory / ("col-" + std::string(32, 'c'));
+  std::filesystem::create_symlink(others[0], link);
+  const std::string folder = directory / ("col-" + std::string(32, 'd'));
+  std::filesystem::create_directory(folder);
+  {
+    const col::tools::UniqueFd held(::open(open.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(held);
+    CHECK(remove_leftover_shared_memory(directory.path()) == std::vector<std::string>{stale});
+  }
+  CHECK_FALSE(std::filesystem::exists(stale));
+  for (const std::string& path : others) CHECK(std::filesystem::exists(path));
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK(std::filesystem::exists(folder));
+  CHECK(remove_leftover_shared_memory(directory.path()) == std::vector<std::string>{open});
+  CHECK(remove_leftover_shared_memory(directory / "missing").empty());
+}
+
+TEST_CASE("error file: tells causes from their consequences", "[launch]") {
+  const col::test::TempDir directory;
+  const std::string path = directory.path() + "/error.json";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path, std::ios::trunc) << text;
+    return read_error_file(path);
+  };
+  for (const char* code : {"peer_lost", "aborted"}) {
+    const auto error = read(std::string(R"({"code":")") + code + R"(","rank":2,"group":"g","message":"m"})");
+    REQUIRE(error);
+    CHECK(error->is_collateral());
+  }
+  const auto mismatch = read(R"({"code":"mismatch","message":"two\nlines"})");
+  REQUIRE(mismatch);
+  CHECK_FALSE(mismatch->is_collateral());
+  CHECK(mismatch->message == "two lines");
+}
+
+TEST_CASE("error file: anything else counts as not written", "[launch]") {
+  const col::test::TempDir directory;
+  const std::string path = directory.path() + "/error.json";
+  CHECK_FALSE(read_error_file(path));
+  for (const char* text : {"", "{", "[]", "7", "null", R"({"code":7})", R"({"message":"m"})"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    CHECK_FALSE(read_error_file(path));
+  }
+  const std::string fifo = directory.path() + "/fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK_FALSE(read_error_file(fifo));  // and does not wait for a writer
+}
+
+TEST_CASE("error file: torch's is read, too", "[launch]") {
+  const col::test::TempDir directory;
+  const std::string path = directory.path() + "/torch.json";
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path, std::ios::trunc) << text;
+    return read_torch_error_file(path);
+  };
+  const auto error = read(R"({"message":{"message":"RuntimeError: boom\nat once",
+                          "extraInfo":{"py_callstack":"Traceback …","timestamp":"1785578400"}}})");
+  REQUIRE(error);
+  CHECK(error->code.empty());
+  CHECK(error->message == "RuntimeError: boom at once");
+  CHECK_FALSE(error->is_collateral());
+  const auto plain = read(R"({"message":"Signal 15 (SIGTERM) received"})");
+  REQUIRE(plain);
+  CHECK(plain->message == "Signal 15 (SIGTERM) received");
+  // A long stack, as of a deep network.
+  const auto deep =
+      read(R"({"message":{"message":"m","extraInfo":{"py_callstack":")" + std::string(300'000, 'x') + R"("}}})");
+  REQUIRE(deep);
+  CHECK(deep->message == "m");
+  for (const char* text :
+       {"", "{", "[]", R"({"message":7})", R"({"message":{}})", R"({"message":{"message":[]}})", R"({"message":""})"})
+    CHECK_FALSE(read(text));
+}
+
+TEST_CASE("error file: a rank's own word counts more than torch's", "[launch]") {
+  const col::test::TempDir directory;
+  const std::string own = directory.path() + "/own.json", torch = directory.path() + "/torch.json";
+  CHECK_FALSE(read_error_files(own, torch));
+  std::ofstream(torch) << R"({"message":{"message":"RuntimeError: peer_lost: …"}})";
+  REQUIRE(read_error_files(own, torch));
+  CHECK(read_error_files(own, torch)->code.empty());
+  std::ofstream(own) << R"({"code":"peer_lost","message":"m"})";
+  REQUIRE(read_error_files(own, torch));
+  CHECK(read_error_files(own, torch)->is_collateral());
+}
+
+TEST_CASE("error file: what would not fit a line is cut, and control characters are shown", "[launch]") {
+  const col::test::TempDir directory;
+  const std::string path = directory.path() + "/error.json";
+  std::ofstream(path) << R"({"code":"io","message":"\u001b[31m)" << std::string(5000, 'x') << "\"}";
+  const auto error = read_error_file(path);
+  REQUIRE(error);
+  CHECK(error->message.size() == 2000);
+  CHECK(error->message.find("\\x1b[31mxx") == 0);
+}
+
+TEST_CASE("shared report: what a child has published its parent reads whole, else nothing", "[launch]") {
+  SharedReport report;
+  JobResult result;
+  result.exit_code = 77;
+  CHECK_FALSE(report.read(result));
+  CHECK(result.exit_code == 77);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    JobResult mine;
+    mine.exit_code = 3;
+    mine.signal = 15;
+    mine.cause = EndCause::node_lost;
+    mine.culprit = 9;
+    mine.error = "why";
+    report.publish(mine);
+    ::_exit(0);
+  }
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  REQUIRE(report.read(result));
+  CHECK(result.exit_code == 3);
+  CHECK(result.signal == 15);
+  CHECK(result.cause == EndCause::node_lost);
+  CHECK(result.culprit == 9);
+  CHECK(result.error == "why");
+}
+
+TEST_CASE("shared report: a long error is cut, not written beyond its place", "[launch]") {
+  SharedReport report;
+  JobResult result;
+  result.error = std::string(100'000, 'x');
+  report.publish(result);
+  JobResult read;
+  REQUIRE(report.read(read));
+  CHECK(read.error.size() >= 512);
+  CHECK(read.error == result.error.substr(0, read.error.size()));
 }

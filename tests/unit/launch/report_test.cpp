@@ -2,9 +2,7 @@
 
 #include <csignal>
 
-#include "launch/report/hung_rank.hpp"
-#include "launch/report/report_calls.hpp"
-#include "launch/report/report_usage.hpp"
+#include "launch/report/rank_words.hpp"
 #include "support/catch.hpp"
 
 using namespace col::launch;

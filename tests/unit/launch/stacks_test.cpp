@@ -19,8 +19,7 @@
 
 #include "launch/processes/processes.hpp"
 #include "launch/report/stack_text.hpp"
-#include "support/catch.hpp"
-#include "support/temp_dir.hpp"
+#include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
 using std::chrono::milliseconds;
@@ -79,8 +78,7 @@ class Sleeper {
 
  private:
   static char state_in(const std::string& path) {
-    std::ifstream file(path);
-    const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string line = col::test::content_of(path);
     return line.at(line.rfind(')') + 2);
   }
   bool all_sleep() const {
@@ -124,10 +122,7 @@ class Debuggers {
     REQUIRE(::chmod(path.c_str(), 0700) == 0);
   }
   const std::string& path() const { return directory_.path(); }
-  std::string read(const std::string& name) const {
-    std::ifstream file(directory_ / name);
-    return {(std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()};
-  }
+  std::string read(const std::string& name) const { return col::test::content_of(directory_ / name); }
 
  private:
   col::test::TempDir directory_;
@@ -166,8 +161,7 @@ TEST_CASE("stacks: without a debugger /proc says where a process is", "[launch]"
 
 TEST_CASE("stacks: /proc names the system call, where it may be read", "[launch]") {
   const Sleeper sleeper;
-  std::ifstream file(fmt::format("/proc/{}/syscall", sleeper.pid()));
-  const bool readable = !std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>()).empty();
+  const bool readable = !col::test::content_of(fmt::format("/proc/{}/syscall", sleeper.pid())).empty();
   StackTaker taker({sleeper.pid()}, in_time(), with_path(kNoDebugger));
   const auto stacks = take_all(taker);
   INFO(text_of(stacks[0]));
@@ -286,8 +280,7 @@ TEST_CASE("stacks: a debugger that hangs is killed with what it started, and /pr
     if (pid.empty()) continue;  // the machine was so busy that it did not come to that
     const auto latest = Clock::now() + seconds(20);
     const auto is_gone = [&] {
-      std::ifstream status(fmt::format("/proc/{}/stat", std::stoi(pid)));
-      const std::string line((std::istreambuf_iterator<char>(status)), std::istreambuf_iterator<char>());
+      const std::string line = col::test::content_of(fmt::format("/proc/{}/stat", std::stoi(pid)));
       return line.empty() || contains(line, ") Z ");
     };
     while (!is_gone() && Clock::now() < latest) std::this_thread::yield();

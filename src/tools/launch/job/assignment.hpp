@@ -1,12 +1,30 @@
-// What one node must start: once for a job, and again for each restart.
+// What one node must start, and how its ranks are named.
 #pragma once
 
+#include <optional>
 #include <string>
-
-#include "launch/job/rank_pattern.hpp"
+#include <string_view>
 
 namespace col::launch {
 
+// What a pattern says by % and a letter: in labels, file names and variables.
+struct RankNames {
+  int rank = 0;
+  int local_rank = 0;
+  int node_rank = 0;
+  int world_size = 1;
+  std::string host = {};
+  std::string job_id = {};
+  int restart = 0;
+};
+
+// Why `pattern` is not valid, in words for the user ("%q is not known; …"); nothing if it is valid.
+std::optional<std::string> why_no_pattern(std::string_view pattern);
+
+// %R has as many digits as the highest rank of the world. Requires: !why_no_pattern(pattern).
+std::string expand_pattern(std::string_view pattern, const RankNames& names, std::string_view stream = {});
+
+// What one node must start: once for a job, and again for each restart.
 struct Assignment {
   int node_rank = 0;
   int nodes = 1;
@@ -31,5 +49,8 @@ inline RankNames names_of(const Assignment& assignment, int local_rank, const st
           .job_id = assignment.job_id,
           .restart = assignment.restart};
 }
+
+// The name of this machine; "unknown" if it has none.
+std::string host_name();
 
 }  // namespace col::launch

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "common/exit_codes.hpp"
 
 namespace col::launch {
 
@@ -24,7 +28,10 @@ struct RankStatus {
 };
 
 // The exit code in a shell: the exit code, or 128 + the signal that killed it. Requires: `status.exited`.
-int exit_code_of(const RankStatus& status) noexcept;
+inline int exit_code_of(const RankStatus& status) noexcept {
+  if (WIFSIGNALED(status.wait_status)) return tools::exit_code::kSignalBase + WTERMSIG(status.wait_status);
+  return WEXITSTATUS(status.wait_status);
+}
 
 // Why a job ended early.
 enum class EndCause {
@@ -46,5 +53,13 @@ struct JobResult {
       -1;  // the global rank to blame: the first that failed by itself (with --exit-policy max, the worst); -1: none
   std::string error;  // one line: why the launcher failed; empty if it did not
 };
+
+inline JobResult launcher_failure(int exit_code, std::string error) {
+  JobResult result;
+  result.exit_code = exit_code;
+  result.cause = EndCause::launcher_failed;
+  result.error = std::move(error);
+  return result;
+}
 
 }  // namespace col::launch

@@ -11,10 +11,63 @@
 #include <vector>
 
 #include "json/json_fields.hpp"
-#include "launch/job/binding_spec.hpp"
-#include "launch/job/output_spec.hpp"
 
 namespace col::launch {
+
+// Which processors and devices each rank of a node should use.
+struct BindingSpec {
+  enum class To { none, core, numa, list } to = To::none;
+  // With To::list: the processors of local rank 0, 1, …, with the numbers of the operating system. If there are more
+  // ranks, the list starts again.
+  std::vector<std::vector<int>> lists = {};
+  // How ranks are distributed over NUMA nodes: core fills the first node, then the next one; numa takes turns.
+  enum class MapBy { core, numa } map_by = MapBy::core;
+  int gpus_per_rank = 0;  // 0: CUDA_VISIBLE_DEVICES is not changed
+};
+
+template <class Visit>
+void fields(BindingSpec& binding, Visit& visit) {
+  auto& [to, lists, map_by, gpus_per_rank] = binding;
+  visit("to", to, core::Numbered{BindingSpec::To::list});
+  visit("lists", lists);
+  visit("map_by", map_by, core::Numbered{BindingSpec::MapBy::numa});
+  visit("gpus_per_rank", gpus_per_rank);
+}
+
+// Where the ranks' output goes. Patterns are those of assignment.hpp.
+struct OutputSpec {
+  std::string label = {};         // pattern at the start of every line: "[%r] "; empty: none
+  bool timestamps = false;        // every line begins with the time at which its first byte was read (before the label)
+  std::string file_pattern = {};  // pattern of the file for each stream of each rank; empty: to the console
+  bool tee = false;               // with a file pattern: to the console too
+  std::vector<int> console_ranks = {};  // global ranks whose output the console shows, sorted; empty: all
+  bool merge = false;                   // stderr joins stdout where it is written, so their order is kept
+  bool pty = false;                     // stdout and stderr are a pseudo-terminal (and therefore merged)
+};
+
+template <class Visit>
+void fields(OutputSpec& output, Visit& visit) {
+  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, pty] = output;
+  visit("label", label);
+  visit("timestamps", timestamps);
+  visit("file", file_pattern);
+  visit("tee", tee);
+  visit("console_ranks", console_ranks);
+  visit("merge", merge);
+  visit("pty", pty);
+}
+
+struct InputSpec {
+  enum class To { rank, all, none } to = To::rank;
+  int rank = 0;  // global
+};
+
+template <class Visit>
+void fields(InputSpec& input, Visit& visit) {
+  auto& [to, rank] = input;
+  visit("to", to, core::Numbered{InputSpec::To::none});
+  visit("rank", rank);
+}
 
 using Milliseconds = std::chrono::milliseconds;
 
@@ -65,7 +118,7 @@ void fields(LifecycleSpec& lifecycle, Visit& visit) {
 struct EnvironmentSpec {
   std::vector<std::string> set = {};       // "NAME=value"; the last one of a name counts
   std::vector<std::string> remove = {};    // names of variables that ranks do not get; a name may end in '*'
-  std::vector<std::string> per_rank = {};  // "NAME=pattern", the pattern as in rank_pattern.hpp
+  std::vector<std::string> per_rank = {};  // "NAME=pattern", the pattern as in assignment.hpp
   bool mpi_names = false;                  // sets OMPI_COMM_WORLD_* and PMI_* too (--compat mpi)
 };
 

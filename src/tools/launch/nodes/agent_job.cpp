@@ -15,11 +15,27 @@
 #include "common/exit_codes.hpp"
 #include "json/json_fields.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/nodes/input_hosts.hpp"
 #include "launch/nodes/node_messages.hpp"
 
 namespace col::launch {
 namespace {
+
+// Ranks are dealt out to the hosts in the order of the list.
+int first_rank(const JobSpec& spec, const Rendezvous& meeting, int node_rank) {
+  const bool after_this = meeting.node_rank >= 0 && meeting.node_rank < node_rank;
+  int ranks = after_this ? spec.local_ranks() : 0;
+  for (const HostSpec& host : meeting.remotes) {
+    if (host.node_rank < node_rank) ranks += host.slots.value_or(0);
+  }
+  return ranks;
+}
+
+bool reads(const JobSpec& spec, const Rendezvous& meeting, int node_rank, int ranks) {
+  if (spec.stdin_fd < 0 || ranks == 0) return false;
+  if (spec.input.to != InputSpec::To::rank) return spec.input.to == InputSpec::To::all;
+  const int first = first_rank(spec, meeting, node_rank);
+  return spec.input.rank >= first && spec.input.rank < first + ranks;
+}
 
 using nlohmann::json;
 using tools::exit_code::kLauncher;
@@ -84,9 +100,9 @@ json mapped(json value, std::string (*change)(const std::string&)) {
 
 [[noreturn]] void refuse(std::string_view why) {
   throw LaunchError(kLauncher,
-                    fmt::format("what came in is no job of colrun's ({}); --agent is for colrun itself, which starts "
-                                "it on other hosts by ssh",
-                                why));
+                    "what came in is no job of colrun's ({}); --agent is for colrun itself, which starts "
+                    "it on other hosts by ssh",
+                    why);
 }
 
 void check_programs(const JobSpec& spec) {
@@ -98,6 +114,14 @@ void check_programs(const JobSpec& spec) {
 }
 
 }  // namespace
+
+bool reads_input(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host) {
+  return reads(spec, meeting, host.node_rank, host.slots.value_or(0));
+}
+
+bool reads_input_here(const JobSpec& spec, const Rendezvous& meeting) {
+  return reads(spec, meeting, meeting.node_rank, spec.local_ranks());
+}
 
 template <class Visit>
 void fields(AgentJob& agent, Visit& visit) {

@@ -1,4 +1,4 @@
-// A job as one launcher sends it to another: JSON text on one line.
+// A job as one launcher sends it to another, which it starts by ssh: JSON text on one line.
 #pragma once
 
 #include <string>
@@ -7,6 +7,11 @@
 #include "launch/nodes/rendezvous.hpp"
 
 namespace col::launch {
+
+// Whether ranks of that host read the launcher's input. `host` is one of meeting.remotes.
+bool reads_input(const JobSpec& spec, const Rendezvous& meeting, const HostSpec& host);
+// The same for ranks of this host.
+bool reads_input_here(const JobSpec& spec, const Rendezvous& meeting);
 
 struct AgentJob {
   JobSpec spec;

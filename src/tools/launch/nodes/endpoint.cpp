@@ -22,7 +22,7 @@
 
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
-#include "launch/job/host_name.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
 
 namespace col::launch {
@@ -147,8 +147,8 @@ std::string Endpoint::text() const {
 
 Endpoint parse_endpoint(std::string_view text) {
   const auto refuse = [&] {
-    throw LaunchError(tools::exit_code::kUsage,
-                      fmt::format("'{}' is no endpoint; write host:port, such as node0:{}", text, kDefaultPort));
+    throw LaunchError(tools::exit_code::kUsage, "'{}' is no endpoint; write host:port, such as node0:{}", text,
+                      kDefaultPort);
   };
   Endpoint endpoint;
   std::string_view rest;

@@ -305,19 +305,20 @@ void Meeting::start(Time) {
   const bool by_loopback = first.address.starts_with("127.") || first.address == "::1";
   for (auto& [member, node] : nodes_) {
     if (node.local_ranks == 0) continue;
-    send(member, message_of(Start{.node_rank = node.node_rank,
-                                  .nodes = static_cast<int>(order.size()),
-                                  .first_rank = node.first_rank,
-                                  .local_ranks = node.local_ranks,
-                                  .world_size = world,
-                                  .restart = generation_,
+    // Rank 0 is on the host of the meeting: where this node reaches the meeting.
+    const std::string master = by_loopback ? std::string() : first.address;
+    send(member, message_of(Start{.assignment = {.node_rank = node.node_rank,
+                                                 .nodes = static_cast<int>(order.size()),
+                                                 .first_rank = node.first_rank,
+                                                 .local_ranks = node.local_ranks,
+                                                 .world_size = world,
+                                                 .restart = generation_,
+                                                 .job_id = spec_.job_id,
+                                                 .master_address = master,
+                                                 .master_port = first.master_port},
                                   .why = again_because_,
-                                  .job_id = spec_.job_id,
                                   .store_port = store.port,
-                                  .store_salt = store.salt,
-                                  // Rank 0 is on the host of the meeting: where this node reaches the meeting.
-                                  .master_address = by_loopback ? "" : first.address,
-                                  .master_port = first.master_port}));
+                                  .store_salt = store.salt}));
   }
 }
 

@@ -1,4 +1,4 @@
-// Where the nodes of a job meet: who is in, who starts what, and how the job ends. Decisions only, no system calls.
+// Where the nodes of a job meet: who is in, who starts what, and how the job ends.
 //
 //                      all nodes are here, or enough and no more come
 //     gathering ──────────────────────────────────────────────────────► running
@@ -12,6 +12,8 @@
 // in the list.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <functional>
 #include <map>
@@ -24,6 +26,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/job/job_spec.hpp"
+#include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_messages.hpp"
 #include "launch/report/job_story.hpp"
 
@@ -50,6 +53,7 @@ struct MeetingStore {
   std::string salt;  // the salt of its token: store_token_of()
 };
 
+// The meeting decides only; it makes no system calls.
 class Meeting {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -156,5 +160,10 @@ class Meeting {
   JobStory first_story_;  // from the node with rank 0: what is said about the job as a whole
   bool have_story_ = false;
 };
+
+// Forks the process in which the nodes of a job meet, a child of the watcher on one of them. It does not belong to the
+// ranks, and holds nothing of theirs. It serves the meeting's port and the job's store, and ends with the job or with
+// the watcher. `close_in_child`: descriptors of the watcher that must end with the watcher. Throws LaunchError (125).
+pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vector<int>& close_in_child);
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-#include "launch/nodes/meeting_process.hpp"
+#include "launch/nodes/meeting.hpp"
 
 #include <poll.h>
 #include <string.h>
@@ -189,8 +189,8 @@ pid_t start_meeting(Listener listener, const MeetingSpec& spec, const std::vecto
   const pid_t pid = ::fork();
   if (pid < 0) {
     throw LaunchError(tools::exit_code::kLauncher,
-                      fmt::format("cannot start the process where the nodes meet: {}; allow more processes (ulimit -u)",
-                                  strerror(errno)));
+                      "cannot start the process where the nodes meet: {}; allow more processes (ulimit -u)",
+                      strerror(errno));
   }
   if (pid > 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -93,18 +93,11 @@ LinkEvent NodeLink::to_event(const json& message) const {
   if (say == Start::kSay) {
     const auto start = read_as<Start>(message);
     event.kind = LinkEvent::Kind::start;
+    event.assignment = start.assignment;
     Assignment& job = event.assignment;
-    job.node_rank = start.node_rank;
-    job.nodes = start.nodes;
-    job.first_rank = start.first_rank;
-    job.local_ranks = start.local_ranks;
-    job.world_size = start.world_size;
-    job.restart = start.restart;
-    job.job_id = start.job_id;
     job.store_url = fmt::format("tcp://{}:{}", url_host(peer_address_), start.store_port);
-    job.store_token = store_token_of(hello_.secret, hello_.id, start.restart, start.store_salt);
-    job.master_address = start.master_address.empty() ? peer_address_ : start.master_address;
-    job.master_port = start.master_port;
+    job.store_token = store_token_of(hello_.secret, hello_.id, job.restart, start.store_salt);
+    if (job.master_address.empty()) job.master_address = peer_address_;
     if (!is_possible(job)) {
       event.kind = LinkEvent::Kind::lost;
       event.why = "it wants this node to start what it cannot";

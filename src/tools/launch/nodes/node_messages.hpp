@@ -13,6 +13,8 @@
 #include <col/error.hpp>
 #include <col/proof.hpp>
 
+#include "json/json_fields.hpp"
+#include "launch/job/assignment.hpp"
 #include "launch/job/job_result.hpp"
 
 namespace col::launch {
@@ -91,16 +93,16 @@ void fields(Alive&, Visit&) {}
 
 struct Start {  // by the meeting
   static constexpr std::string_view kSay = "start";
-  int node_rank = 0, nodes = 0, first_rank = 0, local_ranks = 0, world_size = 0, restart = 0;
-  std::string why = {}, job_id = {};
+  Assignment assignment = {.nodes = 0, .local_ranks = 0, .world_size = 0, .master_address = {}};
+  std::string why = {};
   int store_port = 0;
-  std::string store_salt = {}, master_address = {};
-  int master_port = 0;
+  std::string store_salt = {};
 };
 template <class Visit>
 void fields(Start& message, Visit& visit) {
-  auto& [node_rank, nodes, first_rank, local_ranks, world_size, restart, why, job_id, store_port, store_salt,
-         master_address, master_port] = message;
+  auto& [assignment, why, store_port, store_salt] = message;
+  auto& [node_rank, nodes, first_rank, local_ranks, world_size, restart, job_id, store_url, store_token, master_address,
+         master_port] = assignment;
   visit("node_rank", node_rank);
   visit("nodes", nodes);
   visit("first_rank", first_rank);
@@ -113,6 +115,7 @@ void fields(Start& message, Visit& visit) {
   visit("store_salt", store_salt);
   visit("master_address", master_address);
   visit("master_port", master_port);
+  core::stays(store_url, store_token);  // each node makes its own
 }
 
 struct Abort {  // by the meeting

@@ -15,13 +15,13 @@
 
 #include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
+#include "common/text.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/nodes/agent_job.hpp"
-#include "launch/nodes/input_frames.hpp"
+#include "launch/nodes/wire.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/processes/spawn.hpp"
 
 namespace col::launch {
 namespace {
@@ -32,24 +32,12 @@ constexpr int kNoColrun = 254;                           // of remote_command()
 constexpr int kSshFailed = 255;                          // ssh's own exit code
 constexpr std::size_t kOfSource = std::size_t{1} << 31;  // in an event's index: of where a host's input comes from
 
-// Quoted for a POSIX shell.
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char letter : text) {
-    if (letter == '\'')
-      result += "'\\''";
-    else
-      result += letter;
-  }
-  return result + "'";
-}
-
 // These exit codes are for the ranks' program, and a missing ssh is not its fault.
 std::string resolve_ssh(const std::string& name) {
   try {
     return resolve_program(name);
   } catch (const LaunchError& error) {
-    throw LaunchError(kLauncher, fmt::format("hosts are reached by ssh (--ssh): {}", error.what()));
+    throw LaunchError(kLauncher, "hosts are reached by ssh (--ssh): {}", error.what());
   }
 }
 
@@ -85,10 +73,10 @@ std::vector<std::string> ssh_command(const std::vector<std::string>& ssh, const 
 }  // namespace
 
 std::string remote_command(const std::string& own_path) {
-  const std::string colrun = quoted(own_path);
+  const std::string colrun = tools::shell_quoted(own_path);
   // By sh, as the user's own shell may be another kind.
   return "exec sh -c " +
-         quoted(fmt::format(
+         tools::shell_quoted(fmt::format(
              "[ -x {0} ] && exec {0} --agent; command -v colrun >/dev/null && exec colrun --agent; exit {1}", colrun,
              kNoColrun));
 }
@@ -102,10 +90,8 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
   const std::vector<int> changed = changed_signals();
   for (const HostSpec& host : meeting.remotes) {
     PipeEnds input = make_input_pipe();
-    const std::vector<std::string> command = ssh_command(spec.nodes.ssh, host);
-    std::vector<char*> arguments;
-    for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
+    std::vector<std::string> command = ssh_command(spec.nodes.ssh, host);
+    const std::vector<char*> arguments = pointers_to(command);
     PipeEnds out = make_output_pipe();
     PipeEnds err = make_output_pipe();
     const SpawnResult child = spawn(
@@ -117,7 +103,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
          .open_files = files,
          .changed_signals = changed});
     if (const int error = child.exec_error != 0 ? child.exec_error : child.fork_error; error != 0)
-      throw LaunchError(kLauncher, fmt::format("cannot start {} for host {}: {}", program, host.name, strerror(error)));
+      throw LaunchError(kLauncher, "cannot start {} for host {}: {}", program, host.name, strerror(error));
     output_.add_raw(Output::Stream::out, std::move(out.read));
     output_.add_raw(Output::Stream::err, std::move(err.read));
     Remote remote{.host = host.name,
@@ -125,10 +111,7 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
                   .input = std::move(input.write),
                   .unsent = agent_job_text(spec, meeting, host, port) + "\n",
                   .source = {}};
-    epoll_event event{};
-    event.events = EPOLLOUT | EPOLLET;
-    event.data.u64 = tag_ | remotes_.size();
-    ::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, remote.input.get(), &event);
+    watch(epoll_fd_, remote.input.get(), EPOLLOUT | EPOLLET, tag_ | remotes_.size());
     remotes_.push_back(std::move(remote));
     pump(remotes_.back());
   }
@@ -137,11 +120,8 @@ void Remotes::start(const JobSpec& spec, const Rendezvous& meeting, int port) {
 void Remotes::give_input(std::size_t host, tools::UniqueFd input) {
   Remote& remote = remotes_[host];
   ::fcntl(input.get(), F_SETFL, O_NONBLOCK);
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = tag_ | kOfSource | host;
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, input.get(), &event) != 0)
-    throw LaunchError(kLauncher, fmt::format("cannot watch the input for host {}: {}", remote.host, strerror(errno)));
+  if (!watch(epoll_fd_, input.get(), EPOLLIN | EPOLLET, tag_ | kOfSource | host))
+    throw LaunchError(kLauncher, "cannot watch the input for host {}: {}", remote.host, strerror(errno));
   remote.source = std::move(input);
   pump(remote);
 }

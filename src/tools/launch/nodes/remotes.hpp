@@ -2,7 +2,7 @@
 //
 // Each reads its job from its stdin, which stays open. The end of stdin tells the remote launcher to end its ranks at
 // once, whatever the reason: the end of this launcher, of ssh, or of the connection. After the job comes its ranks'
-// input, in frames (input_frames.hpp). The output of its ranks comes as whole lines by ssh's stdout and stderr.
+// input, in frames (wire.hpp). The output of its ranks comes as whole lines by ssh's stdout and stderr.
 #pragma once
 
 #include <sys/types.h>

@@ -1,8 +1,11 @@
 #include "launch/output/input.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -30,6 +33,42 @@ std::string end_of_input(int terminal, bool mid_line) {
 
 }  // namespace
 
+InputSource::InputSource(int user_fd, int epoll_fd, std::uint64_t event) : epoll_fd_(epoll_fd) {
+  struct stat info {};
+  if (user_fd < 0 || ::fstat(user_fd, &info) != 0) return;
+  if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) {
+    const std::string path = fmt::format("/proc/self/fd/{}", user_fd);
+    fd_.reset(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  }
+  if (!fd_) {
+    fd_.reset(::fcntl(user_fd, F_DUPFD_CLOEXEC, 3));
+    is_socket_ = S_ISSOCK(info.st_mode);
+    may_block_ = !is_socket_ && !S_ISREG(info.st_mode) && !S_ISBLK(info.st_mode);
+  }
+  // Refuses files and /dev/null, which always have something to say, if only that they are at their end.
+  watch(epoll_fd_, fd_.get(), EPOLLIN | EPOLLET, event);
+}
+
+InputSource::Outcome InputSource::read(std::span<char> buffer) {
+  using enum Outcome::State;
+  if (!fd_) return {0, ended};
+  if (may_block_) {
+    pollfd some{fd_.get(), POLLIN, 0};
+    if (::poll(&some, 1, 0) == 0) return {0, empty};
+  }
+  const ssize_t length = is_socket_ ? ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT)
+                                    : ::read(fd_.get(), buffer.data(), buffer.size());
+  if (length > 0) return {static_cast<std::size_t>(length), more};
+  if (length < 0 && errno == EAGAIN) return {0, empty};
+  if (length < 0 && errno == EINTR) return {0, more};
+  return {0, ended};  // a terminal that was hung up reports an error
+}
+
+void InputSource::close() {
+  if (fd_) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd_.get(), nullptr);
+  fd_.reset();
+}
+
 Input::Input(int epoll_fd, std::uint64_t tag, int stdin_fd)
     : epoll_fd_(epoll_fd), tag_(tag), terminal_(stdin_fd), source_(stdin_fd, epoll_fd, tag), buffer_(kBlock, '\0') {}
 
@@ -44,11 +83,8 @@ void Input::add_terminal(tools::UniqueFd keyboard) {
 }
 
 void Input::add(tools::UniqueFd fd, bool is_terminal) {
-  epoll_event interest{};
-  interest.events = EPOLLOUT | EPOLLET;
-  interest.data.u64 = tag_ | (readers_.size() + 1);
-  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd.get(), &interest) != 0) {
-    throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch a rank's input: {}", strerror(errno)));
+  if (!watch(epoll_fd_, fd.get(), EPOLLOUT | EPOLLET, tag_ | (readers_.size() + 1))) {
+    throw LaunchError(tools::exit_code::kLauncher, "cannot watch a rank's input: {}", strerror(errno));
   }
   readers_.push_back({.fd = std::move(fd), .is_terminal = is_terminal});
 }

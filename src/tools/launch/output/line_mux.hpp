@@ -1,7 +1,10 @@
-// Joins the output of many sources into one stream of whole lines. It has no descriptors: bytes come in, bytes go out.
+// Joins the output of many sources into one stream of whole lines, which may begin with the time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <ctime>
 #include <deque>
 #include <limits>
 #include <optional>
@@ -11,6 +14,19 @@
 
 namespace col::launch {
 
+// The time at the start of a line of output, local, as "12:04:07.123456 ".
+class LineStamp {
+ public:
+  // Valid until the next call.
+  std::string_view text(std::chrono::system_clock::time_point time);
+
+ private:
+  std::time_t second_ = -1;  // to which the first part of text_ belongs
+  char text_[17] = {};
+};
+
+// Joins the output of many sources into one stream of whole lines. It has no descriptors: bytes come in, bytes go out.
+//
 // Bytes pass unchanged, in the order of each source. Two sources never share a line. Text without a newline waits for
 // its newline, with these exceptions:
 // - It is passed on when its source is silent for kSilence (so a prompt shows), when its source ends, or when it grows
@@ -18,7 +34,6 @@ namespace col::launch {
 //   others wait for its end.
 // - After kPatience, or when its source has ended, an open line is ended by a newline of ours. So a prompt or progress
 //   bar of one rank cannot delay the others forever. These newlines, and newlines at the end of the last line of a
-//   source with a label or stamp, are the only bytes that are ever added.
 //   source with a label or a stamp, are the only bytes that are ever added.
 class LineMux {
  public:
@@ -105,5 +120,33 @@ class LineMux {
   std::vector<int> partial_;  // sources with text without a newline that do not wait
   std::string prefix_;        // scratch: stamp and label
 };
+
+// The last lines of a stream, in bounded memory.
+//
+// If a carriage return restarts a line (a progress bar), only the text after it is kept: what a terminal shows last.
+class LineTail {
+ public:
+  static constexpr std::size_t kLines = 20;
+  static constexpr std::size_t kLineBytes = 4 * 1024;  // the rest of a longer line is cut off
+
+  // Keeps about `max_bytes` at most, and drops old lines first.
+  explicit LineTail(std::size_t max_bytes = kLines * kLineBytes) : max_bytes_(max_bytes) {}
+
+  void feed(std::string_view bytes);
+  // The oldest line first, without newlines; also an unfinished last line.
+  std::vector<std::string> lines() const;
+
+ private:
+  void append(std::string_view text);
+  void end_line();
+
+  std::size_t max_bytes_;
+  std::size_t bytes_ = 0;  // in ended_
+  std::deque<std::string> ended_;
+  std::string open_;
+};
+
+// The same for the content of a file from `first` on; empty if it cannot be read.
+std::vector<std::string> last_lines_of_file(const std::string& path, off_t first);
 
 }  // namespace col::launch

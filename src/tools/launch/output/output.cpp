@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "launch/output/pty.hpp"
+#include "launch/output/terminal.hpp"
+#include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
 
@@ -114,10 +115,7 @@ void Output::write(std::size_t index) {
   outlet.lines.consume(written);
   if (error == 0) return;
   if (error != EAGAIN) return fail(index, error);
-  epoll_event event{};
-  event.events = EPOLLOUT;
-  event.data.u64 = wiring_.sink_tag | index;
-  if (::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_ADD, outlet.sink.fd(), &event) != 0) return fail(index, errno);
+  if (!watch(wiring_.epoll_fd, outlet.sink.fd(), EPOLLOUT, wiring_.sink_tag | index)) return fail(index, errno);
   outlet.blocked = true;
 }
 

@@ -11,12 +11,9 @@
 #include <vector>
 
 #include "common/unique_fd.hpp"
-#include "launch/job/output_spec.hpp"
-#include "launch/job/rank_pattern.hpp"
+#include "launch/job/assignment.hpp"
+#include "launch/job/job_spec.hpp"
 #include "launch/output/line_mux.hpp"
-#include "launch/output/line_stamp.hpp"
-#include "launch/output/line_tail.hpp"
-#include "launch/output/output_files.hpp"
 #include "launch/output/sink.hpp"
 
 namespace col::launch {

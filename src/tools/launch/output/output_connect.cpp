@@ -13,7 +13,7 @@
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
 #include "launch/output/output.hpp"
-#include "launch/output/pty.hpp"
+#include "launch/output/terminal.hpp"
 #include "launch/processes/descriptors.hpp"
 
 namespace col::launch {
@@ -31,8 +31,8 @@ std::size_t tail_bytes(int ranks) {
 UniqueFd duplicate(int fd) {
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!copy) {
-    throw LaunchError(tools::exit_code::kLauncher,
-                      fmt::format("cannot duplicate a descriptor: {}; use fewer ranks", strerror(errno)));
+    throw LaunchError(tools::exit_code::kLauncher, "cannot duplicate a descriptor: {}; use fewer ranks",
+                      strerror(errno));
   }
   return copy;
 }
@@ -169,11 +169,8 @@ void Output::add_pipe(Pipe pipe) {
   const auto unused = std::find_if(pipes_.begin(), pipes_.end(), [](const Pipe& old) { return old.unused; });
   const auto index = static_cast<std::size_t>(unused - pipes_.begin());
   // Edge-triggered: a pipe that is not to be read now must not wake us again and again.
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  event.data.u64 = wiring_.pipe_tag | index;
-  if (::epoll_ctl(wiring_.epoll_fd, EPOLL_CTL_ADD, pipe.fd.get(), &event) != 0) {
-    throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch a rank's output: {}", strerror(errno)));
+  if (!watch(wiring_.epoll_fd, pipe.fd.get(), EPOLLIN | EPOLLET, wiring_.pipe_tag | index)) {
+    throw LaunchError(tools::exit_code::kLauncher, "cannot watch a rank's output: {}", strerror(errno));
   }
   ++(pipe.is_raw ? open_raw_pipes_ : open_rank_pipes_);
   if (unused == pipes_.end()) {

@@ -1,13 +1,19 @@
-// Writes to a descriptor of the user without ever blocking for long.
+// Where output goes: descriptors of the user, and files.
 #pragma once
 
+#include <sys/types.h>
+
+#include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "common/unique_fd.hpp"
 
 namespace col::launch {
 
+// Writes to a descriptor of the user without ever blocking for long.
+//
 // Other processes share the user's descriptor, so its flags are not changed. If possible, the file is opened again,
 // non-blocking, only for us. Otherwise the descriptor is asked for room before each small write.
 class Sink {
@@ -32,5 +38,20 @@ class Sink {
 
 // True if both descriptors lead to the same place (`2>&1`). Lines must then share one stream to stay whole.
 bool same_file(int left, int right);
+
+// Opens the files that the ranks' output goes to.
+class OutputFiles {
+ public:
+  struct File {
+    tools::UniqueFd fd;  // appends; non-blocking, which matters only for a named pipe
+    off_t size = 0;      // when it was opened
+  };
+  // Creates the file and its directories if they are missing. A file from an earlier job is emptied when it is first
+  // opened, unless `is_restart`. Throws LaunchError (125).
+  File open(const std::string& path, bool is_restart);
+
+ private:
+  std::unordered_set<std::string> opened_;
+};
 
 }  // namespace col::launch

@@ -1,11 +1,21 @@
-// How many processors this process may use.
+// What the system allows this process: processors, open files, processes.
 #pragma once
+
+#include <sys/resource.h>
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace col::launch {
+
+// The control groups that this process is in.
+//
+// The directories of the groups that may limit a controller ("cpu", "pids") for this process, as far as they are
+// visible here: first its own group, then its ancestors. It covers both versions, because a machine may use both at
+// once. `proc` is the path of procfs.
+std::vector<std::string> control_groups(std::string_view controller, const std::string& proc = "/proc");
 
 // The processors that this process may run on, by its affinity mask: ascending, with the numbers of the operating
 // system. All processors of the machine if this cannot be known.
@@ -20,5 +30,10 @@ int usable_cpus(int cpus, std::optional<double> quota) noexcept;
 
 // The same for this process.
 int usable_cpus();
+
+// Both throw LaunchError (125) if `ranks` ranks cannot be started under this limit: that of open files, where each rank
+// needs `files_per_rank`, and that of processes in the control groups.
+void check_open_files(int ranks, int files_per_rank, rlim_t hard_limit);
+void check_process_limit(int ranks, const std::string& proc = "/proc");
 
 }  // namespace col::launch

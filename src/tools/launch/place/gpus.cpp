@@ -1,4 +1,4 @@
-#include "launch/place/gpus.hpp"
+#include "launch/place/placement.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -150,10 +150,8 @@ std::vector<std::string> from_nvidia_smi(const GpuSources& sources) {
   std::vector<std::string> uuids;
   if (!text || status != 0) return uuids;
   for (std::string_view rest = *text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view uuid = trimmed(rest.substr(0, end));
+    const std::string_view uuid = trimmed(take(rest, '\n'));
     if (is_uuid(uuid)) uuids.emplace_back(uuid);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return uuids;
 }
@@ -184,9 +182,7 @@ std::vector<std::string> visible_gpus(const std::vector<std::string>& uuids, std
   if (!visible) return uuids;
   std::vector<std::string> gpus;
   for (std::string_view rest = *visible; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    std::string device = device_named(uuids, trimmed(rest.substr(0, end)));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string device = device_named(uuids, trimmed(take(rest, ',')));
     // A device named twice is an error to CUDA, which then shows none.
     if (std::find(gpus.begin(), gpus.end(), device) != gpus.end()) return {};
     if (device.empty()) break;

@@ -11,6 +11,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::launch {
 
@@ -22,7 +23,7 @@ namespace {
 PipeEnds make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw LaunchError(kLauncher, fmt::format("cannot create a pipe: {}; use fewer ranks", strerror(errno)));
+    throw LaunchError(kLauncher, "cannot create a pipe: {}; use fewer ranks", strerror(errno));
   }
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
@@ -30,16 +31,9 @@ PipeEnds make_pipe() {
 }  // namespace
 
 rlimit raise_open_files(int ranks, int files_per_rank) {
-  constexpr rlim_t kOtherFiles = 64;
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
-  const rlim_t needed = static_cast<rlim_t>(ranks) * static_cast<rlim_t>(files_per_rank) + kOtherFiles;
-  if (before.rlim_max < needed) {
-    throw LaunchError(kLauncher,
-                      fmt::format("{} ranks need {} open files, but the hard limit is {}; raise it (ulimit -Hn) or use "
-                                  "fewer ranks",
-                                  ranks, needed, before.rlim_max));
-  }
+  check_open_files(ranks, files_per_rank, before.rlim_max);
   const rlimit raised{before.rlim_max, before.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &raised);
   return before;
@@ -47,17 +41,20 @@ rlimit raise_open_files(int ranks, int files_per_rank) {
 
 UniqueFd make_epoll() {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) throw LaunchError(kLauncher, fmt::format("cannot create an epoll descriptor: {}", strerror(errno)));
+  if (!epoll) throw LaunchError(kLauncher, "cannot create an epoll descriptor: {}", strerror(errno));
   return epoll;
 }
 
-void watch_readable(int epoll_fd, int fd, std::uint64_t tag) {
+bool watch(int epoll_fd, int fd, std::uint32_t events, std::uint64_t tag) noexcept {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = tag;
-  if (::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-    throw LaunchError(kLauncher, fmt::format("cannot watch a descriptor: {}", strerror(errno)));
-  }
+  return ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void watch_readable(int epoll_fd, int fd, std::uint64_t tag) {
+  if (!watch(epoll_fd, fd, EPOLLIN, tag))
+    throw LaunchError(kLauncher, "cannot watch a descriptor: {}", strerror(errno));
 }
 
 PipeEnds make_output_pipe() {

@@ -1,4 +1,4 @@
-// The descriptors for supervising a job. Every function throws LaunchError (125) if the system has no more.
+// The descriptors for supervising a job. Functions throw LaunchError (125) if the system has no more.
 #pragma once
 
 #include <sys/resource.h>
@@ -15,7 +15,10 @@ rlimit raise_open_files(int ranks, int files_per_rank);
 
 tools::UniqueFd make_epoll();
 
-// Adds `fd` to the epoll; its events carry `tag`.
+// Adds `fd` to the epoll, for these events (EPOLLIN and so on), which carry `tag`. Returns false, and sets errno, if
+// the system refuses it.
+bool watch(int epoll_fd, int fd, std::uint32_t events, std::uint64_t tag) noexcept;
+// The same for EPOLLIN. Throws if the system refuses it.
 void watch_readable(int epoll_fd, int fd, std::uint64_t tag);
 
 struct PipeEnds {

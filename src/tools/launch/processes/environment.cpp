@@ -128,9 +128,9 @@ int pick_free_port() {
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (!socket || ::bind(socket.get(), generic, length) != 0 || ::getsockname(socket.get(), generic, &length) != 0) {
     throw LaunchError(tools::exit_code::kLauncher,
-                      fmt::format("cannot get a free port of 127.0.0.1 for MASTER_PORT: {}; is the loopback interface "
-                                  "up?",
-                                  strerror(errno)));
+                      "cannot get a free port of 127.0.0.1 for MASTER_PORT: {}; is the loopback interface "
+                      "up?",
+                      strerror(errno));
   }
   return ntohs(address.sin_port);
 }

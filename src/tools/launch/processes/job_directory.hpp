@@ -1,7 +1,9 @@
-// The private directory of a job: its store, control page and error files.
+// The private directory of a job: its store, control page and error files; and what killed ranks leave elsewhere.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace col::launch {
 
@@ -31,5 +33,31 @@ class JobDirectory {
  private:
   std::string path_;
 };
+
+// What a rank has said about its own failure (COL_ERROR_FILE, TORCHELASTIC_ERROR_FILE).
+struct RankError {
+  std::string code;     // "peer_lost", as by col::to_string; empty if torch wrote it
+  std::string message;  // one line
+  // Whether it failed because another rank had failed. Such an error is never the cause of a job's end.
+  bool is_collateral() const { return code == "peer_lost" || code == "aborted"; }
+};
+
+// Reads {"code": …, "message": …}; nothing if there is no such file, or if it has other content.
+std::optional<RankError> read_error_file(const std::string& path);
+
+// Reads the file of torch's @record, {"message": {"message": …, "extraInfo": …}} or {"message": …}; nothing if there is
+// no such file, or if it has other content.
+std::optional<RankError> read_torch_error_file(const std::string& path);
+
+// The first one that exists, in the order of how much they say: first the rank's own by libcol, then torch's.
+std::optional<RankError> read_error_files(const std::string& path, const std::string& torch_path);
+
+// Removes files of col's shared memory in `directory` that belong to this user and that no process has open or mapped.
+// Returns their paths. Ranks keep such a file by name only for the moment in which others open it, and only if the
+// kernel has no memory files; so there is almost never one. If there is one, it reads all of /proc. For restarts.
+std::vector<std::string> remove_leftover_shared_memory(const std::string& directory = "/dev/shm");
+
+// The current directory; empty if it does not exist any more.
+std::string current_directory();
 
 }  // namespace col::launch

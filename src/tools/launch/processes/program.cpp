@@ -1,10 +1,14 @@
 #include "launch/processes/program.hpp"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 
@@ -28,15 +32,56 @@ int check_executable(const std::string& path) {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& path, int error) {
   using namespace tools::exit_code;
-  if (error == EISDIR) throw LaunchError(kNotExecutable, fmt::format("cannot run '{}': it is a directory", path));
+  if (error == EISDIR) throw LaunchError(kNotExecutable, "cannot run '{}': it is a directory", path);
   if (error == EACCES) {
-    throw LaunchError(kNotExecutable,
-                      fmt::format("cannot run '{}': permission denied; make it executable (chmod +x)", path));
+    throw LaunchError(kNotExecutable, "cannot run '{}': permission denied; make it executable (chmod +x)", path);
   }
   if (error == ENOENT || error == ENOTDIR) {
-    throw LaunchError(kNotFound, fmt::format("cannot find the program '{}'; check the path", name));
+    throw LaunchError(kNotFound, "cannot find the program '{}'; check the path", name);
   }
-  throw LaunchError(kNotExecutable, fmt::format("cannot run '{}': {}", path, strerror(error)));
+  throw LaunchError(kNotExecutable, "cannot run '{}': {}", path, strerror(error));
+}
+
+void reset_signals(std::span<const int> changed) {
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  for (const int signal : changed) ::sigaction(signal, &plain, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void close_all_but(std::span<const int> keep) {
+  unsigned first = STDERR_FILENO + 1;
+  for (int fd : keep) {
+    if (static_cast<unsigned>(fd) > first) ::close_range(first, static_cast<unsigned>(fd) - 1, 0);
+    first = static_cast<unsigned>(fd) + 1;
+  }
+  ::close_range(first, ~0U, 0);
+}
+
+// In the child, which shares our memory: writes nothing but its own stack and `exec_error`.
+[[noreturn, gnu::noinline]] void become(const ChildPlan& plan, pid_t parent, volatile int& exec_error) {
+  if (plan.descriptors.controlling_terminal) {
+    ::setsid();
+    ::ioctl(plan.descriptors.stdout_fd, TIOCSCTTY, 0);
+  } else {
+    ::setpgid(0, 0);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);  // the parent died before the line above
+  ::dup2(plan.descriptors.stdin_fd, STDIN_FILENO);
+  ::dup2(plan.descriptors.stdout_fd, STDOUT_FILENO);
+  ::dup2(plan.descriptors.stderr_fd, STDERR_FILENO);
+  close_all_but(plan.keep_fds);
+  ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
+  constexpr rlimit kNone{0, 0};
+  if (!plan.core_dumps) ::setrlimit(RLIMIT_CORE, &kNone);
+  if (plan.cpus != nullptr) plan.cpus->apply();
+  reset_signals(plan.changed_signals);
+  ::execve(plan.path, plan.arguments, plan.environment);
+  exec_error = errno;
+  ::_exit(127);
 }
 
 }  // namespace
@@ -61,16 +106,36 @@ std::string resolve_program(const std::string& name) {
   }
   if (!unusable.empty()) refuse(name, unusable, EACCES);
   const bool is_here = !name.empty() && check_executable("./" + name) == 0;
-  throw LaunchError(tools::exit_code::kNotFound,
-                    fmt::format("cannot find the program '{}' in PATH; {}", name,
-                                is_here ? fmt::format("did you mean ./{}?", name) : "give its path"));
+  throw LaunchError(tools::exit_code::kNotFound, "cannot find the program '{}' in PATH; {}", name,
+                    is_here ? fmt::format("did you mean ./{}?", name) : "give its path");
 }
 
 void refuse_program(const std::string& path, int error) {
   std::string why = strerror(error);
   if (error == ENOENT) why = "its interpreter is missing; see its first line";
   if (error == ENOEXEC) why += "; a script needs a first line such as #!/bin/sh";
-  throw LaunchError(tools::exit_code::kNotExecutable, fmt::format("cannot run '{}': {}", path, why));
+  throw LaunchError(tools::exit_code::kNotExecutable, "cannot run '{}': {}", path, why);
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+SpawnResult spawn(const ChildPlan& plan) {
+  volatile int exec_error = 0;
+  const pid_t parent = ::getpid();
+  // vfork: no page tables to copy, and an exec that fails has told us by the time it returns here.
+  const pid_t pid = ::vfork();
+  if (pid == 0) become(plan, parent, exec_error);
+  if (pid < 0) return {.fork_error = errno};
+  if (exec_error != 0) {
+    ::waitpid(pid, nullptr, 0);
+    return {.exec_error = exec_error};
+  }
+  return {.pid = pid};
 }
 
 }  // namespace col::launch

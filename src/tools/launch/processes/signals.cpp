@@ -60,7 +60,7 @@ SignalGate::SignalGate() {
   if (!is_ignored(SIGTSTP)) sigaddset(&wanted, SIGTSTP);
   sigaddset(&wanted, SIGCHLD);
   fd_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd_) throw LaunchError(tools::exit_code::kLauncher, fmt::format("cannot watch signals: {}", strerror(errno)));
+  if (!fd_) throw LaunchError(tools::exit_code::kLauncher, "cannot watch signals: {}", strerror(errno));
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &plain, &old_child_action_);

@@ -10,7 +10,7 @@
 #include <col/job.hpp>
 
 #include "launch/job/job_result.hpp"
-#include "launch/processes/error_file.hpp"
+#include "launch/processes/job_directory.hpp"
 
 namespace col::launch {
 

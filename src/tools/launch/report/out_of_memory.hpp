@@ -13,16 +13,8 @@ namespace col::launch {
 
 class OutOfMemoryWatch {
  public:
-  // Where the kernel shows the counts. Tests use other values.
-  struct Places {
-    std::string own = "/proc/self/cgroup";
-    std::string root = "/sys/fs/cgroup";
-    std::string machine = "/proc/vmstat";
-  };
-
-  // Counts kills from now on. Never fails: if nothing can be read, there are no kills.
-  OutOfMemoryWatch() : OutOfMemoryWatch(Places()) {}
-  explicit OutOfMemoryWatch(const Places& places);
+  // Counts kills from now on. Never fails: if nothing can be read, there are no kills. `proc` is the path of procfs.
+  explicit OutOfMemoryWatch(const std::string& proc = "/proc");
 
   // Returns true if there was a kill that was not claimed yet, and claims it. Call it once for each process that died
   // of a SIGKILL that is not ours. The kernel counts before it kills.

@@ -2,14 +2,226 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>  // join
 
+#include "common/text.hpp"
 #include "launch/processes/signals.hpp"
 
 namespace col::launch {
+namespace {
+
+using State = RankActivity::State;
+
+bool is_out_of_time(const RankStory& rank) {
+  return rank.said && rank.said->code == "timeout";
+}
+
+// What each rank was doing. One that had not joined may be waited for as well.
+std::vector<RankActivity> activities_of(const JobStory& story) {
+  std::vector<RankActivity> activities;
+  for (const RankStory& rank : story.ranks) {
+    RankActivity unknown;
+    unknown.rank = rank.rank;
+    activities.push_back(rank.last.value_or(unknown));
+  }
+  return activities;
+}
+
+// Whose chains lead to it.
+std::vector<int> waiting_ranks(const JobStory& story) {
+  std::vector<int> waiting;
+  const bool lasted = story.result.cause == EndCause::timed_out || story.result.cause == EndCause::exit_timed_out;
+  for (const RankStory& rank : story.ranks) {
+    if (!rank.last) continue;
+    const bool first_failure = story.result.cause == EndCause::rank_failed && rank.rank == story.result.culprit;
+    if ((lasted && rank.last->state == State::waiting) || (first_failure && is_out_of_time(rank)))
+      waiting.push_back(rank.last->rank);
+  }
+  return waiting;
+}
+
+// A report of a big job stays readable.
+constexpr std::size_t kMaxLines = 8;
+constexpr std::size_t kMaxParts = 6;
+
+constexpr std::array<std::string_view, 4> kMessages = {"send", "recv", "recv_any", "batch"};
+
+bool is_message(const RankActivity& activity) {
+  return std::find(kMessages.begin(), kMessages.end(), activity.op) != kMessages.end();
+}
+
+// In a call. A record that could not be read has no name of an operation.
+bool is_in_call(const RankStory& rank) {
+  return rank.last && (rank.last->state == State::running || rank.last->state == State::waiting) &&
+         !rank.last->op.empty();
+}
+
+// It had ended when the job began to: so what its record says is what it died of, or in.
+bool had_ended(const RankStory& rank, const JobStory& story) {
+  if (!rank.status.exited) return false;
+  return rank.rank == story.result.culprit || (!rank.status.told_to_end && !rank.status.collateral);
+}
+
+// "allreduce #417", "recv"; messages have no number of their own.
+std::string name_call(const RankActivity& activity) {
+  const std::string op = tools::one_line(activity.op);
+  return is_message(activity) || activity.sequence == 0 ? op : fmt::format("{} #{}", op, activity.sequence);
+}
+
+std::string name_group(const RankActivity& activity) {
+  return fmt::format("group '{}'", tools::one_line(activity.group));
+}
+
+std::string name_last(const RankActivity& activity) {
+  return activity.sequence == 0 && !is_message(activity) ? "nothing yet" : name_call(activity);
+}
+
+// Sentences about ranks, one for all those that it is true of, in the order in which they were first said.
+class Sentences {
+ public:
+  void add(int rank, const std::string& one, const std::string& many) {
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.one == one; });
+    if (found != entries_.end())
+      found->ranks.push_back(rank);
+    else
+      entries_.push_back({one, many, {rank}});
+  }
+  bool empty() const { return entries_.empty(); }
+  std::vector<std::string> text() const {
+    std::vector<std::string> parts;
+    std::size_t others = 0;
+    for (const Entry& entry : entries_) {
+      if (parts.size() < kMaxParts)
+        parts.push_back(name_ranks(entry.ranks) + " " + (entry.ranks.size() == 1 ? entry.one : entry.many));
+      else
+        others += entry.ranks.size();
+    }
+    if (others > 0) parts.push_back(fmt::format("of {} more see --json", tools::counted(others, "rank")));
+    return parts;
+  }
+
+ private:
+  struct Entry {
+    std::string one, many;
+    std::vector<int> ranks;
+  };
+  std::vector<Entry> entries_;
+};
+
+// Collectives by group and number, as ranks that disagree about the operation are best seen side by side.
+using CallKey = std::tuple<std::string, std::uint64_t, std::string, std::int32_t>;
+
+CallKey key_of(const RankActivity& activity) {
+  const bool message = is_message(activity);
+  return {activity.group, activity.sequence, activity.op, message ? activity.peer : -1};
+}
+
+struct Call {
+  const RankActivity* activity = nullptr;
+  std::vector<const RankStory*> ranks;   // that are in it
+  std::vector<const RankStory*> behind;  // ranks that have not come to it
+};
+
+using Calls = std::map<CallKey, Call>;
+
+Calls calls_of(const JobStory& story) {
+  Calls calls;
+  for (const RankStory& rank : story.ranks) {
+    if (!is_in_call(rank)) continue;
+    Call& call = calls[key_of(*rank.last)];
+    call.activity = &*rank.last;
+    call.ranks.push_back(&rank);
+  }
+  return calls;
+}
+
+// The first collective that ranks of its group are in and that this rank has not called; null if there is none.
+Call* missed_call(const RankStory& rank, Calls& calls) {
+  for (auto& [key, call] : calls) {
+    if (!is_message(*call.activity) && call.activity->group == rank.last->group &&
+        call.activity->sequence > rank.last->sequence)
+      return &call;
+  }
+  return nullptr;
+}
+
+// "it" in all sentences but the first, which names the call.
+void say_who_is_in(const Call& call, const JobStory& story, Sentences& sentences) {
+  const RankActivity& activity = *call.activity;
+  const std::string name =
+      is_message(activity) && activity.peer >= 0
+          ? fmt::format("{} for rank {} of {}", name_call(activity), activity.peer, name_group(activity))
+          : fmt::format("{} of {}", name_call(activity), name_group(activity));
+  // Those that wait come first: they are the victims of a hang, and most.
+  std::vector<const RankStory*> waiting, running, ended;
+  for (const RankStory* rank : call.ranks)
+    (had_ended(*rank, story) ? ended : rank->last->state == State::waiting ? waiting : running).push_back(rank);
+  std::string what = name;
+  for (const RankStory* rank : waiting)
+    sentences.add(rank->rank, fmt::format("waits in {}", what), fmt::format("wait in {}", what));
+  if (!waiting.empty()) what = "it";
+  const std::string_view not_waiting = waiting.empty() ? "" : " and not waiting";
+  for (const RankStory* rank : running)
+    sentences.add(rank->rank, fmt::format("is in {}{}", what, not_waiting),
+                  fmt::format("are in {}{}", what, not_waiting));
+  if (!running.empty()) what = "it";
+  for (const RankStory* rank : ended)
+    sentences.add(rank->rank, fmt::format("was in {} when it ended", what),
+                  fmt::format("were in {} when they ended", what));
+}
+
+// Whether all that are in a collective have called it, and all before it, in the same way.
+bool agree(const Call& call) {
+  if (is_message(*call.activity)) return true;
+  return std::all_of(call.ranks.begin(), call.ranks.end(), [&](const RankStory* rank) {
+    return rank->last->fingerprint == call.activity->fingerprint || rank->last->fingerprint == 0;
+  });
+}
+
+std::string describe_call(const Call& call, const JobStory& story) {
+  Sentences sentences;
+  say_who_is_in(call, story, sentences);
+  for (const RankStory* rank : call.behind) {
+    const std::string last = name_last(*rank->last);
+    const bool ended = had_ended(*rank, story);
+    sentences.add(rank->rank, fmt::format("{} not called it (last: {})", ended ? "had" : "has", last),
+                  fmt::format("{} not called it (last: {})", ended ? "had" : "have", last));
+  }
+  std::vector<std::string> parts = sentences.text();
+  if (!agree(call)) parts.emplace_back("they differ in what they called, here or before");
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// A rank that is in no call, and whose last call says nothing about those of others.
+void say_where_it_is(const RankStory& rank, const JobStory& story, Sentences& sentences) {
+  const bool ended = had_ended(rank, story);
+  if (!rank.last || rank.last->state == State::absent) {
+    if (!ended && rank.status.pid != 0 && story.result.cause != EndCause::node_lost)
+      sentences.add(rank.rank, "does not use col, or not yet", "do not use col, or not yet");
+    return;
+  }
+  const RankActivity& activity = *rank.last;
+  if (activity.state == State::finished)
+    return sentences.add(rank.rank, "has left by col::finalize()", "have left by col::finalize()");
+  const std::string_view one = ended ? "was" : "is", many = ended ? "were" : "are";
+  const std::string last =
+      activity.op.empty() ? "nothing yet" : fmt::format("{} of {}", name_last(activity), name_group(activity));
+  sentences.add(rank.rank, fmt::format("{} in no call (last: {})", one, last),
+                fmt::format("{} in no call (last: {})", many, last));
+}
+
+}  // namespace
 
 std::string describe_wait_status(int wait_status) {
   if (WIFSIGNALED(wait_status)) return fmt::format("was killed by {}", signal_name(WTERMSIG(wait_status)));
@@ -45,6 +257,53 @@ std::string describe_bytes(std::uint64_t bytes) {
 
 bool failed_on_its_own(const RankStatus& status) {
   return status.exited && status.wait_status != 0 && !status.collateral && !status.told_to_end;
+}
+
+const RankStory* hung_rank(const JobStory& story) {
+  const std::vector<RankActivity> activities = activities_of(story);
+  const RankActivity* hung = nullptr;
+  for (const int rank : waiting_ranks(story)) {
+    const RankActivity* const last = last_in_chain(activities, rank);
+    if (last == nullptr || last->rank == rank || last->state == State::finished) continue;
+    const auto is_worse = [](const RankActivity& a, const RankActivity& b) {
+      return a.stopped != b.stopped ? a.stopped : a.since_ns < b.since_ns;
+    };
+    if (hung == nullptr || is_worse(*last, *hung)) hung = last;
+  }
+  return hung != nullptr ? &story.ranks[static_cast<std::size_t>(hung - activities.data())] : nullptr;
+}
+
+int blamed_rank(const JobStory& story) {
+  const RankStory* const hung = hung_rank(story);
+  return hung != nullptr ? hung->rank : story.result.culprit;
+}
+
+std::vector<std::string> describe_calls(const JobStory& story) {
+  Calls calls = calls_of(story);
+  const EndCause cause = story.result.cause;
+  const bool lasted = cause == EndCause::timed_out || cause == EndCause::exit_timed_out;
+  const bool uses_col = std::any_of(story.ranks.begin(), story.ranks.end(), [](const RankStory& rank) {
+    return rank.last && rank.last->state != State::absent;
+  });
+  if (calls.empty() && !(lasted && uses_col)) return {};
+  Sentences elsewhere;
+  for (const RankStory& rank : story.ranks) {
+    if (is_in_call(rank)) continue;
+    const bool comparable = rank.last && rank.last->state == State::joined && !rank.last->op.empty();
+    if (Call* missed = comparable ? missed_call(rank, calls) : nullptr)
+      missed->behind.push_back(&rank);
+    else
+      say_where_it_is(rank, story, elsewhere);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, call] : calls) lines.push_back(describe_call(call, story));
+  if (lines.size() > kMaxLines) {
+    const std::size_t left_out = lines.size() - kMaxLines + 1;
+    lines.resize(kMaxLines - 1);
+    lines.push_back(fmt::format("ranks are in {} more", tools::counted(left_out, "call")));
+  }
+  if (!elsewhere.empty()) lines.push_back(fmt::format("{}", fmt::join(elsewhere.text(), "; ")));
+  return lines;
 }
 
 }  // namespace col::launch

@@ -1,4 +1,4 @@
-// Ranks, and how they ended, in words.
+// What the ranks were doing in col when their job began to end, and how they ended, in words.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/job/job_result.hpp"
+#include "launch/report/job_story.hpp"
 
 namespace col::launch {
 
@@ -23,5 +24,20 @@ std::string describe_bytes(std::uint64_t bytes);
 
 // Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);
+
+// The rank that a job waited for in the end, if the job ran out of time, or if the first rank to fail did. That rank is
+// stopped, or is not in any wait of col. Null if there is none, or if it cannot be told.
+const RankStory* hung_rank(const JobStory& story);
+
+// The rank to blame: the one that hung, else the first one that failed by itself; -1: none.
+int blamed_rank(const JobStory& story);
+
+// "ranks 0, 2-3 wait in allreduce #417 of group 'default'; rank 1 has not called it (last: barrier #12)". There is one
+// line for each call that ranks are in, with the earliest call of a group first, then one line for the ranks that are
+// in no call. Empty if no rank is in a call, unless the job ended because it took too long.
+//
+// Numbers are those of the group's collectives. A rank that is in no call is compared only with the calls of the group
+// that it used last.
+std::vector<std::string> describe_calls(const JobStory& story);
 
 }  // namespace col::launch

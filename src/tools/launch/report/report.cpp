@@ -12,8 +12,7 @@
 
 #include "common/text.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/hung_rank.hpp"
-#include "launch/report/report_calls.hpp"
+#include "launch/report/rank_words.hpp"
 #include "launch/report/stack_text.hpp"
 
 namespace col::launch {

@@ -26,4 +26,10 @@ inline constexpr std::size_t kStderrLines = 20;  // how many lines of the culpri
 // are none if all is well, or if only the launcher failed (the front process prints result.error).
 std::vector<std::string> report_lines(const JobStory& story, const ReportStyle& style = {});
 
+inline constexpr std::size_t kMaxTableRanks = 16;
+
+// The start and exit skew, then a table: each rank's times, CPU time and peak RSS; with more than kMaxTableRanks ranks,
+// medians and extremes. Every line begins with the tool's name. Empty if no rank has run.
+std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style = {});
+
 }  // namespace col::launch

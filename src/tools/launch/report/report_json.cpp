@@ -15,8 +15,7 @@
 #include "common/text.hpp"
 #include "json/json_fields.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/report/hung_rank.hpp"
-#include "launch/report/report_calls.hpp"
+#include "launch/report/rank_words.hpp"
 
 namespace col::launch {
 namespace {
@@ -85,18 +84,6 @@ struct UtcTime {
            std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::nanoseconds(nanoseconds));
   }
 };
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
-  return !word.empty() && word.find_first_not_of(kPlain) == std::string::npos ? word : tools::shell_quoted(word);
-}
-
-// The command line as a shell takes it.
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
-}
 
 }  // namespace
 }  // namespace col::launch
@@ -192,7 +179,7 @@ void job_fields(JobStory& story, Visit& visit) {
   visit("job_id", job_id, kName);
   visit.object("command", [&](Visit& command) {
     command("arguments", story.command_line, kWords);
-    command.derived("shell", [&] { return shell_line(story.command_line); });
+    command.derived("shell", [&] { return tools::shell_line(story.command_line); });
     command("directory", story.directory, kLine);
   });
   core::stays(command_line, directory, ranks);

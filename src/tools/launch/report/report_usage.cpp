@@ -1,4 +1,4 @@
-#include "launch/report/report_usage.hpp"
+#include "launch/report/report.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "common/table.hpp"
 #include "common/text.hpp"
+#include "launch/job/small_file.hpp"
 #include "launch/report/rank_words.hpp"
 
 namespace col::launch {
@@ -102,8 +103,8 @@ std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& s
                                                 skew(ranks, all[0]), skew(ranks, all[1]))};
   const std::string table = tools::render_table(
       ranks.size() <= kMaxTableRanks ? rows_of_ranks(ranks, story.nodes > 1) : rows_of_extremes(ranks), style.text);
-  for (std::size_t begin = 0, end; (end = table.find('\n', begin)) != std::string::npos; begin = end + 1)
-    lines.push_back(fmt::format("{}: {}", story.tool, table.substr(begin, end - begin)));
+  for (std::string_view rest = table; !rest.empty();)
+    lines.push_back(fmt::format("{}: {}", story.tool, take(rest, '\n')));
   return lines;
 }
 

@@ -20,9 +20,9 @@
 
 #include <fmt/format.h>
 
+#include "launch/job/small_file.hpp"
+#include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/processes/spawn.hpp"
-#include "launch/report/proc_stack.hpp"
 #include "launch/report/stack_text.hpp"
 
 namespace col::launch {
@@ -47,10 +47,9 @@ constexpr milliseconds kReapWait{500};
 // "" when there is no such program in `path`.
 std::string find_program(const std::string& name, std::string_view path) {
   while (!path.empty()) {
-    const std::size_t end = std::min(path.find(':'), path.size());
-    const std::string file = fmt::format("{}/{}", path.substr(0, end), name);
-    if (end > 0 && ::access(file.c_str(), X_OK) == 0) return file;
-    path.remove_prefix(std::min(end + 1, path.size()));
+    const std::string_view folder = take(path, ':');
+    const std::string file = fmt::format("{}/{}", folder, name);
+    if (!folder.empty() && ::access(file.c_str(), X_OK) == 0) return file;
   }
   return {};
 }
@@ -202,11 +201,8 @@ pid_t StackTaker::spawn_debugger(Way way, pid_t pid, int output) const {
   const char* path = std::getenv("PATH");
   std::vector<std::string> settings = {fmt::format("PATH={}", path != nullptr ? path : "/usr/bin:/bin"),
                                        "LC_ALL=C.UTF-8", "TERM=dumb"};
-  std::vector<char*> arguments, environment;
-  for (std::string& word : words) arguments.push_back(word.data());
-  for (std::string& setting : settings) environment.push_back(setting.data());
-  arguments.push_back(nullptr);
-  environment.push_back(nullptr);
+  const std::vector<char*> arguments = pointers_to(words);
+  const std::vector<char*> environment = pointers_to(settings);
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return -1;
   rlimit open_files{};
@@ -261,8 +257,8 @@ void StackTaker::finish(Child& child) {
   Stack stack;
   if (child.way == Way::proc) {
     stack.source = "/proc";
-    for (std::size_t begin = 0, end; (end = child.text.find('\n', begin)) != std::string::npos; begin = end + 1)
-      stack.lines.push_back(child.text.substr(begin, end - begin));
+    for (std::string_view rest = child.text; rest.find('\n') != std::string_view::npos;)
+      stack.lines.emplace_back(launch::take(rest, '\n'));
   } else {
     stack.source = child.way == Way::gdb ? "gdb" : "eu-stack";
     stack.lines = trim_stack(child.text, options_.most_lines);

@@ -1,4 +1,4 @@
-// The user's terminal while a rank's pseudo-terminal takes its input.
+// Terminals: a pseudo-terminal for a rank, and the user's own while a rank takes its input.
 #pragma once
 
 #include <termios.h>
@@ -6,6 +6,19 @@
 #include "common/unique_fd.hpp"
 
 namespace col::launch {
+
+struct Pty {
+  tools::UniqueFd master;  // ours, non-blocking
+  tools::UniqueFd slave;   // for the rank; not the controlling terminal of any process yet
+};
+
+// The rank's output is not changed: "\n" does not become "\r\n". `echo`: typed text is shown, as needed when a person
+// types. Throws LaunchError (125) if the system has no more terminals.
+Pty make_pty(bool echo);
+
+// Gives the terminal behind `to` the window size of the one behind `from`. If it differs, the kernel tells the programs
+// on it by SIGWINCH. Does nothing if `from` is not a terminal.
+void copy_window_size(int from, int to);
 
 // Keys reach the rank as they are typed. This includes ^C: the rank's terminal turns it into a signal. Only the input
 // is raw; lines that are written to the terminal still start at its left side.

@@ -1,6 +1,9 @@
-#include "launch/job/rank_pattern.hpp"
+#include "launch/job/assignment.hpp"
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -57,6 +60,11 @@ std::string expand_pattern(std::string_view pattern, const RankNames& names, std
     done = at + 2;
   }
   return text.append(pattern.substr(done));
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace col::launch

@@ -1,5 +1,4 @@
-#include "launch/place/cpu_quota.hpp"
-
+// What control groups allow, and what they count.
 #include <sched.h>
 
 #include <optional>
@@ -7,14 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "launch/job/launch_error.hpp"
-#include "launch/place/control_groups.hpp"
-#include "launch/place/cpu_list.hpp"
-#include "launch/place/preflight.hpp"
+#include "launch/place/cpu_quota.hpp"
+#include "launch/place/topology.hpp"
+#include "launch/report/out_of_memory.hpp"
 #include "support/catch.hpp"
 #include "unit/launch/fake_files.hpp"
 
 using namespace col::launch;
+using col::launch::OutOfMemoryWatch;
 using col::test::FakeFiles;
 
 namespace {
@@ -46,13 +45,7 @@ struct Version1 {
 };
 
 std::string refusal(int ranks, const std::string& proc) {
-  try {
-    check_process_limit(ranks, proc);
-  } catch (const LaunchError& error) {
-    CHECK(error.exit_code() == 125);
-    return error.what();
-  }
-  return "";
+  return col::test::refusal_of(125, [&] { check_process_limit(ranks, proc); });
 }
 
 }  // namespace
@@ -175,7 +168,7 @@ TEST_CASE("usable processors: this process's affinity mask counts", "[launch]") 
   CHECK(allowed_cpus() == before);
 }
 
-TEST_CASE("preflight: too few processes are said before anything is started", "[launch]") {
+TEST_CASE("limits: too few processes are said before anything is started", "[launch]") {
   const Version2 machine("/pod/app");
   const std::string proc = machine.files / "proc";
   CHECK(refusal(4, proc).empty());
@@ -198,11 +191,124 @@ TEST_CASE("preflight: version 1 limits processes, too", "[launch]") {
   CHECK_FALSE(refusal(5, machine.files / "proc").empty());
 }
 
-TEST_CASE("preflight: too few open files", "[launch]") {
-  CHECK(open_files_needed(8) == 88);
-  CHECK_NOTHROW(check_open_files(8, 88));
-  CHECK_NOTHROW(check_open_files(8, RLIM_INFINITY));
-  CHECK_THROWS_WITH(check_open_files(8, 87),
+TEST_CASE("limits: too few open files", "[launch]") {
+  CHECK_NOTHROW(check_open_files(8, 3, 88));
+  CHECK_NOTHROW(check_open_files(8, 3, RLIM_INFINITY));
+  CHECK_THROWS_WITH(check_open_files(8, 3, 87),
                     "8 ranks need 88 open files, but the hard limit is 87; raise it (ulimit -Hn) or use fewer ranks");
-  CHECK_NOTHROW(preflight(1));
+}
+
+namespace {
+
+// A machine with both versions of control groups, where "memory" may be in either.
+struct Machine {
+  explicit Machine(const std::string& groups) {
+    files.write("proc/self/cgroup", groups);
+    files.write("proc/self/mountinfo", fmt::format("31 22 0:27 / {} rw - cgroup2 cgroup2 rw\n"
+                                                   "32 22 0:28 / {} rw - cgroup cgroup rw,memory\n",
+                                                   files / "group", files / "memory"));
+  }
+  void set_version2(const std::string& group, int kills) const {
+    files.write("group" + group + "/memory.events",
+                fmt::format("low 0\nhigh 0\nmax 31\noom 9\noom_kill {}\noom_group_kill 7\n", kills));
+  }
+  void set_version1(const std::string& group, int kills) const {
+    files.write("memory" + group + "/memory.oom_control",
+                fmt::format("oom_kill_disable 0\nunder_oom 0\noom_kill {}\n", kills));
+  }
+  void set_machine(int kills) const { set_machine(fmt::format("nr_free_pages 1\noom_kill {}\nzswpin 8\n", kills)); }
+  void set_machine(const std::string& text) const { files.write("proc/vmstat", text); }
+  OutOfMemoryWatch watch() const { return OutOfMemoryWatch(files / "proc"); }
+
+  col::test::FakeFiles files;
+};
+
+}  // namespace
+
+TEST_CASE("out of memory: a kill in our group is claimed once", "[launch]") {
+  const Machine machine("0::/jobs/ours\n");
+  machine.set_version2("/jobs/ours", 5);
+  OutOfMemoryWatch watch = machine.watch();
+  CHECK_FALSE(watch.claim());
+  machine.set_version2("/jobs/ours", 7);
+  CHECK(watch.unclaimed() == 2);
+  CHECK(watch.claim());
+  CHECK(watch.claim());
+  CHECK_FALSE(watch.claim());
+  CHECK(watch.unclaimed() == 0);
+}
+
+TEST_CASE("out of memory: kills elsewhere are no concern of ours where our own can be read", "[launch]") {
+  const Machine machine("0::/jobs/ours\n");
+  machine.set_version2("/jobs/ours", 0);
+  machine.set_version2("/jobs", 1);
+  machine.set_machine(2);
+  OutOfMemoryWatch watch = machine.watch();
+  machine.set_version2("/jobs", 2);
+  machine.set_machine(3);
+  CHECK_FALSE(watch.claim());
+}
+
+TEST_CASE("out of memory: a group around ours stands in, then the machine", "[launch]") {
+  const Machine machine("0::/jobs/ours\n");
+  machine.set_machine(4);
+  SECTION("a group around ours") {
+    machine.set_version2("/jobs", 1);
+    OutOfMemoryWatch watch = machine.watch();
+    machine.set_version2("/jobs", 2);
+    CHECK(watch.claim());
+  }
+  SECTION("the mount itself, as a container sees its own") {
+    machine.set_version2("", 1);
+    OutOfMemoryWatch watch = machine.watch();
+    machine.set_version2("", 2);
+    CHECK(watch.claim());
+  }
+  SECTION("the machine") {
+    OutOfMemoryWatch watch = machine.watch();
+    CHECK_FALSE(watch.claim());
+    machine.set_machine(5);
+    CHECK(watch.claim());
+    CHECK_FALSE(watch.claim());
+  }
+}
+
+TEST_CASE("out of memory: version 1 of control groups", "[launch]") {
+  const Machine machine("9:name=systemd:/\n4:cpu,memory:/jobs/ours\n0::/\n");
+  machine.set_version1("/jobs/ours", 3);
+  machine.set_version2("", 3);
+  OutOfMemoryWatch watch = machine.watch();
+  machine.set_version2("", 4);
+  CHECK_FALSE(watch.claim());
+  machine.set_version1("/jobs/ours", 4);
+  CHECK(watch.claim());
+}
+
+TEST_CASE("out of memory: version 2 beside version 1", "[launch]") {
+  const Machine machine("1:cpu:/x\n0::/ours\n");
+  machine.set_version2("/ours", 1);
+  OutOfMemoryWatch watch = machine.watch();
+  machine.set_version2("/ours", 2);
+  CHECK(watch.claim());
+}
+
+TEST_CASE("out of memory: nothing to read, or nonsense, is no kill", "[launch]") {
+  CHECK_FALSE(OutOfMemoryWatch("/does/not/exist").claim());
+  const Machine machine("0::/../../other\nnonsense\n::\n");
+  machine.set_machine("oom_kill\noom_kill x\n");
+  OutOfMemoryWatch nonsense = machine.watch();
+  machine.set_machine("oom_kill 3x\n");
+  CHECK_FALSE(nonsense.claim());
+  machine.set_machine(5);
+  OutOfMemoryWatch gone = machine.watch();
+  machine.set_machine(3);  // a counter never does that
+  CHECK_FALSE(gone.claim());
+  machine.set_machine("");
+  CHECK_FALSE(gone.claim());
+}
+
+TEST_CASE("out of memory: this machine's own counts can be read", "[launch]") {
+  REQUIRE(col::test::content_of("/proc/vmstat").find("\noom_kill ") != std::string::npos);
+  OutOfMemoryWatch watch;
+  CHECK(watch.unclaimed() < 1000);
 }
