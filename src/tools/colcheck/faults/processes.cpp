@@ -29,7 +29,7 @@
 
 #include "launch/job/small_file.hpp"
 #include "launch/processes/signals.hpp"
-#include "launch/processes/spawn.hpp"
+#include "launch/processes/program.hpp"
 
 namespace col::colcheck {
 namespace {

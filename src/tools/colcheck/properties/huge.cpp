@@ -23,7 +23,7 @@
 #include "colcheck/properties/list.hpp"
 #include "colcheck/properties/refusal.hpp"
 #include "launch/job/small_file.hpp"
-#include "launch/place/control_groups.hpp"
+#include "launch/place/cpu_quota.hpp"
 
 namespace col::colcheck {
 namespace {
