@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/native/pattern.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "support/protocol/happens_before.hpp"
 
