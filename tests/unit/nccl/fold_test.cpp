@@ -9,10 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "core/kernels/mixed.hpp"
-#include "core/kernels/reduce.hpp"
 #include "support/catch.hpp"
 #include "support/fake_kernels/every_fold.hpp"
+#include "support/host_fold.hpp"
 
 namespace {
 
@@ -21,8 +20,8 @@ using col::Op;
 using col::ReduceOp;
 using col::nccl_backend::FoldArguments;
 using col::nccl_backend::Results;
+using col::test::Bytes;
 using col::test::for_each_fold;
-using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kBlocks = 5;
 
@@ -68,28 +67,15 @@ Bytes inputs(const Problem& problem) {
   return bytes;
 }
 
-// The host's: widened, scaled, combined one after the other, finished. Results are those over the blocks before each.
+// The host's. Results are those over the blocks before each.
 std::vector<Bytes> expected(const Problem& problem, const std::byte* in) {
-  const DType wide = col::core::accumulation_type(problem.dtype);
-  const bool is_wide = wide != problem.dtype;
-  const Op op = problem.averages ? Op(ReduceOp::avg) : Op(problem.op);
-  std::vector<Bytes> results;
-  Bytes total(problem.count * size_of(wide)), next(total.size());
+  std::vector<Op> ops(kBlocks, problem.averages ? Op(ReduceOp::avg) : Op(problem.op));
+  std::vector<const std::byte*> blocks;
   for (std::size_t r = 0; r < kBlocks; ++r) {
-    const std::byte* const block = in + r * problem.stride();
-    if (problem.scales.empty())
-      col::core::widen(problem.dtype, block, next.data(), problem.count);
-    else
-      col::core::premultiply_to(problem.scales[r], problem.dtype, block, true, next.data(), problem.count);
-    if (r == 0)
-      total = next;
-    else
-      col::core::reduce_mixed(op, problem.dtype, is_wide, total.data(), is_wide, next.data(), is_wide, total.data(),
-                              problem.count);
-    Bytes& result = results.emplace_back(problem.count * size_of(problem.dtype));
-    col::core::finish(op, kBlocks, problem.dtype, is_wide, total.data(), result.data(), problem.count);
+    if (!problem.scales.empty()) ops[r] = Op::premul_sum(problem.scales[r]);
+    blocks.push_back(in + r * problem.stride());
   }
-  return results;
+  return col::test::host_folds(ops, problem.dtype, problem.count, blocks);
 }
 
 bool is_nan(DType dtype, const std::byte* element) {

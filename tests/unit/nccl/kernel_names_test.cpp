@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "backend/nccl/kernels.hpp"
-#include "backend/nccl/kernels/image.hpp"
 #include "support/catch.hpp"
 
 using col::nccl_backend::Kernels;

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/poll_pause.hpp"
-#include "backend/nccl/together.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
@@ -75,22 +73,8 @@ std::vector<Communicator*> NcclChannel::communicators() const {
   return all;
 }
 
-void NcclChannel::enter(const char* call) const {
-  if (!broken_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(cause_mutex_);
-  throw Error(
-      ErrorCode::aborted,
-      fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}", call,
-                  cause_->what()),
-      group_, cause_->rank());
-}
-
 void NcclChannel::fail(const Error& error) {
-  {
-    const std::lock_guard lock(cause_mutex_);
-    if (!cause_) cause_ = error;
-    broken_.store(true, std::memory_order_release);
-  }
+  cause_.set(error);
   abort_all(communicators());
   throw error;
 }
@@ -98,9 +82,9 @@ void NcclChannel::fail(const Error& error) {
 // Runs `body` as the only thread inside NCCL. Whatever it throws breaks the channel.
 template <class Body>
 auto NcclChannel::guarded(const char* call, Body body) {
-  enter(call);
+  cause_.check(call, group_);
   const std::lock_guard use(use_);
-  enter(call);  // again: it may have been aborted meanwhile
+  cause_.check(call, group_);  // again: it may have been aborted meanwhile
   const GpuDevice::Scope scope(*device_);
   try {
     return body();
@@ -116,11 +100,7 @@ void NcclChannel::run_guarded(std::string_view call, const std::function<void()>
 }
 
 void NcclChannel::abort(const Error& cause) noexcept {
-  {
-    const std::lock_guard lock(cause_mutex_);
-    if (!cause_) cause_ = cause;
-    broken_.store(true, std::memory_order_release);
-  }
+  cause_.set(cause);
   // A thread inside NCCL sees that the channel is broken, and aborts on its way out.
   const std::unique_lock use(use_, std::try_to_lock);
   if (!use) return;
@@ -139,9 +119,9 @@ void NcclChannel::wait_for(const GpuEvent& event, WaitContext& wait) {
 }
 
 void NcclChannel::throw_if_broken() const {
-  if (!broken_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(cause_mutex_);
-  throw Error(cause_->code(), cause_->message(), group_, cause_->rank());
+  if (!cause_.is_set()) return;
+  const Error cause = cause_.get();
+  throw Error(cause.code(), cause.message(), group_, cause.rank());
 }
 
 // ---- Collectives
@@ -156,8 +136,7 @@ CUstream NcclChannel::stream_of(const Request& request) {
 // What comes next in the channel's own stream comes after what `other` holds.
 void NcclChannel::put_after(CUstream other) {
   before_->record(other);
-  const CudaDriver& cuda = device_->cuda();
-  cuda.check(cuda.StreamWaitEvent(stream_->get(), before_->get(), CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
+  before_->hold_up(stream_->get());
 }
 
 // An event at the end of what the stream has been given so far.
@@ -206,7 +185,7 @@ Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
 // ---- Memory
 
 std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) {
-  enter("alloc");
+  cause_.check("alloc", group_);
   std::shared_ptr<WindowMemory> memory;
   std::string problem;
   try {
@@ -251,7 +230,7 @@ void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
 }
 
 Ticket NcclChannel::post(const char* call, Post post) {
-  enter(call);
+  cause_.check(call, group_);
   if (post.peer < 0 || post.peer >= size_ || post.peer == rank_)
     throw Error(post.peer == kAnyPeer ? ErrorCode::unavailable : ErrorCode::invalid_argument,
                 post.peer == kAnyPeer

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,11 +17,11 @@
 
 #include <col/backend.hpp>
 
+#include "backend/channel_checks.hpp"
 #include "backend/nccl/communicator.hpp"
 #include "backend/nccl/device.hpp"
 #include "backend/nccl/multi_channel.hpp"
 #include "backend/nccl/native.hpp"
-#include "backend/nccl/window_memory.hpp"
 
 namespace col::nccl_backend {
 
@@ -58,7 +57,6 @@ class NcclChannel final : public Channel, public DeviceExtension {
     std::shared_ptr<GpuEvent> ended = {};  // of the group that it is part of; null before that
   };
 
-  void enter(const char* call) const;
   Ticket post(const char* call, Post post);
   void check_memory(const char* call, ConstTensorView data) const;
   void give_posts();
@@ -93,10 +91,7 @@ class NcclChannel final : public Channel, public DeviceExtension {
   std::vector<std::uint64_t> waiting_;   // posts that NCCL has not got so far, in their order
   std::vector<std::uint64_t> starting_;  // posts that NCCL is taking
   std::uint64_t next_post_ = 1;
-
-  std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
-  mutable std::mutex cause_mutex_;
-  std::optional<Error> cause_;
+  backend::FirstCause cause_;
 };
 
 }  // namespace col::nccl_backend

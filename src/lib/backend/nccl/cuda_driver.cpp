@@ -4,8 +4,6 @@
 
 #include <col/error.hpp>
 
-#include "backend/nccl/shared_library.hpp"
-
 namespace col::nccl_backend {
 namespace {
 
@@ -15,46 +13,6 @@ constexpr int kRecordsContexts = 12050;
 }  // namespace
 
 CudaDriver::CudaDriver() {
-  const SharedLibrary library("CUDA driver", {"libcuda.so.1"});
-  // If a function has several versions, the name is that of the version in cuda.h.
-  library.bind("cuInit", Init);
-  library.bind("cuDriverGetVersion", DriverGetVersion);
-  library.bind("cuGetErrorName", GetErrorName);
-  library.bind("cuGetErrorString", GetErrorString);
-  library.bind("cuDeviceGetCount", DeviceGetCount);
-  library.bind("cuDeviceGet", DeviceGet);
-  library.bind("cuDeviceGetName", DeviceGetName);
-  library.bind("cuDeviceGetPCIBusId", DeviceGetPCIBusId);
-  library.bind("cuDeviceGetAttribute", DeviceGetAttribute);
-  library.bind("cuDevicePrimaryCtxRetain", DevicePrimaryCtxRetain);
-  library.bind("cuDevicePrimaryCtxRelease_v2", DevicePrimaryCtxRelease);
-  library.bind("cuCtxGetCurrent", CtxGetCurrent);
-  library.bind("cuCtxGetDevice", CtxGetDevice);
-  library.bind("cuCtxGetStreamPriorityRange", CtxGetStreamPriorityRange);
-  library.bind("cuCtxPushCurrent_v2", CtxPushCurrent);
-  library.bind("cuCtxPopCurrent_v2", CtxPopCurrent);
-  library.bind("cuStreamCreateWithPriority", StreamCreateWithPriority);
-  library.bind("cuStreamDestroy_v2", StreamDestroy);
-  library.bind("cuStreamWaitEvent", StreamWaitEvent);
-  library.bind("cuStreamIsCapturing", StreamIsCapturing);
-  library.bind("cuEventCreate", EventCreate);
-  library.bind("cuEventDestroy_v2", EventDestroy);
-  library.bind("cuEventRecord", EventRecord);
-  library.bind("cuEventQuery", EventQuery);
-  library.bind("cuEventElapsedTime", EventElapsedTime);  // drivers before 12.8 have no other
-  library.bind("cuMemAlloc_v2", MemAlloc);
-  library.bind("cuMemFree_v2", MemFree);
-  library.bind("cuMemHostAlloc", MemHostAlloc);
-  library.bind("cuMemFreeHost", MemFreeHost);
-  library.bind("cuMemcpyAsync", MemcpyAsync);
-  library.bind("cuMemsetD8Async", MemsetD8Async);
-  library.bind("cuMemsetD32Async", MemsetD32Async);
-  library.bind("cuPointerGetAttribute", PointerGetAttribute);
-  library.bind("cuModuleLoadData", ModuleLoadData);
-  library.bind("cuModuleUnload", ModuleUnload);
-  library.bind("cuModuleGetFunction", ModuleGetFunction);
-  library.bind("cuLaunchKernel", LaunchKernel);
-
   const CUresult started = Init(0);
   if (started == CUDA_ERROR_NO_DEVICE) throw Error(ErrorCode::unavailable, "the CUDA driver sees no device");
   if (started != CUDA_SUCCESS)
@@ -64,7 +22,7 @@ CudaDriver::CudaDriver() {
     throw Error(ErrorCode::unavailable,
                 fmt::format("the CUDA driver is for CUDA {}.{}, and {}.{} is the oldest that serves; update it",
                             version / 1000, version % 1000 / 10, kOldestDriver / 1000, kOldestDriver % 1000 / 10));
-  if (version >= kRecordsContexts) library.bind("cuCtxRecordEvent", CtxRecordEvent);
+  if (version >= kRecordsContexts) CtxRecordEvent = library.find("cuCtxRecordEvent");
   check(DeviceGetCount(&devices), "cannot count the CUDA devices");
   if (devices < 1)
     throw Error(ErrorCode::unavailable, "the CUDA driver sees no device; see CUDA_VISIBLE_DEVICES and nvidia-smi");

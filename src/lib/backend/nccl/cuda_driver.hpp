@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "backend/nccl/shared_library.hpp"
+
 namespace col::nccl_backend {
 
 // Members have the names of cuda.h without the cu. Thread safe, as the driver is.
@@ -14,43 +16,46 @@ struct CudaDriver {
   // Loads libcuda.so.1 and initialises it. Throws unavailable: no driver, too old a driver, no device.
   CudaDriver();
 
-  decltype(&::cuInit) Init;
-  decltype(&::cuDriverGetVersion) DriverGetVersion;
-  decltype(&::cuGetErrorName) GetErrorName;
-  decltype(&::cuGetErrorString) GetErrorString;
-  decltype(&::cuDeviceGetCount) DeviceGetCount;
-  decltype(&::cuDeviceGet) DeviceGet;
-  decltype(&::cuDeviceGetName) DeviceGetName;
-  decltype(&::cuDeviceGetPCIBusId) DeviceGetPCIBusId;
-  decltype(&::cuDeviceGetAttribute) DeviceGetAttribute;
-  decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain;
-  decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease;
-  decltype(&::cuCtxGetCurrent) CtxGetCurrent;
-  decltype(&::cuCtxGetDevice) CtxGetDevice;
-  decltype(&::cuCtxGetStreamPriorityRange) CtxGetStreamPriorityRange;
-  decltype(&::cuCtxPushCurrent) CtxPushCurrent;
-  decltype(&::cuCtxPopCurrent) CtxPopCurrent;
-  decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority;
-  decltype(&::cuStreamDestroy) StreamDestroy;
-  decltype(&::cuStreamWaitEvent) StreamWaitEvent;
-  decltype(&::cuStreamIsCapturing) StreamIsCapturing;
-  decltype(&::cuEventCreate) EventCreate;
-  decltype(&::cuEventDestroy) EventDestroy;
-  decltype(&::cuEventRecord) EventRecord;
-  decltype(&::cuEventQuery) EventQuery;
-  decltype(&::cuEventElapsedTime) EventElapsedTime;
-  decltype(&::cuMemAlloc) MemAlloc;
-  decltype(&::cuMemFree) MemFree;
-  decltype(&::cuMemHostAlloc) MemHostAlloc;
-  decltype(&::cuMemFreeHost) MemFreeHost;
-  decltype(&::cuMemcpyAsync) MemcpyAsync;
-  decltype(&::cuMemsetD8Async) MemsetD8Async;
-  decltype(&::cuMemsetD32Async) MemsetD32Async;
-  decltype(&::cuPointerGetAttribute) PointerGetAttribute;
-  decltype(&::cuModuleLoadData) ModuleLoadData;
-  decltype(&::cuModuleUnload) ModuleUnload;
-  decltype(&::cuModuleGetFunction) ModuleGetFunction;
-  decltype(&::cuLaunchKernel) LaunchKernel;
+  const SharedLibrary library{"CUDA driver", {"libcuda.so.1"}};
+  // If a function has several versions, the name is that of the version in cuda.h.
+  decltype(&::cuInit) Init = library.find("cuInit");
+  decltype(&::cuDriverGetVersion) DriverGetVersion = library.find("cuDriverGetVersion");
+  decltype(&::cuGetErrorName) GetErrorName = library.find("cuGetErrorName");
+  decltype(&::cuGetErrorString) GetErrorString = library.find("cuGetErrorString");
+  decltype(&::cuDeviceGetCount) DeviceGetCount = library.find("cuDeviceGetCount");
+  decltype(&::cuDeviceGet) DeviceGet = library.find("cuDeviceGet");
+  decltype(&::cuDeviceGetName) DeviceGetName = library.find("cuDeviceGetName");
+  decltype(&::cuDeviceGetPCIBusId) DeviceGetPCIBusId = library.find("cuDeviceGetPCIBusId");
+  decltype(&::cuDeviceGetAttribute) DeviceGetAttribute = library.find("cuDeviceGetAttribute");
+  decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain = library.find("cuDevicePrimaryCtxRetain");
+  decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease = library.find("cuDevicePrimaryCtxRelease_v2");
+  decltype(&::cuCtxGetCurrent) CtxGetCurrent = library.find("cuCtxGetCurrent");
+  decltype(&::cuCtxGetDevice) CtxGetDevice = library.find("cuCtxGetDevice");
+  decltype(&::cuCtxGetStreamPriorityRange) CtxGetStreamPriorityRange = library.find("cuCtxGetStreamPriorityRange");
+  decltype(&::cuCtxPushCurrent) CtxPushCurrent = library.find("cuCtxPushCurrent_v2");
+  decltype(&::cuCtxPopCurrent) CtxPopCurrent = library.find("cuCtxPopCurrent_v2");
+  decltype(&::cuStreamCreateWithPriority) StreamCreateWithPriority = library.find("cuStreamCreateWithPriority");
+  decltype(&::cuStreamDestroy) StreamDestroy = library.find("cuStreamDestroy_v2");
+  decltype(&::cuStreamWaitEvent) StreamWaitEvent = library.find("cuStreamWaitEvent");
+  decltype(&::cuStreamIsCapturing) StreamIsCapturing = library.find("cuStreamIsCapturing");
+  decltype(&::cuEventCreate) EventCreate = library.find("cuEventCreate");
+  decltype(&::cuEventDestroy) EventDestroy = library.find("cuEventDestroy_v2");
+  decltype(&::cuEventRecord) EventRecord = library.find("cuEventRecord");
+  decltype(&::cuEventQuery) EventQuery = library.find("cuEventQuery");
+  decltype(&::cuEventElapsedTime) EventElapsedTime =
+      library.find("cuEventElapsedTime");  // drivers before 12.8 have no other
+  decltype(&::cuMemAlloc) MemAlloc = library.find("cuMemAlloc_v2");
+  decltype(&::cuMemFree) MemFree = library.find("cuMemFree_v2");
+  decltype(&::cuMemHostAlloc) MemHostAlloc = library.find("cuMemHostAlloc");
+  decltype(&::cuMemFreeHost) MemFreeHost = library.find("cuMemFreeHost");
+  decltype(&::cuMemcpyAsync) MemcpyAsync = library.find("cuMemcpyAsync");
+  decltype(&::cuMemsetD8Async) MemsetD8Async = library.find("cuMemsetD8Async");
+  decltype(&::cuMemsetD32Async) MemsetD32Async = library.find("cuMemsetD32Async");
+  decltype(&::cuPointerGetAttribute) PointerGetAttribute = library.find("cuPointerGetAttribute");
+  decltype(&::cuModuleLoadData) ModuleLoadData = library.find("cuModuleLoadData");
+  decltype(&::cuModuleUnload) ModuleUnload = library.find("cuModuleUnload");
+  decltype(&::cuModuleGetFunction) ModuleGetFunction = library.find("cuModuleGetFunction");
+  decltype(&::cuLaunchKernel) LaunchKernel = library.find("cuLaunchKernel");
   // From CUDA 12.5 on; null before. The type is written out, because older headers do not declare it.
   CUresult(CUDAAPI* CtxRecordEvent)(CUcontext context, CUevent event) = nullptr;
 

@@ -110,6 +110,10 @@ void GpuEvent::record(CUstream stream) {
   cuda_.check(cuda_.EventRecord(event_, stream), "cannot record a CUDA event");
 }
 
+void GpuEvent::hold_up(CUstream stream) const {
+  cuda_.check(cuda_.StreamWaitEvent(stream, event_, CU_EVENT_WAIT_DEFAULT), "cannot order CUDA streams");
+}
+
 void GpuEvent::record_all(const GpuDevice& device) {
   if (cuda_.CtxRecordEvent == nullptr)
     throw Error(

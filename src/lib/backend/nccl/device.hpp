@@ -2,10 +2,16 @@
 // made in it.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
+#include <col/job.hpp>
 #include <col/types.hpp>
 
 #include "backend/nccl/cuda_driver.hpp"
@@ -87,6 +93,8 @@ class GpuEvent {
   CUevent get() const noexcept { return event_; }
 
   void record(CUstream stream);
+  // What `stream` gets from now on comes after the work before the recording.
+  void hold_up(CUstream stream) const;
   // Records the event after all work that this process has put on the device, in every stream. Throws unavailable if
   // the driver is too old, and while a stream of the device is being captured.
   void record_all(const GpuDevice& device);
@@ -111,6 +119,42 @@ class GpuMemory {
  private:
   const CudaDriver& cuda_;
   CUdeviceptr address_ = 0;
+};
+
+// Destroys objects of a device within its context, in this order. If that is gone, the driver is shutting down, and
+// takes back everything itself.
+template <class... Objects>
+void release_on(const GpuDevice& device, std::unique_ptr<Objects>&... objects) noexcept {
+  try {
+    const GpuDevice::Scope scope(device);
+    (objects.reset(), ...);
+  } catch (const std::exception&) {
+    ((void)objects.release(), ...);
+  }
+}
+
+// The pauses while polling for something that nobody announces. At first there are none, because the answer may come in
+// microseconds. Then they grow, to leave the processor to others.
+class PollPause {
+ public:
+  // Waits for a moment. Throws what wait.check() throws.
+  void operator()(WaitContext& wait) {
+    // The clock is read less often than the device is polled.
+    if (++turns_ % kTurnsPerCheck == 0) wait.check();
+    if (turns_ < kEagerTurns) return;
+    std::this_thread::sleep_for(std::min<Duration>(pause_, wait.slice()));
+    pause_ = std::min(2 * pause_, kLongest);
+    wait.check();
+  }
+
+ private:
+  static constexpr int kTurnsPerCheck = 64;
+  static constexpr int kEagerTurns = 2000;
+  static constexpr Duration kFirst = std::chrono::microseconds(20);
+  static constexpr Duration kLongest = std::chrono::milliseconds(1);
+
+  int turns_ = 0;
+  Duration pause_ = kFirst;
 };
 
 }  // namespace col::nccl_backend

@@ -1,46 +1,163 @@
 #include "backend/nccl/device_memory.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "backend/nccl/device_comparison.hpp"
-#include "backend/nccl/device_timer.hpp"
-#include "backend/nccl/poll_pause.hpp"
+#include "backend/nccl/device.hpp"
+#include "backend/nccl/kernels.hpp"
 
 namespace col::nccl_backend {
+namespace {
 
-GpuHostMemory::GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
-  cuda_.check(cuda_.MemHostAlloc(&memory_, bytes, CU_MEMHOSTALLOC_PORTABLE), "cannot allocate page-locked host memory");
-}
+// Page-locked.
+class GpuHostMemory {
+ public:
+  GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
+    cuda_.check(cuda_.MemHostAlloc(&memory_, bytes, CU_MEMHOSTALLOC_PORTABLE),
+                "cannot allocate page-locked host memory");
+  }
+  ~GpuHostMemory() { cuda_.MemFreeHost(memory_); }
+  GpuHostMemory(const GpuHostMemory&) = delete;
+  GpuHostMemory& operator=(const GpuHostMemory&) = delete;
+  void* get() const noexcept { return memory_; }
 
-GpuHostMemory::~GpuHostMemory() {
-  cuda_.MemFreeHost(memory_);
-}
+ private:
+  const CudaDriver& cuda_;
+  void* memory_ = nullptr;
+};
+
+// ---- Comparisons, by a kernel of ours
+
+// What one GPU needs for them. Made and destroyed within a GpuDevice::Scope of its device. Thread safe.
+class Comparer {
+ public:
+  explicit Comparer(const GpuDevice& device) : device_(device), kernels_(device.cuda()) {}
+
+  // Whether there are kernels for comparisons.
+  bool is_able() const noexcept { return kernels_.are_loaded(); }
+
+  // The result of a comparison: where the kernel writes it, and where the host reads it.
+  struct Found {
+    explicit Found(const CudaDriver& cuda)
+        : on_gpu(cuda, sizeof(CompareResult)), on_host(cuda, sizeof(CompareResult)), ended(cuda) {}
+    GpuMemory on_gpu;
+    GpuHostMemory on_host;
+    GpuEvent ended;
+  };
+  // Starts a comparison in the stream. Requires: is_able(), and the device is current.
+  std::unique_ptr<Found> start(const CompareArguments& what, std::size_t element_bytes, CUstream stream) {
+    const CudaDriver& cuda = device_.cuda();
+    std::unique_ptr<Found> found = take();
+    if (found == nullptr) found = std::make_unique<Found>(cuda);
+    const auto result = reinterpret_cast<CUdeviceptr>(found->on_gpu.get());
+    cuda.check(cuda.MemsetD8Async(result, 0, sizeof(CompareResult), stream), "cannot zero memory of the GPU");
+    CompareArguments arguments = what;
+    arguments.result = static_cast<CompareResult*>(found->on_gpu.get());
+    if (arguments.count > 0) kernels_.compare(element_bytes, arguments, stream);
+    cuda.check(
+        cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(found->on_host.get()), result, sizeof(CompareResult), stream),
+        "cannot copy from the GPU to the host");
+    found->ended.record(stream);
+    return found;
+  }
+  // Takes it back: for the next comparison if this one has ended, and for good if it is not known when it ends.
+  void take_back(std::unique_ptr<Found> found, bool has_ended) {
+    const std::lock_guard lock(mutex_);
+    (has_ended ? idle_ : abandoned_).push_back(std::move(found));
+  }
+
+ private:
+  std::unique_ptr<Found> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    std::unique_ptr<Found> found = std::move(idle_.back());
+    idle_.pop_back();
+    return found;
+  }
+
+  const GpuDevice& device_;
+  const Kernels kernels_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Found>> idle_, abandoned_;
+};
+
+class CudaComparison final : public DeviceComparison {
+ public:
+  // `comparer` is shared with its device, and keeps the device started. Requires: `found` comes from it, and `device`
+  // is its device.
+  CudaComparison(std::shared_ptr<Comparer> comparer, const GpuDevice& device, std::unique_ptr<Comparer::Found> found)
+      : comparer_(std::move(comparer)), device_(device), found_(std::move(found)) {}
+  ~CudaComparison() override { comparer_->take_back(std::move(found_), done_); }
+
+  std::optional<Difference> result() override {
+    const GpuDevice::Scope scope(device_);
+    if (!found_->ended.done()) return std::nullopt;
+    done_ = true;
+    const auto& found = *static_cast<const CompareResult*>(found_->on_host.get());
+    if (found.count == 0) return Difference();
+    return Difference{.count = found.count, .first = ~found.first_inverted};
+  }
+
+ private:
+  const std::shared_ptr<Comparer> comparer_;
+  const GpuDevice& device_;
+  std::unique_ptr<Comparer::Found> found_;
+  bool done_ = false;
+};
+
+// ---- Time, by the GPU's own clock, between two events in a stream
+
+class CudaTimer final : public DeviceTimer {
+ public:
+  // `device` is shared with others that keep it started.
+  explicit CudaTimer(std::shared_ptr<const GpuDevice> device) : device_(std::move(device)) {
+    const GpuDevice::Scope scope(*device_);
+    stream_ = std::make_unique<GpuStream>(device_->cuda());
+    begin_ = std::make_unique<GpuEvent>(device_->cuda(), GpuEvent::Timing::yes);
+    end_ = std::make_unique<GpuEvent>(device_->cuda(), GpuEvent::Timing::yes);
+  }
+  ~CudaTimer() override { release_on(*device_, end_, begin_, stream_); }
+
+  Stream stream() const override { return {stream_->get()}; }
+  void start() override { record(*begin_); }
+  void stop() override { record(*end_); }
+  std::optional<double> seconds() override {
+    const GpuDevice::Scope scope(*device_);
+    if (!end_->done()) return std::nullopt;
+    return end_->seconds_since(*begin_);
+  }
+
+ private:
+  void record(GpuEvent& event) {
+    const GpuDevice::Scope scope(*device_);
+    event.record(stream_->get());
+  }
+
+  const std::shared_ptr<const GpuDevice> device_;
+  std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<GpuEvent> begin_, end_;
+};
+
+// ---- Memory
 
 // One device, and the stream that copies and comparisons run in when the caller names none.
-class CudaMemory::Gpu {
+class MemoryGpu {
  public:
-  Gpu(const CudaDriver& cuda, int ordinal) : device(cuda, ordinal) {
+  MemoryGpu(const CudaDriver& cuda, int ordinal) : device(cuda, ordinal) {
     const GpuDevice::Scope scope(device);
     stream_ = std::make_unique<GpuStream>(cuda);
     before_ = std::make_unique<GpuEvent>(cuda);
   }
-  ~Gpu() {
-    try {
-      const GpuDevice::Scope scope(device);
-      comparer_.reset();
-      before_.reset();
-      stream_.reset();
-    } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
-      (void)comparer_.release();
-      (void)before_.release();
-      (void)stream_.release();
-    }
-  }
-  Gpu(const Gpu&) = delete;
-  Gpu& operator=(const Gpu&) = delete;
+  ~MemoryGpu() { release_on(device, comparer_, before_, stream_); }
+  MemoryGpu(const MemoryGpu&) = delete;
+  MemoryGpu& operator=(const MemoryGpu&) = delete;
 
   const GpuDevice device;
 
@@ -72,10 +189,8 @@ class CudaMemory::Gpu {
   // The caller's stream; else ours, after what the device's default stream has been given so far. Requires: locked.
   CUstream ordered(Stream stream) {
     if (stream.handle != nullptr) return static_cast<CUstream>(stream.handle);
-    const CudaDriver& cuda = device.cuda();
     before_->record(CU_STREAM_LEGACY);
-    cuda.check(cuda.StreamWaitEvent(stream_->get(), before_->get(), CU_EVENT_WAIT_DEFAULT),
-               "cannot order CUDA streams");
+    before_->hold_up(stream_->get());
     return stream_->get();
   }
 
@@ -86,132 +201,132 @@ class CudaMemory::Gpu {
   std::unique_ptr<GpuEvent> before_;
 };
 
-namespace {
-
-template <class Gpu>
-class Copy final : public DeviceCopy {
+class CudaCopy final : public DeviceCopy {
  public:
-  Copy(std::shared_ptr<Gpu> gpu, std::unique_ptr<GpuEvent> ended) : gpu_(std::move(gpu)), ended_(std::move(ended)) {}
-  ~Copy() override {
-    try {
-      const GpuDevice::Scope scope(gpu_->device);
-      ended_.reset();
-    } catch (const std::exception&) {
-      (void)ended_.release();
-    }
-  }
+  CudaCopy(std::shared_ptr<MemoryGpu> gpu, std::unique_ptr<GpuEvent> ended)
+      : gpu_(std::move(gpu)), ended_(std::move(ended)) {}
+  ~CudaCopy() override { release_on(gpu_->device, ended_); }
   bool done() override {
     const GpuDevice::Scope scope(gpu_->device);
     return ended_->done();
   }
 
  private:
-  const std::shared_ptr<Gpu> gpu_;  // shared: a copy may be looked at to the end of the process
+  const std::shared_ptr<MemoryGpu> gpu_;  // shared: a copy may be looked at to the end of the process
   std::unique_ptr<GpuEvent> ended_;
 };
 
 // Memory of a device, or page-locked, that goes back within the device's context.
-template <class Memory, class Gpu>
-std::shared_ptr<void> make_memory(std::shared_ptr<Gpu> gpu, std::size_t bytes) {
+template <class Memory>
+std::shared_ptr<void> make_memory(std::shared_ptr<MemoryGpu> gpu, std::size_t bytes) {
   const GpuDevice::Scope scope(gpu->device);
   auto memory = std::make_unique<Memory>(gpu->device.cuda(), std::max<std::size_t>(bytes, 1));
   void* const address = memory->get();
   return {address, [gpu = std::move(gpu), kept = memory.release()](void*) {
-            try {
-              const GpuDevice::Scope within(gpu->device);
-              delete kept;
-            } catch (const std::exception&) {  // the driver is shutting down, and takes it back
-            }
+            std::unique_ptr<Memory> last(kept);
+            release_on(gpu->device, last);
           }};
 }
 
+class CudaMemory final : public DeviceMemory {
+ public:
+  explicit CudaMemory(const CudaDriver& cuda) : cuda_(cuda) {}
+
+  int devices() const override { return cuda_.devices; }
+
+  std::optional<int> current() const override {
+    const int ordinal = GpuDevice::current(cuda_);
+    return ordinal < 0 ? std::nullopt : std::optional(ordinal);
+  }
+
+  std::shared_ptr<void> make_current(int device) override {
+    struct Current {
+      explicit Current(std::shared_ptr<MemoryGpu> made) : gpu(std::move(made)), scope(gpu->device) {}
+      const std::shared_ptr<MemoryGpu> gpu;  // shared with the memory that is on it
+      const GpuDevice::Scope scope;
+    };
+    return std::make_shared<Current>(gpu(device));
+  }
+
+  std::string name(int device) override { return gpu(device)->device.name(); }
+  std::string bus(int device) override { return gpu(device)->device.bus(); }
+  std::size_t cache_bytes(int device) override { return gpu(device)->device.cache_bytes(); }
+
+  std::optional<int> device_of(const void* memory, std::size_t bytes, int device) override {
+    return nccl_backend::device_of(memory, bytes, gpu(device)->device);
+  }
+
+  std::shared_ptr<void> allocate(int device, std::size_t bytes) override {
+    return make_memory<GpuMemory>(gpu(device), bytes);
+  }
+
+  std::shared_ptr<void> allocate_host(int device, std::size_t bytes) override {
+    return make_memory<GpuHostMemory>(gpu(device), bytes);
+  }
+
+  bool is_captured(int device, Stream stream) override {
+    return nccl_backend::is_captured(stream, gpu(device)->device);
+  }
+
+  std::unique_ptr<DeviceCopy> copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) override {
+    std::shared_ptr<MemoryGpu> on = gpu(device);
+    const GpuDevice::Scope scope(on->device);
+    auto ended = on->copy(to, from, bytes, stream);
+    return std::make_unique<CudaCopy>(std::move(on), std::move(ended));
+  }
+
+  std::unique_ptr<DeviceComparison> compare(const void* left, const void* right, std::size_t count,
+                                            std::size_t element_bytes, int device, Stream stream) override {
+    const std::shared_ptr<MemoryGpu> on = gpu(device);
+    const GpuDevice::Scope scope(on->device);
+    Comparer* const comparer = on->comparer();
+    if (comparer == nullptr) return nullptr;
+    const CompareArguments what{.left = static_cast<const std::byte*>(left),
+                                .right = static_cast<const std::byte*>(right),
+                                .count = count,
+                                .result = nullptr};
+    auto found = on->compare(what, element_bytes, stream);
+    return std::make_unique<CudaComparison>(std::shared_ptr<Comparer>(on, comparer), on->device, std::move(found));
+  }
+
+  std::unique_ptr<DeviceTimer> make_timer(int device) override {
+    const std::shared_ptr<MemoryGpu> on = gpu(device);
+    return std::make_unique<CudaTimer>(std::shared_ptr<const GpuDevice>(on, &on->device));
+  }
+
+  // A device that nobody uses otherwise is not kept started for it.
+  void synchronize(int device, WaitContext& wait) override {
+    require(device);
+    const GpuDevice asked(cuda_, device);
+    const GpuDevice::Scope scope(asked);
+    GpuEvent ended(cuda_);
+    ended.record_all(asked);
+    wait.describe(fmt::format("what GPU {} is doing for this process", device));
+    for (PollPause pause; !ended.done();) pause(wait);
+  }
+
+ private:
+  void require(int device) const {
+    if (const auto problem = GpuDevice::why_none(cuda_, device)) throw Error(ErrorCode::invalid_argument, *problem);
+  }
+
+  std::shared_ptr<MemoryGpu> gpu(int device) {
+    require(device);
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<MemoryGpu>& found = gpus_[device];
+    if (found == nullptr) found = std::make_shared<MemoryGpu>(cuda_, device);
+    return found;
+  }
+
+  const CudaDriver& cuda_;
+  std::mutex mutex_;                                // guards what follows
+  std::map<int, std::shared_ptr<MemoryGpu>> gpus_;  // the GPUs used so far; shared with the memory that is on them
+};
+
 }  // namespace
 
-std::shared_ptr<CudaMemory::Gpu> CudaMemory::gpu(int device) {
-  if (const auto problem = GpuDevice::why_none(cuda_, device)) throw Error(ErrorCode::invalid_argument, *problem);
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<Gpu>& found = gpus_[device];
-  if (found == nullptr) found = std::make_shared<Gpu>(cuda_, device);
-  return found;
-}
-
-std::optional<int> CudaMemory::current() const {
-  const int ordinal = GpuDevice::current(cuda_);
-  return ordinal < 0 ? std::nullopt : std::optional(ordinal);
-}
-
-std::shared_ptr<void> CudaMemory::make_current(int device) {
-  struct Current {
-    explicit Current(std::shared_ptr<Gpu> made) : gpu(std::move(made)), scope(gpu->device) {}
-    const std::shared_ptr<Gpu> gpu;  // shared with the memory that is on it
-    const GpuDevice::Scope scope;
-  };
-  return std::make_shared<Current>(gpu(device));
-}
-
-std::string CudaMemory::name(int device) {
-  return gpu(device)->device.name();
-}
-
-std::string CudaMemory::bus(int device) {
-  return gpu(device)->device.bus();
-}
-
-std::optional<int> CudaMemory::device_of(const void* memory, std::size_t bytes, int device) {
-  return nccl_backend::device_of(memory, bytes, gpu(device)->device);
-}
-
-std::shared_ptr<void> CudaMemory::allocate(int device, std::size_t bytes) {
-  return make_memory<GpuMemory>(gpu(device), bytes);
-}
-
-std::shared_ptr<void> CudaMemory::allocate_host(int device, std::size_t bytes) {
-  return make_memory<GpuHostMemory>(gpu(device), bytes);
-}
-
-bool CudaMemory::is_captured(int device, Stream stream) {
-  return nccl_backend::is_captured(stream, gpu(device)->device);
-}
-
-std::unique_ptr<DeviceCopy> CudaMemory::copy(void* to, const void* from, std::size_t bytes, int device, Stream stream) {
-  std::shared_ptr<Gpu> on = gpu(device);
-  const GpuDevice::Scope scope(on->device);
-  auto ended = on->copy(to, from, bytes, stream);
-  return std::make_unique<Copy<Gpu>>(std::move(on), std::move(ended));
-}
-
-std::unique_ptr<DeviceComparison> CudaMemory::compare(const void* left, const void* right, std::size_t count,
-                                                      std::size_t element_bytes, int device, Stream stream) {
-  const std::shared_ptr<Gpu> on = gpu(device);
-  const GpuDevice::Scope scope(on->device);
-  Comparer* const comparer = on->comparer();
-  if (comparer == nullptr) return nullptr;
-  const CompareArguments what{.left = static_cast<const std::byte*>(left),
-                              .right = static_cast<const std::byte*>(right),
-                              .count = count,
-                              .result = nullptr};
-  auto found = on->compare(what, element_bytes, stream);
-  return std::make_unique<CudaComparison>(std::shared_ptr<Comparer>(on, comparer), on->device, std::move(found));
-}
-
-std::unique_ptr<DeviceTimer> CudaMemory::make_timer(int device) {
-  const std::shared_ptr<Gpu> on = gpu(device);
-  return std::make_unique<CudaTimer>(std::shared_ptr<const GpuDevice>(on, &on->device));
-}
-
-std::size_t CudaMemory::cache_bytes(int device) {
-  return gpu(device)->device.cache_bytes();
-}
-
-// A device that nobody uses otherwise is not kept started for it.
-void CudaMemory::synchronize(int device, WaitContext& wait) {
-  if (const auto problem = GpuDevice::why_none(cuda_, device)) throw Error(ErrorCode::invalid_argument, *problem);
-  const GpuDevice asked(cuda_, device);
-  const GpuDevice::Scope scope(asked);
-  GpuEvent ended(cuda_);
-  ended.record_all(asked);
-  wait.describe(fmt::format("what GPU {} is doing for this process", device));
-  for (PollPause pause; !ended.done();) pause(wait);
+std::unique_ptr<DeviceMemory> make_device_memory(const CudaDriver& cuda) {
+  return std::make_unique<CudaMemory>(cuda);
 }
 
 }  // namespace col::nccl_backend

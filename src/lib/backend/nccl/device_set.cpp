@@ -5,9 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/poll_pause.hpp"
-#include "backend/nccl/together.hpp"
-
 namespace col::nccl_backend {
 
 DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Priority priority,
@@ -22,17 +19,8 @@ DeviceSet::DeviceSet(const CudaDriver& cuda, std::span<const int> devices, Prior
 DeviceSet::~DeviceSet() {
   end_all(communicators());
   for (Gpu& gpu : gpus_) {
-    try {
-      const GpuDevice::Scope scope(*gpu.device);
-      gpu.communicator.reset();
-      gpu.before.reset();
-      gpu.ended.reset();
-      gpu.stream.reset();
-    } catch (const std::exception&) {  // the driver is shutting down, and takes back everything itself
-      (void)gpu.before.release();
-      (void)gpu.ended.release();
-      (void)gpu.stream.release();
-    }
+    gpu.communicator.reset();
+    release_on(*gpu.device, gpu.before, gpu.ended, gpu.stream);
   }
 }
 
@@ -98,8 +86,7 @@ void DeviceSet::run(std::string_view doing, const Issue& issue, WaitContext& wai
   for (Gpu& gpu : gpus_) {
     const GpuDevice::Scope scope(*gpu.device);
     gpu.before->record(CU_STREAM_LEGACY);
-    cuda_.check(cuda_.StreamWaitEvent(gpu.stream->get(), gpu.before->get(), CU_EVENT_WAIT_DEFAULT),
-                "cannot order CUDA streams");
+    gpu.before->hold_up(gpu.stream->get());
   }
   const NcclLibrary& nccl = gpus_.front().communicator->nccl();
   gpus_.front().communicator->settle(nccl.GroupStart(), doing, wait);

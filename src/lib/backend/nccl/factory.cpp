@@ -1,18 +1,69 @@
-#include "backend/nccl/factory.hpp"
-
+// The NCCL backend: connects ranks that have one GPU each. It is a library of its own, in which libcol looks for
+// col_backend_entry().
 #include <charconv>
+#include <memory>
+#include <mutex>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "backend/build_id.hpp"
 #include "backend/nccl/channel.hpp"
+#include "backend/nccl/device_memory.hpp"
 #include "backend/nccl/meeting.hpp"
-#include "backend/nccl/runtime.hpp"
 
 namespace col::nccl_backend {
 namespace {
+
+// Something that this machine may not have. Thread safe.
+template <class T>
+class Lazy {
+ public:
+  // `make` returns a unique_ptr<T>, or throws an Error that says why there is none. Every get() then throws this error.
+  template <class Make>
+  T& get(Make make) {
+    std::call_once(once_, [&] {
+      try {
+        value_ = make();
+      } catch (const Error& error) {
+        why_not_ = error;
+      }
+    });
+    if (why_not_) throw *why_not_;
+    return *value_;
+  }
+
+ private:
+  std::once_flag once_;  // guards what follows
+  std::unique_ptr<T> value_;
+  std::optional<Error> why_not_;
+};
+
+// CUDA and NCCL, looked up at the first request. Each function throws unavailable if the library is not found.
+class Runtime {
+ public:
+  explicit Runtime(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+
+  const CudaDriver& cuda() {
+    return cuda_.get([] { return std::make_unique<CudaDriver>(); });
+  }
+  const NcclLibrary& nccl() {
+    return nccl_.get([this] { return std::make_unique<NcclLibrary>(environment_); });
+  }
+  DeviceMemory& memory() {
+    return memory_.get([this] { return make_device_memory(cuda()); });
+  }
+
+ private:
+  const BackendModule::Environment environment_;
+  Lazy<CudaDriver> cuda_;
+  Lazy<NcclLibrary> nccl_;
+  Lazy<DeviceMemory> memory_;
+};
 
 class Factory final : public BackendFactory {
  public:
@@ -102,10 +153,14 @@ class Factory final : public BackendFactory {
   mutable Runtime runtime_;
 };
 
-}  // namespace
-
 std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
   return std::make_unique<Factory>(std::move(environment));
 }
 
+}  // namespace
 }  // namespace col::nccl_backend
+
+extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
+  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::nccl_backend::make_factory};
+  return &kModule;
+}

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/kernels/image.hpp"
-
 namespace col::nccl_backend {
 namespace {
 

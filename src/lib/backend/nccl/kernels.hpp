@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "backend/nccl/kernels/arguments.hpp"
 
 namespace col::nccl_backend {
+
+// The kernels in the form that the driver loads: a fat binary with code for several generations of GPUs. Empty in a
+// build without nvcc. kernels/embed.py makes the source file that holds it.
+extern const std::span<const std::uint64_t> kKernelImage;
 
 // Made, used and destroyed with one context current, by one thread at a time.
 class Kernels {

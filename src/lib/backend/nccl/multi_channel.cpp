@@ -8,15 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/operator.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
 namespace {
-
-bool is_message(Collective collective) {
-  return collective == Collective::send || collective == Collective::recv;
-}
 
 // Gives NCCL `call(block)` for each block in turn, up to the first that it refuses.
 template <class Call>
@@ -36,31 +31,31 @@ struct Part {
   std::size_t blocks;  // flat ranks
   ncclComm_t comm;
   CUstream stream;
+  ncclRedOp_t op;
+  NcclArray data = to_nccl(request.dtype, request.count);
 
-  ncclResult_t start(ncclRedOp_t op) const {
-    const auto [count, dtype] = to_nccl(request.dtype, request.count);
-    switch (request.collective) {
-      case Collective::reduce:
-        return nccl.Reduce(in(), out(), count, dtype, op, request.root, comm, stream);
-      case Collective::broadcast:
-        return nccl.Broadcast(in(), out(), count, dtype, request.root, comm, stream);
-      case Collective::allgather:
-        if (request.out.size() == request.devices.size())
-          return nccl.AllGather(in(), out(), count, dtype, comm, stream);
-        // Each block goes straight to its place; NCCL runs them as one.
-        return for_blocks(blocks, [&, elements = count, type = dtype](std::size_t block) {
-          return nccl.Broadcast(in(), out(block), elements, type, static_cast<int>(block), comm, stream);
-        });
-      case Collective::reduce_scatter:
-        if (request.in.size() == request.devices.size())
-          return nccl.ReduceScatter(in(), out(), count, dtype, op, comm, stream);
-        return for_blocks(blocks, [&, elements = count, type = dtype](std::size_t block) {
-          return nccl.Reduce(in(block), block == flat ? out() : nullptr, elements, type, op, static_cast<int>(block),
-                             comm, stream);
-        });
-      default:
-        return nccl.AllReduce(in(), out(), count, dtype, op, comm, stream);
-    }
+  ncclResult_t allreduce() const { return nccl.AllReduce(in(), out(), data.count, data.type, op, comm, stream); }
+  ncclResult_t reduce() const {
+    return nccl.Reduce(in(), out(), data.count, data.type, op, request.root, comm, stream);
+  }
+  ncclResult_t broadcast() const {
+    return nccl.Broadcast(in(), out(), data.count, data.type, request.root, comm, stream);
+  }
+  ncclResult_t allgather() const {
+    if (request.out.size() == request.devices.size())
+      return nccl.AllGather(in(), out(), data.count, data.type, comm, stream);
+    // Each block goes straight to its place; NCCL runs them as one.
+    return for_blocks(blocks, [&](std::size_t block) {
+      return nccl.Broadcast(in(), out(block), data.count, data.type, static_cast<int>(block), comm, stream);
+    });
+  }
+  ncclResult_t reduce_scatter() const {
+    if (request.in.size() == request.devices.size())
+      return nccl.ReduceScatter(in(), out(), data.count, data.type, op, comm, stream);
+    return for_blocks(blocks, [&](std::size_t block) {
+      return nccl.Reduce(in(block), block == flat ? out() : nullptr, data.count, data.type, op, static_cast<int>(block),
+                         comm, stream);
+    });
   }
 
  private:
@@ -69,6 +64,21 @@ struct Part {
   const void* in(std::size_t block) const { return request.in[gpu * blocks + block].data; }
   void* out(std::size_t block) const { return request.out[gpu * blocks + block].data; }
 };
+
+struct MultiRow {
+  Collective collective;
+  ncclResult_t (Part::*start)() const;
+};
+constexpr MultiRow kMultiRows[] = {
+    {Collective::allreduce, &Part::allreduce},           {Collective::reduce, &Part::reduce},
+    {Collective::broadcast, &Part::broadcast},           {Collective::allgather, &Part::allgather},
+    {Collective::reduce_scatter, &Part::reduce_scatter},
+};
+
+// Requires: it is one of these.
+const MultiRow& multi_row_of(Collective collective) {
+  return *std::ranges::find(kMultiRows, collective, &MultiRow::collective);
+}
 
 }  // namespace
 
@@ -110,7 +120,7 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
     check_memory(request, request.in[i], request.devices[i / (request.in.size() / gpus)]);
   for (std::size_t i = 0; i < request.out.size(); ++i)
     check_memory(request, request.out[i], request.devices[i / (request.out.size() / gpus)]);
-  if (!is_message(request.collective)) return;
+  if (!row_of(request.collective).is_message) return;
   const int seen = place_.devices[static_cast<std::size_t>(request.peer)];
   if (request.peer_device >= 0 && request.peer_device < seen) return;
   refuse(request,
@@ -209,7 +219,7 @@ DeviceSet& NcclMultiChannel::pair_of(const MultiRequest& request, WaitContext& w
 
 void NcclMultiChannel::run(const MultiRequest& request, WaitContext& wait) {
   host_.guarded(request.call, [&] {
-    if (is_message(request.collective))
+    if (row_of(request.collective).is_message)
       run_message(request, wait);
     else
       run_collective(request, wait);
@@ -217,6 +227,7 @@ void NcclMultiChannel::run(const MultiRequest& request, WaitContext& wait) {
 }
 
 void NcclMultiChannel::run_collective(const MultiRequest& request, WaitContext& wait) {
+  const MultiRow& row = multi_row_of(request.collective);
   DeviceSet& set = set_of(request.devices, wait);
   const std::size_t gpus = set.size();
   const std::size_t blocks = gpus * static_cast<std::size_t>(place_.size);
@@ -227,8 +238,8 @@ void NcclMultiChannel::run_collective(const MultiRequest& request, WaitContext& 
   set.run(
       fmt::format("cannot start the {}", to_string(request.collective)),
       [&](std::size_t gpu, ncclComm_t comm, CUstream stream) {
-        const Part part{nccl_, request, gpu, first + gpu, blocks, comm, stream};
-        return part.start(operators.empty() ? ncclSum : operators[gpu].get());
+        const ncclRedOp_t op = operators.empty() ? ncclSum : operators[gpu].get();
+        return (Part{nccl_, request, gpu, first + gpu, blocks, comm, stream, op}.*row.start)();
       },
       wait);
 }

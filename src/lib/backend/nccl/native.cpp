@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/operator.hpp"
-#include "backend/nccl/together.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
@@ -14,6 +12,8 @@ namespace {
 // "nccl": one of its collectives. "nccl_p2p": sends and receives, started together. "fold": native_fold.cpp.
 constexpr std::string_view kOwn = "nccl";
 constexpr std::string_view kMessages = "nccl_p2p";
+
+enum class By { nccl, newer_nccl, messages };  // newer: from 2.28 on; before, by messages
 
 // Blocks of `view`, one after another, of so many elements.
 template <class View>
@@ -29,29 +29,42 @@ std::vector<View> blocks_of(const View& view, std::span<const std::size_t> count
 
 }  // namespace
 
+struct Native::Row {
+  Collective collective;
+  By by;
+  void (Native::*run)(const Call& call);
+};
+constexpr Native::Row Native::kRows[] = {
+    {Collective::allreduce, By::nccl, &Native::allreduce},
+    {Collective::reduce, By::nccl, &Native::reduce},
+    {Collective::reduce_scatter, By::nccl, &Native::reduce_scatter},
+    {Collective::broadcast, By::nccl, &Native::broadcast},
+    {Collective::allgather, By::nccl, &Native::allgather},
+    {Collective::barrier, By::nccl, &Native::barrier},
+    {Collective::gather, By::newer_nccl, &Native::gather},
+    {Collective::scatter, By::newer_nccl, &Native::scatter},
+    {Collective::alltoall, By::newer_nccl, &Native::alltoall},
+    {Collective::allgatherv, By::messages, &Native::allgatherv},
+    {Collective::gatherv, By::messages, &Native::gather},
+    {Collective::scatterv, By::messages, &Native::scatter},
+    {Collective::alltoallv, By::messages, &Native::alltoall},
+};
+
 Native::Native(Communicator& communicator, const GpuDevice& device, int rank, int size)
     : communicator_(communicator),
       device_(device),
       rank_(rank),
       size_(size),
       kernels_(std::make_unique<Kernels>(device.cuda())) {
-  const NcclLibrary& nccl = communicator.nccl();
-  // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
-  for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter})
-    entries_.push_back({.collective = reduction,
-                        .name = kOwn,
-                        .rounds_per_hop = true,
-                        .drops_nan = true,
-                        .arithmetic_only = true,
-                        .reduces = &nccl_reduces});
-  for (const Collective own : {Collective::broadcast, Collective::allgather, Collective::barrier})
-    entries_.push_back({own, kOwn});
-  entries_.push_back({Collective::gather, nccl.Gather != nullptr ? kOwn : kMessages});
-  entries_.push_back({Collective::scatter, nccl.Scatter != nullptr ? kOwn : kMessages});
-  entries_.push_back({Collective::alltoall, nccl.AlltoAll != nullptr ? kOwn : kMessages});
-  for (const Collective v_form :
-       {Collective::allgatherv, Collective::gatherv, Collective::scatterv, Collective::alltoallv})
-    entries_.push_back({v_form, kMessages});
+  const bool is_newer = communicator.nccl().Gather != nullptr;
+  for (const Row& row : kRows) {
+    const bool is_own = row.by == By::nccl || (row.by == By::newer_nccl && is_newer);
+    NativeEntry& entry = entries_.emplace_back(NativeEntry{row.collective, is_own ? kOwn : kMessages});
+    if (!row_of(row.collective).reduces()) continue;
+    // 16-bit floats are rounded at every hop, and its min and max may lose a NaN.
+    entry.rounds_per_hop = entry.drops_nan = entry.arithmetic_only = true;
+    entry.reduces = &nccl_reduces;
+  }
   if (Kernels::are_built()) {
     for (const Collective reduction : {Collective::allreduce, Collective::reduce, Collective::reduce_scatter,
                                        Collective::reduce_scatterv, Collective::scan, Collective::exscan})
@@ -70,31 +83,11 @@ void Native::run(const Request& request, CUstream stream, WaitContext& wait) {
   check(request);
   const Call call{request, stream, wait, communicator_.nccl(), communicator_.get()};
   if (folds(request)) return fold(call);
-  switch (request.collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-      return reduction(call);
-    case Collective::broadcast:
-      return broadcast(call);
-    case Collective::allgather:
-    case Collective::allgatherv:
-      return allgather(call);
-    case Collective::gather:
-    case Collective::gatherv:
-      return gather(call);
-    case Collective::scatter:
-    case Collective::scatterv:
-      return scatter(call);
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      return alltoall(call);
-    case Collective::barrier:
-      return barrier(call);
-    default:
-      throw Error(ErrorCode::unavailable,
-                  fmt::format("nccl has no {} of its own; copy the data to the host", to_string(request.collective)));
+  for (const Row& row : kRows) {
+    if (row.collective == request.collective) return (this->*row.run)(call);
   }
+  throw Error(ErrorCode::unavailable,
+              fmt::format("nccl has no {} of its own; copy the data to the host", to_string(request.collective)));
 }
 
 void Native::start(const Call& call, ncclResult_t result) const {
@@ -144,90 +137,98 @@ void Native::copy(const Call& call, const void* from, void* to, std::size_t byte
 
 // ---- With an operator
 
-void Native::reduction(const Call& call) const {
+void Native::allreduce(const Call& call) {
   const Request& r = call.request;
   const Operator op(communicator_, r.op, r.in.dtype);
-  const bool is_scatter = r.collective == Collective::reduce_scatter;
-  const auto [count, type] = to_nccl(r.in.dtype, is_scatter ? r.out.count : r.in.count);
-  switch (r.collective) {
-    case Collective::allreduce:
-      return start(call, call.nccl.AllReduce(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
-    case Collective::reduce:
-      return start(call,
-                   call.nccl.Reduce(r.in.data, r.out.data, count, type, op.get(), r.root, call.comm, call.stream));
-    default:
-      return start(call, call.nccl.ReduceScatter(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
-  }
+  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
+  start(call, call.nccl.AllReduce(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
+}
+
+void Native::reduce(const Call& call) {
+  const Request& r = call.request;
+  const Operator op(communicator_, r.op, r.in.dtype);
+  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
+  start(call, call.nccl.Reduce(r.in.data, r.out.data, count, type, op.get(), r.root, call.comm, call.stream));
+}
+
+void Native::reduce_scatter(const Call& call) {
+  const Request& r = call.request;
+  const Operator op(communicator_, r.op, r.in.dtype);
+  const auto [count, type] = to_nccl(r.in.dtype, r.out.count);
+  start(call, call.nccl.ReduceScatter(r.in.data, r.out.data, count, type, op.get(), call.comm, call.stream));
 }
 
 // ---- Without
 
-void Native::broadcast(const Call& call) const {
+void Native::broadcast(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
   start(call, call.nccl.Broadcast(r.out.data, r.out.data, count, type, r.root, call.comm, call.stream));
 }
 
-void Native::allgather(const Call& call) const {
+void Native::allgather(const Call& call) {
   const Request& r = call.request;
   const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
-  if (r.collective == Collective::allgather)
-    return start(call, call.nccl.AllGather(r.in.data, r.out.data, count, type, call.comm, call.stream));
+  start(call, call.nccl.AllGather(r.in.data, r.out.data, count, type, call.comm, call.stream));
+}
+
+void Native::allgatherv(const Call& call) {
+  const Request& r = call.request;
   const std::vector<ConstTensorView> to(static_cast<std::size_t>(size_), r.in);  // the same block for everybody
   exchange(call, to, blocks_of(r.out, r.out_counts));
 }
 
-void Native::gather(const Call& call) const {
-  const Request& r = call.request;
-  const bool is_v = r.collective == Collective::gatherv;
-  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
-  if (!is_v && call.nccl.Gather != nullptr)
-    return start(call, call.nccl.Gather(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
-  std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
-  to[static_cast<std::size_t>(r.root)] = r.in.count;
-  if (rank_ == r.root) {
-    if (is_v)
-      from.assign(r.out_counts.begin(), r.out_counts.end());
-    else
-      std::fill(from.begin(), from.end(), r.in.count);
-  }
-  exchange(call, blocks_of(r.in, to), blocks_of(r.out, from));
+// The lengths of the blocks on the side that only the root has, and on the other side: there, the one block is the
+// root's.
+Native::RootedCounts Native::rooted_counts(const Request& r, std::span<const std::size_t> counts,
+                                           std::size_t block) const {
+  const auto n = static_cast<std::size_t>(size_);
+  RootedCounts result{.at_root = std::vector<std::size_t>(n, 0), .elsewhere = std::vector<std::size_t>(n, 0)};
+  result.elsewhere[static_cast<std::size_t>(r.root)] = block;
+  if (rank_ != r.root) return result;
+  if (row_of(r.collective).has_counts())
+    result.at_root.assign(counts.begin(), counts.end());
+  else
+    result.at_root.assign(n, block);
+  return result;
 }
 
-void Native::scatter(const Call& call) const {
+void Native::gather(const Call& call) {
   const Request& r = call.request;
-  const bool is_v = r.collective == Collective::scatterv;
+  const auto [count, type] = to_nccl(r.in.dtype, r.in.count);
+  if (!row_of(r.collective).has_counts() && call.nccl.Gather != nullptr)
+    return start(call, call.nccl.Gather(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
+  const RootedCounts counts = rooted_counts(r, r.out_counts, r.in.count);
+  exchange(call, blocks_of(r.in, counts.elsewhere), blocks_of(r.out, counts.at_root));
+}
+
+void Native::scatter(const Call& call) {
+  const Request& r = call.request;
   const auto [count, type] = to_nccl(r.out.dtype, r.out.count);
-  if (!is_v && call.nccl.Scatter != nullptr)
+  if (!row_of(r.collective).has_counts() && call.nccl.Scatter != nullptr)
     return start(call, call.nccl.Scatter(r.in.data, r.out.data, count, type, r.root, call.comm, call.stream));
-  std::vector<std::size_t> to(static_cast<std::size_t>(size_), 0), from(static_cast<std::size_t>(size_), 0);
-  from[static_cast<std::size_t>(r.root)] = r.out.count;
-  if (rank_ == r.root) {
-    if (is_v)
-      to.assign(r.in_counts.begin(), r.in_counts.end());
-    else
-      std::fill(to.begin(), to.end(), r.out.count);
-  }
-  exchange(call, blocks_of(r.in, to), blocks_of(r.out, from));
+  const RootedCounts counts = rooted_counts(r, r.in_counts, r.out.count);
+  exchange(call, blocks_of(r.in, counts.at_root), blocks_of(r.out, counts.elsewhere));
 }
 
 // In place, neither NCCL's alltoall nor messages work.
 bool Native::needs_scratch(const Request& r) const noexcept {
   if (r.in.empty()) return false;
   if (folds(r)) return true;
-  return (r.collective == Collective::alltoall || r.collective == Collective::alltoallv) && r.in.data == r.out.data;
+  const CollectiveRow& row = row_of(r.collective);
+  return row.in == Extent::blocks && row.out == Extent::blocks && r.in.data == r.out.data;
 }
 
 void Native::alltoall(const Call& call) {
   const Request& r = call.request;
-  if (!needs_scratch(r)) return alltoall(call, r.in);
+  if (!needs_scratch(r)) return alltoall_from(call, r.in);
   void* const kept = take_scratch(call, r.in.bytes());
   copy(call, r.in.data, kept, r.in.bytes());
-  alltoall(call, ConstTensorView(kept, r.in.count, r.in.dtype));
+  alltoall_from(call, ConstTensorView(kept, r.in.count, r.in.dtype));
   scratch_free_->record(call.stream);
 }
 
-void Native::alltoall(const Call& call, ConstTensorView in) const {
+void Native::alltoall_from(const Call& call, ConstTensorView in) const {
   const Request& r = call.request;
   const auto n = static_cast<std::size_t>(size_);
   if (r.collective == Collective::alltoallv)
@@ -259,7 +260,7 @@ void Native::exchange(const Call& call, std::span<const ConstTensorView> to, std
 }
 
 // NCCL has none: a sum of one byte ends nowhere before it has begun everywhere.
-void Native::barrier(const Call& call) const {
+void Native::barrier(const Call& call) {
   start(call, call.nccl.AllReduce(byte_->get(), byte_->get(), 1, ncclInt8, ncclSum, call.comm, call.stream));
 }
 

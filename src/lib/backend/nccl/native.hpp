@@ -50,15 +50,26 @@ class Native {
   struct Piece;  // of a fold
   static constexpr std::string_view kFold = "fold";
 
-  void start(const Call& call, ncclResult_t result) const;
-  void reduction(const Call& call) const;
-  void broadcast(const Call& call) const;
-  void allgather(const Call& call) const;
-  void gather(const Call& call) const;
-  void scatter(const Call& call) const;
+  struct RootedCounts {
+    std::vector<std::size_t> at_root, elsewhere;
+  };
+
+  struct Row;
+  static const Row kRows[];
+
+  void allreduce(const Call& call);
+  void reduce(const Call& call);
+  void reduce_scatter(const Call& call);
+  void broadcast(const Call& call);
+  void allgather(const Call& call);
+  void allgatherv(const Call& call);
+  void gather(const Call& call);
+  void scatter(const Call& call);
   void alltoall(const Call& call);
-  void alltoall(const Call& call, ConstTensorView in) const;
-  void barrier(const Call& call) const;
+  void alltoall_from(const Call& call, ConstTensorView in) const;
+  void barrier(const Call& call);
+  RootedCounts rooted_counts(const Request& request, std::span<const std::size_t> counts, std::size_t block) const;
+  void start(const Call& call, ncclResult_t result) const;
   void exchange(const Call& call, std::span<const ConstTensorView> to, std::span<const TensorView> from) const;
   void copy(const Call& call, const void* from, void* to, std::size_t bytes) const;
   void* take_scratch(const Call& call, std::size_t bytes);

@@ -8,6 +8,8 @@
 
 #include <col/backend.hpp>
 
+#include "backend/nccl/shared_library.hpp"
+
 namespace col::nccl_backend {
 
 // Members have the names of nccl.h without the nccl.
@@ -16,40 +18,40 @@ struct NcclLibrary {
   // toolkit. Throws unavailable if it is not found (with what was tried), or has a version that cannot be used.
   explicit NcclLibrary(const BackendModule::Environment& environment);
 
-  decltype(&::ncclGetVersion) GetVersion;
-  decltype(&::ncclGetErrorString) GetErrorString;
-  decltype(&::ncclGetLastError) GetLastError;
-  decltype(&::ncclGetUniqueId) GetUniqueId;
-  decltype(&::ncclCommInitRankConfig) CommInitRankConfig;
-  decltype(&::ncclCommFinalize) CommFinalize;
-  decltype(&::ncclCommDestroy) CommDestroy;
-  decltype(&::ncclCommAbort) CommAbort;
-  decltype(&::ncclCommGetAsyncError) CommGetAsyncError;
-  decltype(&::ncclRedOpCreatePreMulSum) RedOpCreatePreMulSum;
-  decltype(&::ncclRedOpDestroy) RedOpDestroy;
-  decltype(&::ncclAllReduce) AllReduce;
-  decltype(&::ncclReduce) Reduce;
-  decltype(&::ncclBroadcast) Broadcast;
-  decltype(&::ncclAllGather) AllGather;
-  decltype(&::ncclReduceScatter) ReduceScatter;
-  decltype(&::ncclSend) Send;
-  decltype(&::ncclRecv) Recv;
-  decltype(&::ncclGroupStart) GroupStart;
-  decltype(&::ncclGroupEnd) GroupEnd;
-  decltype(&::ncclMemAlloc) MemAlloc;
-  decltype(&::ncclMemFree) MemFree;
+  const SharedLibrary library;
+  const std::string path = library.path();  // as it was loaded
+  decltype(&::ncclGetVersion) GetVersion = library.find("ncclGetVersion");
+  const int version = require_version();  // 22809 is 2.28.9
+  decltype(&::ncclGetErrorString) GetErrorString = library.find("ncclGetErrorString");
+  decltype(&::ncclGetLastError) GetLastError = library.find("ncclGetLastError");
+  decltype(&::ncclGetUniqueId) GetUniqueId = library.find("ncclGetUniqueId");
+  decltype(&::ncclCommInitRankConfig) CommInitRankConfig = library.find("ncclCommInitRankConfig");
+  decltype(&::ncclCommFinalize) CommFinalize = library.find("ncclCommFinalize");
+  decltype(&::ncclCommDestroy) CommDestroy = library.find("ncclCommDestroy");
+  decltype(&::ncclCommAbort) CommAbort = library.find("ncclCommAbort");
+  decltype(&::ncclCommGetAsyncError) CommGetAsyncError = library.find("ncclCommGetAsyncError");
+  decltype(&::ncclRedOpCreatePreMulSum) RedOpCreatePreMulSum = library.find("ncclRedOpCreatePreMulSum");
+  decltype(&::ncclRedOpDestroy) RedOpDestroy = library.find("ncclRedOpDestroy");
+  decltype(&::ncclAllReduce) AllReduce = library.find("ncclAllReduce");
+  decltype(&::ncclReduce) Reduce = library.find("ncclReduce");
+  decltype(&::ncclBroadcast) Broadcast = library.find("ncclBroadcast");
+  decltype(&::ncclAllGather) AllGather = library.find("ncclAllGather");
+  decltype(&::ncclReduceScatter) ReduceScatter = library.find("ncclReduceScatter");
+  decltype(&::ncclSend) Send = library.find("ncclSend");
+  decltype(&::ncclRecv) Recv = library.find("ncclRecv");
+  decltype(&::ncclGroupStart) GroupStart = library.find("ncclGroupStart");
+  decltype(&::ncclGroupEnd) GroupEnd = library.find("ncclGroupEnd");
+  decltype(&::ncclMemAlloc) MemAlloc = library.find("ncclMemAlloc");
+  decltype(&::ncclMemFree) MemFree = library.find("ncclMemFree");
   // From 2.27 on; null before.
-  decltype(&::ncclCommWindowRegister) CommWindowRegister = nullptr;
-  decltype(&::ncclCommWindowDeregister) CommWindowDeregister = nullptr;
+  decltype(&::ncclCommWindowRegister) CommWindowRegister = since(kHasWindows, "ncclCommWindowRegister");
+  decltype(&::ncclCommWindowDeregister) CommWindowDeregister = since(kHasWindows, "ncclCommWindowDeregister");
   // From 2.28 on; null before.
-  decltype(&::ncclAlltoAll) AlltoAll = nullptr;
-  decltype(&::ncclGather) Gather = nullptr;
-  decltype(&::ncclScatter) Scatter = nullptr;
+  decltype(&::ncclAlltoAll) AlltoAll = since(kHasMoreCollectives, "ncclAlltoAll");
+  decltype(&::ncclGather) Gather = since(kHasMoreCollectives, "ncclGather");
+  decltype(&::ncclScatter) Scatter = since(kHasMoreCollectives, "ncclScatter");
   // From 2.28.7 on; null before. The type is written out, because older headers do not declare it.
-  ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = nullptr;
-
-  int version = 0;   // 22809 is 2.28.9
-  std::string path;  // as it was loaded
+  ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = since(kHasRevoke, "ncclCommRevoke");
 
   // Why it cannot connect ranks that share a GPU; empty if it can.
   std::string why_alone() const;
@@ -59,6 +61,36 @@ struct NcclLibrary {
   // Settings from the environment, which NCCL reads by itself.
   bool is_told_to_share = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
   bool has_most_ctas = false;     // NCCL_MAX_CTAS
+
+ private:
+  static constexpr int kHasWindows = 22700, kHasMoreCollectives = 22800, kHasRevoke = 22807;
+
+  int require_version() const;
+  SharedLibrary::Symbol since(int first, const char* name) const {
+    return version < first ? SharedLibrary::Symbol() : library.find(name);
+  }
+};
+
+// NCCL starts together what it gets between ncclGroupStart() and ncclGroupEnd(). Made after a successful GroupStart().
+// If an error made a thread leave the group open, NCCL would hold back everything that the thread gives it later, for
+// any communicator.
+class Together {
+ public:
+  explicit Together(const NcclLibrary& nccl) : nccl_(nccl) {}
+  ~Together() {
+    if (open_) nccl_.GroupEnd();
+  }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+  ncclResult_t end() {
+    open_ = false;
+    return nccl_.GroupEnd();
+  }
+
+ private:
+  const NcclLibrary& nccl_;
+  bool open_ = true;
 };
 
 }  // namespace col::nccl_backend

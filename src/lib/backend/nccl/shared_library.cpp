@@ -22,8 +22,8 @@ SharedLibrary::SharedLibrary(const std::string& what, const std::vector<std::str
   throw Error(ErrorCode::unavailable, fmt::format("no {}: {}", what, fmt::join(problems, "; ")));
 }
 
-void* SharedLibrary::require(const char* name) const {
-  if (void* const symbol = ::dlsym(handle_, name)) return symbol;
+SharedLibrary::Symbol SharedLibrary::find(const char* name) const {
+  if (void* const symbol = ::dlsym(handle_, name)) return {symbol};
   throw Error(ErrorCode::unavailable, fmt::format("the {} in {} has no {}: it is too old", what_, path_, name));
 }
 

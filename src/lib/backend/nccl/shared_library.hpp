@@ -15,15 +15,22 @@ class SharedLibrary {
 
   const std::string& path() const noexcept { return path_; }
 
-  // Sets `function` to the symbol of that name. Throws unavailable if there is none.
+  // A function of the library, which converts to its type.
+  struct Symbol {
+    void* address = nullptr;
+    template <class Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  // Throws unavailable if there is none.
+  Symbol find(const char* name) const;
   template <class Function>
   void bind(const char* name, Function*& function) const {
-    function = reinterpret_cast<Function*>(require(name));
+    function = find(name);
   }
 
  private:
-  void* require(const char* name) const;
-
   std::string what_;
   std::string path_;
   void* handle_ = nullptr;

@@ -1,7 +1,10 @@
 #include "backend/nccl/translate.hpp"
 
 #include <array>
+#include <bit>
 #include <cmath>
+
+#include <fmt/format.h>
 
 namespace col::nccl_backend {
 
@@ -47,6 +50,52 @@ std::optional<ncclRedOp_t> to_nccl(const Op& op) noexcept {
 std::uint64_t wrapped(double whole) noexcept {
   const auto magnitude = static_cast<std::uint64_t>(std::fmod(std::fabs(whole), 0x1p64));
   return whole < 0 ? std::uint64_t{0} - magnitude : magnitude;
+}
+
+// ---- Operators
+
+namespace {
+
+// NCCL takes the factor of a scaled sum as an element: the first bytes of this.
+std::uint64_t to_element(double scale, DType dtype) {
+  if (row_of(dtype).is_integer()) return wrapped(scale);
+  const auto narrow = static_cast<float>(scale);
+  if (dtype == DType::float16) return float16(narrow).bits;
+  if (dtype == DType::bfloat16) return bfloat16(narrow).bits;
+  if (dtype == DType::float32 || dtype == DType::complex64) return std::bit_cast<std::uint32_t>(narrow);
+  return std::bit_cast<std::uint64_t>(scale);
+}
+static_assert(std::endian::native == std::endian::little);
+
+[[noreturn]] void refuse(const Op& op, DType dtype) {
+  throw Error(ErrorCode::unavailable,
+              fmt::format("NCCL cannot reduce {} by '{}'; copy the data to the host, and reduce "
+                          "it there",
+                          to_string(dtype), op.name()));
+}
+
+}  // namespace
+
+Operator::Operator(const Communicator& communicator, const Op& op, DType dtype) : communicator_(communicator) {
+  if (op.kind() == Op::Kind::premul_sum) {
+    std::uint64_t scale = to_element(op.scale(), dtype);
+    const ncclResult_t result = communicator.nccl().RedOpCreatePreMulSum(&op_, &scale, to_nccl(dtype, 1).type,
+                                                                         ncclScalarHostImmediate, communicator.get());
+    if (result != ncclSuccess) throw communicator.error_of(result, "cannot make the operator of a scaled sum");
+    made_ = true;
+    return;
+  }
+  const auto own = to_nccl(op);
+  if (!own || !nccl_reduces(op, dtype)) refuse(op, dtype);
+  op_ = *own;
+}
+
+Operator::~Operator() {
+  if (made_) communicator_.nccl().RedOpDestroy(op_, communicator_.get());
+}
+
+void Operator::require(const Op& op, DType dtype) {
+  if (!nccl_reduces(op, dtype)) refuse(op, dtype);
 }
 
 }  // namespace col::nccl_backend

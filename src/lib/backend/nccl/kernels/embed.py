@@ -1,4 +1,4 @@
-"""The fat binary of the kernels as a C++ source: image.hpp. Without one, an empty image.
+"""The fat binary of the kernels as a C++ source: kKernelImage of kernels.hpp. Without one, an empty image.
 
 usage: embed.py OUTPUT [FATBIN]
 """
@@ -12,7 +12,7 @@ def source(binary):
     binary += bytes(-len(binary) % 8)
     words = [f'{word:#x},' for (word,) in struct.iter_unpack('<Q', binary)]
     lines = [' '.join(words[i:i + PER_LINE]) for i in range(0, len(words), PER_LINE)]
-    text = '#include "backend/nccl/kernels/image.hpp"\n\nnamespace col::nccl_backend {\n'
+    text = '#include "backend/nccl/kernels.hpp"\n\nnamespace col::nccl_backend {\n'
     if not lines:
         return text + 'const std::span<const std::uint64_t> kKernelImage;\n}\n'
     text += 'static constexpr std::uint64_t kWords[] = {\n' + '\n'.join(lines) + '\n};\n'
