@@ -18,10 +18,11 @@ namespace col::backend {
 // A backend in a library of its own, which is loaded on the first request for this backend. So programs that do not use
 // it pay nothing for it, and libcol needs none of its dependencies.
 struct ModuleSpec {
-  std::string backend;  // its name
-  std::string file;     // of the library, as in "libcol_nccl.so"
-  std::string needs;    // what is needed to build it, for messages
-  bool built = false;   // whether it was built together with this libcol
+  std::string backend;                      // its name
+  Device::Type device = Device::Type::cpu;  // the kind of memory that its channels move
+  std::string file;                         // of the library, as in "libcol_nccl.so"
+  std::string needs;                        // what is needed to build it, for messages
+  bool built = false;                       // whether it was built together with this libcol
 };
 
 // Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so. If none fits, the backend is

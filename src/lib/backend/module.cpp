@@ -1,5 +1,3 @@
-#include "backend/module.hpp"
-
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "backend/build_id.hpp"
+#include "backend/factories.hpp"
 #include "core/env.hpp"
 
 namespace col::backend {

@@ -11,14 +11,7 @@
 
 #include <col/backend.hpp>
 
-#include "backend/module.hpp"
-
-#ifdef COL_HAVE_GLOO
-#include "backend/gloo/factory.hpp"
-#endif
-#ifdef COL_HAVE_SHM
-#include "backend/shm/factory.hpp"
-#endif
+#include "backend/factories.hpp"
 
 namespace col {
 namespace {

@@ -130,8 +130,7 @@ TEST_CASE("gloo: the event thread rests while another thread keeps a connection 
                          expect_idle();
                        }
                        std::vector<float> data(10);
-                       WaitContext wait = wait_for();
-                       channel.wait(channel.post_recv(1, 1, data), wait);
+                       wait_for(channel, channel.post_recv(1, 1, data));
                        expect(data[9] == 7.0F, "the message comes all the same");
                      },
                      [](GlooChannel& channel, Store& store) {
@@ -139,8 +138,7 @@ TEST_CASE("gloo: the event thread rests while another thread keeps a connection 
                        const std::vector<float> data(10, 7.0F);
                        const Ticket ticket = channel.post_send(0, 1, data);
                        store.set("sent", "yes");
-                       WaitContext wait = wait_for();
-                       channel.wait(ticket, wait);
+                       wait_for(channel, ticket);
                      }});
 }
 

@@ -26,8 +26,7 @@ void sum_over_ranks(GlooChannel& channel, std::uint64_t sequence, std::vector<fl
   Request request = request_for(Collective::allreduce, sequence, data.size());
   request.in = data;
   request.out = data;
-  WaitContext wait = wait_for(timeout);
-  channel.native(request, wait);
+  run_native(channel, request, timeout);
 }
 
 double since(std::chrono::steady_clock::time_point start) {
@@ -53,20 +52,18 @@ TEST_CASE("gloo: writing to a closed connection is an error, not a SIGPIPE", "[g
   RankProcess reader([&] {
     const auto channel = connect({.rank = 1, .size = 2, .store = make_file_store(dir.path())});
     std::vector<float> data(100'000);
-    WaitContext wait = wait_for(10s);
-    channel->wait(channel->post_recv(0, 1, data), wait);
+    wait_for(*channel, channel->post_recv(0, 1, data), 10s);
   });
   RankProcess writer([&] {
     const auto channel = connect({.rank = 0, .size = 2, .store = make_file_store(dir.path())});
     std::vector<float> data(100'000);
-    WaitContext wait = wait_for(10s);
     // Stopped, the reader cannot answer by closing its side, upon which nothing would be written at all.
     ::kill(reader.pid(), SIGSTOP);
     stop_writing_on_all_sockets();
     const Ending ending = ending_of([&] {
       const Ticket ticket = channel->post_send(1, 1, data);
       ::kill(reader.pid(), SIGCONT);
-      channel->wait(ticket, wait);
+      wait_for(*channel, ticket, 10s);
     });
     ::kill(reader.pid(), SIGCONT);
     expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
@@ -80,76 +77,51 @@ TEST_CASE("gloo: writing to a closed connection is an error, not a SIGPIPE", "[g
 }
 
 TEST_CASE("gloo: a rank that does not come is a timeout that names it, on time", "[gloo]") {
-  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     if (rank == 1) {
       // Leaves when rank 0 has given up and closed its connections.
       std::vector<float> data(1);
-      WaitContext wait = wait_for(10s);
-      ending_of([&] { channel.wait(channel.post_recv(0, 1, data), wait); });
+      ending_of([&] { wait_for(channel, channel.post_recv(0, 1, data), 10s); });
       return;
     }
     std::vector<float> data(10);
     const Ending ending = ending_of([&] { sum_over_ranks(channel, 1, data, 300ms); });
     expect(ending.code == ErrorCode::timeout, ending.text);
-    expect(ending.text.find("rank 1") != std::string::npos, ending.text);
+    expect(ending.says("rank 1"), ending.text);
     expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
 
     const Ending later = ending_of([&] { barrier(channel, 2); });
     expect(later.code == ErrorCode::aborted, later.text);
-    expect(later.text.find("timeout") != std::string::npos, "names the first cause: " + later.text);
+    expect(later.says("timeout"), "names the first cause: " + later.text);
     expect(later.seconds < 0.1, "at once");
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo: abort from another thread wakes the waiter, and the peers, within a second", "[gloo]") {
-  const auto page = ControlPage::in_memory(1);
-  page->record(0).join(0);
-  const auto endings = run_ranks(2, [&](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     std::vector<float> data(1);
     const Ticket ticket = channel.post_recv(1 - rank, 1, data);
     if (rank == 1) {
-      WaitContext wait = wait_for();
-      const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
+      const Ending ending = ending_of([&] { wait_for(channel, ticket); });
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 0, ending.text);
       return;
     }
-    std::chrono::steady_clock::time_point aborted_at;
-    std::thread other([&] {
-      const Deadline deadline = Deadline::after(10s);
-      while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired()) {
-        std::this_thread::yield();
-      }
-      aborted_at = std::chrono::steady_clock::now();
-      channel.abort(Error(ErrorCode::aborted, "the test says stop"));
-      channel.abort(Error(ErrorCode::internal, "a second cause, which must not win"));
-    });
-    WaitContext wait(Deadline::after(20s), page.get(), &page->record(0));
-    const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
-    const double seconds = since(aborted_at);
-    other.join();
-    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
-           ending.text);
-    expect(seconds < 1.0, fmt::format("{} s", seconds));
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+    const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
+    expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
+    expect(ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+  }));
 }
 
 TEST_CASE("gloo: the job's abort cause ends a wait and is what it throws", "[gloo]") {
   const auto page = ControlPage::in_memory(2);
   page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
-  const auto endings = run_ranks(2, [&](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [&](int rank, GlooChannel& channel) {
     std::vector<float> data(1);
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
-    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
-           ending.text);
+    expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
     expect(ending.seconds < 1.0, "promptly");
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo: when one of four processes is killed in a loop of allreduces, the others fail within a second",
@@ -201,8 +173,7 @@ TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") 
     std::vector<float> data(16'000'000);
     const Ticket ticket = channel->post_recv(0, 1, data);
     raise(SIGSTOP);  // its event thread too: the sender's socket fills up
-    WaitContext wait = wait_for();
-    channel->wait(ticket, wait);
+    wait_for(*channel, ticket);
   });
   RankProcess sender([&] {
     const auto own_store = make_file_store(dir.path());
@@ -211,8 +182,7 @@ TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") 
     const std::vector<float> data(16'000'000);
     const Ticket ticket = channel->post_send(1, 1, data);
     own_store->set("sending", "yes");
-    WaitContext wait = wait_for();
-    channel->wait(ticket, wait);
+    wait_for(*channel, ticket);
   });
   int status = 0;
   REQUIRE(waitpid(receiver.pid(), &status, WUNTRACED) == receiver.pid());
@@ -228,7 +198,7 @@ TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") 
 
 TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not the end of the process", "[gloo]") {
   constexpr std::uint64_t kSlot = 0x9000'0000'0000'0001ULL;  // by hand: the channel never lets two lengths share a slot
-  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     std::vector<std::byte> data(1000, std::byte{1});
     WaitContext wait = wait_for(10s);
     const gloo_backend::GuardedContext::WaitScope scope(channel.transport(), &wait);
@@ -251,13 +221,11 @@ TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not
       const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
       expect(after.code == ErrorCode::peer_lost && after.rank == 0, after.text);
     }
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on never pair", "[gloo]") {
-  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     // Rank 0 sends one element to rank 1, which expects two.
     const std::vector<std::size_t> in_counts = {1, 1};
     const std::vector<std::size_t> out_counts =
@@ -269,10 +237,7 @@ TEST_CASE("gloo: blocks of an alltoallv that two ranks disagree on never pair", 
     request.out = out;
     request.in_counts = in_counts;
     request.out_counts = out_counts;
-    WaitContext wait = wait_for(300ms);
-    const Ending ending = ending_of([&] { channel.native(request, wait); });
+    const Ending ending = ending_of([&] { run_native(channel, request, 300ms); });
     expect(ending.code == ErrorCode::timeout || ending.code == ErrorCode::peer_lost, ending.text);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }

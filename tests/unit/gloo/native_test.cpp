@@ -1,15 +1,18 @@
 // Every native collective against the obvious reference.
 #include <atomic>
+#include <complex>
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "support/catch.hpp"
+#include "support/host_fold.hpp"
+#include "support/native_calls.hpp"
 #include "unit/gloo/mesh.hpp"
-#include "unit/gloo/values.hpp"
 
 namespace {
 
@@ -20,218 +23,56 @@ constexpr DType kTested[] = {DType::int8,   DType::uint8,   DType::int32,     DT
                              DType::uint64, DType::float16, DType::bfloat16,  DType::float32, DType::float64,
                              DType::int16,  DType::uint16,  DType::complex128};
 
-// One rank in a series of calls that all ranks make alike.
-class Series {
- public:
-  Series(int rank, int size, GlooChannel& channel, unsigned seed)
-      : rank_(rank), size_(size), channel_(channel), random_(seed) {}
+// The operators: all built-in ones, premul_sum (by 2), a commutative and a non-commutative function. The last is
+// f(a, b) = a; its result is rank 0's input, in rank order only.
+std::vector<Op> all_ops() {
+  std::vector<Op> ops;
+  for (int op = 0; op < kReduceOpCount; ++op) ops.emplace_back(static_cast<ReduceOp>(op));
+  ops.push_back(Op::premul_sum(2.0));
+  ops.push_back(Op::user([](const void* left, const void* right, void* result, std::size_t count,
+                            DType dtype) { core::reduce(ReduceOp::sum, dtype, left, right, result, count); },
+                         true, "user_sum"));
+  ops.push_back(Op::user([](const void* left, const void*, void* result, std::size_t count,
+                            DType dtype) { std::memmove(result, left, count * size_of(dtype)); },
+                         false, "first"));
+  return ops;
+}
 
-  void run(std::size_t count) {
-    dtype_ = kTested[random_() % std::size(kTested)];
-    count_ = count;
-    root_ = static_cast<int>(random_() % static_cast<unsigned>(size_));
-    in_place_ = random_() % 2 == 1;
-    reductions();
-    broadcast();
-    allgather();
-    allgatherv();
-    gather();
-    scatter();
-    alltoall();
-    alltoallv();
-    barrier(channel_, ++number_);
+// Whole numbers from 0 to 3, different on every rank: sums and products over few ranks are exact in every type,
+// whatever their order.
+Bytes small_numbers(DType dtype, int rank, std::size_t count) {
+  Bytes bytes(count * size_of(dtype));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t value = scattered(rank, i, 1) >> 7 & 3;
+    const auto put = [&](auto element) { std::memcpy(bytes.data() + i * size_of(dtype), &element, size_of(dtype)); };
+    const auto number = static_cast<float>(value);
+    if (row_of(dtype).is_integer()) put(value);
+    if (dtype == DType::float16) put(float16(number));
+    if (dtype == DType::bfloat16) put(bfloat16(number));
+    if (dtype == DType::float32) put(number);
+    if (dtype == DType::float64) put(double{number});
+    if (dtype == DType::complex128) put(std::complex<double>(number));
   }
+  return bytes;
+}
 
- private:
-  bool is_root() const { return rank_ == root_; }
-  std::size_t n() const { return static_cast<std::size_t>(size_); }
-  Bytes input_of(int rank, std::size_t count) const { return pack(dtype_, input_values(rank, number_, count)); }
-  Bytes all_inputs(std::size_t count) const {
-    Bytes all;
-    for (int r = 0; r < size_; ++r) append(all, input_of(r, count));
-    return all;
+// Elements of several types, in calls that all ranks make alike.
+void make_any_call(GlooChannel& channel, const NativeCall& call, int rank, int size, std::uint64_t number) {
+  switch (number % 6) {
+    case 0:
+      return make_call<std::int8_t>(channel, call, rank, size, number);
+    case 1:
+      return make_call<bfloat16>(channel, call, rank, size, number);
+    case 2:
+      return make_call<float>(channel, call, rank, size, number);
+    case 3:
+      return make_call<std::int32_t>(channel, call, rank, size, number);
+    case 4:
+      return make_call<std::int64_t>(channel, call, rank, size, number);
+    default:
+      return make_call<std::uint32_t>(channel, call, rank, size, number);  // by an operator that does not commute
   }
-  static void append(Bytes& to, const Bytes& what) { to.insert(to.end(), what.begin(), what.end()); }
-  std::size_t bytes(std::size_t count) const { return count * size_of(dtype_); }
-  Bytes block(const Bytes& all, int r, std::size_t count) const {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(bytes(count) * static_cast<std::size_t>(r));
-    return Bytes(begin, begin + static_cast<std::ptrdiff_t>(bytes(count)));
-  }
-
-  void call(Request request) {
-    request.fingerprint = core::Hash().add(static_cast<int>(request.collective)).add(number_).add(request.root).value();
-    WaitContext wait = wait_for();
-    channel_.native(request, wait);
-  }
-  void check(const Bytes& got, const Bytes& wanted, std::string_view what) const {
-    expect(got == wanted, fmt::format("{} {} x {} on rank {} of {}, root {}{}", what, to_string(dtype_), count_, rank_,
-                                      size_, root_, in_place_ ? ", in place" : ""));
-  }
-
-  void reductions() {
-    const auto ops = all_ops();
-    for (const std::string_view algorithm : {"gloo_ring", "gloo_bcube", ""}) {
-      const Op& op = ops[random_() % ops.size()];
-      if (applies_to(op, dtype_)) allreduce(op, algorithm);
-    }
-    for (int i = 0; i < 2; ++i) {
-      const Op& op = ops[random_() % ops.size()];
-      if (applies_to(op, dtype_)) reduce(op);
-    }
-  }
-
-  Bytes reference(const Op& op) const {
-    std::vector<Values> inputs;
-    for (int r = 0; r < size_; ++r) inputs.push_back(input_values(r, number_, count_));
-    return pack(dtype_, reduced(op, dtype_, inputs));
-  }
-
-  void allreduce(const Op& op, std::string_view algorithm) {
-    ++number_;
-    const Bytes original = input_of(rank_, count_);
-    Bytes in = original;
-    Bytes out = in_place_ ? original : filler(dtype_, count_);
-    call({.collective = Collective::allreduce,
-          .in = in_place_ ? view_of(out, dtype_) : view_of(in, dtype_),
-          .out = view_of(out, dtype_),
-          .op = op,
-          .algorithm = algorithm});
-    check(out, reference(op), fmt::format("allreduce {} {}", op.name(), algorithm));
-    check(in, original, "allreduce's input");
-  }
-
-  void reduce(const Op& op) {
-    ++number_;
-    const Bytes original = input_of(rank_, count_);
-    Bytes in = original;
-    const bool same = in_place_ && is_root();
-    Bytes out = same ? original : filler(dtype_, count_);
-    call({.collective = Collective::reduce,
-          .in = same ? view_of(out, dtype_) : view_of(in, dtype_),
-          .out = view_of(out, dtype_),
-          .op = op,
-          .root = root_});
-    check(out, is_root() ? reference(op) : filler(dtype_, count_), fmt::format("reduce {}", op.name()));
-    check(in, original, "reduce's input");
-  }
-
-  void broadcast() {
-    ++number_;
-    Bytes out = is_root() ? input_of(root_, count_) : filler(dtype_, count_);
-    call({.collective = Collective::broadcast, .out = view_of(out, dtype_), .root = root_});
-    check(out, input_of(root_, count_), "broadcast");
-  }
-
-  void allgather() {
-    ++number_;
-    const Bytes original = input_of(rank_, count_);
-    Bytes in = original;
-    Bytes out = filler(dtype_, count_ * n());
-    TensorView own = view_of(out, dtype_).slice(static_cast<std::size_t>(rank_) * count_, count_);
-    if (in_place_ && count_ > 0) std::memcpy(own.data, in.data(), in.size());
-    call({.collective = Collective::allgather,
-          .in = in_place_ ? ConstTensorView(own) : view_of(in, dtype_),
-          .out = view_of(out, dtype_)});
-    check(out, all_inputs(count_), "allgather");
-    check(in, original, "allgather's input");
-  }
-
-  void allgatherv() {
-    ++number_;
-    std::vector<std::size_t> counts;
-    Bytes wanted;
-    for (int r = 0; r < size_; ++r) {
-      counts.push_back(r == root_ ? 0 : count_ + static_cast<std::size_t>(r));  // one rank gives nothing
-      append(wanted, input_of(r, counts.back()));
-    }
-    Bytes in = input_of(rank_, counts[static_cast<std::size_t>(rank_)]);
-    Bytes out(wanted.size(), std::byte{0xa5});
-    call({.collective = Collective::allgatherv,
-          .in = view_of(in, dtype_),
-          .out = view_of(out, dtype_),
-          .out_counts = counts});
-    check(out, wanted, "allgatherv");
-  }
-
-  void gather() {
-    ++number_;
-    const Bytes original = input_of(rank_, count_);
-    Bytes in = original;
-    Bytes out = filler(dtype_, count_ * n());
-    TensorView own = view_of(out, dtype_).slice(static_cast<std::size_t>(rank_) * count_, count_);
-    const bool same = in_place_ && is_root();
-    if (same && count_ > 0) std::memcpy(own.data, in.data(), in.size());
-    call({.collective = Collective::gather,
-          .in = same ? ConstTensorView(own) : view_of(in, dtype_),
-          .out = view_of(out, dtype_),
-          .root = root_});
-    check(out, is_root() ? all_inputs(count_) : filler(dtype_, count_ * n()), "gather");
-    check(in, original, "gather's input");
-  }
-
-  void scatter() {
-    ++number_;
-    const Bytes original = all_inputs(count_);
-    Bytes in = is_root() ? original : Bytes();
-    Bytes out = filler(dtype_, count_);
-    const TensorView own = view_of(in, dtype_).slice(static_cast<std::size_t>(rank_) * count_, count_);
-    const bool same = in_place_ && is_root();
-    call({.collective = Collective::scatter,
-          .in = view_of(in, dtype_),
-          .out = same ? own : view_of(out, dtype_),
-          .root = root_});
-    if (!same) check(out, block(original, rank_, count_), "scatter");
-    if (is_root()) check(in, original, "scatter's input");
-  }
-
-  void alltoall() {
-    ++number_;
-    const Bytes original = input_of(rank_, count_ * n());
-    Bytes in = original;
-    Bytes out = in_place_ ? original : filler(dtype_, count_ * n());
-    call({.collective = Collective::alltoall,
-          .in = in_place_ ? view_of(out, dtype_) : view_of(in, dtype_),
-          .out = view_of(out, dtype_)});
-    Bytes wanted;
-    for (int r = 0; r < size_; ++r) append(wanted, block(input_of(r, count_ * n()), rank_, count_));
-    check(out, wanted, "alltoall");
-    check(in, original, "alltoall's input");
-  }
-
-  // Rank a sends (a + 2b) % 3 * count elements to rank b.
-  std::size_t traffic(int a, int b) const { return static_cast<std::size_t>((a + 2 * b) % 3) * count_; }
-
-  void alltoallv() {
-    ++number_;
-    std::vector<std::size_t> in_counts, out_counts;
-    Bytes in, wanted;
-    for (int r = 0; r < size_; ++r) {
-      in_counts.push_back(traffic(rank_, r));
-      out_counts.push_back(traffic(r, rank_));
-      append(in, input_of(rank_ * size_ + r, in_counts.back()));
-      append(wanted, input_of(r * size_ + rank_, out_counts.back()));
-    }
-    const Bytes original = in;
-    Bytes out(wanted.size(), std::byte{0xa5});
-    call({.collective = Collective::alltoallv,
-          .in = view_of(in, dtype_),
-          .out = view_of(out, dtype_),
-          .in_counts = in_counts,
-          .out_counts = out_counts});
-    check(out, wanted, "alltoallv");
-    check(in, original, "alltoallv's input");
-  }
-
-  const int rank_;
-  const int size_;
-  GlooChannel& channel_;
-  std::mt19937 random_;
-  std::size_t number_ = 0;
-  DType dtype_ = DType::int8;
-  std::size_t count_ = 0;
-  int root_ = 0;
-  bool in_place_ = false;
-};
+}
 
 }  // namespace
 
@@ -239,54 +80,66 @@ TEST_CASE("gloo natives: every collective gives what the reference gives", "[glo
   const unsigned seed = std::random_device{}();
   for (const int size : {1, 2, 3, 4, 5, 8}) {
     const auto p = static_cast<std::size_t>(size);
-    const auto endings = run_ranks(size, [&](int rank, GlooChannel& channel) {
-      Series series(rank, size, channel, seed + static_cast<unsigned>(size));
-      for (int repeat = 0; repeat < 6; ++repeat) {
-        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, std::size_t{997}}) {
-          series.run(count);
+    INFO("seed " << seed << ", " << size << " ranks");
+    require_well(run_ranks(size, [&](int rank, GlooChannel& channel) {
+      std::mt19937 random(seed + static_cast<unsigned>(size));  // draws the same on all ranks
+      std::uint64_t number = 0;
+      const auto call_all = [&](std::size_t count) {
+        const bool in_place = random() % 2 == 1;
+        for (const NativeEntry& entry : gloo_backend::Native::entries()) {
+          const auto calls = calls_of(entry, count, size, in_place);
+          make_any_call(channel, calls[random() % calls.size()], rank, size, 6 * number++ + random() % 6);
         }
+      };
+      for (int repeat = 0; repeat < 6; ++repeat) {
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, std::size_t{997}})
+          call_all(count);
       }
-      series.run(100'000);
-    });
-    INFO("seed " << seed << ", " << size << " ranks\n" << show(endings));
-    REQUIRE(all_well(endings));
+      call_all(100'000);
+    }));
   }
 }
 
 TEST_CASE("gloo natives: every operator on every type", "[gloo]") {
   constexpr int kSize = 3;
   constexpr std::size_t kCount = 50;
-  const auto endings = run_ranks(kSize, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(kSize, [](int rank, GlooChannel& channel) {
     std::uint64_t number = 0;
     for (const DType dtype : kTested) {
+      std::vector<Bytes> inputs;
+      for (int r = 0; r < kSize; ++r) inputs.push_back(small_numbers(dtype, r, kCount));
+      const Bytes& in = inputs[static_cast<std::size_t>(rank)];
       for (const Op& op : all_ops()) {
-        if (!applies_to(op, dtype)) continue;
-        std::vector<Values> inputs;
-        for (int r = 0; r < kSize; ++r) inputs.push_back(input_values(r, 1, kCount));
-        const Bytes wanted = pack(dtype, reduced(op, dtype, inputs));
-        for (const std::string_view algorithm : {"gloo_ring", "gloo_bcube"}) {
-          const Bytes in = pack(dtype, inputs[static_cast<std::size_t>(rank)]);
-          Bytes out = filler(dtype, kCount);
-          Request request = request_for(Collective::allreduce, ++number, kCount);
-          request.in = view_of(in, dtype);
-          request.out = view_of(out, dtype);
+        if (!core::is_reducible(op, dtype)) continue;
+        const Bytes wanted = host_folds(std::vector<Op>(kSize, op), dtype, kCount,
+                                        {inputs[0].data(), inputs[1].data(), inputs[2].data()})
+                                 .back();
+        for (const auto& [collective, algorithm] :
+             {std::pair(Collective::allreduce, "gloo_ring"), std::pair(Collective::allreduce, "gloo_bcube"),
+              std::pair(Collective::reduce, "gloo_ring")}) {
+          Bytes out(in.size(), std::byte{0xa5});
+          const Bytes untouched = out, before = in;
+          Request request = request_for(collective, ++number, kCount);
+          request.in = {in.data(), kCount, dtype};
+          request.out = {out.data(), kCount, dtype};
           request.op = op;
+          request.root = 1;
           request.algorithm = algorithm;
-          WaitContext wait = wait_for();
-          channel.native(request, wait);
-          expect(out == wanted, fmt::format("{} on {}, {}", op.name(), to_string(dtype), algorithm));
+          run_native(channel, request);
+          const std::string what =
+              fmt::format("{} {} on {}, {}", to_string(collective), op.name(), to_string(dtype), algorithm);
+          expect(out == (collective == Collective::allreduce || rank == 1 ? wanted : untouched), what);
+          expect(in == before, what + ": the input");
         }
       }
     }
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo natives: 16-bit floats are summed in float32 and rounded once", "[gloo]") {
   // 2048 + 7 * 1: float16 cannot hold 2049, so rounding at every hop would lose all the ones.
   constexpr int kSize = 8;
-  const auto endings = run_ranks(kSize, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(kSize, [](int rank, GlooChannel& channel) {
     for (const std::string_view algorithm : {"gloo_ring", "gloo_bcube"}) {
       const std::vector<float16> in(33, float16(rank == 3 ? 2048.0F : 1.0F));
       std::vector<float16> out(33);
@@ -294,13 +147,10 @@ TEST_CASE("gloo natives: 16-bit floats are summed in float32 and rounded once", 
       request.in = in;
       request.out = out;
       request.algorithm = algorithm;
-      WaitContext wait = wait_for();
-      channel.native(request, wait);
+      run_native(channel, request);
       for (const float16 value : out) expect(value.bits == float16(2055.0F).bits, "rounded once");
     }
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo natives: inexact sums have the same bits on all ranks and on every run", "[gloo]") {
@@ -308,7 +158,7 @@ TEST_CASE("gloo natives: inexact sums have the same bits on all ranks and on eve
   constexpr std::size_t kCount = 70'001;
   for (const std::string_view algorithm : {"gloo_ring", "gloo_bcube"}) {
     std::vector<std::vector<float>> results(kSize);
-    const auto endings = run_ranks(kSize, [&](int rank, GlooChannel& channel) {
+    require_well(run_ranks(kSize, [&](int rank, GlooChannel& channel) {
       std::vector<float> in(kCount);
       for (std::size_t i = 0; i < kCount; ++i)
         in[i] = 0.1F * static_cast<float>(rank + 1) + static_cast<float>(i) * 1e-5F;
@@ -319,15 +169,12 @@ TEST_CASE("gloo natives: inexact sums have the same bits on all ranks and on eve
         request.in = in;
         request.out = out;
         request.algorithm = algorithm;
-        WaitContext wait = wait_for();
-        channel.native(request, wait);
+        run_native(channel, request);
         if (run == 0) first = out;
         expect(std::memcmp(first.data(), out.data(), kCount * sizeof(float)) == 0, "the same on every run");
       }
       results[static_cast<std::size_t>(rank)] = first;
-    });
-    INFO(show(endings));
-    REQUIRE(all_well(endings));
+    }));
     for (const auto& result : results) {
       CHECK(std::memcmp(result.data(), results[0].data(), kCount * sizeof(float)) == 0);
     }
@@ -337,7 +184,7 @@ TEST_CASE("gloo natives: inexact sums have the same bits on all ranks and on eve
 TEST_CASE("gloo natives: sums of more segments than ranks come out right", "[gloo]") {
   // Gloo cuts transfers at 1 MiB; its reduce forwards more segments than it needs beyond 2 per rank.
   constexpr std::size_t kCount = 5 * 1024 * 1024 / 2 + 3;  // 20 MiB of doubles over 2 ranks
-  const auto endings = run_ranks(2, [](int rank, GlooChannel& channel) {
+  require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     for (const Collective collective : {Collective::allreduce, Collective::reduce}) {
       const std::vector<double> in(kCount, rank + 1.0);
       std::vector<double> out(kCount);
@@ -345,17 +192,14 @@ TEST_CASE("gloo natives: sums of more segments than ranks come out right", "[glo
       request.in = in;
       request.out = out;
       request.root = 1;
-      WaitContext wait = wait_for();
-      channel.native(request, wait);
+      run_native(channel, request);
       if (collective == Collective::reduce && rank != 1) continue;
       for (const double value : out) {
         if (value != 3.0) throw std::runtime_error("wrong sum");
       }
     }
     barrier(channel, 9);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("gloo natives: nothing to move still makes all ranks meet", "[gloo]") {
@@ -367,8 +211,7 @@ TEST_CASE("gloo natives: nothing to move still makes all ranks meet", "[gloo]") 
     const auto endings = run_ranks(2, [&](int rank, GlooChannel& channel) {
       if (rank == 1) {
         std::vector<std::int32_t> token(1);
-        WaitContext wait = wait_for();
-        channel.wait(channel.post_recv(0, 77, token), wait);
+        wait_for(channel, channel.post_recv(0, 77, token));
         second_entered = true;
       }
       Request request = request_for(collective, 1, 0);
@@ -376,10 +219,9 @@ TEST_CASE("gloo natives: nothing to move still makes all ranks meet", "[gloo]") 
       std::vector<std::int32_t> token(1);
       Ticket sent;
       if (rank == 0) sent = channel.post_send(1, 77, token);
-      WaitContext wait = wait_for();
-      channel.native(request, wait);
+      run_native(channel, request);
       expect(second_entered, "returned before the other rank had entered");
-      if (rank == 0) channel.wait(sent, wait);
+      if (rank == 0) wait_for(channel, sent);
     });
     INFO(to_string(collective) << "\n" << show(endings));
     REQUIRE(all_well(endings));

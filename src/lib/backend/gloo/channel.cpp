@@ -3,22 +3,23 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "backend/gloo/slots.hpp"
+#include "backend/channel_checks.hpp"
+#include "backend/factories.hpp"
+#include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 
 GlooChannel::GlooChannel(std::string group, std::shared_ptr<Mesh> mesh)
-    : group_(std::move(group)), pid_(getpid()), mesh_(std::move(mesh)), native_(mesh_) {}
+    : group_(std::move(group)), mesh_(std::move(mesh)), native_(mesh_) {}
 
 GlooChannel::~GlooChannel() {
-  if (getpid() != pid_) {
+  if (fork_guard_.is_forked_child()) {
     // The event thread stayed in the parent, and closing a connection waits for it. Left to the end of this process.
     [[maybe_unused]] auto* const mesh = new std::shared_ptr<Mesh>(std::move(mesh_));
-    [[maybe_unused]] auto* const tickets = new Tickets(std::move(tickets_));
+    [[maybe_unused]] auto* const posted = new auto(std::move(posted_));
     native_.forget();
     return;
   }
@@ -30,26 +31,8 @@ GlooChannel::~GlooChannel() {
 }
 
 void GlooChannel::enter(const char* call) const {
-  if (getpid() != pid_) {
-    throw Error(ErrorCode::not_initialized,
-                fmt::format("{}: this process was forked after the group was made; create groups after fork()", call),
-                group_);
-  }
-  if (const auto cause = transport().cause()) {
-    throw Error(
-        ErrorCode::aborted,
-        fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}",
-                    call, cause->what()),
-        group_, cause->rank());
-  }
-}
-
-void GlooChannel::check_peer(const char* call, int peer) const {
-  if (peer >= 0 && peer < mesh_->size && peer != mesh_->rank) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: peer {} is {}; this is rank {} of {}", call, peer,
-                          peer == mesh_->rank ? "this rank itself" : "not in the group", mesh_->rank, mesh_->size),
-              group_, peer);
+  if (fork_guard_.is_forked_child()) backend::throw_forked(call, group_);
+  transport().cause().check(call, group_);
 }
 
 std::vector<int> GlooChannel::peers() const {
@@ -78,62 +61,83 @@ auto GlooChannel::guarded(WaitContext* wait, Body body) {
   }
 }
 
+// ---- Messages
+
+Ticket GlooChannel::add(Posted posted) {
+  if (posted.line != 0) ++lines_[posted.line];
+  posted_.emplace(next_ticket_, std::move(posted));
+  return Ticket{next_ticket_++};
+}
+
+const GlooChannel::Posted& GlooChannel::find(Ticket ticket) const {
+  const auto found = posted_.find(ticket.id);
+  if (found != posted_.end()) return found->second;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("gloo: ticket {:#x} is not in use; a ticket ends when test() returns a peer or wait() returns",
+                  ticket.id));
+}
+
+void GlooChannel::remove(Ticket ticket) {
+  const auto line = lines_.find(find(ticket).line);
+  if (line != lines_.end() && --line->second == 0) lines_.erase(line);
+  posted_.erase(ticket.id);
+}
+
 Ticket GlooChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data) {
   enter("post_send");
-  check_peer("post_send", peer);
+  backend::check_peer("post_send", peer, mesh_->rank, mesh_->size, group_);
   return guarded(nullptr, [&] {
-    // Gloo has one type for both directions; a buffer that is only sent is only read.
-    auto buffer = mesh_->createUnboundBuffer(const_cast<void*>(data.data), data.bytes());
+    Buffer buffer = buffer_of(*mesh_, data.data, data.bytes());
     buffer->send(peer, message_slot(slot, data.bytes()), 0, data.bytes());
-    return tickets_.add(std::move(buffer), Tickets::Direction::send);
+    return add({.buffer = std::move(buffer), .sends = true});
   });
 }
 
 Ticket GlooChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   enter("post_recv");
-  if (peer != kAnyPeer || mesh_->size == 1) check_peer("post_recv", peer);
+  if (peer != kAnyPeer || mesh_->size == 1) backend::check_peer("post_recv", peer, mesh_->rank, mesh_->size, group_);
   return guarded(nullptr, [&] {
     const std::uint64_t key = message_slot(slot, data.bytes());
-    auto buffer = mesh_->createUnboundBuffer(data.data, data.bytes());
+    Buffer buffer = buffer_of(*mesh_, data.data, data.bytes());
     // A receive that names its peer tells it so at once, and the message comes without a further round trip. One that
     // takes the first message waits in line until a peer has announced one. Gloo would serve those that tell before
     // those in line, so behind one in line, all receives of its slot wait there.
-    if (peer != kAnyPeer && !tickets_.has_line(key)) {
+    if (peer != kAnyPeer && !lines_.contains(key)) {
       buffer->recv(peer, key, 0, data.bytes());
-      return tickets_.add(std::move(buffer), Tickets::Direction::recv);
+      return add({.buffer = std::move(buffer)});
     }
     const std::vector<int> sources = peer == kAnyPeer ? peers() : std::vector{peer};
     static_cast<GuardedBuffer&>(*buffer).recv_from_first(sources, key, data.bytes());
-    return tickets_.add(std::move(buffer), Tickets::Direction::recv, key);
+    return add({.buffer = std::move(buffer), .line = key});
   });
 }
 
 std::optional<int> GlooChannel::test(Ticket ticket) {
   enter("test");
-  const Tickets::Posted& posted = tickets_.find(ticket);
-  const std::optional<int> peer = guarded(nullptr, [&] {
-    GuardedBuffer& buffer = posted.guarded();
-    return posted.direction == Tickets::Direction::send ? buffer.test_send() : buffer.test_recv();
-  });
-  if (peer) tickets_.remove(ticket);
+  const Posted& posted = find(ticket);
+  const std::optional<int> peer =
+      guarded(nullptr, [&] { return posted.sends ? posted.guarded().test_send() : posted.guarded().test_recv(); });
+  if (peer) remove(ticket);
   return peer;
 }
 
 int GlooChannel::wait(Ticket ticket, WaitContext& wait) {
   enter("wait");
-  const Tickets::Posted& posted = tickets_.find(ticket);
+  const Posted& posted = find(ticket);
   int peer = -1;
   guarded(&wait, [&] {
-    GuardedBuffer& buffer = posted.guarded();
-    if (posted.direction == Tickets::Direction::send) {
-      buffer.waitSend(&peer, ::gloo::transport::kUnsetTimeout);
+    if (posted.sends) {
+      posted.guarded().waitSend(&peer, ::gloo::transport::kUnsetTimeout);
     } else {
-      buffer.waitRecv(&peer, ::gloo::transport::kUnsetTimeout);
+      posted.guarded().waitRecv(&peer, ::gloo::transport::kUnsetTimeout);
     }
   });
-  tickets_.remove(ticket);
+  remove(ticket);
   return peer;
 }
+
+// ---- Collectives, and the end
 
 std::span<const NativeEntry> GlooChannel::native_entries() const {
   return Native::entries();
@@ -146,9 +150,36 @@ Ticket GlooChannel::start_native(const Request& request, WaitContext& wait) {
 }
 
 void GlooChannel::abort(const Error& cause) noexcept {
-  if (getpid() != pid_) return;
+  if (fork_guard_.is_forked_child()) return;
   const core::BlockedSignal sigpipe(SIGPIPE);
   transport().break_off(cause);
+}
+
+// ---- The factory
+
+namespace {
+
+class Factory final : public BackendFactory {
+ public:
+  std::string_view name() const override { return "gloo"; }
+
+  // It is linked in, and TCP needs nothing that a machine may lack; a missing interface is an error of connect().
+  std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    return std::make_unique<GlooChannel>(std::string(request.group), connect_mesh(request, wait));
+  }
+
+  std::string describe(const ConnectRequest& request) const override {
+    const Interface interface = choose_interface(request.same_host, request.socket_ifname);
+    return fmt::format("TCP over {} ({})", interface.name, interface.address);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BackendFactory> make_factory() {
+  return std::make_unique<Factory>();
 }
 
 }  // namespace col::gloo_backend

@@ -7,15 +7,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
-
-#include <sys/types.h>
 
 #include <col/backend.hpp>
 
-#include "backend/gloo/connect.hpp"
 #include "backend/gloo/native.hpp"
-#include "backend/gloo/tickets.hpp"
+#include "backend/gloo/transport.hpp"
+#include "core/fork_guard.hpp"
 
 namespace col::gloo_backend {
 
@@ -38,18 +37,31 @@ class GlooChannel final : public Channel {
   GuardedContext& transport() const { return mesh_->transport(); }
 
  private:
+  struct Posted {
+    Buffer buffer;
+    bool sends = false;
+    // The slot of a receive that waits in line (see post_recv()); otherwise 0, which is no message's slot.
+    std::uint64_t line = 0;
+
+    GuardedBuffer& guarded() const { return static_cast<GuardedBuffer&>(*buffer); }
+  };
+
   void enter(const char* call) const;
-  void check_peer(const char* call, int peer) const;
   std::vector<int> peers() const;
+  Ticket add(Posted posted);
+  const Posted& find(Ticket ticket) const;
+  void remove(Ticket ticket);
   [[noreturn]] void fail(const std::exception_ptr& failure, WaitContext* wait);
   template <class Body>
   auto guarded(WaitContext* wait, Body body);
 
   const std::string group_;
-  const pid_t pid_;
+  const core::ForkGuard fork_guard_;
   std::shared_ptr<Mesh> mesh_;  // shared with Gloo's option objects
   Native native_;
-  Tickets tickets_;  // after mesh_: buffers go first
+  std::unordered_map<std::uint64_t, Posted> posted_;      // by ticket; after mesh_: buffers go first
+  std::unordered_map<std::uint64_t, std::size_t> lines_;  // receives in line, by slot
+  std::uint64_t next_ticket_ = 1;
 };
 
 }  // namespace col::gloo_backend

@@ -16,8 +16,6 @@
 
 #include <col/proof.hpp>
 
-#include "backend/gloo/interface.hpp"
-#include "backend/gloo/slots.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/blocked_signal.hpp"
 
@@ -169,7 +167,7 @@ void Connecting::exchange_arrivals() {
   std::vector<std::string> own(n);
   std::vector<Arrival> said(n);
   // Buffers for each peer, so that a failure is that peer's.
-  std::vector<std::unique_ptr<::gloo::transport::UnboundBuffer>> send(n), receive(n);
+  std::vector<Buffer> send(n), receive(n);
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer == request_.rank) continue;
     const auto p = static_cast<std::size_t>(peer);
@@ -260,13 +258,6 @@ void Connecting::give_up(const Error& error) {
 }
 
 }  // namespace
-
-Mesh::Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> transport)
-    : ::gloo::Context(transport->rank, transport->size), loop_(std::move(device)), guarded_(std::move(transport)) {
-  device_ = loop_;
-  transportContext_ = guarded_;
-  setTimeout(::gloo::kNoTimeout);
-}
 
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait) {
   const core::BlockedSignal sigpipe(SIGPIPE);

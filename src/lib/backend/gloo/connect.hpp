@@ -3,28 +3,11 @@
 
 #include <memory>
 
-#include <gloo/context.h>
-
 #include <col/backend.hpp>
 
-#include "backend/gloo/device.hpp"
 #include "backend/gloo/transport.hpp"
 
 namespace col::gloo_backend {
-
-// What Gloo's collectives take: rank, size, and the connections.
-class Mesh final : public ::gloo::Context {
- public:
-  Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> transport);
-
-  LoopDevice& loop() const { return *loop_; }
-  GuardedContext& transport() const { return *guarded_; }
-
- private:
-  // Shared with Gloo, whose buffers and contexts hold them too.
-  std::shared_ptr<LoopDevice> loop_;
-  std::shared_ptr<GuardedContext> guarded_;
-};
 
 // Connects this rank to all others. Blocking and collective. Ranks find each other through request.store. The key
 // "address/<rank>" is removed when the mesh is complete. A rank that fails writes "failed" before it closes its

@@ -1,13 +1,37 @@
-// Gloo's event loop: one thread with one epoll descriptor, which serves the connections of one group.
+// A device as Gloo has it: the network interface that the connections of a group use, and the event loop that serves
+// them (one thread with one epoll descriptor).
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
+
+#include <sys/socket.h>
 
 #include <gloo/transport/tcp/attr.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/tcp/loop.h>
 
 namespace col::gloo_backend {
+
+struct Interface {
+  std::string name;
+  std::string address;  // as text
+  bool up = false;
+  sockaddr_storage sockaddr{};  // port 0
+  socklen_t sockaddr_bytes = 0;
+};
+
+// Chooses, in this order:
+//   same_host         loopback, 127.0.0.1
+//   wanted not empty  the first name of the comma-separated list that is up and has an address
+//   otherwise         the interface of the default route, else the first that is up, is not loopback, and does not look
+//                     like a bridge of containers or virtual machines, else the first of those
+// It never looks up the host's name: on Debian this gives 127.0.1.1, which other hosts cannot reach. Throws
+// unavailable, with the candidates.
+Interface choose_interface(bool same_host, std::string_view wanted);
+
+::gloo::transport::tcp::attr device_attributes(const Interface& interface);
 
 // A timer in the event loop. Gloo waits for a turn of the loop each time it releases a socket (once for each connection
 // that is made or closed). An idle loop turns every 10 ms. While the ticker runs, the loop turns every half
@@ -53,7 +77,6 @@ class LoopDevice final : private detail::TickerHolder, public ::gloo::transport:
   explicit LoopDevice(const ::gloo::transport::tcp::attr& attr);
 
   Ticker& ticker() noexcept { return detail::TickerHolder::ticker; }
-  const ::gloo::transport::tcp::attr& attributes() const noexcept { return attr_; }
 };
 
 }  // namespace col::gloo_backend

@@ -1,4 +1,5 @@
-// Makes sure that a pair of Gloo connects only to the rank that it is for.
+// Makes sure that a pair of Gloo connects only to the rank that it is for. A part of transport.cpp, which alone uses
+// protected members of Gloo.
 #pragma once
 
 #include <algorithm>

@@ -7,10 +7,28 @@
 
 #include <col/backend.hpp>
 
-#include "backend/gloo/connect.hpp"
-#include "backend/gloo/scratch.hpp"
+#include "backend/gloo/transport.hpp"
 
 namespace col::gloo_backend {
+
+// Memory that is kept between calls, because allocating megabytes costs more than filling them.
+class Scratch {
+ public:
+  // At least `bytes` bytes of unspecified content, aligned for every element type; valid until the next call.
+  std::byte* get(std::size_t bytes) {
+    if (bytes > capacity_) {
+      memory_.reset();
+      capacity_ = 0;
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      capacity_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t capacity_ = 0;
+};
 
 // Rules for all of them: the group layer has checked the request. Inputs are only read. Outputs of ranks that get no
 // result are not touched. If there is nothing to move, all ranks still meet (Gloo would divide by zero, or return at
@@ -25,6 +43,9 @@ class Native {
   void forget();
 
  private:
+  struct Row;
+  static const Row kRows[];
+
   void allreduce(const Request& request);
   void reduce(const Request& request);
   void fold_in_rank_order(const Request& request, const void* all, void* out) const;
@@ -32,9 +53,11 @@ class Native {
   void finish(const Request& request, DType type, void* work) const;
 
   void broadcast(const Request& request);
-  void allgather(const Request& request, const void* in, void* out);
+  void allgather(const Request& request);
+  void allgather_into(const Request& request, void* out);
   void allgatherv(const Request& request);
-  void gather(const Request& request, const void* in, void* out);
+  void gather(const Request& request);
+  void gather_into(const Request& request, void* out);
   void scatter(const Request& request);
   void alltoall(const Request& request);
   void alltoallv(const Request& request);

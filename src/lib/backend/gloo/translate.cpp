@@ -29,8 +29,7 @@ std::optional<Error> job_cause(WaitContext* wait) {
   return std::nullopt;
 }
 
-}  // namespace
-
+// Gloo's text on one line without its source position. It goes in brackets after our text.
 std::string foreign_text(std::string_view what) {
   // "[/build/…/pair.cc:598] Connection closed by peer [127.0.0.1]:4711"
   if (what.starts_with('[')) {
@@ -42,6 +41,8 @@ std::string foreign_text(std::string_view what) {
   while (text.ends_with(' ')) text.pop_back();
   return text;
 }
+
+}  // namespace
 
 Error translate(const std::exception_ptr& failure, GuardedContext* context, std::string_view group, WaitContext* wait) {
   try {

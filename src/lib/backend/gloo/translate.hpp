@@ -15,7 +15,4 @@ namespace col::gloo_backend {
 // job's control page (that of `wait`, which may be null) says why the job ends, the result is that cause.
 Error translate(const std::exception_ptr& failure, GuardedContext* context, std::string_view group, WaitContext* wait);
 
-// Gloo's text on one line without its source position. It goes in brackets after our text.
-std::string foreign_text(std::string_view what);
-
 }  // namespace col::gloo_backend

@@ -1,3 +1,4 @@
+// Overrides what Gloo does not promise to keep: transport.hpp says why.
 #include "backend/gloo/transport.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "backend/gloo/slots.hpp"
+#include "backend/gloo/handshaking.hpp"
 
 namespace col::gloo_backend {
 
@@ -32,8 +33,62 @@ bool is_gone(const ::gloo::WeakNonOwningPtr<tcp::UnboundBuffer>& buffer) {
 
 }  // namespace
 
+class GuardedPair final : public Handshaking<tcp::Pair> {
+ public:
+  GuardedPair(GuardedContext& context, tcp::Device* device, int rank)
+      : Handshaking<tcp::Pair>(context.credentials(), &context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
+    localRank_ = 0;  // left uninitialised by Gloo
+  }
+  ~GuardedPair() override {
+    // As in the base class, but while this is still a GuardedPair for the event thread. A soft close: what was written
+    // is delivered.
+    const std::lock_guard lock(m_);
+    if (state_ != CLOSED) GuardedPair::changeState(CLOSED);
+  }
+
+  // Whether no stranger connected while it was made.
+  bool starts_well() {
+    const std::lock_guard lock(m_);
+    return Handshaking::starts_well();
+  }
+  // Ends both directions of the connection now. The event thread closes it when it sees this.
+  void shut() noexcept {
+    const std::lock_guard lock(m_);
+    if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+  }
+  std::exception_ptr failure() {
+    const std::lock_guard lock(m_);
+    return ex_;
+  }
+  bool in_transfer(const tcp::UnboundBuffer& buffer) {
+    const std::lock_guard lock(m_);
+    bool found = false;
+    for_each_transfer([&](GuardedBuffer& other) { found = found || &other == &buffer; });
+    return found;
+  }
+
+  void handleEvents(int events) override;
+
+ protected:
+  void handleReadWrite(int events) override;
+  void changeState(state next) noexcept override;
+  void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool use_timeout) override;
+
+ private:
+  // For all private functions: the caller holds the pair's mutex.
+  void fail(const std::string& why) {
+    if (ex_ == nullptr && state_ != CLOSED) signalException(why);
+  }
+  bool stuck();
+  void unwatch_and_close() noexcept;
+  template <class Visit>
+  void for_each_transfer(Visit visit);
+
+  GuardedContext& guarded_;
+  int misses_ = 0;  // failed attempts in a row to lock the mutex; only for the event thread
+};
+
 // ---- GuardedContext
-// --------------------------------------------------------------------------------------------------
 
 GuardedContext::GuardedContext(std::shared_ptr<tcp::Device> device, int own_rank, int group_size, std::uint64_t token)
     : tcp::Context(std::move(device), own_rank, group_size), credentials_(token, own_rank, group_size) {
@@ -58,7 +113,7 @@ std::unique_ptr<::gloo::transport::Pair>& GuardedContext::createPair(int peer) {
               "gloo: strangers connect to every port as soon as it is there; keep them out by a firewall");
 }
 
-std::unique_ptr<::gloo::transport::UnboundBuffer> GuardedContext::createUnboundBuffer(void* data, std::size_t bytes) {
+Buffer GuardedContext::createUnboundBuffer(void* data, std::size_t bytes) {
   return std::make_unique<GuardedBuffer>(std::static_pointer_cast<GuardedContext>(shared_from_this()), data, bytes);
 }
 
@@ -71,7 +126,7 @@ std::chrono::nanoseconds GuardedContext::slice() const noexcept {
 }
 
 void GuardedContext::check(std::string what, int peer) {
-  throw_if_broken();
+  if (broken()) throw cause_.get();
   if (extra_check_) extra_check_();
   if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
   wait_->describe(std::move(what));
@@ -80,24 +135,10 @@ void GuardedContext::check(std::string what, int peer) {
 }
 
 void GuardedContext::break_off(const Error& cause) noexcept {
-  {
-    const std::lock_guard lock(cause_mutex_);
-    if (!cause_) cause_ = cause;
-    broken_.store(true, std::memory_order_release);
-  }
+  cause_.set(cause);
   for (int r = 0; r < size; ++r) {
     if (GuardedPair* const p = pair(r); p != nullptr) p->shut();
   }
-}
-
-std::optional<Error> GuardedContext::cause() const {
-  const std::lock_guard lock(cause_mutex_);
-  return cause_;
-}
-
-void GuardedContext::throw_if_broken() const {
-  if (!broken()) return;
-  throw *cause();
 }
 
 int GuardedContext::rank_that_failed_with(const std::exception_ptr& failure) {
@@ -151,41 +192,6 @@ std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {
 }
 
 // ---- GuardedPair
-// -----------------------------------------------------------------------------------------------------
-
-GuardedPair::GuardedPair(GuardedContext& context, tcp::Device* device, int rank)
-    : Handshaking<tcp::Pair>(context.credentials(), &context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
-  localRank_ = 0;  // left uninitialised by Gloo
-}
-
-GuardedPair::~GuardedPair() {
-  // As in the base class, but while this is still a GuardedPair for the event thread. A soft close: what was written is
-  // delivered.
-  const std::lock_guard lock(m_);
-  if (state_ != CLOSED) GuardedPair::changeState(CLOSED);
-}
-
-bool GuardedPair::starts_well() {
-  const std::lock_guard lock(m_);
-  return Handshaking::starts_well();
-}
-
-void GuardedPair::shut() noexcept {
-  const std::lock_guard lock(m_);
-  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
-}
-
-std::exception_ptr GuardedPair::failure() {
-  const std::lock_guard lock(m_);
-  return ex_;
-}
-
-bool GuardedPair::in_transfer(const tcp::UnboundBuffer& buffer) {
-  const std::lock_guard lock(m_);
-  bool found = false;
-  for_each_transfer([&](GuardedBuffer& other) { found = found || &other == &buffer; });
-  return found;
-}
 
 template <class Visit>
 void GuardedPair::for_each_transfer(Visit visit) {
@@ -201,10 +207,6 @@ void GuardedPair::for_each_transfer(Visit visit) {
   }
   for (const auto& operation : tx_) visit_weak(operation.ubuf);
   visit_weak(rx_.ubuf);
-}
-
-void GuardedPair::fail(const std::string& why) {
-  if (ex_ == nullptr && state_ != CLOSED) signalException(why);
 }
 
 bool GuardedPair::stuck() {
@@ -296,7 +298,6 @@ void GuardedPair::waitUntilConnected(std::unique_lock<std::mutex>& lock, bool /*
 }
 
 // ---- GuardedBuffer
-// ---------------------------------------------------------------------------------------------------
 
 GuardedBuffer::GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t bytes)
     : tcp::UnboundBuffer(context, data, bytes), guarded_(*context) {}

@@ -9,6 +9,10 @@
 //   GuardedPair     one connection; turns exceptions of the event thread into its own failure
 //   GuardedBuffer   memory being sent or received; waits in slices
 //
+// Gloo's public functions allow none of this: these classes override protected ones, and read protected members. That
+// is done here, in transport.cpp and in its part handshaking.hpp, and nowhere else. Everything else uses Gloo as
+// anybody can. A test names the versions of Gloo for which this holds (tests/unit/gloo/version_test.cpp).
+//
 // Lock order: a pair's mutex, then a buffer's. No lock is held during a call of WaitContext::check().
 #pragma once
 
@@ -23,8 +27,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <gloo/context.h>
 #include <gloo/transport/tcp/context.h>
 #include <gloo/transport/tcp/pair.h>
 #include <gloo/transport/tcp/unbound_buffer.h>
@@ -32,15 +38,30 @@
 #include <col/error.hpp>
 #include <col/job.hpp>
 
+#include "backend/channel_checks.hpp"
 #include "backend/gloo/device.hpp"
-#include "backend/gloo/handshaking.hpp"
 #include "backend/gloo/introduction.hpp"
+#include "core/hash.hpp"
 
 namespace col::gloo_backend {
 
 namespace tcp = ::gloo::transport::tcp;
 
-class GuardedBuffer;
+using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
+
+// Gloo pairs a send and a receive on a connection by a 64-bit slot. Its own collectives use slots with a first byte of
+// 0x01 to 0x08, then a 32-bit tag, then 24 bits of their own. Our slots begin with 0x80 or more, so the two never meet.
+// The length in bytes is part of every slot and tag. So a receive of another length than the send's stays unpaired (the
+// wait ends at its deadline, or finds the mismatch). It never reaches Gloo's check for messages that are too long.
+inline constexpr std::uint64_t kMessagePrefix = 0x80ULL << 56;
+inline constexpr std::uint64_t kProofSlot = 0xff00'0000'0000'0001ULL;
+// A send that is announced and never made. It says that its rank leaves in good order.
+inline constexpr std::uint64_t kGoodbyeSlot = 0xff00'0000'0000'0002ULL;
+
+constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noexcept {
+  return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);
+}
+
 class GuardedPair;
 
 class GuardedContext final : public tcp::Context {
@@ -50,7 +71,7 @@ class GuardedContext final : public tcp::Context {
   ~GuardedContext() override;
 
   std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
-  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* data, std::size_t size) override;
+  Buffer createUnboundBuffer(void* data, std::size_t size) override;
 
   Credentials& credentials() noexcept { return credentials_; }
 
@@ -81,10 +102,8 @@ class GuardedContext final : public tcp::Context {
   // Breaks the context: every wait in it ends, and the peers see that their connections to this rank close. The first
   // cause stays. Any thread may call it.
   void break_off(const Error& cause) noexcept;
-  bool broken() const noexcept { return broken_.load(std::memory_order_acquire); }
-  // The cause; nothing if it is not broken.
-  std::optional<Error> cause() const;
-  void throw_if_broken() const;
+  bool broken() const noexcept { return cause_.is_set(); }
+  const backend::FirstCause& cause() const noexcept { return cause_; }
 
   // The rank whose connection failed with exactly this exception; -1 if there is none.
   int rank_that_failed_with(const std::exception_ptr& failure);
@@ -107,43 +126,10 @@ class GuardedContext final : public tcp::Context {
   Credentials credentials_;
   WaitContext* wait_ = nullptr;
   std::function<void()> extra_check_;
-  std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
+  backend::FirstCause cause_;
   // The number of connections that have closed. Release after the pair's failure is set, acquire before it is looked
   // for. So nobody needs to lock the mutexes of healthy pairs.
   std::atomic<int> closed_{0};
-  mutable std::mutex cause_mutex_;
-  std::optional<Error> cause_;
-};
-
-class GuardedPair final : public Handshaking<tcp::Pair> {
- public:
-  GuardedPair(GuardedContext& context, tcp::Device* device, int rank);
-  ~GuardedPair() override;
-
-  // Whether no stranger connected while it was made.
-  bool starts_well();
-  // Ends both directions of the connection now. The event thread closes it when it sees this.
-  void shut() noexcept;
-  std::exception_ptr failure();
-  bool in_transfer(const tcp::UnboundBuffer& buffer);
-
-  void handleEvents(int events) override;
-
- protected:
-  void handleReadWrite(int events) override;
-  void changeState(state next) noexcept override;
-  void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool use_timeout) override;
-
- private:
-  // For all private functions: the caller holds the pair's mutex.
-  void fail(const std::string& why);
-  bool stuck();
-  void unwatch_and_close() noexcept;
-  template <class Visit>
-  void for_each_transfer(Visit visit);
-
-  GuardedContext& guarded_;
-  int misses_ = 0;  // failed attempts in a row to lock the mutex; only for the event thread
 };
 
 class GuardedBuffer final : public tcp::UnboundBuffer {
@@ -182,5 +168,29 @@ class GuardedBuffer final : public tcp::UnboundBuffer {
   GuardedContext& guarded_;
   std::vector<int> sources_;  // of recv_from_first(); else empty
 };
+
+// What Gloo's collectives take: rank, size, and the connections.
+class Mesh final : public ::gloo::Context {
+ public:
+  Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> transport)
+      : ::gloo::Context(transport->rank, transport->size), loop_(std::move(device)), guarded_(std::move(transport)) {
+    device_ = loop_;
+    transportContext_ = guarded_;
+    setTimeout(::gloo::kNoTimeout);
+  }
+
+  LoopDevice& loop() const { return *loop_; }
+  GuardedContext& transport() const { return *guarded_; }
+
+ private:
+  // Shared with Gloo, whose buffers and contexts hold them too.
+  std::shared_ptr<LoopDevice> loop_;
+  std::shared_ptr<GuardedContext> guarded_;
+};
+
+// Gloo has one type for both directions; a buffer that is only sent is only read.
+inline Buffer buffer_of(const Mesh& mesh, const void* data, std::size_t bytes) {
+  return mesh.transport().createUnboundBuffer(const_cast<void*>(data), bytes);
+}
 
 }  // namespace col::gloo_backend
