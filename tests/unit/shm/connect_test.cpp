@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/shm/factory.hpp"
+#include "backend/factories.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 #include "unit/shm/shm_ranks.hpp"
@@ -57,22 +57,11 @@ void check_processes(const std::vector<Places>& places, const std::string& wante
     });
   }
   for (auto& rank : ranks) {
-    const std::string words = rank.wait();
+    const std::string words = rank.wait().text;
     INFO(words);
     if (wanted.empty()) CHECK(words == "");
     CHECK(words.find(wanted) != std::string::npos);
   }
-}
-
-ConnectRequest request_of(int rank, int size, const std::shared_ptr<Store>& store) {
-  return {.group = "g",
-          .rank = rank,
-          .size = size,
-          .store = store,
-          .peers = {},
-          .same_host = true,
-          .token = kToken,
-          .socket_ifname = {}};
 }
 
 }  // namespace
@@ -84,9 +73,7 @@ TEST_CASE("shm connect: processes share memory that has no name", "[shm]") {
 }
 
 TEST_CASE("shm connect: threads of one process share one mapping", "[shm]") {
-  const auto endings = run_ranks(4, [](int rank, ShmChannel& channel) { meet(channel, rank, 4); });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  require_well(run_ranks(4, [](int rank, ShmChannel& channel) { meet(channel, rank, 4); }));
 }
 
 TEST_CASE("shm connect: where one rank cannot see the others' descriptors, all use a file, which is gone afterwards",
@@ -125,8 +112,8 @@ TEST_CASE("shm connect: a descriptor that leads to something else is not taken f
     const auto channel = connect({.rank = 1, .size = 2, .store = store, .places = misled});
     meet(*channel, 1, 2);
   });
-  CHECK(leader.wait() == "");
-  CHECK(follower.wait() == "");
+  CHECK(leader.wait().text == "");
+  CHECK(follower.wait().text == "");
   CHECK(leftovers(shared.path()).empty());
 }
 
@@ -134,27 +121,21 @@ TEST_CASE("shm connect: when there is no way to share, every rank says so and no
   const TempDir shared;
   Places sees = {.files = shared.path()};
   const Places blind = {.processes = shared / "nothing", .files = shared.path()};
-  std::vector<Ending> endings(2);
-  {
-    const auto store = make_memory_store();
-    std::jthread leader(
-        [&] { endings[0] = ending_of([&] { connect({.rank = 0, .size = 2, .store = store, .places = blind}); }); });
-    std::jthread follower([&] {
-      endings[1] = ending_of([&] {
-        WaitContext wait(Deadline::after(20s));
-        // Refuses both offers, as a rank in another mount namespace does.
-        for (int round = 0; round < 2; ++round) {
-          store->wait("offer/" + std::to_string(round), wait);
-          store->set("answer/" + std::to_string(round) + "/1", R"({"no":"cannot open it"})");
-        }
-        const std::string last = store->wait("offer/2", wait);
-        expect(last.find("cannot open it") != std::string::npos, last);
-      });
-    });
-  }
+  const auto store = make_memory_store();
+  const auto endings = run_each(2, [&](int rank) {
+    if (rank == 0) return void(connect({.rank = 0, .size = 2, .store = store, .places = blind}));
+    WaitContext wait = wait_for();
+    // Refuses both offers, as a rank in another mount namespace does.
+    for (int round = 0; round < 2; ++round) {
+      store->wait("offer/" + std::to_string(round), wait);
+      store->set("answer/" + std::to_string(round) + "/1", R"({"no":"cannot open it"})");
+    }
+    const std::string last = store->wait("offer/2", wait);
+    expect(last.find("cannot open it") != std::string::npos, last);
+  });
   INFO(show(endings));
   CHECK(endings[0].code == ErrorCode::io);
-  CHECK(endings[0].text.find("rank 1 cannot open it") != std::string::npos);
+  CHECK(endings[0].says("rank 1 cannot open it"));
   CHECK_FALSE(endings[1].code);
   CHECK(leftovers(shared.path()).empty());
   // Rank 0 cannot make the file; the other one is told.
@@ -164,17 +145,9 @@ TEST_CASE("shm connect: when there is no way to share, every rank says so and no
 
 TEST_CASE("shm connect: ranks of two groups never share memory", "[shm]") {
   const auto store = make_memory_store();
-  std::vector<Ending> endings(2);
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&, rank] {
-        endings[static_cast<std::size_t>(rank)] = ending_of([&] {
-          connect({.rank = rank, .size = 2, .store = store, .token = kToken + static_cast<std::uint64_t>(rank)});
-        });
-      });
-    }
-  }
+  const auto endings = run_each(2, [&](int rank) {
+    connect({.rank = rank, .size = 2, .store = store, .token = kToken + static_cast<std::uint64_t>(rank)});
+  });
   INFO(show(endings));
   CHECK(endings[0].code == ErrorCode::mismatch);
   CHECK(endings[1].code == ErrorCode::mismatch);
@@ -184,7 +157,7 @@ TEST_CASE("shm connect: a rank that does not come is named, and no key stays whe
   const auto store = make_memory_store();
   const Ending alone = ending_of([&] { connect({.rank = 0, .size = 3, .store = store}, 200ms); });
   CHECK(alone.code == ErrorCode::timeout);
-  CHECK(alone.text.find("ranks 1, 2") != std::string::npos);
+  CHECK(alone.says("ranks 1, 2"));
   const Ending late = ending_of([&] { connect({.rank = 1, .size = 3, .store = store}, 20s); });
   INFO(late.text);
   CHECK(late.code == ErrorCode::timeout);  // rank 0's, at once
@@ -195,11 +168,7 @@ TEST_CASE("shm connect: a rank that does not come is named, and no key stays whe
   CHECK(follower.rank == 0);
 
   const auto good = make_memory_store();
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < 3; ++rank)
-      threads.emplace_back([&, rank] { connect({.rank = rank, .size = 3, .store = good}); });
-  }
+  require_well(run_each(3, [&](int rank) { connect({.rank = rank, .size = 3, .store = good}); }));
   CHECK(good->num_keys() == 0);
 }
 
@@ -213,10 +182,10 @@ TEST_CASE("shm connect: a limit on file sizes is a resource error for all, not a
       if (rank == 0) setrlimit(RLIMIT_FSIZE, &limit);
       const Ending ending = ending_of([&] { connect({.rank = rank, .size = 2, .store = store}); });
       expect(ending.code == ErrorCode::resource, ending.text);
-      expect(ending.text.find("ulimit -f") != std::string::npos, ending.text);
+      expect(ending.says("ulimit -f"), ending.text);
     });
   }
-  for (auto& rank : ranks) CHECK(rank.wait() == "");
+  for (auto& rank : ranks) CHECK(rank.wait().text == "");
 }
 
 TEST_CASE("shm connect: a full file system is a resource error, not a signal", "[shm]") {
@@ -238,7 +207,7 @@ TEST_CASE("shm connect: a full file system is a resource error, not a signal", "
     expect(ending.code == ErrorCode::resource, ending.text);
     expect(leftovers(mount_point.path()).empty(), "the file is gone");
   });
-  const std::string words = rank.wait();
+  const std::string words = rank.wait().text;
   if (words.find("skipped") != std::string::npos) {
     WARN("no mount namespace here: nothing tested");
   } else {
@@ -250,7 +219,7 @@ TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[
   const auto factory = shm_backend::make_factory();
   CHECK(factory->name() == "shm");
   CHECK_FALSE(factory->unavailable_reason().has_value());
-  ConnectRequest request = request_of(1, 2, make_memory_store());
+  ConnectRequest request = request_of({.rank = 1, .size = 2, .store = make_memory_store()});
   CHECK(factory->describe(request).find("rings of 256 KiB") != std::string::npos);
   const std::vector<PeerInfo> peers = {
       {.rank = 0, .global_rank = 0, .pid = 1, .hostname = "far", .boot_id = "a", .network_namespace = "n"},
@@ -262,8 +231,8 @@ TEST_CASE("shm connect: the factory says what it does, and who is elsewhere", "[
     factory->connect(request, wait);
   });
   CHECK(ending.code == ErrorCode::unavailable);
-  CHECK(ending.text.find("rank 0") != std::string::npos);
-  CHECK(ending.text.find("far") != std::string::npos);
+  CHECK(ending.says("rank 0"));
+  CHECK(ending.says("far"));
 }
 
 TEST_CASE("shm segment: rings are powers of two, and they and all slots fit into a bounded piece of memory", "[shm]") {

@@ -21,90 +21,65 @@ using namespace std::chrono_literals;
 using Data = std::vector<std::int32_t>;
 
 TEST_CASE("shm: a rank that does not send is a timeout that names it, on time; then all calls say so", "[shm]") {
-  const auto endings = run_ranks(2, [](int rank, ShmChannel& channel) {
+  require_well(run_ranks(2, [](int rank, ShmChannel& channel) {
     Data data(10);
     if (rank == 1) {  // is told that rank 0 gave up, and stays until then
       const Ending ending = ending_of([&] { recv(channel, 0, 1, data); });
       expect(ending.code == ErrorCode::aborted && ending.rank == 0, ending.text);
-      expect(ending.text.find("timed out") != std::string::npos, "why it was ended: " + ending.text);
+      expect(ending.says("timed out"), "why it was ended: " + ending.text);
       expect(ending.seconds < 1.5, "at once");
       return;
     }
     const Ending ending = ending_of([&] { wait_for(channel, channel.post_recv(1, 2, data), 300ms); });
     expect(ending.code == ErrorCode::timeout, ending.text);
-    expect(ending.text.find("rank 1") != std::string::npos, ending.text);
+    expect(ending.says("rank 1"), ending.text);
     expect(ending.seconds >= 0.3 && ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
     const Ending later = ending_of([&] { send(channel, 1, 3, data); });
     expect(later.code == ErrorCode::aborted && later.seconds < 0.1, later.text);
-    expect(later.text.find("timed out") != std::string::npos, "names the first cause: " + later.text);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+    expect(later.says("timed out"), "names the first cause: " + later.text);
+  }));
 }
 
 TEST_CASE("shm: abort from another thread wakes the waiter, and the peers, with the first cause", "[shm]") {
-  const auto page = ControlPage::in_memory(1);
-  page->record(0).join(0);
-  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [](int rank, ShmChannel& channel) {
     Data data(1);
     const Ticket ticket = channel.post_recv((rank + 1) % 3, 1, data);
     if (rank != 0) {
       const Ending ending = ending_of([&] { wait_for(channel, ticket); });
       expect(ending.code == ErrorCode::aborted && ending.rank == 0, ending.text);
-      expect(ending.text.find("rank 0") != std::string::npos && ending.text.find("says stop") != std::string::npos,
-             ending.text);
+      expect(ending.says("rank 0") && ending.says("says stop"), ending.text);
       return;
     }
-    std::chrono::steady_clock::time_point aborted_at;
-    std::thread other([&] {
-      const Deadline deadline = Deadline::after(10s);
-      while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired())
-        std::this_thread::yield();
-      aborted_at = std::chrono::steady_clock::now();
-      channel.abort(Error(ErrorCode::aborted, "the test says stop"));
-      channel.abort(Error(ErrorCode::internal, "a second cause, which must not win"));
-    });
-    WaitContext wait(Deadline::after(20s), page.get(), &page->record(0));
-    const Ending ending = ending_of([&] { channel.wait(ticket, wait); });
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - aborted_at).count();
-    other.join();
-    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
-           ending.text);
-    expect(seconds < 1.0, fmt::format("{} s", seconds));
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+    const Ending ending = ending_when_aborted(channel, [&](WaitContext& wait) { channel.wait(ticket, wait); });
+    expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
+    expect(ending.seconds < 1.0, fmt::format("{} s", ending.seconds));
+  }));
 }
 
 TEST_CASE("shm: a lost peer stays a lost peer on all ranks, and is named", "[shm]") {
-  const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [](int rank, ShmChannel& channel) {
     if (rank == 0) return channel.abort(Error(ErrorCode::peer_lost, "rank 2 fell over", "g", 2));
     Data data(1);
     const Ending ending = ending_of([&] { recv(channel, 3 - rank, 1, data); });
     expect(ending.code == ErrorCode::peer_lost && ending.rank == 2, ending.text);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("shm: the job's abort cause ends a wait and is what it throws", "[shm]") {
   const auto page = ControlPage::in_memory(2);
   page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
-  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+  require_well(run_ranks(2, [&](int rank, ShmChannel& channel) {
     Data data(1);
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.wait(channel.post_recv(1 - rank, 1, data), wait); });
-    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
-           ending.text);
+    expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
     expect(ending.seconds < 1.0, "promptly");
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("shm: whoever waits for a rank that has left is told at once", "[shm]") {
   for (const bool sending : {false, true}) {
-    const auto endings = run_ranks(3, [sending](int rank, ShmChannel& channel) {
+    require_well(run_ranks(3, [sending](int rank, ShmChannel& channel) {
       if (rank == 1) return;
       Data data(100'000);
       if (rank == 2) {  // from anybody: rank 0 tells the reason, when both have gone
@@ -121,9 +96,7 @@ TEST_CASE("shm: whoever waits for a rank that has left is told at once", "[shm]"
       });
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
       expect(ending.seconds < 1.0, "promptly");
-    });
-    INFO(show(endings));
-    REQUIRE(all_well(endings));
+    }));
   }
 }
 
@@ -132,7 +105,7 @@ TEST_CASE("shm: a message that is not the next receive's is a mismatch at once, 
   for (const std::size_t count : {std::size_t{10}, std::size_t{11}, std::size_t{50'000}}) {
     for (const bool receive_first : {false, true}) {
       const auto store = make_memory_store();
-      const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+      require_well(run_ranks(2, [&](int rank, ShmChannel& channel) {
         Data data(rank == 0 ? count : 10, rank), nothing;
         const std::uint64_t slot = kStream | static_cast<std::uint64_t>(rank);
         if (rank == 0) {
@@ -151,11 +124,9 @@ TEST_CASE("shm: a message that is not the next receive's is a mismatch at once, 
           wait_for(channel, ticket);
         });
         expect(ending.code == ErrorCode::mismatch && ending.seconds < 5, ending.text);
-        expect(ending.text.find("rank 0") != std::string::npos, ending.text);
+        expect(ending.says("rank 0"), ending.text);
         expect(data == Data(10, 1), "nothing was written");
-      });
-      INFO(show(endings));
-      REQUIRE(all_well(endings));
+      }));
     }
   }
 }
@@ -184,7 +155,7 @@ TEST_CASE("shm: a process that was forked off is no member, and ends without a w
       expect(in[0] == 1 - rank, "content");
     });
   }
-  for (auto& rank : ranks) CHECK(rank.wait() == "");
+  for (auto& rank : ranks) CHECK(rank.wait().text == "");
 }
 
 TEST_CASE("shm: killed processes leave nothing behind, and waits for them end as the WaitContext says", "[shm]") {
@@ -211,20 +182,17 @@ TEST_CASE("shm: killed processes leave nothing behind, and waits for them end as
   for (int rank = 0; rank < 3; ++rank) store->wait_for(fmt::format("looping/{}", rank), 20s);
   ranks[0].kill();  // it made the memory
   CHECK(leftovers() == before);
-  CHECK(ranks[0].wait() == "signal 9");
-  CHECK(ranks[1].wait() == "");
-  CHECK(ranks[2].wait() == "");
+  CHECK(ranks[0].wait().text == "signal 9");
+  CHECK(ranks[1].wait().text == "");
+  CHECK(ranks[2].wait().text == "");
   CHECK(leftovers() == before);
 }
 
 TEST_CASE("shm: a collective that it has not of its own is refused", "[shm]") {
-  const auto endings = run_ranks(2, [](int, ShmChannel& channel) {
-    WaitContext wait(Deadline::after(1s));
+  require_well(run_ranks(2, [](int, ShmChannel& channel) {
     Request request;
     request.collective = Collective::send;
-    const Ending ending = ending_of([&] { channel.native(request, wait); });
+    const Ending ending = ending_of([&] { run_native(channel, request, 1s); });
     expect(ending.code == ErrorCode::internal || ending.code == ErrorCode::aborted, ending.text);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "support/catch.hpp"
-#include "unit/shm/native_calls.hpp"
+#include "support/native_calls.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
 using namespace col;

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 
 #include "backend/shm/native/lending.hpp"
-#include "backend/shm/native/pattern.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "support/catch.hpp"
 #include "support/protocol/state_space.hpp"

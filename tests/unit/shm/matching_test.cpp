@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "backend/shm/matching.hpp"
-#include "backend/shm/operations.hpp"
-#include "backend/shm/unexpected.hpp"
 #include "support/catch.hpp"
 
 using namespace col::shm_backend;

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "support/catch.hpp"
-#include "unit/shm/native_calls.hpp"
+#include "support/native_calls.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
 using namespace col;
@@ -44,7 +44,7 @@ void check_mismatch(const NativeCall& first, const NativeCall& others, int size)
   CHECK(saw >= 1);
   for (const Ending& ending : endings) {
     CHECK((ending.code == ErrorCode::mismatch || ending.code == ErrorCode::aborted));
-    CHECK(ending.text.find("have not made the same calls") != std::string::npos);
+    CHECK(ending.says("have not made the same calls"));
     CHECK(ending.seconds < 5);
   }
 }
@@ -66,7 +66,7 @@ TEST_CASE("native: calls that do not match are a mismatch, and all ranks learn i
 
 TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for all", "[shm]") {
   for (const int size : {2, 3, 4}) {
-    const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+    require_well(run_ranks(size, [&](int rank, ShmChannel& channel) {
       make_call<Item>(channel, {.collective = Collective::allreduce, .count = 10}, rank, size, 0);
       if (rank == 1) return;
       Ending ending;
@@ -74,63 +74,46 @@ TEST_CASE("native: a rank that leaves instead of taking part is a lost peer for 
         ending = native_ending(channel, {.collective = Collective::allreduce, .count = 100}, rank, size, number);
       expect(ending.code == ErrorCode::peer_lost && ending.rank == 1, ending.text);
       expect(ending.seconds < 2, "promptly");
-    });
-    INFO(show(endings));
-    CHECK(all_well(endings));
+    }));
   }
 }
 
 TEST_CASE("native: an absent rank is a timeout that names it, on time; the others are told", "[shm]") {
-  const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [](int rank, ShmChannel& channel) {
     const NativePart<Item> part({.collective = Collective::allreduce, .count = 10}, rank, 3, 0);
     if (rank == 2) {  // comes too late
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
-      expect(told.code == ErrorCode::aborted && told.text.find("timed out") != std::string::npos, told.text);
+      expect(told.code == ErrorCode::aborted && told.says("timed out"), told.text);
       const Ending later = ending_of([&] { run_native(channel, part.request()); });
       expect(later.code == ErrorCode::aborted && later.seconds < 0.5, later.text);
       return;
     }
     const Ending ending = ending_of([&] { run_native(channel, part.request(), rank == 1 ? 300ms : 20s); });
     if (rank == 0) return expect(ending.code == ErrorCode::aborted && ending.seconds < 2, ending.text);
-    expect(ending.code == ErrorCode::timeout && ending.text.find("rank 2") != std::string::npos, ending.text);
+    expect(ending.code == ErrorCode::timeout && ending.says("rank 2"), ending.text);
     expect(ending.seconds >= 0.3 && ending.seconds < 1.5, fmt::format("{} s", ending.seconds));
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("native: abort from another thread ends the wait of all ranks with its cause", "[shm]") {
-  const auto page = ControlPage::in_memory(1);
-  page->record(0).join(0);
-  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [](int rank, ShmChannel& channel) {
     const NativePart<Item> part({.collective = Collective::allgather, .count = 10}, rank, 3, 0);
     if (rank == 2) {
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(1, 1, TensorView())); });
       return expect(told.code == ErrorCode::aborted, told.text);
     }
-    std::jthread other;
-    if (rank == 0) {
-      other = std::jthread([&] {
-        const Deadline deadline = Deadline::after(10s);
-        while (page->record(0).read().state != RankActivity::State::waiting && !deadline.expired())
-          std::this_thread::yield();
-        channel.abort(Error(ErrorCode::aborted, "the test says stop"));
-      });
-    }
-    WaitContext wait(Deadline::after(20s), rank == 0 ? page.get() : nullptr, rank == 0 ? &page->record(0) : nullptr);
-    const Ending ending = ending_of([&] { channel.native(part.request(), wait); });
-    expect(ending.code == ErrorCode::aborted && ending.text.find("the test says stop") != std::string::npos,
-           ending.text);
+    const auto run = [&](WaitContext& wait) { channel.native(part.request(), wait); };
+    const Ending ending =
+        rank == 0 ? ending_when_aborted(channel, run) : ending_of([&] { run_native(channel, part.request(), 20s); });
+    expect(ending.code == ErrorCode::aborted && ending.says("the test says stop"), ending.text);
     expect(ending.seconds < 5, fmt::format("{} s", ending.seconds));
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("native: the job's abort cause ends the wait and is what it throws", "[shm]") {
   const auto page = ControlPage::in_memory(2);
   page->abort({ErrorCode::peer_lost, 7, "rank 7 fell over"});
-  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+  require_well(run_ranks(2, [&](int rank, ShmChannel& channel) {
     const NativePart<Item> part({.collective = Collective::reduce, .count = 10, .root = 0}, rank, 2, 0);
     if (rank == 1) {
       const Ending told = ending_of([&] { wait_for(channel, channel.post_recv(0, 1, TensorView())); });
@@ -138,10 +121,7 @@ TEST_CASE("native: the job's abort cause ends the wait and is what it throws", "
     }
     WaitContext wait(Deadline::after(20s), page.get());
     const Ending ending = ending_of([&] { channel.native(part.request(), wait); });
-    expect(ending.code == ErrorCode::peer_lost && ending.text.find("rank 7 fell over") != std::string::npos,
-           ending.text);
+    expect(ending.code == ErrorCode::peer_lost && ending.says("rank 7 fell over"), ending.text);
     expect(ending.seconds < 1, "promptly");
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }

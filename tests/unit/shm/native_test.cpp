@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "support/catch.hpp"
-#include "unit/shm/native_calls.hpp"
+#include "support/native_calls.hpp"
 #include "unit/shm/shm_ranks.hpp"
 
 using namespace col;
@@ -34,13 +34,7 @@ void work_for(std::chrono::microseconds time) {
 std::vector<NativeCall> calls_of(std::size_t count, int size, bool in_place) {
   std::vector<NativeCall> calls;
   for (const NativeEntry& entry : Collectives::entries()) {
-    std::vector<std::size_t> counts;
-    for (int rank = 0; is_v(entry.collective) && rank < size; ++rank)
-      counts.push_back(rank % 2 == 0 ? count : count / 3);
-    for (int root = 0; root < (row_of(entry.collective).rooted ? size : 1); ++root) {
-      calls.push_back({.collective = entry.collective, .count = count, .root = root, .in_place = in_place});
-      calls.back().counts = counts;
-    }
+    for (const NativeCall& call : test::calls_of(entry, count, size, in_place)) calls.push_back(call);
   }
   return calls;
 }
@@ -147,7 +141,7 @@ TEST_CASE("native: all collectives around the borders of slots", "[shm]") {
 TEST_CASE("native: blocks of no elements", "[shm]") {
   const std::vector<std::vector<std::size_t>> all_counts = {
       {0, 0, 0}, {7, 0, 0}, {0, 0, 7}, {0, 30'000, 0}, {1, 0, 100'000}};
-  const auto endings = run_ranks(3, [&](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [&](int rank, ShmChannel& channel) {
     std::uint64_t number = 0;
     for (const auto& counts : all_counts) {
       for (const Collective collective : {Collective::allgatherv, Collective::reduce_scatterv, Collective::gatherv,
@@ -159,9 +153,7 @@ TEST_CASE("native: blocks of no elements", "[shm]") {
         }
       }
     }
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("native: counts that a rank alone knows, and the others expect otherwise", "[shm]") {
@@ -190,7 +182,7 @@ TEST_CASE("native: mixed calls of ranks that dawdle, with messages on their way"
 }
 
 TEST_CASE("native: a rank that waits in a collective moves on the messages it has posted", "[shm]") {
-  const auto endings = run_ranks(2, [](int rank, ShmChannel& channel) {
+  require_well(run_ranks(2, [](int rank, ShmChannel& channel) {
     std::vector<std::int32_t> data(500'000, rank == 0 ? 5 : 0);
     const NativeCall barrier;
     if (rank == 0) {
@@ -201,16 +193,12 @@ TEST_CASE("native: a rank that waits in a collective moves on the messages it ha
     make_call<std::int32_t>(channel, barrier, rank, 2, 0);
     wait_for(channel, ticket);
     expect(data == std::vector<std::int32_t>(data.size(), 5), "the message");
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }
 
 TEST_CASE("native: what a root has put before it left is still taken", "[shm]") {
-  const auto endings = run_ranks(3, [](int rank, ShmChannel& channel) {
+  require_well(run_ranks(3, [](int rank, ShmChannel& channel) {
     if (rank != 0) work_for(2ms);
     make_call<std::int32_t>(channel, {.collective = Collective::broadcast, .count = 1000}, rank, 3, 0);
-  });
-  INFO(show(endings));
-  REQUIRE(all_well(endings));
+  }));
 }

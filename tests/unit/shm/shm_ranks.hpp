@@ -1,33 +1,24 @@
 // Ranks for the tests of the shared-memory channel, below the group layer.
 #pragma once
 
-#include <sys/types.h>
-
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <col/backend.hpp>
 #include <col/store.hpp>
 
 #include "backend/shm/channel.hpp"
 #include "backend/shm/segment/connect.hpp"
+#include "support/channel_ranks.hpp"
 
 namespace col::test {
 
 using shm_backend::ShmChannel;
-
-constexpr std::uint64_t kToken = 0x5eed'0000'1234'abcdULL;
-
-// How one rank ended; the code is nothing when it ended well.
-struct Ending {
-  std::optional<ErrorCode> code;
-  std::string text;
-  int rank = -1;  // Error::rank()
-  double seconds = 0;
-};
 
 struct Place {
   int rank = 0;
@@ -38,45 +29,49 @@ struct Place {
   shm_backend::LocalSegments* local = nullptr;  // null: none of this process
 };
 
-// A channel over memory that the ranks share through the store.
-std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20));
+inline ConnectRequest request_of(const Place& place) {
+  return {.group = "g",
+          .rank = place.rank,
+          .size = place.size,
+          .store = place.store,
+          .peers = {},
+          .same_host = true,
+          .token = place.token,
+          .socket_ifname = {}};
+}
 
-// Runs `body`, turning what it throws into an Ending.
-Ending ending_of(const std::function<void()>& body);
-std::string show(const std::vector<Ending>& endings);
-bool all_well(const std::vector<Ending>& endings);
-// For ranks, in which Catch2 means nothing: throws when `condition` does not hold.
-void expect(bool condition, const std::string& what);
+// A channel over memory that the ranks share through the store.
+inline std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
+  shm_backend::LocalSegments none;
+  WaitContext wait = wait_for(timeout);
+  auto segment =
+      shm_backend::connect_segment(request_of(place), wait, place.local != nullptr ? *place.local : none, place.places);
+  return std::make_unique<ShmChannel>("g", place.rank, std::move(segment));
+}
 
 using RankBody = std::function<void(int rank, ShmChannel& channel)>;
 
 // One thread per rank over one MemoryStore and one mapping.
-std::vector<Ending> run_ranks(int size, const RankBody& body);
-
-// A forked process.
-class RankProcess {
- public:
-  explicit RankProcess(const std::function<void()>& body);
-  ~RankProcess();  // kills and reaps it
-  RankProcess(RankProcess&& other) noexcept;
-  RankProcess(const RankProcess&) = delete;
-  RankProcess& operator=(const RankProcess&) = delete;
-
-  void kill();
-  // What went wrong in the body; empty when nothing. Waits for the process to end, at most `limit`.
-  std::string wait(Duration limit = std::chrono::seconds(30));
-
- private:
-  pid_t pid_ = -1;
-  int pipe_ = -1;
-};
-
-int wait_for(ShmChannel& channel, Ticket ticket, Duration timeout = std::chrono::seconds(20));
-void send(ShmChannel& channel, int peer, std::uint64_t slot, ConstTensorView data);
-void recv(ShmChannel& channel, int peer, std::uint64_t slot, TensorView data);
+inline std::vector<Ending> run_ranks(int size, const RankBody& body) {
+  const auto store = make_memory_store();
+  shm_backend::LocalSegments local;
+  return run_each(size, [&](int rank) {
+    const auto channel = connect({.rank = rank, .size = size, .store = store, .local = &local});
+    body(rank, *channel);
+  });
+}
 
 // The names that this backend can have left in a directory, and this process's open descriptors.
-std::vector<std::string> leftovers(const std::string& directory = "/dev/shm");
-std::size_t open_descriptors();
+inline std::vector<std::string> leftovers(const std::string& directory = "/dev/shm") {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (std::string name = entry.path().filename(); name.starts_with("col-")) names.push_back(std::move(name));
+  }
+  return names;
+}
+inline std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
 
 }  // namespace col::test

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "support/catch.hpp"
 #include "support/protocol/happens_before.hpp"
 #include "support/protocol/recorded_steps.hpp"

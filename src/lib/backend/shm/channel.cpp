@@ -1,13 +1,19 @@
 #include "backend/shm/channel.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "backend/factories.hpp"
+#include "backend/shm/segment/connect.hpp"
 #include "backend/shm/segment/doorbell.hpp"
+#include "backend/shm/segment/shared_file.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -45,28 +51,8 @@ ShmChannel::~ShmChannel() {
 }
 
 void ShmChannel::enter(const char* call) const {
-  if (fork_guard_.is_forked_child()) {
-    throw Error(ErrorCode::not_initialized,
-                fmt::format("{}: this process was forked after the group was made; create groups after fork()", call),
-                group_);
-  }
-  if (broken_.load(std::memory_order_acquire)) {  // pairs with abort()
-    const Error first = cause();
-    throw Error(
-        ErrorCode::aborted,
-        fmt::format("{}: the group was broken by an earlier error; destroy it and create it anew. First cause: {}",
-                    call, first.what()),
-        group_, first.rank());
-  }
-}
-
-void ShmChannel::check_peer(const char* call, int peer) const {
-  const int size = segment_->size();
-  if (peer >= 0 && peer < size && peer != rank_) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: peer {} is {}; this is rank {} of {}", call, peer,
-                          peer == rank_ ? "this rank itself" : "not in the group", rank_, size),
-              group_, peer);
+  if (fork_guard_.is_forked_child()) backend::throw_forked(call, group_);
+  cause_.check(call, group_);
 }
 
 Operation& ShmChannel::find(Ticket ticket) {
@@ -100,7 +86,7 @@ auto ShmChannel::guarded(Body body) {
 
 Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data) {
   enter("post_send");
-  check_peer("post_send", peer);
+  backend::check_peer("post_send", peer, rank_, segment_->size(), group_);
   return guarded(
       [&] { return Ticket{engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
 }
@@ -108,7 +94,7 @@ Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data)
 Ticket ShmChannel::post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                                      std::function<std::uint64_t()> filled) {
   enter("post_filling_send");
-  check_peer("post_filling_send", peer);
+  backend::check_peer("post_filling_send", peer, rank_, segment_->size(), group_);
   return guarded([&] {
     return Ticket{
         engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes(), std::move(filled)).ticket};
@@ -117,7 +103,8 @@ Ticket ShmChannel::post_filling_send(int peer, std::uint64_t slot, ConstTensorVi
 
 Ticket ShmChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   enter("post_recv");
-  if (peer != kAnyPeer || segment_->size() == 1) check_peer("post_recv", peer);
+  if (peer != kAnyPeer || segment_->size() == 1)
+    backend::check_peer("post_recv", peer, rank_, segment_->size(), group_);
   return guarded(
       [&] { return Ticket{engine_.receive(peer, slot, static_cast<std::byte*>(data.data), data.bytes()).ticket}; });
 }
@@ -161,8 +148,7 @@ int ShmChannel::who_left(const Operation& operation) const noexcept {
 }
 
 void ShmChannel::throw_if_ended() const {
-  // Pairs with abort() in another thread. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
-  if (broken_.load(std::memory_order_seq_cst)) throw cause();
+  if (cause_.is_set()) throw cause_.get();
   if (const auto error = segment_->abort_error()) throw *error;
 }
 
@@ -237,20 +223,54 @@ void ShmChannel::attend() {
   throw_if_ended();
 }
 
-Error ShmChannel::cause() const {
-  const std::lock_guard lock(cause_mutex_);
-  return *cause_;
-}
-
 void ShmChannel::abort(const Error& cause) noexcept {
   if (fork_guard_.is_forked_child()) return;
-  {
-    const std::lock_guard lock(cause_mutex_);
-    if (!cause_) cause_ = cause;
-    // Pairs with enter() and throw_if_ended(). seq_cst, as this rank's own doorbell is rung below (doorbell.hpp).
-    broken_.store(true, std::memory_order_seq_cst);
-  }
+  cause_.set(cause);
   segment_->abort(rank_, cause);
+}
+
+// ---- The factory
+
+namespace {
+
+class Factory final : public BackendFactory {
+ public:
+  std::string_view name() const override { return "shm"; }
+
+  std::optional<std::string> unavailable_reason() const override {
+    if (make_memfd()) return std::nullopt;
+    const int error = errno;
+    const Places places;
+    if (::access(places.files.c_str(), W_OK | X_OK) == 0) return std::nullopt;
+    return fmt::format("memfd_create fails ({}), and {} cannot be written ({})", std::generic_category().message(error),
+                       places.files, std::generic_category().message(errno));
+  }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    const auto segment = connect_segment(request, wait, local_);
+    try {
+      return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment);
+    } catch (const std::bad_alloc&) {
+      const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some, or raise the limit",
+                        std::string(request.group));
+      segment->abort(request.rank, error);  // others may use it already
+      throw error;
+    }
+  }
+
+  std::string describe(const ConnectRequest& request) const override {
+    return fmt::format("{} KiB of shared memory, rings of {} KiB", Segment::bytes_for(request.size) >> 10,
+                       Segment::ring_bytes_for(request.size) >> 10);
+  }
+
+ private:
+  LocalSegments local_;
+};
+
+}  // namespace
+
+std::unique_ptr<BackendFactory> make_factory() {
+  return std::make_unique<Factory>();
 }
 
 }  // namespace col::shm_backend

@@ -1,19 +1,16 @@
 // The shared-memory channel: messages and collectives between ranks of one machine.
 #pragma once
 
-#include <sys/types.h>
-
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
 #include <col/backend.hpp>
 
+#include "backend/channel_checks.hpp"
 #include "backend/shm/engine.hpp"
 #include "backend/shm/native/collectives.hpp"
 #include "backend/shm/segment/segment.hpp"
@@ -43,7 +40,6 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
  private:
   void attend() override;
   void enter(const char* call) const;
-  void check_peer(const char* call, int peer) const;
   Operation& find(Ticket ticket);
   [[noreturn]] void fail(const Error& error);
   template <class Body>
@@ -54,7 +50,6 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
   int finish(Operation& operation) noexcept;
   int who_left(const Operation& operation) const noexcept;
   void throw_if_ended() const;
-  Error cause() const;
 
   const std::string group_;
   const int rank_;
@@ -63,10 +58,7 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
   Engine engine_;
   SymmetricHeap heap_;
   Collectives collectives_;
-
-  std::atomic<bool> broken_{false};  // release after cause_ is set, acquire before it is read
-  mutable std::mutex cause_mutex_;
-  std::optional<Error> cause_;
+  backend::FirstCause cause_;
 };
 
 }  // namespace col::shm_backend

@@ -114,7 +114,6 @@ void Engine::progress() {
 }
 
 // ---- Out
-// -------------------------------------------------------------------------------------------------------------
 
 void Engine::push_out(Peer& peer) noexcept {
   // Answers first, as somebody waits for each of them; then what lets the other side make up its mind.
@@ -182,7 +181,6 @@ std::uint64_t Engine::bytes_there(Operation& send) noexcept {
 }
 
 // ---- In
-// --------------------------------------------------------------------------------------------------------------
 
 void Engine::take_in(Peer& peer) {
   // What comes meanwhile is for the next call: a peer that never stops sending must not keep the others waiting.

@@ -22,10 +22,8 @@
 #include <vector>
 
 #include "backend/shm/matching.hpp"
-#include "backend/shm/operations.hpp"
 #include "backend/shm/ring.hpp"
 #include "backend/shm/segment/segment.hpp"
-#include "backend/shm/unexpected.hpp"
 
 namespace col::shm_backend {
 

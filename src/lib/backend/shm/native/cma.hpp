@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/shm/native/presence.hpp"
+#include <col/backend.hpp>
+
+#include "backend/shm/native/lending.hpp"
 
 namespace col::shm_backend {
 
@@ -49,6 +51,31 @@ class Cma {
   State state_ = State::unknown;
   bool reaches_all_ = false;
   std::vector<std::int64_t> pids_;  // by rank
+};
+
+// Collectives by CMA: every rank copies what it wants from the private memory of the others. They are broadcast,
+// scatter, allgather and alltoall. The ranks tell first where the memory is, and wait for one another afterwards. No
+// rank writes to the memory of another.
+class CmaCollective {
+ public:
+  // Whether one copy by the kernel is faster than two through slots. All ranks get the same answer.
+  static bool suits(const Request& request, int size) noexcept;
+  static Addresses addresses(const Request& request) noexcept;
+
+  // Requires: `all` is ordered by rank; all arguments outlive it.
+  CmaCollective(const Request& request, int rank, int size, std::span<const Presence> all) noexcept
+      : request_(request), rank_(rank), size_(size), all_(all) {}
+
+  // Whether the data that others read stays in place during the call. All ranks get the same answer.
+  bool possible() const noexcept;
+  // Does this rank's share. Returns false if the kernel refuses: some of the output is written then, but no input.
+  // `rest` as in Cma::read().
+  bool run(const Cma& cma, const std::function<void()>& rest) const;
+
+ private:
+  const Request& request_;
+  const int rank_, size_;
+  const std::span<const Presence> all_;
 };
 
 }  // namespace col::shm_backend

@@ -9,14 +9,12 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/cma.hpp"
-#include "backend/shm/native/cma_collective.hpp"
 #include "backend/shm/native/movement.hpp"
-#include "backend/shm/native/presence.hpp"
 #include "backend/shm/native/steps.hpp"
 #include "backend/shm/native/symmetric_collective.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
 #include "backend/shm/native/waiter.hpp"
-#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {

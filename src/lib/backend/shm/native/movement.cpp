@@ -1,18 +1,10 @@
 #include "backend/shm/native/movement.hpp"
 
-#include <algorithm>
-#include <numeric>
-
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
 
 namespace col::shm_backend {
 namespace {
-
-std::size_t aligned_up(std::size_t count, std::size_t element_bytes) {
-  const std::size_t unit = std::max<std::size_t>(1, kAlignment / element_bytes);
-  return (count + unit - 1) / unit * unit;
-}
 
 std::size_t longest(std::span<const std::size_t> counts) {
   return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
@@ -68,18 +60,11 @@ ElementRange Movement::chunk(std::uint64_t index, std::size_t length) const noex
   return {begin, std::min(chunk_, length - begin)};
 }
 
-// The part of a chunk that a rank folds, relative to the chunk.
-ElementRange Movement::slice(int rank, const ElementRange& chunk) const noexcept {
-  const auto n = static_cast<std::size_t>(size_);
-  const std::size_t each = aligned_up((chunk.count + n - 1) / n, in_size_);
-  const std::size_t begin = std::min(chunk.count, static_cast<std::size_t>(rank) * each);
-  return {begin, std::min(each, chunk.count - begin)};
-}
-
-ElementRange Movement::block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept {
-  const auto r = static_cast<std::size_t>(rank);
-  if (counts.empty()) return {r * equal, equal};
-  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}) * units_, counts[r] * units_};
+// The block of a rank, in units.
+ElementRange Movement::block(int rank, std::span<const std::size_t> counts) const noexcept {
+  if (counts.empty()) return block_of(rank, {}, length_);
+  const ElementRange elements = block_of(rank, counts, 0);
+  return {elements.begin * units_, elements.count * units_};
 }
 
 // The most that the slots of this step hold: the data of small steps is in the header.
@@ -100,9 +85,8 @@ void Movement::move_own() const {
   const bool to_blocks = row_.out == Extent::blocks;
   if (row_.reduces() || !(to_blocks || by_blocks_) || (row_.rooted && !is_root())) return;
   const std::byte* from = input();
-  if (by_blocks_) from += block(rank_, request_.in_counts, length_).begin * size_of_;
-  const ElementRange to =
-      to_blocks ? block(rank_, request_.out_counts, length_) : ElementRange{0, request_.out.count * units_};
+  if (by_blocks_) from += block(rank_, request_.in_counts).begin * size_of_;
+  const ElementRange to = to_blocks ? block(rank_, request_.out_counts) : ElementRange{0, request_.out.count * units_};
   if (output() + to.begin * size_of_ != from) copy_out(to.begin, from, to.count);
 }
 
@@ -122,7 +106,7 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
   if (by_blocks_) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_ && !scaled_) continue;
-      const ElementRange whole = block(peer, request_.in_counts, length_);
+      const ElementRange whole = block(peer, request_.in_counts);
       const ElementRange part = chunk(index, whole.count);
       copy_in(to + place(peer), whole.begin + part.begin, part.count);
     }
@@ -139,7 +123,7 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
 }
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {
-  ElementRange part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts, length_).count : length_);
+  ElementRange part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts).count : length_);
   std::size_t own = part.begin;  // where this rank's input begins
   std::size_t place_in_slot = 0;
   int end = size_;
@@ -150,7 +134,7 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
     own = part.begin;
   } else if (form_ == Form::fold_own) {
     place_in_slot = place(rank_);
-    own += block(rank_, request_.in_counts, length_).begin;
+    own += block(rank_, request_.in_counts).begin;
   } else if (form_ == Form::fold_lower) {
     end = row_.folds == Folds::below_rank ? rank_ : rank_ + 1;
   }
@@ -183,7 +167,7 @@ void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
     return copy_out(part.begin + theirs.begin, from + theirs.begin * in_size_, theirs.count);
   }
   ElementRange whole{0, row_.out == Extent::nothing ? 0 : request_.out.count * units_};
-  if (row_.out == Extent::blocks) whole = block(peer, request_.out_counts, length_);
+  if (row_.out == Extent::blocks) whole = block(peer, request_.out_counts);
   if (by_blocks_) from += place(rank_);
   const ElementRange part = chunk(index, whole.count);
   copy_out(whole.begin + part.begin, from, part.count);

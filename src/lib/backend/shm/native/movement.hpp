@@ -6,23 +6,50 @@
 // into chunks in the same way, and a slot holds one chunk of each block.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
 #include <col/backend.hpp>
 
-#include "backend/shm/native/pattern.hpp"
-#include "backend/shm/segment/area.hpp"
+#include "backend/shm/native/steps.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "core/kernels/fold.hpp"
 
 namespace col::shm_backend {
+
+// Consecutive elements of a vector.
+struct ElementRange {
+  std::size_t begin = 0, count = 0;
+};
 
 // Vectors of so many bytes leave the caches anyway, and go past them. Below, the reader finds them there.
 constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 // Slices and chunks begin at whole cache lines, so that no two ranks write one line.
 constexpr std::size_t kAlignment = 64;
+
+constexpr std::size_t aligned_up(std::size_t count, std::size_t element_bytes) noexcept {
+  const std::size_t unit = std::max<std::size_t>(1, kAlignment / element_bytes);
+  return (count + unit - 1) / unit * unit;
+}
+
+// The part of a vector that one of `size` ranks works on.
+constexpr ElementRange slice_of(int rank, int size, std::size_t count, std::size_t element_bytes) noexcept {
+  const auto n = static_cast<std::size_t>(size);
+  const std::size_t each = aligned_up((count + n - 1) / n, element_bytes);
+  const std::size_t begin = std::min(count, static_cast<std::size_t>(rank) * each);
+  return {begin, std::min(each, count - begin)};
+}
+
+// The block of a rank in a vector of all ranks' blocks. `counts`: of all blocks; empty if each is `equal`.
+inline ElementRange block_of(int rank, std::span<const std::size_t> counts, std::size_t equal) noexcept {
+  const auto r = static_cast<std::size_t>(rank);
+  if (counts.empty()) return {r * equal, equal};
+  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
+}
 
 class Movement {
  public:
@@ -51,9 +78,11 @@ class Movement {
  private:
   bool is_root() const noexcept { return request_.root == rank_; }
   ElementRange chunk(std::uint64_t index, std::size_t length) const noexcept;
-  ElementRange slice(int rank, const ElementRange& chunk) const noexcept;
-  // The block of a rank in a vector of all ranks' blocks.
-  ElementRange block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  // The part of a chunk that a rank folds, relative to the chunk.
+  ElementRange slice(int rank, const ElementRange& chunk) const noexcept {
+    return slice_of(rank, size_, chunk.count, in_size_);
+  }
+  ElementRange block(int rank, std::span<const std::size_t> counts) const noexcept;
   std::size_t slot_data_bytes(std::uint64_t index) const noexcept;
   std::byte* slot(int rank, std::uint64_t index, std::uint64_t step) const noexcept;
   // The place in a slot of the chunk of a rank's block.

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
-
-#include "backend/shm/native/movement.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -90,22 +87,6 @@ void SymmetricCollective::find_memory(std::span<const Presence> all, const Symme
   outputs_[static_cast<std::size_t>(rank_)] = static_cast<std::byte*>(request_.out.data);
 }
 
-// The part of a vector that this rank works on: whole cache lines.
-ElementRange SymmetricCollective::slice(std::size_t count) const noexcept {
-  const auto n = static_cast<std::size_t>(size_), rank = static_cast<std::size_t>(rank_);
-  const std::size_t unit = std::max<std::size_t>(1, kAlignment / size_of_);
-  const std::size_t each = ((count + n - 1) / n + unit - 1) / unit * unit;
-  const std::size_t begin = std::min(count, rank * each);
-  return {begin, std::min(each, count - begin)};
-}
-
-ElementRange SymmetricCollective::block(int rank, std::span<const std::size_t> counts,
-                                        std::size_t equal) const noexcept {
-  const auto r = static_cast<std::size_t>(rank);
-  if (counts.empty()) return {r * equal, equal};
-  return {std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0}), counts[r]};
-}
-
 void SymmetricCollective::run(const Rest& rest) {
   const auto own = static_cast<std::size_t>(rank_), root = static_cast<std::size_t>(request_.root);
   const std::size_t in_bytes = request_.in.bytes(), out_bytes = request_.out.bytes();
@@ -115,7 +96,7 @@ void SymmetricCollective::run(const Rest& rest) {
       const std::span<std::byte* const> all = outputs_;
       return fold_into(row.out_on_root ? all.subspan(root, 1) : all, slice(request_.in.count), 0, rest);
     }
-    const ElementRange mine = block(rank_, request_.in_counts, request_.out.count);
+    const ElementRange mine = block_of(rank_, request_.in_counts, request_.out.count);
     return fold_into({&outputs_[own], 1}, mine, mine.begin, rest);
   }
   if (row.out == Extent::vector) return copy_slice(rest);
@@ -126,7 +107,7 @@ void SymmetricCollective::run(const Rest& rest) {
   const std::size_t each = request_.out.count / static_cast<std::size_t>(size_);
   for (int i = 0; i < size_; ++i) {
     const int peer = (rank_ + i) % size_;
-    const ElementRange theirs = block(peer, request_.out_counts, each);
+    const ElementRange theirs = block_of(peer, request_.out_counts, each);
     const std::size_t from = to_all ? own * each : 0;
     copy(outputs_[own] + theirs.begin * size_of_, inputs_[static_cast<std::size_t>(peer)] + from * size_of_,
          theirs.count * size_of_, rest);

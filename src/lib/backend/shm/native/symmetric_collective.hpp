@@ -23,8 +23,8 @@
 
 #include <col/backend.hpp>
 
-#include "backend/shm/native/pattern.hpp"
-#include "backend/shm/native/presence.hpp"
+#include "backend/shm/native/lending.hpp"
+#include "backend/shm/native/movement.hpp"
 #include "backend/shm/native/symmetric_memory.hpp"
 #include "core/kernels/fold.hpp"
 
@@ -51,8 +51,7 @@ class SymmetricCollective {
  private:
   void find_memory(std::span<const Presence> all, const SymmetricHeap& heap);
   bool is_reachable(std::span<const Presence> all) const;
-  ElementRange slice(std::size_t count) const noexcept;
-  ElementRange block(int rank, std::span<const std::size_t> counts, std::size_t equal) const noexcept;
+  ElementRange slice(std::size_t count) const noexcept { return slice_of(rank_, size_, count, size_of_); }
   void fold_into(std::span<std::byte* const> targets, ElementRange from, std::size_t shift, const Rest& rest);
   void copy_slice(const Rest& rest);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes, const Rest& rest) const;

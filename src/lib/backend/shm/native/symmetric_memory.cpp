@@ -18,7 +18,6 @@
 
 #include "backend/shm/segment/connect.hpp"
 #include "backend/shm/segment/memory_room.hpp"
-#include "backend/shm/segment/pages.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"

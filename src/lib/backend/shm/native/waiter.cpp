@@ -17,13 +17,13 @@ using Clock = std::chrono::steady_clock;
 // process takes 0.8 us, and waking a rank that sleeps 8 us.
 constexpr int kLooksAlone = 60;
 constexpr int kLooksCrowded = 3;
-constexpr Duration kYields = std::chrono::milliseconds(1);
+constexpr Duration kYieldingTime = std::chrono::milliseconds(1);
 constexpr Duration kBetweenLooks = std::chrono::microseconds(10);
 
 }  // namespace
 
 Patience Patience::of(bool crowded) noexcept {
-  return {crowded ? kLooksCrowded : kLooksAlone, kYields};
+  return {crowded ? kLooksCrowded : kLooksAlone, kYieldingTime};
 }
 
 void Waiter::wait_on(Condition ready, int peer, WaitContext& wait) {

@@ -5,7 +5,7 @@
 
 #include <col/job.hpp>
 
-#include "backend/shm/segment/area.hpp"
+#include "backend/shm/segment/layout.hpp"
 #include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {

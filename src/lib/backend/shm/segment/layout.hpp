@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace col::shm_backend {
 
@@ -60,5 +61,121 @@ struct RingIndices {
 };
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
+
+// ---- The area: the part that collectives use
+//
+//   AreaHeader | StepsDone per rank | per rank: kSlots SlotHeaders, the data of kSlots slots
+//
+// All collectives of a group are cut into steps. Steps are counted from 1 over the whole life of the group: every rank
+// goes through every step, even if it has nothing to do in it. Step s uses slot s mod kSlots of each rank. Only a rank
+// itself writes its slots and its StepsDone.
+
+// A power of two. With two slots, every rank would wait for the slowest one in each step. With more than four, the
+// slots of a step would have left the second-level cache before they are used again.
+inline constexpr std::size_t kSlots = 4;
+
+// The data of a small step is in the same cache line as the flag that announces it, and arrives with it.
+inline constexpr std::size_t kInlineBytes = 104;
+
+struct alignas(kLine) SlotHeader {
+  std::atomic<std::uint64_t> ready;  // the last step whose input is here
+  std::uint64_t fingerprint;         // of the call that the step is part of
+  std::uint64_t done;                // the owner's StepsDone when it wrote this; saves readers a look
+  std::byte inline_data[kInlineBytes];
+  // The last step whose result is here, in the place that the owner's own input would have.
+  alignas(kLine) std::atomic<std::uint64_t> folded;
+};
+static_assert(sizeof(SlotHeader) == 2 * kLine);
+
+// The last step for which this rank has nothing left to read; this holds for all earlier steps too.
+struct alignas(kLine) StepsDone {
+  std::atomic<std::uint64_t> step;
+
+  // The fingerprints of its last calls. They show which rank made another call than the others.
+  struct Call {
+    std::atomic<std::uint64_t> number;  // from 1; 0 while it is written
+    std::atomic<std::uint64_t> fingerprint;
+  };
+  // One more than slots, because a rank that only puts may be that far ahead.
+  static constexpr std::size_t kKeptCalls = kSlots + 1;
+  Call calls[kKeptCalls];
+
+  // For the owner. Each store is a release: a rank that sees a fingerprint also sees that the entry was invalid before
+  // it.
+  void enter(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+    Call& call = calls[number % kKeptCalls];
+    call.number.store(0, std::memory_order_release);
+    call.fingerprint.store(fingerprint, std::memory_order_release);
+    call.number.store(number, std::memory_order_release);
+  }
+  // The fingerprint of a call; nothing when the rank has not come to it, or is far beyond.
+  std::optional<std::uint64_t> fingerprint_of(std::uint64_t number) const noexcept {
+    const Call& call = calls[number % kKeptCalls];
+    if (call.number.load(std::memory_order_acquire) != number) return std::nullopt;
+    const std::uint64_t fingerprint = call.fingerprint.load(std::memory_order_acquire);
+    if (call.number.load(std::memory_order_relaxed) != number) return std::nullopt;
+    return fingerprint;
+  }
+};
+static_assert(sizeof(StepsDone) == kLine);
+
+struct alignas(kLine) AreaHeader {
+  std::atomic<std::uint32_t> sleepers;  // ranks that sleep in a collective, or are about to
+};
+
+// One page, for the headers of all slots of a rank.
+inline constexpr std::size_t kSlotsHeader = 4096;
+static_assert(kSlots * sizeof(SlotHeader) <= kSlotsHeader);
+
+// One rank's view of the area. It is a value; the memory belongs to the segment.
+class Area {
+ public:
+  // Bytes: at least one element of this size from each rank fits a slot.
+  static constexpr std::size_t kLargestElement = 16;
+
+  Area() = default;
+  Area(std::byte* base, int size, std::size_t slot_bytes) noexcept
+      : base_(base), size_(static_cast<std::size_t>(size)), slot_bytes_(slot_bytes) {}
+
+  // How much one step of one rank should hold, from the number of ranks and this machine's caches: a multiple of the
+  // page size.
+  static std::size_t slot_bytes_for(int size) noexcept;
+  static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
+  // The bytes before the parts of the ranks.
+  static std::size_t common_bytes(int size) noexcept {
+    constexpr std::size_t kPage = kSlotsHeader;
+    const std::size_t end = sizeof(AreaHeader) + static_cast<std::size_t>(size) * sizeof(StepsDone);
+    return (end + kPage - 1) / kPage * kPage;
+  }
+  // Begin the lifetimes of the objects in zeroed memory: of the common part, and of one rank's part.
+  void construct() const noexcept;
+  void construct_part(int rank) const noexcept;
+
+  std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  AreaHeader& header() const noexcept { return *reinterpret_cast<AreaHeader*>(base_); }
+  StepsDone& done(int rank) const noexcept {
+    return reinterpret_cast<StepsDone*>(base_ + sizeof(AreaHeader))[static_cast<std::size_t>(rank)];
+  }
+  SlotHeader& slot(int rank, std::uint64_t step) const noexcept {
+    return reinterpret_cast<SlotHeader*>(part_of(rank))[index(step)];
+  }
+  // Where the data of a step of `bytes` is.
+  std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
+    return bytes <= kInlineBytes ? slot(rank, step).inline_data
+                                 : part_of(rank) + kSlotsHeader + index(step) * slot_bytes_;
+  }
+  // The part that one rank writes, in whole pages. This rank should be the first to touch them.
+  std::byte* part_of(int rank) const noexcept {
+    return base_ + common_bytes(static_cast<int>(size_)) + static_cast<std::size_t>(rank) * part_bytes();
+  }
+  std::size_t part_bytes() const noexcept { return kSlotsHeader + kSlots * slot_bytes_; }
+
+ private:
+  static constexpr std::size_t index(std::uint64_t step) noexcept { return step & (kSlots - 1); }
+
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t slot_bytes_ = 0;
+};
 
 }  // namespace col::shm_backend

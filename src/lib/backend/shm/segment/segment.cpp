@@ -1,13 +1,17 @@
 #include "backend/shm/segment/segment.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <string>
 #include <system_error>
@@ -16,7 +20,8 @@
 
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/memory_room.hpp"
-#include "backend/shm/segment/pages.hpp"
+#include "backend/shm/segment/shared_file.hpp"
+#include "core/control_group.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -26,6 +31,13 @@ constexpr std::size_t kSmallestRing = 4096;
 constexpr std::size_t kLargestRing = 256 << 10;
 // What a rank needs besides to join a small group, and has not taken yet: measured 330 KiB in a group of four.
 constexpr std::size_t kPrivateOfRank = std::size_t{512} << 10;
+
+constexpr std::size_t kAllSlots = std::size_t{32} << 20;
+constexpr std::size_t kSmallestSlot = 16 << 10;
+constexpr std::size_t kLargestSlot = 128 << 10;
+constexpr std::size_t kUsualCache = std::size_t{1} << 20;
+// All slots of a rank fill a quarter of its second-level cache, which also has to hold what it reads of others.
+constexpr std::size_t kSlotsInCache = 16;
 
 // ThreadSanitizer sees neither fences (gcc warns about this) nor the kernel's reads.
 void fence([[maybe_unused]] std::memory_order order) noexcept {
@@ -64,7 +76,44 @@ std::size_t area_at(int size) noexcept {
   return rings_at(ranks) + ranks * (ranks - 1) * Segment::ring_bytes_for(size);
 }
 
+using Mask = std::array<std::uint64_t, RankPlace::kMaskWords>;
+
+// How many processors' time the control groups of this process leave to it; 0: no limit, or none that can be read.
+std::uint32_t quota() {
+  const auto processors = core::processor_quota();
+  if (!processors) return 0;
+  // Whole ones: a part of one is no place for a rank. The bound is for the cast.
+  return static_cast<std::uint32_t>(std::clamp(*processors, 1.0, 1e6));
+}
+
 }  // namespace
+
+// ---- The area of collectives
+
+std::size_t Area::slot_bytes_for(int size) noexcept {
+  const auto ranks = static_cast<std::size_t>(size);
+  const long reported = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1 where the kernel does not tell
+  const std::size_t cache = reported > 0 ? static_cast<std::size_t>(reported) : kUsualCache;
+  // One element at least of each rank's block.
+  const std::size_t least = std::max(kSmallestSlot, std::bit_ceil(ranks * kLargestElement));
+  const std::size_t wanted = std::bit_floor(std::min(kAllSlots / (kSlots * ranks), cache / kSlotsInCache));
+  return std::clamp(wanted, least, std::max(least, kLargestSlot));
+}
+
+std::size_t Area::bytes_for(int size, std::size_t slot_bytes) noexcept {
+  return common_bytes(size) + static_cast<std::size_t>(size) * Area(nullptr, size, slot_bytes).part_bytes();
+}
+
+void Area::construct() const noexcept {
+  new (base_) AreaHeader{};
+  for (int rank = 0; rank < static_cast<int>(size_); ++rank) new (&done(rank)) StepsDone{};
+}
+
+void Area::construct_part(int rank) const noexcept {
+  for (std::uint64_t step = 0; step < kSlots; ++step) new (&slot(rank, step)) SlotHeader{};
+}
+
+// ---- The segment
 
 std::size_t Segment::ring_bytes_for(int size) noexcept {
   const auto ranks = static_cast<std::size_t>(size);
@@ -175,6 +224,8 @@ Area Segment::area() const noexcept {
   return {base_ + area_at(size_), size_, header().slot_bytes};
 }
 
+// ---- How the group ends
+
 void Segment::abort(int rank, const Error& cause) noexcept {
   AbortRecord& record = header().abort;
   std::uint32_t none = AbortRecord::kNone;
@@ -219,6 +270,56 @@ std::optional<Error> Segment::abort_error() const {
                                        record.aborter, to_string(code), record.message);
   return Error(code == ErrorCode::peer_lost ? ErrorCode::peer_lost : ErrorCode::aborted, text, {},
                record.culprit >= 0 ? record.culprit : record.aborter);
+}
+
+// ---- How many processors the ranks of a group have together
+
+void Segment::tell_processors(int rank) const noexcept {
+  RankPlace& own = place(rank);
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  Mask mask{};
+  std::uint32_t known = RankPlace::kUnlisted;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
+    known = RankPlace::kListed;
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &set)) continue;
+      if (cpu >= 64 * mask.size()) {
+        known = RankPlace::kUnlisted;
+        break;
+      }
+      mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+    }
+  }
+  std::copy(mask.begin(), mask.end(), own.processors);
+  try {
+    own.processors_quota = quota();
+  } catch (const std::exception&) {  // no memory to read it
+    own.processors_quota = 0;
+  }
+  // release pairs with the acquire in processors().
+  own.processors_known.store(known, std::memory_order_release);
+}
+
+std::optional<int> Segment::processors() const noexcept {
+  Mask all{};
+  std::uint32_t limit = 0;
+  bool listed = true;
+  for (int rank = 0; rank < size_; ++rank) {
+    const RankPlace& one = place(rank);
+    const std::uint32_t known = one.processors_known.load(std::memory_order_acquire);
+    if (known == RankPlace::kUnknown) return std::nullopt;
+    listed = listed && known == RankPlace::kListed;
+    if (one.processors_quota != 0) limit = limit == 0 ? one.processors_quota : std::min(limit, one.processors_quota);
+    for (std::size_t word = 0; word < all.size(); ++word) all[word] |= one.processors[word];
+  }
+  int count = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (listed) {
+    count = 0;
+    for (const std::uint64_t word : all) count += std::popcount(word);
+  }
+  if (limit != 0) count = std::min(count, static_cast<int>(limit));
+  return std::max(1, count);
 }
 
 }  // namespace col::shm_backend

@@ -8,7 +8,6 @@
 
 #include <col/error.hpp>
 
-#include "backend/shm/segment/area.hpp"
 #include "backend/shm/segment/layout.hpp"
 
 namespace col::shm_backend {
