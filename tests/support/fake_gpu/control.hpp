@@ -19,7 +19,7 @@ size_t fake_gpu_calls(const char* name);
 // Forgets counts and faults that have not struck, gives held streams free.
 void fake_gpu_reset(void);
 // What is alive: "contexts" (counted retains), "streams", "high_priority_streams" (those of the highest), "events",
-// "device_memory", "host_memory" (allocations), "host_registrations", "modules", "graphs", "graph_execs", and
+// "device_memory", "host_memory" (allocations), "modules", "graphs", "graph_execs", and
 // "device_bytes". An unknown word ends the process.
 size_t fake_gpu_alive(const char* what);
 // From now on the device's context is broken, as after an illegal access in a kernel: every call in it returns `code`,
@@ -37,7 +37,7 @@ void* fake_gpu_host_view(uint64_t pointer, size_t bytes);
 void fake_nccl_fail(const char* name, int code, int nth);
 size_t fake_nccl_calls(const char* name);
 void fake_nccl_reset(void);
-// What is alive in this process: "communicators", "operators", "registrations", "windows", "memory" (ncclMemAlloc).
+// What is alive in this process: "communicators", "operators", "windows", "memory" (ncclMemAlloc).
 size_t fake_nccl_alive(const char* what);
 // ncclCommGetAsyncError answers `code` on every communicator of this process in which its rank is `rank` (-1: all).
 void fake_nccl_async_error(int rank, int code);

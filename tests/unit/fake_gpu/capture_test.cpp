@@ -25,15 +25,9 @@ TEST_CASE("fake cuda: a graph runs what a stream captured, as often as it is lau
   CUgraphExec exec = nullptr;
   REQUIRE(begin(stream) == CUDA_SUCCESS);
   CHECK(status_of(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  cuuint64_t id = 0;
-  CUstreamCaptureStatus status;
-  CUgraph under_way = nullptr;
-  CHECK(cuStreamGetCaptureInfo(stream, &status, &id, &under_way, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
-  CHECK(id != 0);
   CHECK(cuMemsetD8Async(data.address(), 5, 4, stream) == CUDA_SUCCESS);
   CHECK(data.values()[0] != 5);
   REQUIRE(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
-  CHECK(graph == under_way);
   REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS);
   CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
   for (int round = 0; round < 3; ++round) {
@@ -127,16 +121,6 @@ TEST_CASE("fake cuda: a global capture is spoilt by another thread, a local one 
     CHECK(cuStreamEndCapture(stream, &graph) == (global ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS));
     if (graph != nullptr) CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
   }
-  REQUIRE(begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
-  CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
-  CHECK(cuThreadExchangeStreamCaptureMode(&relaxed) == CUDA_SUCCESS);
-  CUdeviceptr pointer = 0;
-  CHECK(cuMemAlloc(&pointer, 16) == CUDA_SUCCESS);
-  CHECK(cuThreadExchangeStreamCaptureMode(&relaxed) == CUDA_SUCCESS);
-  CHECK(relaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
-  CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
-  CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
-  CHECK(cuMemFree(pointer) == CUDA_SUCCESS);
 }
 
 TEST_CASE("fake cuda: the null stream and events from outside do not mix with a capture") {
@@ -157,14 +141,8 @@ TEST_CASE("fake cuda: the null stream and events from outside do not mix with a 
 }
 
 TEST_CASE("fake nccl: a captured collective runs with every launch of the graph") {
-  ncclUniqueId id;
-  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
-  Verdict verdict;
-  run_as_ranks(2, [&](int rank) {
+  check_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, CUstream stream) {
     auto good = [&](bool fine, const char* what) { verdict.expect(fine, what); };
-    ncclComm_t comm = nullptr;
-    good(ncclCommInitRank(&comm, 2, id, rank) == ncclSuccess, "init");
-    OwnStream stream;
     Buffer<int> data(1);
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
@@ -181,5 +159,4 @@ TEST_CASE("fake nccl: a captured collective runs with every launch of the graph"
     good(cuGraphExecDestroy(exec) == CUDA_SUCCESS && cuGraphDestroy(graph) == CUDA_SUCCESS, "graphs");
     good(ncclCommDestroy(comm) == ncclSuccess, "destroy");
   });
-  CHECK(verdict.failures() == "");
 }

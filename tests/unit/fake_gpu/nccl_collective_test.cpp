@@ -13,23 +13,11 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// One communicator of `size` ranks, each a thread on a device of its own.
-void run_communicator(int size, const std::function<void(ncclComm_t, int rank, cudaStream_t)>& body) {
-  ncclUniqueId id;
-  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
-  Verdict verdict;
-  run_as_ranks(size, [&](int rank) {
-    ncclComm_t comm = nullptr;
-    const ncclResult_t made = ncclCommInitRank(&comm, size, id, rank);
-    verdict.expect(made == ncclSuccess, ncclGetLastError(nullptr));
-    if (made != ncclSuccess) return;
-    {
-      OwnStream stream;
-      body(comm, rank, stream);
-    }
+void run_communicator(int size, const std::function<void(Verdict&, ncclComm_t, int rank, cudaStream_t)>& body) {
+  check_communicator(size, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
+    body(verdict, comm, rank, stream);
     verdict.expect(ncclCommDestroy(comm) == ncclSuccess, "destroy");
   });
-  CHECK(verdict.failures() == "");
 }
 
 template <typename T>
@@ -42,9 +30,8 @@ std::vector<T> sequence(size_t count, T first) {
 }  // namespace
 
 TEST_CASE("fake nccl: every collective gives every rank what it must") {
-  Verdict verdict;
   constexpr size_t kCount = 1000;
-  run_communicator(kRanks, [&](ncclComm_t comm, int rank, cudaStream_t stream) {
+  run_communicator(kRanks, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
     auto done = [&](ncclResult_t result, const char* what) {
       verdict.expect(result == ncclSuccess, std::string(what) + ": " + ncclGetLastError(comm));
       verdict.expect(cuStreamSynchronize(stream) == CUDA_SUCCESS, what);
@@ -64,7 +51,6 @@ TEST_CASE("fake nccl: every collective gives every rank what it must") {
     Buffer<int> spread(own);
     done(ncclBroadcast(spread.get(), spread.get(), kCount, ncclInt32, 1, comm, stream), "broadcast");
     verdict.expect(spread.values() == sequence<int>(kCount, 10000), "broadcast data");
-    done(ncclBcast(spread.get(), kCount, ncclInt32, 3, comm, stream), "bcast");
 
     done(ncclAllGather(one.get(), all_out.get(), kCount, ncclInt32, comm, stream), "allgather");
     for (int peer = 0; peer < kRanks; ++peer) {
@@ -88,25 +74,21 @@ TEST_CASE("fake nccl: every collective gives every rank what it must") {
     done(ncclScatter(rank == 3 ? all.get() : nullptr, one_out.get(), kCount, ncclInt32, 3, comm, stream), "scatter");
     verdict.expect(one_out.values()[2] == int(30000 + rank * kCount + 2), "scatter data");
   });
-  CHECK(verdict.failures() == "");
 }
 
 TEST_CASE("fake nccl: data larger than a channel and a block arrives whole, in place too") {
-  Verdict verdict;
   constexpr size_t kCount = 700'001;
-  run_communicator(3, [&](ncclComm_t comm, int rank, cudaStream_t stream) {
+  run_communicator(3, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
     Buffer<float> data(std::vector<float>(kCount, float(rank + 1)));
     verdict.expect(ncclAllReduce(data.get(), data.get(), kCount, ncclFloat32, ncclSum, comm, stream) == ncclSuccess,
                    "call");
     cuStreamSynchronize(stream);
     verdict.expect(data.values() == std::vector<float>(kCount, 6.0f), "data");
   });
-  CHECK(verdict.failures() == "");
 }
 
 TEST_CASE("fake nccl: operators keep NCCL's habits") {
-  Verdict verdict;
-  run_communicator(2, [&](ncclComm_t comm, int rank, cudaStream_t stream) {
+  run_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
     auto reduce = [&](auto value, ncclDataType_t type, ncclRedOp_t op) {
       Buffer<decltype(value)> data(std::vector{value});
       verdict.expect(ncclAllReduce(data.get(), data.get(), 1, type, op, comm, stream) == ncclSuccess,
@@ -140,12 +122,10 @@ TEST_CASE("fake nccl: operators keep NCCL's habits") {
     verdict.expect(ncclRedOpDestroy(scaled, comm) == ncclSuccess, "operator gone");
     verdict.expect(ncclRedOpDestroy(scaled, comm) == ncclInvalidArgument, "gone once");
   });
-  CHECK(verdict.failures() == "");
 }
 
 TEST_CASE("fake nccl: a group of sends and receives goes round") {
-  Verdict verdict;
-  run_communicator(kRanks, [&](ncclComm_t comm, int rank, cudaStream_t stream) {
+  run_communicator(kRanks, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
     const int next = (rank + 1) % kRanks, previous = (rank + kRanks - 1) % kRanks;
     constexpr size_t kCount = 50'000;
     Buffer<int64_t> out(sequence<int64_t>(kCount, rank)), in(kCount), own(kCount);
@@ -159,12 +139,10 @@ TEST_CASE("fake nccl: a group of sends and receives goes round") {
     verdict.expect(in.values() == sequence<int64_t>(kCount, previous), "from the neighbour");
     verdict.expect(own.values() == sequence<int64_t>(kCount, rank), "from itself");
   });
-  CHECK(verdict.failures() == "");
 }
 
 TEST_CASE("fake nccl: a group over two streams comes after both and before what follows in both") {
-  Verdict verdict;
-  run_communicator(2, [&](ncclComm_t comm, int rank, cudaStream_t first) {
+  run_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t first) {
     OwnStream second;
     Buffer<unsigned char> one(std::vector<unsigned char>{1}), two(std::vector<unsigned char>{1}), copy(1);
     fake_gpu_hold_streams(1);
@@ -174,12 +152,11 @@ TEST_CASE("fake nccl: a group over two streams comes after both and before what 
     ncclAllReduce(two.get(), two.get(), 1, ncclUint8, ncclSum, comm, first);
     ncclAllReduce(one.get(), one.get(), 1, ncclUint8, ncclSum, comm, second);
     verdict.expect(ncclGroupEnd() == ncclSuccess, "group");
-    cuMemcpyDtoDAsync(copy.address(), two.address(), 1, second);
+    cuMemcpyAsync(copy.address(), two.address(), 1, second);
     fake_gpu_hold_streams(0);
     verdict.expect(cuStreamSynchronize(second) == CUDA_SUCCESS, "stream");
     verdict.expect(one.values()[0] == 21 && copy.values()[0] == 41, "data");
   });
-  CHECK(verdict.failures() == "");
 }
 
 TEST_CASE("fake nccl: one thread drives all devices inside groups") {
@@ -200,9 +177,6 @@ TEST_CASE("fake nccl: one thread drives all devices inside groups") {
     }
     REQUIRE(ncclGroupEnd() == ncclSuccess);
     for (int rank = 0; rank < kRanks; ++rank) {
-      int device = -1;
-      CHECK(ncclCommCuDevice(comms[rank], &device) == ncclSuccess);
-      CHECK(device == rank);
       OnDevice own(rank);
       CHECK(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
       CHECK(data[rank]->values() == std::vector<int>{15});
@@ -215,8 +189,7 @@ TEST_CASE("fake nccl: one thread drives all devices inside groups") {
 }
 
 TEST_CASE("fake nccl: what would go wrong in silence is refused") {
-  Verdict verdict;
-  run_communicator(2, [&](ncclComm_t comm, int rank, cudaStream_t stream) {
+  run_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, cudaStream_t stream) {
     Buffer<float> data(100);
     float host[4] = {};
     auto invalid = [&](ncclResult_t result, const char* what) { verdict.expect(result == ncclInvalidArgument, what); };
@@ -242,5 +215,4 @@ TEST_CASE("fake nccl: what would go wrong in silence is refused") {
     invalid(ncclAllReduce(host, data.get(), 4, ncclFloat32, ncclSum, comm, stream), "inside a group");
     invalid(ncclGroupEnd(), "the group");
   });
-  CHECK(verdict.failures() == "");
 }

@@ -43,7 +43,7 @@ class OnDevice {
 
 class OwnStream {
  public:
-  explicit OwnStream(unsigned flags = CU_STREAM_NON_BLOCKING) { cuStreamCreate(&stream_, flags); }
+  explicit OwnStream(unsigned flags = CU_STREAM_NON_BLOCKING) { cuStreamCreateWithPriority(&stream_, flags, 0); }
   ~OwnStream() { cuStreamDestroy(stream_); }
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
@@ -52,6 +52,11 @@ class OwnStream {
  private:
   CUstream stream_ = nullptr;
 };
+
+// Host memory as an end of a copy.
+inline CUdeviceptr address_of(const void* host) {
+  return reinterpret_cast<CUdeviceptr>(host);
+}
 
 // Device memory of `count` elements.
 template <typename T>
@@ -115,5 +120,28 @@ class Verdict {
   std::mutex mutex_;
   std::string failures_;
 };
+
+// Ranks that meet by an identity of NCCL; each is a thread on a device of its own.
+inline void check_ranks(int size, const std::function<void(Verdict&, int rank, const ncclUniqueId&)>& body) {
+  ncclUniqueId id;
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  Verdict verdict;
+  run_as_ranks(size, [&](int rank) { body(verdict, rank, id); });
+  CHECK(verdict.failures() == "");
+}
+
+// The same with a communicator and a stream for each. The body must destroy or abort the communicator.
+inline void check_communicator(int size, const std::function<void(Verdict&, ncclComm_t, int rank, CUstream)>& body) {
+  check_ranks(size, [&](Verdict& verdict, int rank, const ncclUniqueId& id) {
+    ncclComm_t comm = nullptr;
+    const ncclResult_t made = ncclCommInitRank(&comm, size, id, rank);
+    verdict.expect(made == ncclSuccess, ncclGetLastError(nullptr));
+    OwnStream stream;
+    if (made == ncclSuccess) body(verdict, comm, rank, stream);
+  });
+  CHECK(fake_nccl_alive("communicators") == 0);
+  CHECK(fake_nccl_running() == 0);
+  CHECK(fake_gpu_alive("contexts") == 0);
+}
 
 }  // namespace fake_gpu_test

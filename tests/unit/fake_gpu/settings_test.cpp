@@ -72,9 +72,7 @@ TEST_CASE("fake cuda: a driver that is missing or old says so") {
         }) == 0);
   CHECK(in_child({{"FAKE_GPU_DRIVER", "11040"}}, [] {
           int version = 0;
-          void* function = nullptr;
-          return unless(cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 11040, "version") +
-                 unless(cuGetProcAddress("cuInit", &function, 12000, 0, nullptr) == CUDA_ERROR_INVALID_VALUE, "newer");
+          return unless(cuDriverGetVersion(&version) == CUDA_SUCCESS && version == 11040, "version");
         }) == 0);
 }
 

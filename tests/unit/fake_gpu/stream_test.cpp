@@ -37,7 +37,7 @@ TEST_CASE("fake cuda: work of a stream is asynchronous and in order") {
   Buffer<int> data(std::vector<int>{1});
   const int two = 2;
   CHECK(cuLaunchHostFunc(stream, pass, &gate) == CUDA_SUCCESS);
-  CHECK(cuMemcpyHtoDAsync(data.address(), &two, sizeof two, stream) == CUDA_SUCCESS);
+  CHECK(cuMemcpyAsync(data.address(), address_of(&two), sizeof two, stream) == CUDA_SUCCESS);
   REQUIRE(soon([&] { return gate.entered.load(); }));
   CHECK(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
   CHECK(cuStreamQuery(other) == CUDA_SUCCESS);
@@ -111,9 +111,6 @@ TEST_CASE("fake cuda: a destroyed stream finishes its work, and its handle is de
   OnDevice device(0);
   CUstream stream;
   REQUIRE(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, -100) == CUDA_SUCCESS);
-  int priority = 0;
-  CHECK(cuStreamGetPriority(stream, &priority) == CUDA_SUCCESS);
-  CHECK(priority == -5);
   CHECK(fake_gpu_alive("high_priority_streams") == 1);
   CHECK(cuLaunchHostFunc(stream, pass, &gate) == CUDA_SUCCESS);
   CHECK(cuStreamDestroy(stream) == CUDA_SUCCESS);

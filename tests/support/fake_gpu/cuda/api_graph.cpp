@@ -11,29 +11,6 @@ CUstreamCaptureStatus status_of(const Stream& stream) {
   return stream.capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-struct InfoRequest {
-  CUstreamCaptureStatus* status;
-  cuuint64_t* id;
-  CUgraph* graph;
-  bool nodes;  // wants the dependencies, which have no handles here
-};
-
-CUresult tell_capture(Call& call, CUstream handle, const InfoRequest& request) {
-  auto stream = find_stream(call.machine, handle, call.context);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (request.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (request.nodes) return CUDA_ERROR_NOT_SUPPORTED;
-  if (stream->is_null()) {
-    const CUresult allowed = forbid_null_stream(call.machine, *stream->context());
-    if (allowed != CUDA_SUCCESS) return allowed;
-  }
-  *request.status = status_of(*stream);
-  if (*request.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
-  if (request.id != nullptr) *request.id = stream->capture->id;
-  if (request.graph != nullptr) *request.graph = stream->capture->handle;
-  return CUDA_SUCCESS;
-}
-
 CUresult instantiate(Call& call, CUgraphExec* exec, CUgraph graph_handle) {
   auto graph = call.machine.graphs.find(graph_handle);
   if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -50,8 +27,7 @@ CUresult instantiate(Call& call, CUgraphExec* exec, CUgraph graph_handle) {
 
 CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
   return entry("cuStreamBeginCapture_v2", Needs::context, [&](Call& call) {
-    auto stream = find_stream(call.machine, handle, call.context);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto stream = stream_of(call, handle);
     if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     return begin_capture(call.machine, stream, mode);
   });
@@ -59,8 +35,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
 
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   return entry("cuStreamEndCapture", Needs::context, [&](Call& call) {
-    auto stream = find_stream(call.machine, handle, call.context);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto stream = stream_of(call, handle);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return end_capture(call.machine, stream, graph);
   });
@@ -68,29 +43,10 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   return entry("cuStreamIsCapturing", Needs::context, [&](Call& call) {
-    return tell_capture(call, handle, {status, nullptr, nullptr, false});
-  });
-}
-
-extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                                      CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
-  return entry("cuStreamGetCaptureInfo_v2", Needs::context, [&](Call& call) {
-    return tell_capture(call, handle, {status, id, graph, nodes != nullptr || count != nullptr});
-  });
-}
-
-CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                        const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
-  return entry("cuStreamGetCaptureInfo_v3", Needs::context, [&](Call& call) {
-    return tell_capture(call, handle, {status, id, graph, nodes != nullptr || edges != nullptr || count != nullptr});
-  });
-}
-
-CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  return entry("cuThreadExchangeStreamCaptureMode", Needs::driver, [&](Call&) {
-    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, thread_capture_mode());
-    return CUDA_SUCCESS;
+    auto stream = stream_of(call, handle);
+    fail_if(status == nullptr, CUDA_ERROR_INVALID_VALUE);
+    if (stream->is_null()) fail_on(forbid_null_stream(call.machine, *stream->context()));
+    *status = status_of(*stream);
   });
 }
 
@@ -128,11 +84,10 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
 CUresult CUDAAPI cuGraphDestroy(CUgraph handle) {
   return entry("cuGraphDestroy", Needs::context, [&](Call& call) {
     auto graph = call.machine.graphs.find(handle);
-    if (graph == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    fail_if(graph == nullptr, CUDA_ERROR_INVALID_HANDLE);
     for (const auto& capture : call.machine.captures) {
-      if (capture->graph == graph) return CUDA_ERROR_INVALID_VALUE;
+      fail_if(capture->graph == graph, CUDA_ERROR_INVALID_VALUE);
     }
     call.machine.graphs.take(handle);
-    return CUDA_SUCCESS;
   });
 }

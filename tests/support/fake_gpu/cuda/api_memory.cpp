@@ -1,8 +1,10 @@
-// Entry points: memory of devices and page-locked memory of the host.
+// Entry points: memory of devices, page-locked memory of the host, and what is known of an address.
 #include "support/fake_gpu/cuda/capture.hpp"
 #include "support/fake_gpu/cuda/entry.hpp"
 
 using namespace fake_gpu;
+
+// ---- Memory
 
 namespace {
 
@@ -20,24 +22,13 @@ DeviceMemory& memory(Call& call) {
 
 }  // namespace
 
-CUresult CUDAAPI cuMemGetInfo(size_t* free, size_t* total) {
-  return entry("cuMemGetInfo_v2", Needs::context, [&](Call& call) {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *total = memory(call).limit();
-    *free = *total - memory(call).used();
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr* pointer, size_t bytes) {
   return entry("cuMemAlloc_v2", Needs::context, [&](Call& call) {
-    if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult allowed = forbid_unsafe_call(call.machine);
-    if (allowed != CUDA_SUCCESS) return allowed;
+    fail_if(pointer == nullptr || bytes == 0, CUDA_ERROR_INVALID_VALUE);
+    fail_on(forbid_unsafe_call(call.machine));
     auto address = memory(call).allocate(bytes);
-    if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+    fail_if(!address, CUDA_ERROR_OUT_OF_MEMORY);
     *pointer = *address;
-    return CUDA_SUCCESS;
   });
 }
 
@@ -47,20 +38,8 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr pointer) {
     DeviceMemory* owner = call.machine.memory_of(pointer);
     auto allocation = owner == nullptr ? std::nullopt : owner->find(pointer);
     if (!allocation || allocation->start != pointer) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult waited = wait_before_free(call, "cuMemFree waits for the device, which");
-    if (waited != CUDA_SUCCESS) return waited;
+    fail_on(wait_before_free(call, "cuMemFree waits for the device, which"));
     return owner->free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  });
-}
-
-CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
-  return entry("cuMemGetAddressRange_v2", Needs::context, [&](Call& call) {
-    DeviceMemory* owner = call.machine.memory_of(pointer);
-    auto allocation = owner == nullptr ? std::nullopt : owner->find(pointer);
-    if (!allocation) return CUDA_ERROR_NOT_FOUND;
-    if (base != nullptr) *base = allocation->start;
-    if (bytes != nullptr) *bytes = allocation->bytes;
-    return CUDA_SUCCESS;
   });
 }
 
@@ -68,8 +47,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags
   return entry("cuMemHostAlloc", Needs::context, [&](Call& call) {
     constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (pointer == nullptr || bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult allowed = forbid_unsafe_call(call.machine);
-    if (allowed != CUDA_SUCCESS) return allowed;
+    fail_on(forbid_unsafe_call(call.machine));
     *pointer = call.machine.host.allocate(bytes, call.context);
     return *pointer == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   });
@@ -77,41 +55,53 @@ CUresult CUDAAPI cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags
 
 CUresult CUDAAPI cuMemFreeHost(void* pointer) {
   return entry("cuMemFreeHost", Needs::context, [&](Call& call) {
-    const HostRange* range = call.machine.host.find(reinterpret_cast<uint64_t>(pointer));
-    if (range == nullptr || range->registered) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult waited = wait_before_free(call, "cuMemFreeHost waits for the device, which");
-    if (waited != CUDA_SUCCESS) return waited;
+    fail_if(call.machine.host.find(reinterpret_cast<uint64_t>(pointer)) == nullptr, CUDA_ERROR_INVALID_VALUE);
+    fail_on(wait_before_free(call, "cuMemFreeHost waits for the device, which"));
     return call.machine.host.free(pointer) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
-CUresult CUDAAPI cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
-  return entry("cuMemHostRegister_v2", Needs::context, [&](Call& call) {
-    constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    if (pointer == nullptr || bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult allowed = forbid_unsafe_call(call.machine);
-    if (allowed != CUDA_SUCCESS) return allowed;
-    if (call.machine.device_of(reinterpret_cast<uint64_t>(pointer)) >= 0) return CUDA_ERROR_INVALID_VALUE;
-    return call.machine.host.add(pointer, bytes, call.context) ? CUDA_SUCCESS
-                                                               : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  });
+// ---- What is known of an address
+
+namespace {
+
+struct Facts {
+  CUmemorytype type;
+  int device;
+  CUcontext context;
+};
+
+std::optional<Facts> facts_of(const Machine& machine, uint64_t address) {
+  const int device = machine.device_of(address);
+  if (device >= 0) {
+    if (!machine.devices[device].memory->find(address)) return std::nullopt;
+    const auto& primary = machine.devices[device].primary;
+    return Facts{CU_MEMORYTYPE_DEVICE, device, primary == nullptr ? nullptr : primary->handle};
+  }
+  const HostRange* range = machine.host.find(address);
+  if (range == nullptr) return std::nullopt;
+  return Facts{CU_MEMORYTYPE_HOST, range->context->device, range->context->handle};
 }
 
-CUresult CUDAAPI cuMemHostUnregister(void* pointer) {
-  return entry("cuMemHostUnregister", Needs::context, [&](Call& call) {
-    const HostRange* range = call.machine.host.find(reinterpret_cast<uint64_t>(pointer));
-    if (range == nullptr || !range->registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    const CUresult waited = wait_before_free(call, "cuMemHostUnregister waits for the device, which");
-    if (waited != CUDA_SUCCESS) return waited;
-    return call.machine.host.remove(pointer) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  });
-}
+}  // namespace
 
-CUresult CUDAAPI cuMemHostGetDevicePointer(CUdeviceptr* pointer, void* host, unsigned int flags) {
-  return entry("cuMemHostGetDevicePointer_v2", Needs::context, [&](Call& call) {
-    const uint64_t address = reinterpret_cast<uint64_t>(host);
-    if (pointer == nullptr || flags != 0 || call.machine.host.find(address) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *pointer = address;
-    return CUDA_SUCCESS;
+// Those that programs ask for.
+CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  return entry("cuPointerGetAttribute", Needs::driver, [&](Call& call) {
+    auto facts = facts_of(call.machine, pointer);
+    fail_if(data == nullptr || !facts, CUDA_ERROR_INVALID_VALUE);
+    switch (attribute) {
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *static_cast<CUcontext*>(data) = facts->context;
+        return;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<unsigned*>(data) = facts->type;
+        return;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(data) = facts->device;
+        return;
+      default:
+        fail_on(CUDA_ERROR_INVALID_VALUE);
+    }
   });
 }

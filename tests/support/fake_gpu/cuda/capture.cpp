@@ -5,11 +5,6 @@
 namespace fake_gpu {
 namespace {
 
-uint64_t next_capture_id() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
-
 // Every node must lead to what the origin ended with, else work of another stream was never joined.
 bool all_joined(const Capture& capture) {
   const auto& nodes = capture.graph->nodes;
@@ -22,16 +17,10 @@ bool all_joined(const Capture& capture) {
 
 }  // namespace
 
-CUstreamCaptureMode& thread_capture_mode() {
-  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  return mode;
-}
-
 CUresult begin_capture(Machine& machine, const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode) {
   if (stream->is_null()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>();
-  capture->id = next_capture_id();
   capture->mode = mode;
   capture->thread = std::this_thread::get_id();
   capture->origin = stream;
@@ -101,13 +90,11 @@ CUresult join_capture(const std::shared_ptr<Stream>& stream, const Event& event)
 }
 
 CUresult forbid_unsafe_call(Machine& machine) {
-  if (thread_capture_mode() == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  const bool care_for_others = thread_capture_mode() == CU_STREAM_CAPTURE_MODE_GLOBAL;
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : machine.captures) {
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool forbidden = own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                               : care_for_others && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool forbidden =
+        own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED : capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!forbidden) continue;
     capture->invalid = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -27,7 +27,6 @@ struct GraphExec {
 };
 
 struct Capture {
-  uint64_t id;
   CUstreamCaptureMode mode;
   std::thread::id thread;
   std::shared_ptr<Stream> origin;
@@ -61,6 +60,5 @@ CUresult forbid_unsafe_call(Machine& machine);
 CUresult forbid_null_stream(Machine& machine, const Context& context);
 CUresult forbid_wait_for_stream(Stream& stream);
 CUresult forbid_wait_for_context(Machine& machine, const Context& context);
-CUstreamCaptureMode& thread_capture_mode();
 
 }  // namespace fake_gpu

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,11 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "support/fake_gpu/common/call_log.hpp"
-#include "support/fake_gpu/common/settings.hpp"
-#include "support/fake_gpu/cuda/device_memory.hpp"
-#include "support/fake_gpu/cuda/handle_table.hpp"
-#include "support/fake_gpu/cuda/host_memory.hpp"
+#include "support/fake_gpu/common.hpp"
+#include "support/fake_gpu/cuda/memory.hpp"
 
 namespace fake_gpu {
 
@@ -31,6 +29,45 @@ struct Function;
 struct KernelEntry;
 
 using Lock = std::unique_lock<std::mutex>;
+
+// Gives objects handles that cannot be followed as pointers and are never given twice.
+//
+// The real driver's handles are pointers: a stale one crashes, or is by chance a new object. Here it is an error.
+template <typename T, typename Handle>
+class HandleTable {
+ public:
+  // `kind` is the first part of the handle, so that a handle of one kind is no handle of another.
+  explicit HandleTable(uintptr_t kind) : next_((kind << 40) + kStep) {}
+
+  Handle add(std::shared_ptr<T> object) {
+    Handle handle = reinterpret_cast<Handle>(next_);
+    next_ += kStep;
+    objects_.emplace(handle, std::move(object));
+    return handle;
+  }
+  std::shared_ptr<T> find(Handle handle) const {
+    auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<T> take(Handle handle) {
+    auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    auto object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+  template <typename Predicate>
+  void remove_if(Predicate predicate) {
+    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
+  }
+  size_t size() const { return objects_.size(); }
+  const std::map<Handle, std::shared_ptr<T>>& all() const { return objects_; }
+
+ private:
+  static constexpr uintptr_t kStep = 16;
+  uintptr_t next_;
+  std::map<Handle, std::shared_ptr<T>> objects_;
+};
 
 // A device's primary context, from its first retain to its last release.
 struct Context {

@@ -40,7 +40,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_null() const { return is_null_; }
   bool blocking() const { return (flags_ & CU_STREAM_NON_BLOCKING) == 0; }
   int priority() const { return priority_; }
-  unsigned flags() const { return flags_; }
   bool idle() const { return finished_ == issued_; }
   const char* running() const { return running_; }
 

@@ -1,7 +1,6 @@
 // Entry points: making, asking and ending communicators.
 #include "support/fake_gpu/cuda/work.hpp"
 #include "support/fake_gpu/nccl/group.hpp"
-#include "support/fake_gpu/nccl/identity.hpp"
 #include "support/fake_gpu/nccl/library.hpp"
 #include "support/fake_gpu/nccl/registry.hpp"
 
@@ -198,10 +197,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   return ask("ncclCommCount", comm, count, [](const Communicator& communicator) { return communicator.size(); });
-}
-
-ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
-  return ask("ncclCommCuDevice", comm, device, [](const Communicator& communicator) { return communicator.device(); });
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {

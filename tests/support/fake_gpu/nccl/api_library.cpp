@@ -1,7 +1,6 @@
 // Entry points: version, identities, errors, groups, memory.
 #include "support/fake_gpu/cuda/work.hpp"
 #include "support/fake_gpu/nccl/group.hpp"
-#include "support/fake_gpu/nccl/identity.hpp"
 #include "support/fake_gpu/nccl/library.hpp"
 #include "support/fake_gpu/nccl/registry.hpp"
 

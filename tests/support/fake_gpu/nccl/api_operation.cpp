@@ -54,31 +54,12 @@ struct Extents {
 };
 
 Extents extents_of(const Issue& issue, int rank, int size) {
-  const size_t all = size;
-  const bool is_root = rank == issue.root;
-  switch (issue.collective) {
-    case Collective::all_reduce:
-      return {1, 1};
-    case Collective::reduce:
-      return {1, is_root ? 1u : 0u};
-    case Collective::broadcast:
-      return {is_root ? 1u : 0u, 1};
-    case Collective::all_gather:
-      return {1, all};
-    case Collective::reduce_scatter:
-      return {all, 1};
-    case Collective::all_to_all:
-      return {all, all};
-    case Collective::gather:
-      return {1, is_root ? all : 0};
-    case Collective::scatter:
-      return {is_root ? all : 0, 1};
-    case Collective::send:
-      return {1, 0};
-    case Collective::receive:
-      return {0, 1};
-  }
-  return {};
+  const Shape& shape = shape_of(issue.collective);
+  const auto blocks = [&](Blocks wanted, bool at_root) -> size_t {
+    if (wanted == Blocks::none || (at_root && rank != issue.root)) return 0;
+    return wanted == Blocks::all ? size : 1;
+  };
+  return {blocks(shape.input, shape.input_at_root), blocks(shape.output, shape.output_at_root)};
 }
 
 char* locate(const Communicator& communicator, const void* buffer, size_t bytes, size_t alignment,
@@ -100,24 +81,11 @@ void require_apart(const Operation& operation, const Extents& extents, int rank)
   const size_t block = operation.bytes();
   if (input == nullptr || output == nullptr) return;
   if (input + extents.input * block <= output || output + extents.output * block <= input) return;
-  bool in_place = false;
-  switch (operation.collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::broadcast:
-      in_place = input == output;
-      break;
-    case Collective::all_gather:
-    case Collective::gather:
-      in_place = input == output + rank * block;
-      break;
-    case Collective::reduce_scatter:
-    case Collective::scatter:
-      in_place = output == input + rank * block;
-      break;
-    default:
-      break;
-  }
+  // One buffer is the other, or the rank's block of the other.
+  const Shape& shape = operation.shape();
+  const size_t in_output = shape.output == Blocks::all ? rank * block : 0;
+  const size_t in_input = shape.input == Blocks::all ? rank * block : 0;
+  const bool in_place = operation.collective != Collective::all_to_all && input + in_input == output + in_output;
   require(in_place, "the buffers overlap in a way that is not the operation's in-place form");
 }
 
@@ -154,11 +122,6 @@ ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, n
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, cudaStream_t stream) {
   return issue("ncclReduce", 0, {Collective::reduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
-}
-
-ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-                       cudaStream_t stream) {
-  return issue("ncclBcast", 0, {Collective::broadcast, buff, buff, count, datatype, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,

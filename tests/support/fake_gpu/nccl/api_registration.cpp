@@ -1,4 +1,4 @@
-// Entry points: registered buffers and windows, operators of one's own.
+// Entry points: windows, and operators of one's own.
 #include <cstring>
 
 #include "support/fake_gpu/cuda/work.hpp"
@@ -22,28 +22,6 @@ uintptr_t new_handle() {
 }
 
 }  // namespace
-
-ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle) {
-  return entry("ncclCommRegister", 21900, [&] {
-    auto communicator = find_communicator(comm);
-    communicator->require_ready();
-    require(handle != nullptr, "the handle's address is null");
-    require_buffer(*communicator, buff, size);
-    *handle = reinterpret_cast<void*>(new_handle());
-    std::lock_guard lock(communicator->mutex);
-    communicator->registrations[*handle] = size;
-    return ncclSuccess;
-  });
-}
-
-ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
-  return entry("ncclCommDeregister", 21900, [&] {
-    auto communicator = find_communicator(comm);
-    std::lock_guard lock(communicator->mutex);
-    require(communicator->registrations.erase(handle) == 1, "not a registration of this communicator");
-    return ncclSuccess;
-  });
-}
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
   return entry("ncclCommWindowRegister", 22700, [&] {

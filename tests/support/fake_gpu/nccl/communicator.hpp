@@ -85,7 +85,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex mutex;  // guards these
   std::map<int, OwnOperator> operators;
   int next_operator = ncclNumOps;
-  std::map<void*, size_t> registrations;
   std::map<ncclWindow_t, size_t> windows;
 
  private:

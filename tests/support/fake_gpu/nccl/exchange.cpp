@@ -5,7 +5,7 @@
 #include <deque>
 #include <map>
 
-#include "support/fake_gpu/common/settings.hpp"
+#include "support/fake_gpu/common.hpp"
 
 namespace fake_nccl {
 namespace {

@@ -5,8 +5,7 @@
 
 #include <string>
 
-#include "support/fake_gpu/common/call_log.hpp"
-#include "support/fake_gpu/common/settings.hpp"
+#include "support/fake_gpu/common.hpp"
 
 namespace fake_nccl {
 

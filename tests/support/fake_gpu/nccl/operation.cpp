@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "support/fake_gpu/common/settings.hpp"
+#include "support/fake_gpu/common.hpp"
 
 namespace fake_nccl {
 namespace {
@@ -25,60 +25,34 @@ uint64_t fingerprint_of(const Operation& operation, size_t block) {
   return hash;
 }
 
-// What a rank gives to a peer in a collective that only moves data; null and zero bytes when nothing.
-struct Slice {
-  char* bytes = nullptr;
-  size_t size = 0;
+// What `from` gives to `to` in a collective that only moves data: whether it gives anything, and where that is in the
+// buffers of the two.
+struct Gift {
+  bool given;
+  size_t in_input, in_output;
 };
 
-Slice to_peer(const Ring& ring, const Operation& operation, int peer) {
-  char* input = const_cast<char*>(operation.input);
+Gift gift_of(const Operation& operation, int from, int to) {
+  const Shape& shape = operation.shape();
+  const bool given =
+      (!shape.input_at_root || from == operation.root) && (!shape.output_at_root || to == operation.root);
   const size_t bytes = operation.bytes();
-  switch (operation.collective) {
-    case Collective::broadcast:
-      return ring.rank == operation.root ? Slice{input, bytes} : Slice{};
-    case Collective::all_gather:
-      return {input, bytes};
-    case Collective::all_to_all:
-      return {input + peer * bytes, bytes};
-    case Collective::gather:
-      return peer == operation.root ? Slice{input, bytes} : Slice{};
-    case Collective::scatter:
-      return ring.rank == operation.root ? Slice{input + peer * bytes, bytes} : Slice{};
-    default:
-      return {};
-  }
-}
-
-Slice from_peer(const Ring& ring, const Operation& operation, int peer) {
-  const size_t bytes = operation.bytes();
-  switch (operation.collective) {
-    case Collective::broadcast:
-      return peer == operation.root ? Slice{operation.output, bytes} : Slice{};
-    case Collective::all_gather:
-    case Collective::all_to_all:
-      return {operation.output + peer * bytes, bytes};
-    case Collective::gather:
-      return ring.rank == operation.root ? Slice{operation.output + peer * bytes, bytes} : Slice{};
-    case Collective::scatter:
-      return peer == operation.root ? Slice{operation.output, bytes} : Slice{};
-    default:
-      return {};
-  }
+  return {given, shape.input == Blocks::all ? to * bytes : 0, shape.output == Blocks::all ? from * bytes : 0};
 }
 
 bool move(const Ring& ring, const Operation& operation) {
   const uint64_t fingerprint = fingerprint_of(operation, 0);
   Exchange transfers;
   for (int peer = 0; peer < ring.segment.size(); ++peer) {
-    const Slice out = to_peer(ring, operation, peer);
-    const Slice in = from_peer(ring, operation, peer);
+    const Gift out = gift_of(operation, ring.rank, peer), in = gift_of(operation, peer, ring.rank);
+    char* const from = out.given ? const_cast<char*>(operation.input) + out.in_input : nullptr;
+    char* const to = in.given ? operation.output + in.in_output : nullptr;
     if (peer == ring.rank) {
-      if (in.size > 0 && in.bytes != out.bytes) std::memmove(in.bytes, out.bytes, in.size);
+      if (in.given && operation.bytes() > 0 && to != from) std::memmove(to, from, operation.bytes());
       continue;
     }
-    transfers.sends.push_back({peer, out.bytes, {fingerprint, out.size}});
-    transfers.receives.push_back({peer, in.bytes, {fingerprint, in.size}});
+    transfers.sends.push_back({peer, from, {fingerprint, out.given ? operation.bytes() : 0}});
+    transfers.receives.push_back({peer, to, {fingerprint, in.given ? operation.bytes() : 0}});
   }
   return exchange(ring.segment, ring.rank, ring.counts, std::move(transfers), "an NCCL collective", ring.stop);
 }
@@ -90,14 +64,8 @@ struct Share {
 };
 
 Share share_of(const Operation& operation, int rank) {
-  switch (operation.collective) {
-    case Collective::reduce:
-      return {rank == operation.root, 0};
-    case Collective::reduce_scatter:
-      return {true, rank * operation.bytes()};
-    default:
-      return {true, 0};
-  }
+  const Shape& shape = operation.shape();
+  return {!shape.output_at_root || rank == operation.root, shape.input == Blocks::all ? rank * operation.bytes() : 0};
 }
 
 // One block: every rank gives each peer its part of the block, and combines what it gets in the order of the ranks.
@@ -143,21 +111,32 @@ void spoil(char* bytes, size_t size) {
 }
 
 bool run_collective(const Ring& ring, const Operation& operation) {
-  switch (operation.collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::reduce_scatter:
-      for (size_t from = 0; from < operation.bytes(); from += kBlockBytes) {
-        if (!reduce_block(ring, operation, from, std::min(kBlockBytes, operation.bytes() - from))) return false;
-      }
-      if (share_of(operation, ring.rank).wanted) spoil(operation.output, operation.bytes());
-      return true;
-    default:
-      return move(ring, operation);
+  if (!operation.shape().reduces) return move(ring, operation);
+  for (size_t from = 0; from < operation.bytes(); from += kBlockBytes) {
+    if (!reduce_block(ring, operation, from, std::min(kBlockBytes, operation.bytes() - from))) return false;
   }
+  if (share_of(operation, ring.rank).wanted) spoil(operation.output, operation.bytes());
+  return true;
 }
 
 }  // namespace
+
+const Shape& shape_of(Collective collective) {
+  // In the order of the enumerators.
+  static constexpr Shape kShapes[] = {
+      {.input = Blocks::one, .output = Blocks::one, .reduces = true},
+      {.input = Blocks::one, .output = Blocks::one, .output_at_root = true, .reduces = true},
+      {.input = Blocks::one, .output = Blocks::one, .input_at_root = true},
+      {.input = Blocks::one, .output = Blocks::all},
+      {.input = Blocks::all, .output = Blocks::one, .reduces = true},
+      {.input = Blocks::all, .output = Blocks::all},
+      {.input = Blocks::one, .output = Blocks::all, .output_at_root = true},
+      {.input = Blocks::all, .output = Blocks::one, .input_at_root = true},
+      {.input = Blocks::one, .output = Blocks::none},
+      {.input = Blocks::none, .output = Blocks::one},
+  };
+  return kShapes[static_cast<size_t>(collective)];
+}
 
 bool run(const Ring& ring, const std::vector<Operation>& operations) {
   Exchange transfers;

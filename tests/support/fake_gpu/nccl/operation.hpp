@@ -21,6 +21,17 @@ enum class Collective {
   receive
 };
 
+// Blocks of `count` elements: none, one, or one for each rank.
+enum class Blocks { none, one, all };
+
+// What the two buffers of a collective hold.
+struct Shape {
+  Blocks input, output;
+  bool input_at_root = false, output_at_root = false;  // only there
+  bool reduces = false;
+};
+const Shape& shape_of(Collective collective);
+
 struct Operation {
   Collective collective;
   const char* input;  // where the host finds the data; null where the rank has none
@@ -30,6 +41,7 @@ struct Operation {
   Reduction reduction;
   int root;  // root or peer
 
+  const Shape& shape() const { return shape_of(collective); }
   bool point_to_point() const { return collective == Collective::send || collective == Collective::receive; }
   size_t bytes() const { return count * bytes_of(type); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "support/fake_gpu/nccl/library.hpp"
@@ -12,86 +13,42 @@ namespace {
 
 using Kind = Reduction::Kind;
 
-// How a type is calculated with: what it becomes, and how it comes back.
+// How a type is calculated with. The result comes back to the type, with rounding to nearest even.
 template <typename T>
-struct Arithmetic {
-  using Wide = T;
-  static Wide widen(T value) { return value; }
-  static T narrow(Wide value) { return value; }
-};
-// Signed integers wrap round, as they do on a device.
-template <typename T, typename Unsigned>
-struct WrappingArithmetic {
-  using Wide = T;
-  static T widen(T value) { return value; }
-  static T narrow(T value) { return value; }
-  static T add(T a, T b) { return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)); }
-  static T multiply(T a, T b) { return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b)); }
-};
-template <>
-struct Arithmetic<int8_t> : WrappingArithmetic<int8_t, uint32_t> {};
-template <>
-struct Arithmetic<uint8_t> : WrappingArithmetic<uint8_t, uint32_t> {};
-template <>
-struct Arithmetic<int32_t> : WrappingArithmetic<int32_t, uint32_t> {};
-template <>
-struct Arithmetic<uint32_t> : WrappingArithmetic<uint32_t, uint32_t> {};
-template <>
-struct Arithmetic<int64_t> : WrappingArithmetic<int64_t, uint64_t> {};
-template <>
-struct Arithmetic<uint64_t> : WrappingArithmetic<uint64_t, uint64_t> {};
-template <>
-struct Arithmetic<__half> {
-  using Wide = float;
-  static float widen(__half value) { return __half2float(value); }
-  static __half narrow(float value) { return __float2half_rn(value); }
-};
-template <>
-struct Arithmetic<__nv_bfloat16> {
-  using Wide = float;
-  static float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
-  static __nv_bfloat16 narrow(float value) { return __float2bfloat16_rn(value); }
-};
-template <>
-struct Arithmetic<__nv_fp8_e4m3> {
-  using Wide = float;
-  static float widen(__nv_fp8_e4m3 value) { return static_cast<float>(value); }
-  static __nv_fp8_e4m3 narrow(float value) { return __nv_fp8_e4m3(value); }
-};
-template <>
-struct Arithmetic<__nv_fp8_e5m2> {
-  using Wide = float;
-  static float widen(__nv_fp8_e5m2 value) { return static_cast<float>(value); }
-  static __nv_fp8_e5m2 narrow(float value) { return __nv_fp8_e5m2(value); }
-};
+using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+
+template <typename T>
+Wide<T> widen(T value) {
+  return static_cast<Wide<T>>(value);
+}
+
+// Applies the operation to both. Integers wrap round, as they do on a device.
+template <typename T, typename Operation>
+T combine(T a, T b, Operation operation) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
+    return static_cast<T>(operation(static_cast<Unsigned>(a), static_cast<Unsigned>(b)));
+  } else {
+    return static_cast<T>(operation(widen(a), widen(b)));
+  }
+}
 
 template <typename T>
 T add(T a, T b) {
-  using A = Arithmetic<T>;
-  if constexpr (std::is_integral_v<T>) {
-    return A::add(a, b);
-  } else {
-    return A::narrow(A::widen(a) + A::widen(b));
-  }
+  return combine(a, b, std::plus<>());
 }
 
 template <typename T>
 T multiply(T a, T b) {
-  using A = Arithmetic<T>;
-  if constexpr (std::is_integral_v<T>) {
-    return A::multiply(a, b);
-  } else {
-    return A::narrow(A::widen(a) * A::widen(b));
-  }
+  return combine(a, b, std::multiplies<>());
 }
 
 template <typename T>
 T extreme(T a, T b, bool largest) {
-  using A = Arithmetic<T>;
   if constexpr (std::is_integral_v<T>) {
     return largest ? std::max(a, b) : std::min(a, b);
   } else {
-    return A::narrow(largest ? std::fmax(A::widen(a), A::widen(b)) : std::fmin(A::widen(a), A::widen(b)));
+    return static_cast<T>(largest ? std::fmax(widen(a), widen(b)) : std::fmin(widen(a), widen(b)));
   }
 }
 
@@ -104,10 +61,8 @@ T scale_of(const Reduction& reduction) {
 
 template <typename T>
 void scale_as(const Reduction& reduction, size_t ranks, const char* input, char* output, size_t count) {
-  using A = Arithmetic<T>;
-  using Wide = typename A::Wide;
-  const T scale =
-      reduction.kind == Kind::average ? A::narrow(Wide(1) / static_cast<Wide>(ranks)) : scale_of<T>(reduction);
+  const T scale = reduction.kind == Kind::average ? static_cast<T>(Wide<T>(1) / static_cast<Wide<T>>(ranks))
+                                                  : scale_of<T>(reduction);
   for (size_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, input + i * sizeof(T), sizeof value);
@@ -172,33 +127,16 @@ void with_type(ncclDataType_t type, Body body) {
     case ncclFloat8e5m2:
       return body(__nv_fp8_e5m2{});
     default:
-      fake_gpu::die("a reduction of an unknown type");
+      fail(ncclInvalidArgument, "unknown data type " + std::to_string(static_cast<int>(type)));
   }
 }
 
 }  // namespace
 
 size_t bytes_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-      return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      fail(ncclInvalidArgument, "unknown data type " + std::to_string(static_cast<int>(type)));
-  }
+  size_t bytes = 0;
+  with_type(type, [&](auto value) { bytes = sizeof value; });
+  return bytes;
 }
 
 bool scales(ncclDataType_t type, const Reduction& reduction) {

@@ -1,4 +1,5 @@
-// The communicators of this process, by handle. A handle cannot be followed as a pointer and is never given twice.
+// The communicators of this process, by handle: it cannot be followed as a pointer and is never given twice. And the
+// unique identities that ncclGetUniqueId makes and a communicator's shared file is named after.
 #pragma once
 
 #include "support/fake_gpu/nccl/communicator.hpp"
@@ -23,5 +24,9 @@ ncclComm_t add_communicator(std::shared_ptr<Communicator> communicator);
 std::shared_ptr<Communicator> find_communicator(ncclComm_t handle);
 void remove_communicator(ncclComm_t handle);
 std::vector<std::shared_ptr<Communicator>> all_communicators();
+
+void make_identity(ncclUniqueId& id);
+// Letters and digits. Throws for bytes that no call made.
+std::string text_of(const ncclUniqueId& id);
 
 }  // namespace fake_nccl

@@ -1,6 +1,8 @@
-// Counts the calls of a library's entry points and lets single calls fail.
+// What both stand-ins use: the settings of the environment, a way to end a process that cannot go on, and a log of
+// calls.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -10,6 +12,17 @@
 
 namespace fake_gpu {
 
+std::string text_setting(const char* name, const std::string& otherwise);
+// A value that is no number ends the process: a test with a misspelt setting must not pass.
+long number_setting(const char* name, long otherwise);
+
+// How long anything may wait before the process is ended: FAKE_GPU_TIMEOUT seconds.
+std::chrono::seconds longest_wait();
+
+// Says on stderr what is wrong and aborts: for waits without end and for wrong use that would go unnoticed.
+[[noreturn]] void die(const std::string& text);
+
+// Counts the calls of a library's entry points and lets single calls fail.
 class CallLog {
  public:
   // `variable` names an environment variable with faults: "cuMemAlloc_v2:2:3,cuInit:999" (entry point, code, nth call).

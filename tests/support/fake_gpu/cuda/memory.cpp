@@ -1,10 +1,11 @@
-#include "support/fake_gpu/cuda/device_memory.hpp"
+#include "support/fake_gpu/cuda/memory.hpp"
 
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <cstring>
 
-#include "support/fake_gpu/common/settings.hpp"
+#include "support/fake_gpu/common.hpp"
 
 namespace fake_gpu {
 namespace {
@@ -24,7 +25,15 @@ char* map(size_t bytes, int access) {
   return static_cast<char*>(start);
 }
 
+constexpr size_t kHostPage = 4096;
+
+uint64_t address_of(void* pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
 }  // namespace
+
+// ---- Of a device
 
 DeviceMemory::DeviceMemory(size_t limit, bool protect)
     : limit_(limit), reserved_(2 * limit + (size_t{1} << 24)), protect_(protect) {
@@ -54,7 +63,7 @@ std::optional<uint64_t> DeviceMemory::allocate(size_t bytes, size_t alignment) {
   if (bytes > limit_ - used_) return std::nullopt;
   auto start = place(bytes, alignment);
   if (!start) return std::nullopt;
-  live_[*start] = {*start, bytes, next_id_++};
+  live_[*start] = {*start, bytes};
   used_ += bytes;
   next_ = *start - base_ + rounded(bytes);
   std::memset(bytes_ + (*start - base_), kNewMemory, bytes);
@@ -89,6 +98,39 @@ char* DeviceMemory::host_view(uint64_t address, size_t bytes) const {
   auto allocation = find(address);
   if (!allocation || bytes > allocation->bytes - (address - allocation->start)) return nullptr;
   return bytes_ + (address - base_);
+}
+
+// ---- Of the host
+
+void* HostMemory::allocate(size_t bytes, std::shared_ptr<Context> context) {
+  void* pointer = std::aligned_alloc(kHostPage, (bytes + kHostPage - 1) / kHostPage * kHostPage);
+  if (pointer == nullptr) return nullptr;
+  std::memset(pointer, 0xA5, bytes);
+  ranges_[address_of(pointer)] = {address_of(pointer), bytes, std::move(context)};
+  return pointer;
+}
+
+bool HostMemory::free(void* pointer) {
+  auto found = ranges_.find(address_of(pointer));
+  if (found == ranges_.end()) return false;
+  ranges_.erase(found);
+  std::free(pointer);
+  return true;
+}
+
+void HostMemory::forget(const Context& context) {
+  std::erase_if(ranges_, [&](const auto& entry) {
+    if (entry.second.context.get() != &context) return false;
+    std::free(reinterpret_cast<void*>(entry.first));
+    return true;
+  });
+}
+
+const HostRange* HostMemory::find(uint64_t address) const {
+  auto after = ranges_.upper_bound(address);
+  if (after == ranges_.begin()) return nullptr;
+  const HostRange& candidate = std::prev(after)->second;
+  return address - candidate.start < candidate.bytes ? &candidate : nullptr;
 }
 
 }  // namespace fake_gpu

@@ -1,17 +1,20 @@
-// The memory of one device: addresses that the host cannot touch, and where their bytes really are.
+// The memory of one device: addresses that the host cannot touch, and where their bytes really are. And host memory
+// that the driver knows: allocated by it, or registered with it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 
 namespace fake_gpu {
 
+struct Context;
+
 struct Allocation {
   uint64_t start;
   size_t bytes;
-  uint64_t id;  // never given twice, as the driver's buffer ids
 };
 
 class DeviceMemory {
@@ -48,8 +51,27 @@ class DeviceMemory {
   bool protect_;
   size_t used_ = 0;
   uint64_t next_ = 0;  // the search for room begins here: freed addresses are not soon given again
-  uint64_t next_id_ = 1;
   std::map<uint64_t, Allocation> live_;
+};
+
+struct HostRange {
+  uint64_t start;
+  size_t bytes;
+  std::shared_ptr<Context> context;
+};
+
+class HostMemory {
+ public:
+  // Null when there is no memory. What it holds at first is a pattern.
+  void* allocate(size_t bytes, std::shared_ptr<Context> context);
+  // False when the driver did not allocate it.
+  bool free(void* pointer);
+  void forget(const Context& context);
+  const HostRange* find(uint64_t address) const;
+  size_t count() const { return ranges_.size(); }
+
+ private:
+  std::map<uint64_t, HostRange> ranges_;
 };
 
 }  // namespace fake_gpu

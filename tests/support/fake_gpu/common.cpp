@@ -1,11 +1,35 @@
-#include "support/fake_gpu/common/call_log.hpp"
+#include "support/fake_gpu/common.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
-#include "support/fake_gpu/common/settings.hpp"
-
 namespace fake_gpu {
+
+std::string text_setting(const char* name, const std::string& otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+long number_setting(const char* name, long otherwise) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return otherwise;
+  char* end = nullptr;
+  long number = std::strtol(value, &end, 10);
+  if (*end != '\0') die(std::string(name) + "=" + value + " is not a number");
+  return number;
+}
+
+std::chrono::seconds longest_wait() {
+  static const long seconds = number_setting("FAKE_GPU_TIMEOUT", 60);
+  return std::chrono::seconds(seconds);
+}
+
+void die(const std::string& text) {
+  std::fprintf(stderr, "fake_gpu: %s\n", text.c_str());
+  std::fflush(stderr);
+  std::abort();
+}
 
 CallLog::CallLog(const char* variable) {
   std::istringstream entries(text_setting(variable, ""));
