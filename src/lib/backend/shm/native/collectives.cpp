@@ -118,10 +118,10 @@ class Collectives::Port {
 
 // All ranks wait for all, and may tell one another something of the same kind.
 template <class Told>
-class Collectives::Meeting {
+class Collectives::Telling {
  public:
   // `told`: by rank, including this one; empty: nothing is told.
-  Meeting(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
+  Telling(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
 
   void put(std::uint64_t /*index*/, std::uint64_t step) const {
     static_assert(sizeof(Told) <= kInlineBytes);
@@ -404,7 +404,7 @@ void Collectives::take_back() noexcept {
 
 template <class Told>
 void Collectives::meet(const Request& request, std::span<Told> told, WaitContext& wait) {
-  go(request, Meeting<Told>(area_, rank_, told), pattern_of(Form::between_all, rank_, size_, request.root), 1, wait);
+  go(request, Telling<Told>(area_, rank_, told), pattern_of(Form::between_all, rank_, size_, request.root), 1, wait);
 }
 
 // ---- Calls that do not match

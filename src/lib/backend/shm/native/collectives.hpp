@@ -42,7 +42,7 @@ class Collectives {
   template <class Moves>
   class Port;
   template <class Told>
-  class Meeting;
+  class Telling;
   class Counting;
   template <class Work>
   class Loan;

@@ -87,7 +87,6 @@ class Connecting {
 };
 
 // ---- Rank 0
-// ----------------------------------------------------------------------------------------------------------
 
 void Connecting::lead() {
   if (!places_.use_memfd || !lead_memfd()) lead_file();
@@ -142,7 +141,6 @@ std::optional<std::string> Connecting::answer_of(int rank) {
 }
 
 // ---- The others
-// ------------------------------------------------------------------------------------------------------
 
 void Connecting::follow() {
   for (;; ++round_) {
@@ -180,7 +178,6 @@ core::UniqueFd Connecting::open_offered(const json& what) const {
 }
 
 // ---- All
-// -------------------------------------------------------------------------------------------------------------
 
 // The value of `key`, which rank `from` sets. Throws the error that it gave up with, if it did.
 json Connecting::read(const std::string& key, int from) {

@@ -1,6 +1,7 @@
 // What the ranks of a group share, in one piece of zeroed memory:
 //
-//   Header | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair | area of collectives
+//   SegmentHeader | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair | area of
+//   collectives
 //
 // Everything in it is an atomic, or is written by one rank and read by others in the order that an atomic gives. There
 // are no locks: a rank that is killed at any instruction blocks nobody.
@@ -30,7 +31,7 @@ struct AbortRecord {
   char message[kMaxMessage + 1];
 };
 
-struct Header {
+struct SegmentHeader {
   std::atomic<std::uint64_t> magic;  // stored last
   std::uint64_t token;
   std::uint64_t size;

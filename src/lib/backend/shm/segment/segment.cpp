@@ -47,7 +47,7 @@ void fence([[maybe_unused]] std::memory_order order) noexcept {
 }
 
 std::size_t places_at() noexcept {
-  return sizeof(Header);
+  return sizeof(SegmentHeader);
 }
 std::size_t indices_at(std::size_t ranks) noexcept {
   return places_at() + ranks * sizeof(RankPlace);
@@ -151,7 +151,7 @@ std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) 
   if (const auto problem = make_file(fd, bytes, common)) throw_no_room(bytes, size, *problem);
   auto segment = map(fd, size, bytes);
   // Begins the lives of the objects in memory that nobody else sees yet.
-  auto* const header = new (segment->base_) Header{};
+  auto* const header = new (segment->base_) SegmentHeader{};
   for (int rank = 0; rank < size; ++rank) new (&segment->place(rank)) RankPlace{};
   for (int from = 0; from < size; ++from) {
     for (int to = 0; to < size; ++to) {
@@ -176,7 +176,7 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
     return nullptr;
   const auto bytes = static_cast<std::size_t>(status.st_size);
   auto segment = map(fd, size, bytes);
-  const Header& header = segment->header();
+  const SegmentHeader& header = segment->header();
   if (header.magic.load(std::memory_order_acquire) != kMagic) return nullptr;  // pairs with create()
   if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_ ||
       bytes != area_at(size) + Area::bytes_for(size, header.slot_bytes))
@@ -199,8 +199,8 @@ void Segment::claim(int rank) const {
   own.construct_part(rank);
 }
 
-Header& Segment::header() const noexcept {
-  return *std::launder(reinterpret_cast<Header*>(base_));
+SegmentHeader& Segment::header() const noexcept {
+  return *std::launder(reinterpret_cast<SegmentHeader*>(base_));
 }
 
 RankPlace& Segment::place(int rank) const noexcept {

@@ -61,7 +61,7 @@ class Segment {
  private:
   Segment(void* address, int size, std::size_t bytes) noexcept;
   static std::shared_ptr<Segment> map(int fd, int size, std::size_t bytes);
-  Header& header() const noexcept;
+  SegmentHeader& header() const noexcept;
   std::size_t pair(int from, int to) const noexcept;
 
   std::byte* const base_;
