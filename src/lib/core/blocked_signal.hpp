@@ -2,7 +2,10 @@
 // write beyond `ulimit -f`. BlockedSignal keeps such a signal from killing a program that never asked for it.
 #pragma once
 
+#include <pthread.h>
+
 #include <csignal>
+#include <ctime>
 
 namespace col::core {
 
@@ -10,13 +13,28 @@ namespace col::core {
 // pending before stays. The process's handlers stay as they are.
 class BlockedSignal {
  public:
-  explicit BlockedSignal(int signal) noexcept;
-  ~BlockedSignal();
+  explicit BlockedSignal(int signal) noexcept : signal_(signal), was_pending_(is_pending()) {
+    sigemptyset(&only_);
+    sigaddset(&only_, signal);
+    pthread_sigmask(SIG_BLOCK, &only_, &before_);
+  }
+  ~BlockedSignal() {
+    if (!was_pending_ && is_pending()) {
+      const timespec now{};
+      sigtimedwait(&only_, nullptr, &now);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
   BlockedSignal(const BlockedSignal&) = delete;
   BlockedSignal& operator=(const BlockedSignal&) = delete;
 
  private:
-  bool is_pending() const noexcept;
+  bool is_pending() const noexcept {
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    return sigismember(&pending, signal_) == 1;
+  }
 
   const int signal_;
   sigset_t only_;

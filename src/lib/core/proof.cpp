@@ -4,16 +4,17 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/opensslv.h>
+#include <sys/random.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include <col/error.hpp>
-
-#include "core/random.hpp"
 
 namespace col {
 namespace {
@@ -27,6 +28,18 @@ static_assert(kProofBytes == 2 * kDigestBytes);
 constexpr const char* kLibrary = COL_SONAME(OPENSSL_SHLIB_VERSION);
 #undef COL_SONAME
 #undef COL_TEXT_OF
+
+// Two digits a byte, in lower case.
+std::string as_hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const char byte : bytes) {
+    text += kDigits[static_cast<unsigned char>(byte) >> 4];
+    text += kDigits[static_cast<unsigned char>(byte) & 0xf];
+  }
+  return text;
+}
 
 // What we use of libcrypto. It is loaded when a proof is first made: programs that make none start without it.
 struct Libcrypto {
@@ -74,7 +87,15 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) noexcept {
 }  // namespace
 
 std::string make_nonce() {
-  return core::random_hex(kNonceBytes);
+  std::string bytes(kNonceBytes / 2, '\0');
+  // So few bytes are never cut short, and never wait once the machine has started.
+  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    if (errno != EINTR)
+      throw Error(ErrorCode::io, fmt::format("the system gives no random bytes ({}); look whether a sandbox forbids "
+                                             "getrandom(2)",
+                                             std::generic_category().message(errno)));
+  }
+  return as_hex(bytes);
 }
 
 std::string make_proof(std::string_view secret, ProofRole by, const ProofSubject& subject) {
@@ -93,7 +114,7 @@ std::string make_proof(std::string_view secret, ProofRole by, const ProofSubject
   if (made == nullptr || size != kDigestBytes)
     throw Error(ErrorCode::unavailable,
                 fmt::format("{} of OpenSSL refuses HMAC-SHA-256; look at its configuration (openssl.cnf)", kLibrary));
-  return core::hex({reinterpret_cast<const char*>(digest.data()), size});
+  return as_hex({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 bool is_proof(std::string_view proof, std::string_view secret, ProofRole by, const ProofSubject& subject) {

@@ -62,6 +62,7 @@ TEST_CASE("collective: what the rows say", "[core]") {
   CHECK(those([](const auto& row) { return !row.has_input(true); }) == "broadcast barrier recv");
   CHECK(those([](const auto& row) { return !row.has_output(true); }) == "barrier send");
   CHECK(those([](const auto& row) { return !row.has_in_place(); }) == "broadcast barrier send recv");
+  CHECK(those([](const auto& row) { return !row.has_data(); }) == "barrier");
   CHECK(those([](const auto& row) { return !row.has_blocks(); }) ==
         "allreduce reduce broadcast scan exscan barrier send recv");
 }

@@ -23,6 +23,7 @@
 
 using col::ControlPage;
 using col::ErrorCode;
+using core_test::check_error;
 using core_test::Child;
 using core_test::entries;
 using core_test::error_of;
@@ -62,10 +63,8 @@ TEST_CASE("control page: what is no page of this job is refused", "[job]") {
   }
   SECTION("another job's") {
     ControlPage::create(path, 2, "job");
-    const auto error = error_of([&] { ControlPage::open(path, "other"); });
-    CHECK(error.code() == ErrorCode::mismatch);
-    CHECK(error.message().find("'other'") != std::string::npos);
-    CHECK(error_of([&] { ControlPage::open_or_create(path, 2, "other"); }).code() == ErrorCode::mismatch);
+    check_error(ErrorCode::mismatch, {"'other'"}, [&] { ControlPage::open(path, "other"); });
+    check_error(ErrorCode::mismatch, {}, [&] { ControlPage::open_or_create(path, 2, "other"); });
   }
   SECTION("a text") {
     core_test::write_file(path, "hello");
@@ -97,26 +96,22 @@ TEST_CASE("control page: what is no page of this job is refused", "[job]") {
   SECTION("another version") {
     ControlPage::create(path, 1, "job");
     col::core::open_page_file(path, "job")->header().version.store(77);
-    const auto error = error_of([&] { ControlPage::open(path, "job"); });
-    CHECK(error.code() == ErrorCode::mismatch);
-    CHECK(error.message().find("layout 77") != std::string::npos);
+    check_error(ErrorCode::mismatch, {"layout 77"}, [&] { ControlPage::open(path, "job"); });
   }
 }
 
 TEST_CASE("control page: wrong arguments and impossible places", "[job]") {
   const col::test::TempDir directory;
   for (const int ranks : {0, -1, 1 << 20}) {
-    CHECK(error_of([&] { ControlPage::create(directory / "page", ranks, ""); }).code() == ErrorCode::invalid_argument);
-    CHECK(error_of([&] { ControlPage::in_memory(ranks); }).code() == ErrorCode::invalid_argument);
+    check_error(ErrorCode::invalid_argument, {}, [&] { ControlPage::create(directory / "page", ranks, ""); });
+    check_error(ErrorCode::invalid_argument, {}, [&] { ControlPage::in_memory(ranks); });
   }
-  const auto error = error_of([&] { ControlPage::create(directory / "no/such/page", 1, ""); });
-  CHECK(error.code() == ErrorCode::io);
-  CHECK(error.message().find(directory / "no/such/page") != std::string::npos);
+  const std::string nowhere = directory / "no/such/page";
+  check_error(ErrorCode::io, {nowhere}, [&] { ControlPage::create(nowhere, 1, ""); });
   const auto page = ControlPage::in_memory(2);
   for (const int rank : {-1, 2}) {
-    const auto outside = error_of([&] { static_cast<void>(page->record(rank)); });
-    CHECK(outside.code() == ErrorCode::invalid_argument);
-    CHECK(outside.message().find("local rank " + std::to_string(rank)) != std::string::npos);
+    check_error(ErrorCode::invalid_argument, {"local rank " + std::to_string(rank)},
+                [&] { static_cast<void>(page->record(rank)); });
   }
   CHECK(entries(directory.path()) == 0);
 }
@@ -160,19 +155,14 @@ TEST_CASE("control page: of many that open or create it at once, all get one pag
   const auto page = ControlPage::open(path, "job");
   for (int rank = 0; rank < kRanks; ++rank) CHECK(page->record(rank).read().rank == 100 + rank);
 
-  const auto error = error_of([&] { ControlPage::open_or_create(path, kRanks + 1, "job"); });
-  CHECK(error.code() == ErrorCode::mismatch);
-  CHECK(error.message().find("8 local ranks") != std::string::npos);
+  check_error(ErrorCode::mismatch, {"8 local ranks"}, [&] { ControlPage::open_or_create(path, kRanks + 1, "job"); });
 }
 
-TEST_CASE("control page: the first cause wins, in all processes", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
+TEST_CASE_METHOD(core_test::PageFile, "control page: the first cause wins, in all processes", "[job]") {
   constexpr int kProcesses = 6;
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < kProcesses; ++i) {
-    children.push_back(std::make_unique<Child>([&path, i](Child& self) {
+    children.push_back(std::make_unique<Child>([this, i](Child& self) {
       const auto mine = ControlPage::open(path, "job");
       if (!self.wait_for_signal()) return 1;
       const bool won = mine->abort({ErrorCode::peer_lost, i, "rank " + std::to_string(i) + " died"});
@@ -227,10 +217,8 @@ TEST_CASE("control page: a long message is cut, between two characters", "[job]"
   CHECK(page->abort_cause()->message == std::string(479, 'a'));
 }
 
-TEST_CASE("control page: an aborter that was killed while writing does not hide the abort", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
+TEST_CASE_METHOD(core_test::PageFile, "control page: an aborter that was killed while writing does not hide the abort",
+                 "[job]") {
   // What such a process leaves behind: the claim, and nothing ready.
   const auto mapping = col::core::open_page_file(path, "job");
   const auto now = std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();

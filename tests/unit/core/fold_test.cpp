@@ -62,25 +62,8 @@ class Array {
   std::vector<std::byte> memory_;
 };
 
-// Random bits, with the values in between that break things.
 void randomize(Array& array, DType dtype, std::mt19937& random) {
-  for (std::size_t i = 0; i < array.bytes(); ++i) array.data()[i] = static_cast<std::byte>(random());
-  const auto put = [&](const auto& special) {
-    using T = std::remove_cvref_t<decltype(special[0])>;
-    for (std::size_t i = 0; i + sizeof(T) <= array.bytes(); i += sizeof(T)) {
-      if (random() % 4 == 0) std::memcpy(array.data() + i, &special[random() % special.size()], sizeof(T));
-    }
-  };
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  using Words = std::array<std::uint16_t, 12>;
-  if (dtype == DType::float32)
-    put(std::array{0.0F, -0.0F, 1.0F, -1.0F, 1e-40F, 0x1p-24F, 65519.996F, kInfinity, -kInfinity, 3.4e38F,
-                   std::bit_cast<float>(0x7fc0'1234U), std::bit_cast<float>(0xff80'0001U)});
-  if (dtype == DType::float64) put(std::array{0.0, -0.0, 1.0, -1.0, 5e-324, 1.7e308, -1.7e308, HUGE_VAL, -HUGE_VAL});
-  if (dtype == DType::float16)
-    put(Words{0, 0x8000, 1, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7c01});
-  if (dtype == DType::bfloat16)
-    put(Words{0, 0x8000, 1, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf80, 0x7f7f, 0x7f80, 0xff80, 0x7f81});
+  core_test::randomize({array.data(), array.bytes()}, dtype, random);
 }
 
 // One call of fold().

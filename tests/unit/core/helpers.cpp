@@ -8,19 +8,20 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <thread>
-
-#include <col/job.hpp>
+#include <type_traits>
 
 #include "support/catch.hpp"
 #include "support/fork.hpp"
-#include "support/temp_dir.hpp"
 
 namespace core_test {
 
@@ -45,6 +46,40 @@ std::vector<col::core::Instructions> available_instructions() {
   std::copy_if(col::core::kAllInstructions.begin(), col::core::kAllInstructions.end(), std::back_inserter(all),
                col::core::is_available);
   return all;
+}
+
+void randomize(std::span<std::byte> bytes, col::DType dtype, std::mt19937& random) {
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  const auto put = [&](const auto& special) {
+    using T = std::remove_cvref_t<decltype(special[0])>;
+    for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) {
+      if (random() % 3 != 0) continue;
+      T value = special[random() % special.size()];
+      // Numbers that are near one another.
+      if (std::is_floating_point_v<T> && random() % 2 == 0)
+        value = static_cast<T>(std::ldexp(static_cast<float>(random() % 4096), 1 - static_cast<int>(random() % 30)));
+      std::memcpy(&bytes[i], &value, sizeof(T));
+    }
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  using Words = std::array<std::uint16_t, 12>;
+  if (dtype == col::DType::float32)
+    put(std::array{0.0F, -0.0F, 1.0F, -1.0F, -1.5F, 1e-40F, -1e-45F, 0x1p-24F, 0x1.8p-25F, 65519.996F, 65520.0F,
+                   1.00390625F, kInfinity, -kInfinity, 3.4e38F, std::numeric_limits<float>::quiet_NaN(),
+                   std::bit_cast<float>(0x7fc0'1234U), std::bit_cast<float>(0xff80'0001U)});
+  if (dtype == col::DType::float64)
+    put(std::array{0.0, -0.0, 1.0, -1.0, -1.5, 5e-324, 1e-40, 1.7e308, -1.7e308, HUGE_VAL, -HUGE_VAL, kNaN});
+  if (dtype == col::DType::float16)
+    put(Words{0, 0x8000, 1, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7c01});
+  if (dtype == col::DType::bfloat16)
+    put(Words{0, 0x8000, 1, 0x8001, 0x007f, 0x0080, 0x3f80, 0xbf80, 0x7f7f, 0x7f80, 0xff80, 0x7f81});
+}
+
+float rounded(col::DType dtype, float exact) {
+  if (dtype == col::DType::float16) return static_cast<float>(col::float16(exact));
+  if (dtype == col::DType::bfloat16) return static_cast<float>(col::bfloat16(exact));
+  return exact;
 }
 
 std::size_t entries(const std::string& directory) {
@@ -158,6 +193,16 @@ col::Error error_of(const std::function<void()>& body) {
   }
   FAIL("no col::Error was thrown");
   throw std::logic_error("unreachable");
+}
+
+void check_error(col::ErrorCode code, const std::vector<std::string>& parts, const std::function<void()>& body) {
+  const col::Error error = error_of(body);
+  INFO(error.what());
+  CHECK(error.code() == code);
+  for (const std::string& part : parts) {
+    INFO("looking for: " << part);
+    CHECK(error.message().find(part) != std::string::npos);
+  }
 }
 
 }  // namespace core_test

@@ -1,23 +1,53 @@
-// What the tests of core share: child processes, and environment variables for a while.
+// What the tests of core share: numbers, child processes, and environment variables for a while.
 #pragma once
 
 #include <sys/types.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <col/error.hpp>
+#include <col/job.hpp>
 
 #include "core/kernels/instructions.hpp"
+#include "support/temp_dir.hpp"
 
 namespace core_test {
 
 // The instruction sets that this machine has.
 std::vector<col::core::Instructions> available_instructions();
+
+// Random bits in an array of that type, with the values in between that break things.
+void randomize(std::span<std::byte> bytes, col::DType dtype, std::mt19937& random);
+
+// What a reduction of two numbers should give, in the precision of F. avg adds, as its division comes later.
+template <class F>
+F combined(col::ReduceOp op, F left, F right) {
+  if (op == col::ReduceOp::product) return left * right;
+  if (op != col::ReduceOp::min && op != col::ReduceOp::max) return left + right;
+  if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<F>::quiet_NaN();
+  const bool is_min = op == col::ReduceOp::min;
+  if (left == right) return std::signbit(left) == is_min ? left : right;  // -0 is less than +0
+  return is_min ? std::min(left, right) : std::max(left, right);
+}
+// What becomes of an exact float32 in an array of that type: rounded there, once.
+float rounded(col::DType dtype, float exact);
+// Equal bits, but for the payload of a NaN.
+template <class F>
+bool same(F actual, F expected) {
+  if (std::isnan(expected)) return std::isnan(actual);
+  return actual == expected && std::signbit(actual) == std::signbit(expected);
+}
 
 // How many files a directory holds.
 std::size_t entries(const std::string& directory);
@@ -66,5 +96,14 @@ void write_file(const std::string& path, const std::string& content);
 
 // The col::Error that `body` throws; fails the test when it throws none.
 col::Error error_of(const std::function<void()>& body);
+// Checks that it has this code, and each of `parts` in its message.
+void check_error(col::ErrorCode code, const std::vector<std::string>& parts, const std::function<void()>& body);
+
+// A control page for one local rank of job "job", in a file that other processes can open.
+struct PageFile {
+  col::test::TempDir directory;
+  std::string path = directory / "page";
+  std::shared_ptr<col::ControlPage> page = col::ControlPage::create(path, 1, "job");
+};
 
 }  // namespace core_test

@@ -13,7 +13,7 @@ using col::ReduceOp;
 using col::core::Instructions;
 using col::core::instructions_from_environment;
 using col::core::instructions_named;
-using core_test::error_of;
+using core_test::check_error;
 using core_test::ScopedVariable;
 
 TEST_CASE("instructions: the best that there are, unless COL_ISA names others", "[instructions]") {
@@ -28,21 +28,18 @@ TEST_CASE("instructions: the best that there are, unless COL_ISA names others", 
       CHECK(instructions_from_environment() == each);
       CHECK(each <= col::core::best_instructions());
     } else {
-      CHECK(error_of([] { instructions_from_environment(); }).code() == ErrorCode::invalid_argument);
+      check_error(ErrorCode::invalid_argument, {}, [] { instructions_from_environment(); });
     }
   }
 }
 
 TEST_CASE("instructions: a COL_ISA that does not exist, or that the processor lacks, is refused", "[instructions]") {
   const ScopedVariable set("COL_ISA", "sse9");
-  const col::Error unknown = error_of([] { instructions_from_environment(); });
-  CHECK(unknown.code() == ErrorCode::invalid_argument);
-  CHECK_THAT(unknown.what(), Catch::Contains("COL_ISA='sse9' is not one of baseline, avx2, avx512"));
-
-  const col::Error lacking = error_of(
-      [] { instructions_named("avx2", [](Instructions each) noexcept { return each == Instructions::baseline; }); });
-  CHECK(lacking.code() == ErrorCode::invalid_argument);
-  CHECK_THAT(lacking.what(), Catch::Contains("COL_ISA='avx2'") && Catch::Contains("it has: baseline;"));
+  check_error(ErrorCode::invalid_argument, {"COL_ISA='sse9' is not one of baseline, avx2, avx512"},
+              [] { instructions_from_environment(); });
+  check_error(ErrorCode::invalid_argument, {"COL_ISA='avx2'", "it has: baseline;"}, [] {
+    instructions_named("avx2", [](Instructions each) noexcept { return each == Instructions::baseline; });
+  });
 }
 
 TEST_CASE("instructions: every table has the same kernels", "[instructions]") {

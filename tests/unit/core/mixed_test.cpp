@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernels/half_kernels.hpp"
+#include "core/kernels/instructions.hpp"
 #include "core/kernels/reduce.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
@@ -23,7 +23,10 @@ using col::ReduceOp;
 using col::core::HalfKernels;
 using col::core::Instructions;
 using col::core::Widths;
+using core_test::combined;
 using core_test::error_of;
+using core_test::rounded;
+using core_test::same;
 
 namespace {
 
@@ -67,22 +70,7 @@ class GuardedArray {
     return static_cast<float>(get<col::bfloat16>(i));
   }
 
-  // Random bits, with the values in between that break things.
-  void randomize(std::mt19937& random) {
-    for (std::size_t i = 0; i < bytes(); ++i) data()[i] = static_cast<std::byte>(random());
-    if (dtype_ != DType::float32) return;
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    const float special[] = {0.0F,     -0.0F,      1.0F,       1e-40F,
-                             -1e-45F,  0x1p-24F,   0x1.8p-25F, 65519.996F,
-                             65520.0F, kInfinity,  -kInfinity, std::numeric_limits<float>::quiet_NaN(),
-                             3.4e38F,  1.00390625F};
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (random() % 3 != 0) continue;
-      const float value = random() % 2 == 0 ? special[random() % std::size(special)]
-                                            : std::ldexp(static_cast<float>(random() % 4096), 1 - int(random() % 30));
-      std::memcpy(data() + i * sizeof(value), &value, sizeof(value));
-    }
-  }
+  void randomize(std::mt19937& random) { core_test::randomize({data(), bytes()}, dtype_, random); }
 
  private:
   template <class T>
@@ -97,37 +85,10 @@ class GuardedArray {
   std::vector<std::byte> bytes_;
 };
 
-float in_float(ReduceOp op, float left, float right) {
-  switch (op) {
-    case ReduceOp::product:
-      return left * right;
-    case ReduceOp::min:
-    case ReduceOp::max:
-      if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<float>::quiet_NaN();
-      if (left == right) return std::signbit(left) == (op == ReduceOp::min) ? left : right;  // -0 is less than +0
-      return op == ReduceOp::min ? std::min(left, right) : std::max(left, right);
-    default:
-      return left + right;
-  }
-}
-
-// What becomes of an exact float32 in an array of that type: rounded there, once.
-float rounded(DType dtype, float exact) {
-  if (dtype == DType::float16) return static_cast<float>(col::float16(exact));
-  if (dtype == DType::bfloat16) return static_cast<float>(col::bfloat16(exact));
-  return exact;
-}
-
-// Equal bits, but for the payload of a NaN.
-bool same(float actual, float expected) {
-  if (std::isnan(expected)) return std::isnan(actual);
-  return std::bit_cast<std::uint32_t>(actual) == std::bit_cast<std::uint32_t>(expected);
-}
-
 std::string first_difference(ReduceOp op, const GuardedArray& left, const GuardedArray& right,
                              const GuardedArray& result, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    const float expected = rounded(result.dtype(), in_float(op, left.number(i), right.number(i)));
+    const float expected = rounded(result.dtype(), combined(op, left.number(i), right.number(i)));
     if (same(result.number(i), expected)) continue;
     return "element " + std::to_string(i) + ": " + std::to_string(left.number(i)) + " and " +
            std::to_string(right.number(i)) + " gave " + std::to_string(result.number(i));

@@ -15,11 +15,11 @@
 #include "core/job/process.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
-#include "support/temp_dir.hpp"
 
 using col::ControlPage;
 using col::ErrorCode;
 using col::core::ProcessId;
+using core_test::check_error;
 using core_test::Child;
 using core_test::error_of;
 using State = col::RankActivity::State;
@@ -185,22 +185,18 @@ TEST_CASE("rank record: the threads of one process may share it and join again",
   CHECK_FALSE(page->record(0).lost());
 }
 
-TEST_CASE("rank record: a rank that is started twice is refused, until the first is gone", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
-  Child first([&path](Child& self) {
+TEST_CASE_METHOD(core_test::PageFile, "rank record: a rank that is started twice is refused, until the first is gone",
+                 "[job]") {
+  Child first([this](Child& self) {
     ControlPage::open(path, "job")->record(0).join(3);
     self.signal();
     self.wait_for_signal();
     return 0;
   });
   REQUIRE(first.wait_for_signal());
-  const auto error = error_of([&] { page->record(0).join(3); });
-  CHECK(error.code() == ErrorCode::already_initialized);
-  CHECK(error.rank() == 3);
-  CHECK(error.message().find("rank 3") != std::string::npos);
-  CHECK(error.message().find("process " + std::to_string(first.pid())) != std::string::npos);
+  check_error(ErrorCode::already_initialized, {"rank 3", "process " + std::to_string(first.pid())},
+              [&] { page->record(0).join(3); });
+  CHECK(error_of([&] { page->record(0).join(3); }).rank() == 3);
   CHECK(page->record(0).read().pid == first.pid());
 
   first.kill_without_reaping();
@@ -208,12 +204,9 @@ TEST_CASE("rank record: a rank that is started twice is refused, until the first
   CHECK(page->record(0).read().pid == ::getpid());
 }
 
-TEST_CASE("rank record: a killed process is lost, as a zombie and after", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
+TEST_CASE_METHOD(core_test::PageFile, "rank record: a killed process is lost, as a zombie and after", "[job]") {
   CHECK_FALSE(page->record(0).lost());  // nobody has joined
-  Child child([&path](Child& self) {
+  Child child([this](Child& self) {
     const auto mine = ControlPage::open(path, "job");
     mine->record(0).join(0);
     mine->record(0).begin("default", 9, "broadcast", 1);
@@ -233,18 +226,16 @@ TEST_CASE("rank record: a killed process is lost, as a zombie and after", "[job]
   CHECK(page->record(0).read().sequence == 9);
 }
 
-TEST_CASE("rank record: what another process has seen alive is believed for a moment at most", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
-  Child holder([&path](Child& self) {
+TEST_CASE_METHOD(core_test::PageFile,
+                 "rank record: what another process has seen alive is believed for a moment at most", "[job]") {
+  Child holder([this](Child& self) {
     ControlPage::open(path, "job")->record(0).join(0);
     self.signal();
     self.wait_for_signal();
     return 0;
   });
   REQUIRE(holder.wait_for_signal());
-  Child looker([&path](Child&) { return ControlPage::open(path, "job")->record(0).lost() ? 1 : 0; });
+  Child looker([this](Child&) { return ControlPage::open(path, "job")->record(0).lost() ? 1 : 0; });
   REQUIRE(looker.wait() == 0);
   CHECK_FALSE(page->record(0).lost());
   holder.kill_without_reaping();
@@ -253,12 +244,10 @@ TEST_CASE("rank record: what another process has seen alive is believed for a mo
   CHECK(std::chrono::steady_clock::now() - killed < 1s);
 }
 
-TEST_CASE("rank record: a process that exits without finish is lost, one that finished is not", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
+TEST_CASE_METHOD(core_test::PageFile,
+                 "rank record: a process that exits without finish is lost, one that finished is not", "[job]") {
   const bool finishes = GENERATE(true, false);
-  Child child([&path, finishes](Child&) {
+  Child child([this, finishes](Child&) {
     const auto mine = ControlPage::open(path, "job");
     mine->record(0).join(0);
     if (finishes) mine->record(0).finish();
@@ -335,10 +324,8 @@ TEST_CASE("rank record: two threads of a process may write", "[job][threads]") {
   CHECK(activity.sequence == 1999);
 }
 
-TEST_CASE("rank record: a writer killed in the middle blocks neither readers nor its successor", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
+TEST_CASE_METHOD(core_test::PageFile,
+                 "rank record: a writer killed in the middle blocks neither readers nor its successor", "[job]") {
   auto& record = page->record(0);
   record.join(2);
   record.begin("default", 5, "allgather", 1);

@@ -8,8 +8,11 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
+#include <type_traits>
 #include <vector>
 
+#include "core/kernels/element.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 
@@ -26,13 +29,6 @@ __extension__ using UInt128 = unsigned __int128;
 
 using Bytes = std::vector<unsigned char>;
 
-template <class T>
-T get(const unsigned char* data, std::size_t index) {
-  T value;
-  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
-  return value;
-}
-
 bool is_float(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
 }
@@ -43,42 +39,16 @@ struct Number {
   double real = 0;
 };
 
-template <class T>
-Number plain(const unsigned char* data, std::size_t index) {
-  const T value = get<T>(data, index);
-  if constexpr (std::is_floating_point_v<T>)
-    return {0, value};
-  else
-    return {static_cast<Int128>(value), 0};
-}
-
 Number element(DType dtype, const unsigned char* data, std::size_t index) {
-  switch (dtype) {
-    case DType::int8:
-      return plain<std::int8_t>(data, index);
-    case DType::uint8:
-      return plain<std::uint8_t>(data, index);
-    case DType::int16:
-      return plain<std::int16_t>(data, index);
-    case DType::uint16:
-      return plain<std::uint16_t>(data, index);
-    case DType::int32:
-      return plain<std::int32_t>(data, index);
-    case DType::uint32:
-      return plain<std::uint32_t>(data, index);
-    case DType::int64:
-      return plain<std::int64_t>(data, index);
-    case DType::uint64:
-      return plain<std::uint64_t>(data, index);
-    case DType::float16:
-      return {0, static_cast<float>(get<col::float16>(data, index))};
-    case DType::bfloat16:
-      return {0, static_cast<float>(get<col::bfloat16>(data, index))};
-    case DType::float32:
-      return plain<float>(data, index);
-    default:
-      return plain<double>(data, index);
-  }
+  Number number;
+  col::core::dispatch(dtype, [&]<DType kDType>(std::integral_constant<DType, kDType>) {
+    const auto value = col::core::load<kDType>(reinterpret_cast<const std::byte*>(data), index);
+    if constexpr (std::is_floating_point_v<decltype(value)>)
+      number.real = value;
+    else
+      number.integer = static_cast<Int128>(value);
+  });
+  return number;
 }
 
 // What an integer of that type holds after wrapping.
@@ -115,53 +85,19 @@ Int128 integer_result(ReduceOp op, DType dtype, Int128 left, Int128 right) {
 
 // In the precision of the type: float for the 16-bit ones, which then round once.
 double float_result(ReduceOp op, DType dtype, double left, double right) {
-  if (op == ReduceOp::min || op == ReduceOp::max) {
-    if (std::isnan(left) || std::isnan(right)) return std::numeric_limits<double>::quiet_NaN();
-    if (left == right) return std::signbit(left) == (op == ReduceOp::min) ? left : right;  // -0 is less than +0
-    return op == ReduceOp::min ? std::min(left, right) : std::max(left, right);
-  }
-  if (dtype == DType::float64) return op == ReduceOp::product ? left * right : left + right;
-  const auto a = static_cast<float>(left);
-  const auto b = static_cast<float>(right);
-  const float exact = op == ReduceOp::product ? a * b : a + b;
-  if (dtype == DType::float16) return static_cast<float>(col::float16(exact));
-  if (dtype == DType::bfloat16) return static_cast<float>(col::bfloat16(exact));
-  return exact;
+  if (dtype == DType::float64) return core_test::combined(op, left, right);
+  return core_test::rounded(dtype, core_test::combined(op, static_cast<float>(left), static_cast<float>(right)));
 }
 
 bool agrees(ReduceOp op, DType dtype, const unsigned char* result, std::size_t i, Number left, Number right) {
   const Number actual = element(dtype, result, i);
   if (!is_float(dtype)) return actual.integer == integer_result(op, dtype, left.integer, right.integer);
-  const double expected = float_result(op, dtype, left.real, right.real);
-  // Equal bits, but for the payload of a NaN.
-  if (std::isnan(expected)) return std::isnan(actual.real);
-  return actual.real == expected && std::signbit(actual.real) == std::signbit(expected);
+  return core_test::same(actual.real, float_result(op, dtype, left.real, right.real));
 }
 
-// Random bits, with the values in between that break things.
 Bytes random_elements(DType dtype, std::size_t count, std::mt19937& random) {
   Bytes bytes(count * size_of(dtype));
-  for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
-  if (dtype != DType::float32 && dtype != DType::float64) return bytes;
-  // 16 random bits already hold enough NaN, infinities and equal exponents; the wide types need help.
-  const double special[] = {0.0,
-                            -0.0,
-                            1.0,
-                            -1.5,
-                            std::numeric_limits<double>::infinity(),
-                            -std::numeric_limits<double>::infinity(),
-                            std::numeric_limits<double>::quiet_NaN(),
-                            1e-40,
-                            3e38};
-  for (std::size_t i = 0; i < count; ++i) {
-    if (random() % 2 == 0) continue;
-    const double value = special[random() % std::size(special)];
-    const auto narrow = static_cast<float>(value);
-    if (dtype == DType::float32)
-      std::memcpy(bytes.data() + i * 4, &narrow, 4);
-    else
-      std::memcpy(bytes.data() + i * 8, &value, 8);
-  }
+  core_test::randomize(std::as_writable_bytes(std::span(bytes)), dtype, random);
   return bytes;
 }
 

@@ -8,7 +8,6 @@
 
 #include "helpers.hpp"
 #include "support/catch.hpp"
-#include "support/temp_dir.hpp"
 
 using col::ControlPage;
 using col::Deadline;
@@ -148,11 +147,8 @@ TEST_CASE("wait context: the job's abort cause comes before the timeout", "[job]
   CHECK(observer.timeout_budget == 0s);  // never asked
 }
 
-TEST_CASE("wait context: an abort in another process ends a wait at once", "[job]") {
-  const col::test::TempDir directory;
-  const std::string path = directory / "page";
-  const auto page = ControlPage::create(path, 1, "job");
-  core_test::Child child([&path](core_test::Child& self) {
+TEST_CASE_METHOD(core_test::PageFile, "wait context: an abort in another process ends a wait at once", "[job]") {
+  core_test::Child child([this](core_test::Child& self) {
     const auto mine = ControlPage::open(path, "job");
     WaitContext wait(Deadline::after(60s), mine.get());
     self.signal();

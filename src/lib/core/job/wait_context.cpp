@@ -23,6 +23,15 @@ constexpr Duration kBusySlice = std::chrono::microseconds(50);
 
 }  // namespace
 
+Deadline Deadline::after(Duration budget) noexcept {
+  budget = std::clamp(budget, Duration::zero(), kMaxBudget);
+  return Deadline(Clock::now() + budget, budget);
+}
+
+Duration Deadline::remaining() const noexcept {
+  return std::max<Duration>(at_ - Clock::now(), Duration::zero());
+}
+
 WaitObserver::~WaitObserver() = default;
 
 WaitContext::WaitContext(Deadline deadline, ControlPage* page, RankRecord* record, WaitObserver* observer) noexcept

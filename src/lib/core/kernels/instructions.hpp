@@ -33,4 +33,12 @@ const KernelTable& kernel_table(Instructions instructions) noexcept;
 // The table of chosen_instructions(), with the same errors.
 const KernelTable& kernels();
 
+// The loops over arrays of 16-bit floats, alone or together with float32 (mixed_loops.hpp). All forms give the same
+// bits for every input, except for the payload of a NaN that comes from two inputs: the tests compare them. Requires:
+// is_half(dtype), and a processor that has `instructions`.
+inline const HalfKernels& half_kernels(DType dtype, Instructions instructions = chosen_instructions()) {
+  const KernelTable& table = kernel_table(instructions);
+  return dtype == DType::float16 ? table.float16 : table.bfloat16;
+}
+
 }  // namespace col::core

@@ -34,6 +34,15 @@ struct FoldCall {
 
 using FoldKernel = void (*)(const FoldCall& call);
 
+// Folds of element types for which no vector loop is worth its code: booleans, and products of complex numbers. The
+// compiler vectorises what it can. All tables of kernels have the same ones.
+void fold_logical_and(const FoldCall& call);
+void fold_logical_or(const FoldCall& call);
+void fold_logical_xor(const FoldCall& call);
+// Of the two parts as the textbook multiplies them, without C's extra rules for infinities.
+void fold_complex64_product(const FoldCall& call);
+void fold_complex128_product(const FoldCall& call);
+
 // out[i] = in[i] / divisor, toward zero; `out` may be `in`. Requires: divisor > 0.
 using DivideKernel = void (*)(std::size_t divisor, const std::byte* in, std::byte* out, std::size_t count);
 

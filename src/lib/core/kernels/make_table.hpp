@@ -14,7 +14,6 @@
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/mixed_loops.hpp"
 #include "core/kernels/operators.hpp"
-#include "core/kernels/plain_folds.hpp"
 
 namespace col::core {
 namespace {  // NOLINT(google-build-namespaces)

@@ -12,7 +12,6 @@
 #include <col/error.hpp>
 
 #include "core/kernels/element.hpp"
-#include "core/kernels/half_kernels.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/operators.hpp"

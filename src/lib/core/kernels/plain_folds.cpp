@@ -1,4 +1,4 @@
-#include "core/kernels/plain_folds.hpp"
+#include "core/kernels/kernel_table.hpp"
 
 #include <cstring>
 

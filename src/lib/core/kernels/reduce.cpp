@@ -9,7 +9,6 @@
 
 #include <col/error.hpp>
 
-#include "core/kernels/half_kernels.hpp"
 #include "core/kernels/instructions.hpp"
 #include "core/kernels/kernel_table.hpp"
 #include "core/kernels/mixed.hpp"

@@ -1,12 +1,16 @@
+// The value types of <col/types.hpp>, <col/collective.hpp> and <col/dtype.hpp>.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,8 +21,13 @@
 #include "core/names.hpp"
 
 namespace col {
-
 namespace {
+
+constexpr auto kCollectiveNames = [] {
+  std::array<std::string_view, kCollectiveCount> names;
+  std::transform(kCollectives.begin(), kCollectives.end(), names.begin(), [](const auto& row) { return row.name; });
+  return names;
+}();
 
 constexpr std::string_view kOpaqueName = "bytes[";  // "bytes[12]"
 
@@ -52,7 +61,18 @@ constexpr int kDLCPU = 1;
 constexpr int kDLCUDA = 2;
 constexpr int kDLCUDAHost = 3;
 
+constexpr std::array<std::string_view, kReduceOpCount> kReduceOpNames = {"sum", "product", "min", "max",
+                                                                         "avg", "band",    "bor", "bxor"};
+
 }  // namespace
+
+std::string_view to_string(Collective collective) noexcept {
+  return core::name_at(kCollectiveNames, static_cast<std::size_t>(collective));
+}
+
+Collective collective_from_string(std::string_view name) {
+  return core::value_of<Collective>(kCollectiveNames, name, "collective");
+}
 
 std::string_view to_string(DType dtype) noexcept {
   const std::size_t size = size_of(dtype);
@@ -127,5 +147,64 @@ Device device_from_dlpack(int device_type, int device_id) {
 }
 
 }  // namespace detail
+
+// ---- Op ------------------------------------------------------------------------------------------------------------
+
+std::string_view to_string(ReduceOp op) noexcept {
+  return core::name_at(kReduceOpNames, static_cast<std::size_t>(op));
+}
+
+ReduceOp reduce_op_from_string(std::string_view name) {
+  return core::value_of<ReduceOp>(kReduceOpNames, name, "reduce op");
+}
+
+struct Op::User {
+  UserFunction function;
+  bool commutative;
+  std::string name;
+};
+
+Op::Op(ReduceOp op) noexcept : op_(op) {}
+
+Op Op::premul_sum(double scale) {
+  Op op(ReduceOp::sum);
+  op.kind_ = Kind::premul_sum;
+  op.scale_ = scale;
+  return op;
+}
+
+Op Op::user(UserFunction function, bool commutative, std::string name) {
+  if (!function) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("Op::user('{}'): the function is empty; pass one that can be called", name));
+  }
+  Op op(ReduceOp::sum);
+  op.kind_ = Kind::user;
+  op.user_ = std::make_shared<const User>(User{std::move(function), commutative, std::move(name)});
+  return op;
+}
+
+bool Op::commutative() const noexcept {
+  return kind_ != Kind::user || user_->commutative;
+}
+
+const Op::UserFunction& Op::user_function() const {
+  if (kind_ != Kind::user) {
+    throw Error(ErrorCode::internal, fmt::format("Op::user_function: '{}' is no user op; check kind() first", name()));
+  }
+  return user_->function;
+}
+
+std::string_view Op::name() const noexcept {
+  switch (kind_) {
+    case Kind::premul_sum:
+      return "premul_sum";
+    case Kind::user:
+      return user_->name;
+    case Kind::builtin:
+      break;
+  }
+  return to_string(op_);
+}
 
 }  // namespace col
