@@ -16,6 +16,10 @@
 
 namespace col::store {
 
+// Throws "cannot <action> in store directory '<directory>': <errno text>; <what to do>". The code is resource if space,
+// memory or descriptors ran out, otherwise io.
+[[noreturn]] void throw_file_error(int error, std::string_view action, std::string_view directory);
+
 class Directory {
  public:
   // Creates what is missing, with mode 0700. An existing directory is used as it is if it can be written. It is refused

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "store/base/text.hpp"
-#include "store/bucket.hpp"
 #include "store/directory.hpp"
+#include "store/key_file.hpp"
 #include "store/key_lock.hpp"
 #include "store/watcher.hpp"
 

@@ -8,7 +8,7 @@
 #include <col/store.hpp>
 #include <col/types.hpp>
 
-#include "store/file_name.hpp"
+#include "store/key_file.hpp"
 
 namespace col::store {
 

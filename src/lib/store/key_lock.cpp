@@ -15,7 +15,7 @@
 #include "core/duration.hpp"
 #include "core/hash.hpp"
 #include "store/base/text.hpp"
-#include "store/file_error.hpp"
+#include "store/directory.hpp"
 
 namespace col::store {
 namespace {

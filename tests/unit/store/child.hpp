@@ -7,7 +7,9 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include <col/error.hpp>
 #include <col/types.hpp>
 
 #include "core/unique_fd.hpp"
@@ -17,6 +19,21 @@ namespace col::test {
 // For expectations inside a child, where Catch2's assertions reach nobody.
 inline void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
+}
+
+// Calls it and wants an Error of that code whose message has all of `parts`.
+template <class Call>
+void require_error(ErrorCode code, const std::vector<std::string>& parts, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    require(error.code() == code, "another code: " + std::string(error.what()));
+    for (const auto& part : parts)
+      require(error.message().find(part) != std::string::npos, "no '" + part + "' in: " + error.what());
+    require(error.message().find('\n') == std::string::npos, "more than one line");
+    return;
+  }
+  throw std::runtime_error("nothing was thrown");
 }
 
 class Child {

@@ -1,4 +1,7 @@
-// Which directories a file store takes, which it refuses, and what it says.
+// Which directories a file store takes, which it refuses, and what it says; and what holds when the disk is full.
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,24 +28,36 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-// Calls it and wants an Error of that code whose message has all of `parts`.
-template <class Call>
-void require_error(ErrorCode code, const std::vector<std::string>& parts, Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    require(error.code() == code, "another code: " + std::string(error.what()));
-    for (const auto& part : parts)
-      require(error.message().find(part) != std::string::npos, "no '" + part + "' in: " + error.what());
-    require(error.message().find('\n') == std::string::npos, "more than one line");
-    return;
-  }
-  throw std::runtime_error("nothing was thrown");
-}
-
 mode_t mode_of(const std::string& path) {
   struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777 : 0;
+}
+
+// A write of `store` in `path` that cannot fit: the right error, and everything as it was before.
+void overfill(Store& store, const std::string& path, const std::string& reason) {
+  store.set("key", "value");
+  for (const std::string& key : {std::string("key"), std::string("new"), std::string(500, 'l')}) {
+    require_error(ErrorCode::resource, {path, reason}, [&] { store.set(key, std::string(4'000'000, 'x')); });
+    require(!store.get("new").has_value() && !store.get(std::string(500, 'l')).has_value(), "a part was left");
+    require(store.get("key") == "value", "the old value was lost");
+  }
+  require(std::filesystem::is_empty(path + "/tmp"), "temporary files were left");
+  store.set("key", "another");
+  require(store.get("key") == "another", "the store does not work afterwards");
+  require(store.num_keys() == 1, "keys were left");
+}
+
+// A mount namespace of this process's own: root just takes one, others need a user namespace, with their ids in it.
+bool enter_mount_namespace() {
+  if (::unshare(CLONE_NEWNS) == 0) return true;
+  const auto map = [](uid_t id) { return std::to_string(id) + " " + std::to_string(id) + " 1"; };
+  const std::string users = map(::geteuid());
+  const std::string groups = map(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  std::ofstream("/proc/self/uid_map") << users;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream("/proc/self/gid_map") << groups;
+  return true;
 }
 
 }  // namespace
@@ -197,4 +212,34 @@ TEST_CASE("file store: no descriptors left is a resource error, and nothing is l
     require(store->get("key") == "value", "the value before");
   });
   CHECK(child.outcome() == "");
+}
+
+TEST_CASE("file store: a file size limit is a resource error and changes nothing", "[store]") {
+  const TempDir directory;
+  Child child([&] {
+    ::signal(SIGXFSZ, SIG_DFL);  // some shells and test harnesses pass it on ignored
+    const rlimit limit{100'000, 100'000};
+    require(::setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    const auto store = make_file_store(directory.path());
+    overfill(*store, directory.path(), "ulimit -f");
+  });
+  CHECK(child.outcome() == "");
+}
+
+TEST_CASE("file store: a full disk is a resource error and changes nothing", "[store]") {
+  const TempDir directory;
+  constexpr const char* kNoMount = "cannot mount";
+  Child child([&] {
+    require(enter_mount_namespace(), kNoMount);
+    require(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, kNoMount);
+    require(::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=1m,mode=700") == 0, kNoMount);
+    const auto store = make_file_store(directory / "store");
+    overfill(*store, directory / "store", "No space left on device");
+  });
+  const std::string outcome = child.outcome();
+  if (outcome == kNoMount) {
+    WARN("not run: this user cannot mount a small file system");
+    return;
+  }
+  CHECK(outcome == "");
 }

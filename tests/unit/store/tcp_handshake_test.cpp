@@ -27,10 +27,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-StoreServerSpec handshake_spec() {
-  return {.host = "127.0.0.1", .token = kToken};
-}
-
 // Stands between a client and the store, hands on what each says, and remembers it.
 class Relay {
  public:
@@ -75,9 +71,9 @@ class Relay {
 }  // namespace
 
 TEST_CASE("tcp handshake: the token's bytes never cross the wire, in neither direction", "[store][tcp]") {
-  const StoreServer server(handshake_spec());
+  const StoreServer server(server_spec());
   const Relay relay(server.port());
-  const auto store = make_tcp_store("127.0.0.1", relay.port(), kToken, 20s);
+  const auto store = client_of(relay.port());
   store->set("k", "what is said in clear");
   CHECK(store->get("k") == "what is said in clear");
   CHECK(has(relay.heard(), "what is said in clear"));  // so that looking finds something
@@ -108,15 +104,12 @@ TEST_CASE("tcp handshake: a listener in the store's place learns no token and no
       if (manner == Manner::old_number) word = {.type = AnswerType::number, .id = 1, .number = 1000};
       const std::string text = encode(word);
       (void)!::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL);
-      for (ssize_t got; (got = ::recv(client.get(), buffer.data(), buffer.size(), 0)) > 0;)
-        heard.append(buffer.data(), static_cast<std::size_t>(got));
+      heard += hear_out(client.get());
     });
-    const std::string error =
-        error_of([&] { make_tcp_store("127.0.0.1", impostor.port(), kToken, 20s)->set("the key", "the value"); });
+    const std::string error = error_of([&] { client_of(impostor.port())->set("the key", "the value"); });
     answer.join();
     INFO("manner " << static_cast<int>(manner) << ": " << error);
-    CHECK(has(error, "mismatch: "));
-    CHECK(has(error, "has not proven that it knows the token"));
+    check_has(error, {"mismatch: ", "has not proven that it knows the token"});
     CHECK_FALSE(has(heard, kToken));
     CHECK_FALSE(has(heard, "the key"));
     CHECK_FALSE(has(heard, "the value"));
@@ -129,36 +122,28 @@ TEST_CASE("tcp handshake: a store of another version is refused, and hears nothi
     std::string heard;
     std::jthread answer([&] {
       const core::UniqueFd client = other.accept(words);
-      std::array<char, 4096> buffer;
-      for (ssize_t got; (got = ::recv(client.get(), buffer.data(), buffer.size(), 0)) > 0;)
-        heard.append(buffer.data(), static_cast<std::size_t>(got));
+      heard = hear_out(client.get());
     });
-    const std::string error =
-        error_of([&] { make_tcp_store("127.0.0.1", other.port(), kToken, 20s)->set("the key", "the value"); });
+    const std::string error = error_of([&] { client_of(other.port())->set("the key", "the value"); });
     answer.join();
-    INFO(error);
-    CHECK(has(error, "mismatch: "));
-    CHECK(has(error, "another version of col"));
+    check_has(error, {"mismatch: ", "another version of col"});
     CHECK(heard.empty());
   }
 }
 
 TEST_CASE("tcp handshake: a client of another job is told of which", "[store][tcp]") {
-  StoreServerSpec of_job = handshake_spec();
+  StoreServerSpec of_job = server_spec();
   of_job.job = store_job("train", 2);
   const StoreServer server(of_job);
   make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 2))->set("k", "v");
   const std::string error =
       error_of([&] { make_tcp_store("127.0.0.1", server.port(), kToken, 20s, store_job("train", 1))->set("k", "w"); });
-  INFO(error);
-  CHECK(has(error, "mismatch: "));
-  CHECK(has(error, "'train/1'"));
-  CHECK(has(error, "'train/2'"));
+  check_has(error, {"mismatch: ", "'train/1'", "'train/2'"});
 }
 
 TEST_CASE("tcp handshake: a crowd of mute strangers holds up no client, and is said once", "[store][tcp]") {
   const core::log::Capture log(core::log::Level::warn);
-  const StoreServer server(handshake_spec());
+  const StoreServer server(server_spec());
   std::vector<std::unique_ptr<RawClient>> crowd;
   for (int i = 0; i < 400; ++i) crowd.push_back(std::make_unique<RawClient>(server.port()));
   std::atomic<bool> more = true;
@@ -169,7 +154,7 @@ TEST_CASE("tcp handshake: a crowd of mute strangers holds up no client, and is s
     }
   });
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < 20; ++i) make_tcp_store("127.0.0.1", server.port(), kToken, 20s)->set("k", "v");
+  for (int i = 0; i < 20; ++i) client_of(server.port())->set("k", "v");
   CHECK(std::chrono::steady_clock::now() - start < 10s);
   CHECK(server.connections() <= 256 + 1);
   more = false;

@@ -16,6 +16,7 @@
 
 #include "store/tcp/handshake.hpp"
 #include "store/tcp/message_reader.hpp"
+#include "support/catch.hpp"
 #include "unit/store/child.hpp"
 
 namespace col::test {
@@ -29,6 +30,13 @@ sockaddr_in loopback(int port) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   return address;
+}
+
+// Whether bytes, or the end, come before the deadline.
+bool is_readable(int fd, const Deadline& deadline) {
+  pollfd entry{fd, POLLIN, 0};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
+  return ::poll(&entry, 1, static_cast<int>(left)) > 0;
 }
 
 core::UniqueFd make_socket() {
@@ -58,10 +66,7 @@ std::string RawClient::receive(std::size_t enough, Duration limit) {
   const Deadline deadline = Deadline::after(limit);
   std::string text;
   std::array<char, 65536> buffer;
-  while (text.size() < enough) {
-    pollfd entry{fd_.get(), POLLIN, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    if (::poll(&entry, 1, static_cast<int>(left)) <= 0) break;
+  while (text.size() < enough && is_readable(fd_.get(), deadline)) {
     const ssize_t got = ::recv(fd_.get(), buffer.data(), std::min(buffer.size(), enough - text.size()), 0);
     if (got <= 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(got));
@@ -72,12 +77,10 @@ std::string RawClient::receive(std::size_t enough, Duration limit) {
 bool RawClient::is_dropped(Duration limit) {
   const Deadline deadline = Deadline::after(limit);
   std::array<char, 65536> buffer;
-  while (true) {
-    pollfd entry{fd_.get(), POLLIN, 0};
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()).count();
-    if (::poll(&entry, 1, static_cast<int>(left)) <= 0) return false;
+  while (is_readable(fd_.get(), deadline)) {
     if (::recv(fd_.get(), buffer.data(), buffer.size(), 0) <= 0) return true;
   }
+  return false;
 }
 
 std::string RawClient::read_nonce() {
@@ -136,6 +139,21 @@ core::UniqueFd RawServer::accept_as_store(std::string_view more, std::string_vie
       encode(Answer{.type = AnswerType::value, .id = hello->id, .bytes = welcome}) + std::string(more);
   (void)!::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL);
   return client;
+}
+
+void check_has(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    INFO("looking for '" << part << "' in: " << text);
+    CHECK(has(text, part));
+  }
+}
+
+std::string hear_out(int fd) {
+  std::string heard;
+  std::array<char, 4096> buffer;
+  for (ssize_t got; (got = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0;)
+    heard.append(buffer.data(), static_cast<std::size_t>(got));
+  return heard;
 }
 
 }  // namespace col::test

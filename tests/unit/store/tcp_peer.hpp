@@ -1,9 +1,12 @@
 // The other end of a TCP connection, by hand: what a client or a server of the store would never say.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <col/store.hpp>
 
@@ -12,6 +15,14 @@
 namespace col::test {
 
 inline constexpr const char* kToken = "a token of this job";
+
+// A server on this host, and a client of such a server.
+inline StoreServerSpec server_spec() {
+  return {.host = "127.0.0.1", .token = kToken};
+}
+inline std::shared_ptr<Store> client_of(int port, Duration timeout = std::chrono::seconds(20)) {
+  return make_tcp_store("127.0.0.1", port, kToken, timeout);
+}
 
 // A connection to a port of this host.
 class RawClient {
@@ -63,5 +74,10 @@ std::string error_of(Call call) {
 inline bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
+// Checks that `text` has each part.
+void check_has(const std::string& text, const std::vector<std::string>& parts);
+
+// All that comes until the other side closes the connection.
+std::string hear_out(int fd);
 
 }  // namespace col::test

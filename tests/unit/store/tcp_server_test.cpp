@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,17 +33,9 @@ using namespace std::string_literals;
 
 namespace {
 
-StoreServerSpec server_spec() {
-  return {.host = "127.0.0.1", .token = kToken};
-}
-
-std::shared_ptr<Store> patient_client_of(const StoreServer& server, Duration timeout = 20s) {
-  return make_tcp_store("127.0.0.1", server.port(), kToken, timeout);
-}
-
 // Whether the server still does its work.
 bool serves(const StoreServer& server) {
-  const auto store = patient_client_of(server);
+  const auto store = client_of(server.port());
   store->set("alive", "yes");
   return store->get("alive") == "yes";
 }
@@ -103,12 +96,10 @@ TEST_CASE("tcp server: who says nothing, or dribbles, is dropped at the deadline
 
 TEST_CASE("tcp server: a wrong token is refused with a word, and opens nothing", "[store][tcp]") {
   const StoreServer server(server_spec());
-  patient_client_of(server)->set("secret", "value");
+  client_of(server.port())->set("secret", "value");
   const auto stranger = make_tcp_store("127.0.0.1", server.port(), "another token", 20s);
   const std::string error = error_of([&] { stranger->get("secret"); });
-  INFO(error);
-  CHECK(has(error, "mismatch: the store at tcp://127.0.0.1:"));
-  CHECK(has(error, "COL_STORE_TOKEN"));
+  check_has(error, {"mismatch: the store at tcp://127.0.0.1:", "COL_STORE_TOKEN"});
   CHECK_FALSE(has(error, "another token"));
   CHECK_FALSE(has(error, kToken));
 }
@@ -120,18 +111,16 @@ TEST_CASE("tcp server: beyond the limit of connections a client is told so, and 
   const StoreServer server(small);
   std::vector<std::shared_ptr<Store>> stores;
   for (int i = 0; i < 3; ++i) {
-    stores.push_back(patient_client_of(server));
+    stores.push_back(client_of(server.port()));
     stores.back()->set("k", "v");
   }
-  const std::string error = error_of([&] { patient_client_of(server)->get("k"); });
-  INFO(error);
-  CHECK(has(error, "resource: "));
-  CHECK(has(error, "max_connections"));
+  const std::string error = error_of([&] { client_of(server.port())->get("k"); });
+  check_has(error, {"resource: ", "max_connections"});
   CHECK(stores[0]->get("k") == "v");
   stores.pop_back();
   // The server notices the end of the connection in its own time.
   const Deadline deadline = Deadline::after(20s);
-  while (!error_of([&] { CHECK(patient_client_of(server)->get("k") == "v"); }).empty())
+  while (!error_of([&] { CHECK(client_of(server.port())->get("k") == "v"); }).empty())
     REQUIRE_FALSE(deadline.expired());
 }
 
@@ -173,15 +162,13 @@ TEST_CASE("tcp server: without descriptors it turns clients away, idles, and rec
     char reply = 0;
     REQUIRE(::read(replies[0], &reply, 1) == 1);
   };
-  const auto first = make_tcp_store("127.0.0.1", port, kToken, 20s);
+  const auto first = client_of(port);
   first->set("k", "v");
   order();
   await_reply();
   for (int i = 0; i < 3; ++i) {
-    const std::string error = error_of([&] { make_tcp_store("127.0.0.1", port, kToken, 20s)->get("k"); });
-    INFO(error);
-    CHECK(has(error, "resource: "));
-    CHECK(has(error, "ulimit -n"));
+    const std::string error = error_of([&] { client_of(port)->get("k"); });
+    check_has(error, {"resource: ", "ulimit -n"});
   }
   CHECK(first->get("k") == "v");
   order();
@@ -190,22 +177,22 @@ TEST_CASE("tcp server: without descriptors it turns clients away, idles, and rec
   CHECK(error_of([&] { first->wait_for("never", 500ms); }).starts_with("timeout"));
   order();
   await_reply();
-  CHECK(make_tcp_store("127.0.0.1", port, kToken, 20s)->get("k") == "v");
+  CHECK(client_of(port)->get("k") == "v");
   order();
   CHECK(host.outcome() == "");
 }
 
 TEST_CASE("tcp server: a client process that is killed in the middle of anything harms nobody", "[store][tcp]") {
   const StoreServer server(server_spec());
-  const auto store = patient_client_of(server);
+  const auto store = client_of(server.port());
   for (int round = 0; round < 10; ++round) {
     const std::string name = std::to_string(round);
     Child waiter([&] {
-      patient_client_of(server)->set("waits/" + name, "");
-      patient_client_of(server)->wait_for("never", 60s);
+      client_of(server.port())->set("waits/" + name, "");
+      client_of(server.port())->wait_for("never", 60s);
     });
     Child writer([&] {
-      const auto large = patient_client_of(server);
+      const auto large = client_of(server.port());
       for (int i = 0;; ++i) {
         large->set("large", std::string(3'000'000, static_cast<char>('a' + i % 26)));
         large->add("writes/" + name, 1);
@@ -226,12 +213,12 @@ TEST_CASE("tcp server: a client process that is killed in the middle of anything
 TEST_CASE("tcp server: it counts its clients, and no longer those that left or were killed", "[store][tcp]") {
   StoreServer server(server_spec());
   CHECK(server.connections() == 0);
-  auto store = patient_client_of(server);
+  auto store = client_of(server.port());
   store->set("k", "v");
   CHECK(server.connections() == 1);
   Child child([&] {
-    patient_client_of(server)->set("here", "");
-    const auto mine = patient_client_of(server);
+    client_of(server.port())->set("here", "");
+    const auto mine = client_of(server.port());
     mine->set("here too", "");
     ::pause();
   });
@@ -242,7 +229,7 @@ TEST_CASE("tcp server: it counts its clients, and no longer those that left or w
   store.reset();
   const Deadline deadline = Deadline::after(20s);
   while (server.connections() != 0) REQUIRE_FALSE(deadline.expired());
-  store = patient_client_of(server);
+  store = client_of(server.port());
   store->set("k", "v");
   server.stop();
   CHECK(server.connections() == 0);
@@ -250,7 +237,7 @@ TEST_CASE("tcp server: it counts its clients, and no longer those that left or w
 
 TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that says so", "[store][tcp]") {
   StoreServer server(server_spec());
-  const auto store = patient_client_of(server);
+  const auto store = client_of(server.port());
   std::string error;
   std::jthread waiter([&] {
     error = error_of([&] {
@@ -258,37 +245,30 @@ TEST_CASE("tcp server: stopped in the middle of a wait, it leaves an error that 
       store->wait_for("never", 60s);
     });
   });
-  patient_client_of(server)->wait_for("waits", 20s);
+  client_of(server.port())->wait_for("waits", 20s);
   server.stop();
   server.stop();
   const auto start = std::chrono::steady_clock::now();
   waiter.join();
   CHECK(std::chrono::steady_clock::now() - start < 10s);
-  INFO(error);
-  CHECK(has(error, "io: the store at tcp://127.0.0.1:" + std::to_string(server.port())));
+  check_has(error, {"io: the store at tcp://127.0.0.1:" + std::to_string(server.port())});
 }
 
 TEST_CASE("tcp server: a port that is taken, an address that is not here, and a missing token are errors",
           "[store][tcp]") {
   const StoreServer server(server_spec());
-  StoreServerSpec other = server_spec();
-  other.port = server.port();
-  const std::string taken = error_of([&] { StoreServer second(other); });
-  CHECK(has(taken, "io: cannot listen on tcp://127.0.0.1:" + std::to_string(server.port())));
-  other = server_spec();
-  other.host = "192.0.2.1";
-  CHECK(has(error_of([&] { StoreServer second(other); }), "io: cannot listen on"));
-  other = server_spec();
-  other.token = "";
-  CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: the token"));
-  other.token = std::string(kMaxTokenBytes + 1, 't');
-  CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: the token"));
-  other = server_spec();
-  other.port = 65536;
-  CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: "));
-  other = server_spec();
-  other.max_value_bytes = 0;
-  CHECK(has(error_of([&] { StoreServer second(other); }), "invalid_argument: "));
+  const auto refusal = [](const std::function<void(StoreServerSpec&)>& change) {
+    StoreServerSpec spec = server_spec();
+    change(spec);
+    return error_of([&] { const StoreServer second(spec); });
+  };
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(server.port());
+  CHECK(has(refusal([&](auto& spec) { spec.port = server.port(); }), "io: cannot listen on " + url));
+  CHECK(has(refusal([](auto& spec) { spec.host = "192.0.2.1"; }), "io: cannot listen on"));
+  CHECK(has(refusal([](auto& spec) { spec.token = ""; }), "invalid_argument: the token"));
+  CHECK(has(refusal([](auto& spec) { spec.token.assign(kMaxTokenBytes + 1, 't'); }), "invalid_argument: the token"));
+  CHECK(has(refusal([](auto& spec) { spec.port = 65536; }), "invalid_argument: "));
+  CHECK(has(refusal([](auto& spec) { spec.max_value_bytes = 0; }), "invalid_argument: "));
 }
 
 TEST_CASE("tcp server: it can be reached at every address when none is named", "[store][tcp]") {
@@ -342,7 +322,7 @@ TEST_CASE("tcp server: it listens at the addresses of the host that is named, an
 TEST_CASE("tcp server: its port is free again as soon as it has stopped, even with a forked child", "[store][tcp]") {
   auto server = std::make_unique<StoreServer>(server_spec());
   const int port = server->port();
-  patient_client_of(*server)->set("k", "v");
+  client_of(server->port())->set("k", "v");
   Child child([&] {
     server.reset();  // the parent's thread is not here: nothing is to be joined
     ::pause();
@@ -350,15 +330,13 @@ TEST_CASE("tcp server: its port is free again as soon as it has stopped, even wi
   CHECK(serves(*server));
   server.reset();
   // The child still has the descriptors, but nobody listens.
-  const std::string error = error_of([&] { make_tcp_store("127.0.0.1", port, kToken, 100ms)->get("k"); });
-  INFO(error);
-  CHECK(has(error, "timeout: the store at tcp://127.0.0.1:"));
-  CHECK(has(error, "refused"));
+  const std::string error = error_of([&] { client_of(port, 100ms)->get("k"); });
+  check_has(error, {"timeout: the store at tcp://127.0.0.1:", "refused"});
 }
 
 TEST_CASE("tcp server: a client that leaves while a forked child shares its socket wakes it once", "[store][tcp]") {
   StoreServer server(server_spec());
-  auto client = patient_client_of(server);
+  auto client = client_of(server.port());
   client->set("k", "v");
   Child child([] { ::pause(); });
   client.reset();
@@ -371,7 +349,7 @@ TEST_CASE("tcp server: a client that leaves while a forked child shares its sock
   };
   const double before = spent();
   // A wait that ends by its time: a server that does not sleep would use all of it.
-  error_of([&] { patient_client_of(server)->wait_for("never", 500ms); });
+  error_of([&] { client_of(server.port())->wait_for("never", 500ms); });
   CHECK(spent() - before < 250);
 }
 
@@ -399,7 +377,7 @@ TEST_CASE("tcp server: a full store is an error for the setter, and keys can be 
   small.max_value_bytes = 1'000'000;
   small.max_total_bytes = 4'000'000;
   const StoreServer server(small);
-  const auto store = patient_client_of(server);
+  const auto store = client_of(server.port());
   const std::string value(900'000, 'v');
   int stored = 0;
   std::string error;

@@ -12,15 +12,16 @@ class CallLimit {
  public:
   // Limits all calls of this thread together, from now until the end of the object. An outer limit that ends sooner
   // stays in force.
-  explicit CallLimit(Duration budget) noexcept;
-  ~CallLimit();
+  explicit CallLimit(Duration budget) noexcept : outer_(limit) { limit = bound(Deadline::after(budget)); }
+  ~CallLimit() { limit = outer_; }
   CallLimit(const CallLimit&) = delete;
   CallLimit& operator=(const CallLimit&) = delete;
 
   // The sooner of `deadline` and the limit of this thread.
-  static Deadline bound(Deadline deadline) noexcept;
+  static Deadline bound(Deadline deadline) noexcept { return limit && limit->at() < deadline.at() ? *limit : deadline; }
 
  private:
+  static inline thread_local std::optional<Deadline> limit;
   std::optional<Deadline> outer_;
 };
 

@@ -1,4 +1,4 @@
-#include "store/tcp/listener.hpp"
+#include "store/tcp/socket.hpp"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,7 +16,6 @@
 #include <col/store.hpp>
 
 #include "store/tcp/endpoint.hpp"
-#include "store/tcp/socket.hpp"
 
 namespace col {
 namespace store::tcp {

@@ -33,7 +33,6 @@
 #include "core/unique_fd.hpp"
 #include "store/tcp/engine.hpp"
 #include "store/tcp/handshake.hpp"
-#include "store/tcp/listener.hpp"
 #include "store/tcp/protocol.hpp"
 #include "store/tcp/socket.hpp"
 #include "store/tcp/token.hpp"

@@ -1,4 +1,4 @@
-// Sockets of the TCP store: connecting, and waiting for bytes with a deadline.
+// Sockets of the TCP store: connecting, listening, and waiting for bytes with a deadline.
 #pragma once
 
 #include <netdb.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <col/job.hpp>
 
@@ -66,6 +67,14 @@ Addresses resolve(const std::string& host, int port, int flags, std::string& why
 // Non-blocking and close-on-exec. Throws resource if descriptors or memory are used up. After other failures it is
 // empty, and errno is set.
 core::UniqueFd make_socket(int family);
+
+struct Listener {
+  std::vector<core::UniqueFd> sockets;  // non-blocking; one for each address
+  int port = 0;
+};
+
+// Listens at listen_addresses(host); port 0: one that the kernel chooses. Throws io or resource.
+Listener listen_on(const std::string& host, int port);
 
 // An address in digits.
 std::string numeric_address(const sockaddr* address, socklen_t size);

@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include <col/error.hpp>
+#include <col/proof.hpp>
 #include <col/store.hpp>
 
 #include "core/env.hpp"
-#include "core/random.hpp"
 #include "core/unique_fd.hpp"
 #include "store/base/text.hpp"
 #include "store/tcp/protocol.hpp"
@@ -102,7 +102,7 @@ std::string store_job(std::string_view job_id, int restart) {
 }
 
 std::string make_store_token() {
-  return core::random_hex(32);
+  return make_nonce().substr(0, 32);
 }
 
 }  // namespace col

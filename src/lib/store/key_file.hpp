@@ -1,12 +1,13 @@
-// How FileStore names the file of a key.
+// How FileStore keeps keys in files: the name of a key's file, and the content of a bucket file.
 //
 // Letters, digits and a few marks stand for themselves; every other byte is %XX. So most names are readable, and no two
 // keys share a name. The empty key is "%". A key whose name would be too long is kept in a bucket file, named "%%" and
-// a hash. Keys with the same hash share the file, which holds each key beside its value (bucket.hpp).
+// a hash. Keys with the same hash share the file, which holds each key beside its value.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,5 +36,17 @@ bool is_bucket(std::string_view name) noexcept;
 bool is_key_file(std::string_view name) noexcept;
 
 std::uint64_t default_hash(std::string_view key);
+
+// ---- Buckets --------------------------------------------------------------------------------------------------------
+// A bucket has records of key length, value length (64-bit little endian), key and value, one after another. These
+// functions throw io for bytes that are not a bucket.
+
+std::optional<std::string> bucket_find(std::string_view bucket, std::string_view key);
+// The bucket without `key`: unchanged if the key is not there, empty if it was the last key.
+std::string bucket_without(std::string_view bucket, std::string_view key);
+// The bucket with `key` set to `value`.
+std::string bucket_with(std::string_view bucket, std::string_view key, std::string_view value);
+// Number of its keys that start with `prefix`.
+std::size_t bucket_count(std::string_view bucket, std::string_view prefix);
 
 }  // namespace col::store
