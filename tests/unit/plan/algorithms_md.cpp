@@ -211,10 +211,10 @@ std::string drawings() {
     text += fmt::format("\n![{0}, {1} ranks]({2})\n", title_of(picture), picture.size, file_of(picture));
   text += "\n## Drawings for 4 ranks\n";
   for (const Picture& drawing : kDrawings) {
-    const Algorithm* algorithm = find_algorithm(drawing.collective, drawing.algorithm);
-    if (algorithm == nullptr) continue;
     const PlanProblem problem = problem_of(drawing);
-    text += fmt::format("\n```\n{}```\n", draw_text(problem, plans_of(*algorithm, problem), title_of(drawing)));
+    text += fmt::format(
+        "\n```\n{}```\n",
+        draw_text(problem, plans_of(algorithm(drawing.collective, drawing.algorithm), problem), title_of(drawing)));
   }
   return text;
 }
@@ -232,11 +232,10 @@ std::vector<DocFile> algorithms_docs() {
   text += drawings();
   std::vector<DocFile> files = {{"algorithms.md", std::move(text)}};
   for (const Picture& picture : kPictures) {
-    const Algorithm* algorithm = find_algorithm(picture.collective, picture.algorithm);
-    if (algorithm == nullptr) continue;
     const PlanProblem problem = problem_of(picture);
-    files.push_back({file_of(picture), draw_svg(problem, plans_of(*algorithm, problem),
-                                                fmt::format("{}, {} ranks", title_of(picture), picture.size))});
+    files.push_back(
+        {file_of(picture), draw_svg(problem, plans_of(algorithm(picture.collective, picture.algorithm), problem),
+                                    fmt::format("{}, {} ranks", title_of(picture), picture.size))});
   }
   return files;
 }

@@ -1,6 +1,7 @@
 #include "cases.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +9,7 @@
 namespace col::test {
 
 std::vector<Mode> modes_of(Collective collective) {
-  if (collective == Collective::barrier) return {Mode{}};
+  if (!row_of(collective).has_data()) return {Mode{}};
   std::vector<Mode> modes = {{.in_place = false}, {.in_place = true}};
   if (row_of(collective).reduces()) {
     modes.push_back({.in_place = false, .widens = true});
@@ -28,7 +29,7 @@ std::vector<std::size_t> counts_for(int size) {
 
 std::vector<std::size_t> blocks_for(Collective collective, int size, int shape, bool symmetric, std::mt19937& random) {
   const auto p = static_cast<std::size_t>(size);
-  const std::size_t rows = collective == Collective::alltoallv ? p : 1;
+  const std::size_t rows = row_of(collective).counts == BlockCounts::pairs ? p : 1;
   std::vector<std::size_t> counts(rows * p, 0);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < p; ++i) {
@@ -49,6 +50,27 @@ std::vector<std::size_t> blocks_for(Collective collective, int size, int shape, 
     }
   }
   return counts;
+}
+
+PlanProblem::Spec spec_of(Collective collective, int size, int root, std::size_t what, const Mode& mode,
+                          std::mt19937& random) {
+  PlanProblem::Spec spec{.collective = collective,
+                         .size = size,
+                         .root = root,
+                         .widens = mode.widens,
+                         .wide_input = mode.wide_input,
+                         .in_place = mode.in_place};
+  if (row_of(collective).has_counts())
+    spec.counts = blocks_for(collective, size, static_cast<int>(what), mode.in_place, random);
+  else
+    spec.count = what;
+  return spec;
+}
+
+const Algorithm& algorithm(Collective collective, std::string_view name) {
+  const Algorithm* const found = find_algorithm(collective, name);
+  if (found == nullptr) throw std::logic_error(fmt::format("no algorithm {} of {}", name, to_string(collective)));
+  return *found;
 }
 
 std::vector<PlanParameters> parameters_of(const Algorithm& algorithm) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <col/plan.hpp>
@@ -25,6 +26,13 @@ std::vector<std::size_t> counts_for(int size);
 // in place, where a rank receives as much as it sends.
 inline constexpr int kBlockShapes = 4;
 std::vector<std::size_t> blocks_for(Collective collective, int size, int shape, bool symmetric, std::mt19937& random);
+
+// The problem of one of these. `what`: a count, or in a v-form the shape of the blocks.
+PlanProblem::Spec spec_of(Collective collective, int size, int root, std::size_t what, const Mode& mode,
+                          std::mt19937& random);
+
+// The built-in algorithm of that name, which exists.
+const Algorithm& algorithm(Collective collective, std::string_view name);
 
 // What an algorithm can be told, defaults first; just them when it takes no parameters.
 std::vector<PlanParameters> parameters_of(const Algorithm& algorithm);

@@ -107,11 +107,10 @@ TEST_CASE("cost: no algorithm is faster than the lower bound", "[plan][cost]") {
 
 TEST_CASE("cost: lower bounds are reached by what is known to be the best", "[plan][cost]") {
   const auto reaches = [](Collective collective, std::string_view name, const CostModel& model) {
-    const Algorithm* algorithm = find_algorithm(collective, name);
-    REQUIRE(algorithm != nullptr);
+    const Algorithm& algorithm = test::algorithm(collective, name);
     INFO(to_string(collective) << " " << name);
     const std::size_t bytes = collective == Collective::barrier ? 0 : 1 << 20;
-    CHECK(*closed_form_seconds(*algorithm, 16, bytes, model) ==
+    CHECK(*closed_form_seconds(algorithm, 16, bytes, model) ==
           Approx(lower_bound_seconds(collective, 16, bytes, model)));
   };
   const CostModel latency{.intra = {.alpha = 1, .beta = 0}, .gamma = 0};

@@ -92,10 +92,9 @@ ErrorCode code_of(const std::function<void()>& act) {
 }
 
 std::string drawn(Collective collective, std::string_view name, int size, std::size_t count) {
-  const Algorithm* algorithm = find_algorithm(collective, name);
-  REQUIRE(algorithm != nullptr);
+  const Algorithm& algorithm = test::algorithm(collective, name);
   const PlanProblem problem({.collective = collective, .size = size, .count = count});
-  return draw_text(problem, plans_of(*algorithm, problem), "title");
+  return draw_text(problem, plans_of(algorithm, problem), "title");
 }
 
 TEST_CASE("draw: every message is there once, in text and in SVG", "[plan][draw]") {
@@ -169,23 +168,21 @@ TEST_CASE("draw: a message is in the round of whichever end comes later", "[plan
 TEST_CASE("draw: in place, elements keep the names of the ranks they come from", "[plan][draw]") {
   for (const auto& [collective, name] :
        {std::pair{Collective::allgather, "ring"}, {Collective::alltoall, "pairwise"}, {Collective::allreduce, "bde"}}) {
-    const Algorithm* algorithm = find_algorithm(collective, name);
-    REQUIRE(algorithm != nullptr);
+    const Algorithm& algorithm = test::algorithm(collective, name);
     PlanProblem::Spec spec{.collective = collective, .size = 4, .count = 1};
     const PlanProblem apart(spec);
     spec.in_place = true;
     const PlanProblem in_place(spec);
-    CHECK(draw_text(apart, plans_of(*algorithm, apart), "") == draw_text(in_place, plans_of(*algorithm, in_place), ""));
+    CHECK(draw_text(apart, plans_of(algorithm, apart), "") == draw_text(in_place, plans_of(algorithm, in_place), ""));
   }
 }
 
 TEST_CASE("draw: arrows have the colour of what they carry, and the legend names it", "[plan][draw]") {
   const auto legend = [](Collective collective, std::string_view name) {
-    const Algorithm* algorithm = find_algorithm(collective, name);
-    REQUIRE(algorithm != nullptr);
+    const Algorithm& algorithm = test::algorithm(collective, name);
     const PlanProblem problem(
         {.collective = collective, .size = 4, .count = collective == Collective::barrier ? 0U : 4U});
-    const std::string svg = draw_svg(problem, plans_of(*algorithm, problem), "title");
+    const std::string svg = draw_svg(problem, plans_of(algorithm, problem), "title");
     std::string kinds;
     for (const std::string kind : {"bare input", "partial result", "finished result", "signal", "combines"}) {
       if (svg.find(kind + "</text>") != std::string::npos) kinds += kind + ";";
@@ -199,10 +196,9 @@ TEST_CASE("draw: arrows have the colour of what they carry, and the legend names
 }
 
 TEST_CASE("draw: a title may contain anything", "[plan][draw]") {
-  const Algorithm* mst = find_algorithm(Collective::broadcast, "mst");
-  REQUIRE(mst != nullptr);
+  const Algorithm& mst = test::algorithm(Collective::broadcast, "mst");
   const PlanProblem problem({.collective = Collective::broadcast, .size = 2, .count = 1});
-  const std::string svg = draw_svg(problem, plans_of(*mst, problem), "a<b & \"c\">");
+  const std::string svg = draw_svg(problem, plans_of(mst, problem), "a<b & \"c\">");
   CHECK(svg.find("a&lt;b &amp; &quot;c&quot;&gt;") != std::string::npos);
   CHECK(svg.find("a<b") == std::string::npos);
 }

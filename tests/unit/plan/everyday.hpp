@@ -12,16 +12,7 @@ namespace col::test {
 
 // Whether `bytes` of a closed formula is one vector, rather than all blocks together.
 inline bool has_whole_vectors(Collective collective) {
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-    case Collective::broadcast:
-    case Collective::scan:
-    case Collective::exscan:
-      return true;
-    default:
-      return false;
-  }
+  return row_of(collective).in == Extent::vector || row_of(collective).out == Extent::vector;
 }
 
 // `block` elements per rank, one vector or all blocks together having block * size; in v-forms, rank r's block is
@@ -31,16 +22,16 @@ inline PlanProblem::Spec everyday_spec(Collective collective, int size, std::siz
   PlanProblem::Spec spec{.collective = collective, .size = size, .parameters = parameters};
   const auto p = static_cast<std::size_t>(size);
   if (row_of(collective).has_counts()) {
-    const std::size_t rows = collective == Collective::alltoallv ? p : 1;
+    const std::size_t rows = row_of(collective).counts == BlockCounts::pairs ? p : 1;
     for (std::size_t i = 0; i < rows * p; ++i) spec.counts.push_back(block + i % p);
-  } else if (collective != Collective::barrier) {
+  } else if (row_of(collective).has_data()) {
     spec.count = has_whole_vectors(collective) ? block * p : block;
   }
   return spec;
 }
 
 inline std::size_t everyday_bytes(Collective collective, int size, std::size_t block) {
-  return collective == Collective::barrier ? 0 : block * static_cast<std::size_t>(size) * 4;
+  return row_of(collective).has_data() ? block * static_cast<std::size_t>(size) * 4 : 0;
 }
 
 // Nothing if the algorithm refuses it.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -46,7 +47,7 @@ PlanProblem::Spec allreduce_of(int size, std::size_t count) {
 }
 
 std::string ring_json(const PlanProblem& problem, std::string_view name = "ring") {
-  return plan_to_json(problem, plans_of(*find_algorithm(Collective::allreduce, "ring"), problem), name);
+  return plan_to_json(problem, plans_of(test::algorithm(Collective::allreduce, "ring"), problem), name);
 }
 
 // All problems that one algorithm's plans are written for.
@@ -54,22 +55,12 @@ std::vector<PlanProblem::Spec> problems_of(const Algorithm& algorithm, std::mt19
   std::vector<PlanProblem::Spec> specs;
   for (const int size : {1, 2, 3, 4, 7, 8}) {
     for (const test::Mode mode : test::modes_of(algorithm.collective)) {
-      PlanProblem::Spec spec{.collective = algorithm.collective, .size = size};
-      spec.root = row_of(algorithm.collective).rooted ? size / 2 : 0;
-      spec.in_place = mode.in_place;
-      spec.widens = mode.widens;
-      spec.wide_input = mode.wide_input;
-      if (!row_of(algorithm.collective).has_counts()) {
-        for (const std::size_t count : {0, 5, 64}) {
-          spec.count = count;
-          specs.push_back(spec);
-        }
-        continue;
-      }
-      for (int shape = 0; shape < test::kBlockShapes; ++shape) {
-        spec.counts = test::blocks_for(algorithm.collective, size, shape, mode.in_place, random);
-        specs.push_back(spec);
-      }
+      const CollectiveRow& row = row_of(algorithm.collective);
+      const std::vector<std::size_t> counts = {0, 5, 64};
+      std::vector<std::size_t> shapes(test::kBlockShapes);
+      std::iota(shapes.begin(), shapes.end(), std::size_t{0});
+      for (const std::size_t what : row.has_counts() ? shapes : counts)
+        specs.push_back(test::spec_of(algorithm.collective, size, row.rooted ? size / 2 : 0, what, mode, random));
     }
   }
   return specs;
@@ -101,7 +92,7 @@ TEST_CASE("json: what was written is read again, step by step, for every algorit
 TEST_CASE("json: a file says what its plan is for", "[plan]") {
   const PlanProblem problem({.collective = Collective::gatherv, .size = 3, .root = 2, .counts = {4, 0, 2}});
   const json file = json::parse(
-      plan_to_json(problem, plans_of(*find_algorithm(Collective::gatherv, "linear"), problem), "my \"gatherv\"\n"));
+      plan_to_json(problem, plans_of(test::algorithm(Collective::gatherv, "linear"), problem), "my \"gatherv\"\n"));
   CHECK(file["version"] == 1);
   CHECK(file["name"] == "my \"gatherv\"\n");
   CHECK(file["collective"] == "gatherv");
@@ -121,7 +112,7 @@ TEST_CASE("json: only a collective with a root has one in its file", "[plan]") {
 TEST_CASE("json: the counts of an alltoallv are one row per sender", "[plan]") {
   const PlanProblem problem({.collective = Collective::alltoallv, .size = 2, .counts = {1, 2, 3, 4}});
   const json file =
-      json::parse(plan_to_json(problem, plans_of(*find_algorithm(Collective::alltoallv, "linear"), problem), "all"));
+      json::parse(plan_to_json(problem, plans_of(test::algorithm(Collective::alltoallv, "linear"), problem), "all"));
   CHECK(file["counts"] == json::array({{1, 2}, {3, 4}}));
 }
 

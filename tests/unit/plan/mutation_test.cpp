@@ -59,7 +59,7 @@ class Planter {
         plan.round(place.round, round);
         std::vector<Step> steps(round.steps().begin(), round.steps().end());
         const test::Victim victim{problem, algorithm.order, place.rank, plan, random_};
-        if (!mutation.plant(victim, steps, place.step)) continue;
+        if (!mutation.suits(steps[place.step]) || !mutation.plant(victim, steps, place.step)) continue;
         ++planted;
         ++planted_[mutation.name];
         check(algorithm, problem, mutation, place,
@@ -97,17 +97,9 @@ TEST_CASE("a fault planted into a good plan is found and named", "[plan]") {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int size : {2, 4, 5, 7}) {
       for (const test::Mode& mode : test::modes_of(algorithm.collective)) {
-        PlanProblem::Spec spec{.collective = algorithm.collective,
-                               .size = size,
-                               .root = static_cast<int>(random() % static_cast<unsigned>(size)),
-                               .widens = mode.widens,
-                               .wide_input = mode.wide_input,
-                               .in_place = mode.in_place};
-        if (row_of(spec.collective).has_counts())
-          spec.counts = test::blocks_for(spec.collective, size, 3, spec.in_place, random);
-        else
-          spec.count = 23;
-        const PlanProblem problem(spec);
+        const auto root = static_cast<int>(random() % static_cast<unsigned>(size));
+        const std::size_t what = row_of(algorithm.collective).has_counts() ? 3 : 23;
+        const PlanProblem problem(test::spec_of(algorithm.collective, size, root, what, mode, random));
         if (algorithm.refuse(problem.request(0))) continue;
         planter.plant_into(algorithm, problem);
       }
@@ -168,10 +160,8 @@ TEST_CASE("sends before receives all around a ring get stuck", "[plan]") {
   for (const auto& [collective, name] : {std::pair{Collective::allreduce, "ring"},
                                          {Collective::allgather, "ring"},
                                          {Collective::reduce_scatter, "ring"}}) {
-    const Algorithm* ring = find_algorithm(collective, name);
-    REQUIRE(ring != nullptr);
     const PlanProblem problem({.collective = collective, .size = 5, .count = 11});
-    const PlanOfRank plans = plans_of(*ring, problem);
+    const PlanOfRank plans = plans_of(test::algorithm(collective, name), problem);
     const Verdict verdict = verify(problem, [&](int rank) {
       Plan plan = plans(rank);
       plan.rounds *= 2;

@@ -9,10 +9,6 @@ namespace {
 using Kind = Step::Kind;
 using Steps = std::vector<Step>;
 
-bool is_empty(const Step& step) {
-  return step.to.count == 0 && step.left.count == 0;
-}
-
 std::size_t count_of(const Victim& victim, Buffer buffer) {
   switch (buffer) {
     case Buffer::input:
@@ -24,10 +20,6 @@ std::size_t count_of(const Victim& victim, Buffer buffer) {
     default:
       return victim.plan.wide;
   }
-}
-
-void erase(Steps& steps, std::size_t at) {
-  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
 // One element to the left or right, where there is one; no good plan reads the same data there.
@@ -42,22 +34,38 @@ bool shift(const Victim& victim, Slice& slice) {
   return true;
 }
 
-// The peer waits for ever, or takes the next message for this one and then waits.
-bool drop_send(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send) return false;
-  erase(steps, at);
+template <Slice Step::*kSlice>
+bool shift_one(const Victim& victim, Steps& steps, std::size_t at) {
+  return shift(victim, steps[at].*kSlice);
+}
+
+// The last element of each of them is left out.
+template <Slice Step::*... kSlices>
+bool shorten(const Victim&, Steps& steps, std::size_t at) {
+  (--(steps[at].*kSlices).count, ...);
   return true;
 }
 
-bool drop_recv(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::recv) return false;
-  erase(steps, at);
+bool drop(const Victim&, Steps& steps, std::size_t at) {
+  steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(at));
+  return true;
+}
+
+void insert_after(Steps& steps, std::size_t at, const Step& step) {
+  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at) + 1, step);
+}
+
+// With its own result as its left operand.
+bool repeat(const Victim&, Steps& steps, std::size_t at) {
+  Step again = steps[at];
+  again.left = again.to;
+  insert_after(steps, at, again);
   return true;
 }
 
 // To a rank that expects one message less than it gets.
 bool swap_peer(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send || victim.problem.size() < 3) return false;
+  if (victim.problem.size() < 3) return false;
   const int old = steps[at].peer;
   do {
     steps[at].peer = (steps[at].peer + 1) % victim.problem.size();
@@ -66,106 +74,49 @@ bool swap_peer(const Victim& victim, Steps& steps, std::size_t at) {
 }
 
 bool send_to_itself(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send) return false;
   steps[at].peer = victim.rank;
   return true;
 }
 
 bool send_outside(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send) return false;
   steps[at].peer = victim.problem.size();
   return true;
 }
 
-bool shift_send(const Victim& victim, Steps& steps, std::size_t at) {
-  return steps[at].kind == Kind::send && shift(victim, steps[at].left);
-}
-
-bool shift_recv(const Victim& victim, Steps& steps, std::size_t at) {
-  return steps[at].kind == Kind::recv && shift(victim, steps[at].to);
-}
-
-bool shift_left(const Victim& victim, Steps& steps, std::size_t at) {
-  return steps[at].kind == Kind::reduce && shift(victim, steps[at].left);
-}
-
-bool shift_right(const Victim& victim, Steps& steps, std::size_t at) {
-  return steps[at].kind == Kind::reduce && shift(victim, steps[at].right);
-}
-
-bool shorten_send(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send || steps[at].left.empty()) return false;
-  --steps[at].left.count;
-  return true;
-}
-
-bool shorten_recv(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::recv || steps[at].to.empty()) return false;
-  --steps[at].to.count;
-  return true;
-}
-
-// All three slices: the last element stays as it was.
-bool shorten_reduce(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at])) return false;
-  --steps[at].to.count;
-  --steps[at].left.count;
-  --steps[at].right.count;
-  return true;
-}
-
-bool unequal_reduce(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at])) return false;
-  --steps[at].right.count;
+// A message that nobody expects.
+bool double_send(const Victim&, Steps& steps, std::size_t at) {
+  steps.push_back(steps[at]);
   return true;
 }
 
 // The right operand is in it twice.
-bool double_reduce(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at]) || steps[at].to == steps[at].right) return false;
-  Step again = steps[at];
-  again.left = again.to;
-  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at) + 1, again);
-  return true;
-}
-
-bool drop_reduce(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at])) return false;
-  erase(steps, at);
-  return true;
+bool double_reduce(const Victim& victim, Steps& steps, std::size_t at) {
+  return steps[at].to != steps[at].right && repeat(victim, steps, at);
 }
 
 // Where the operator need not commute. Good by its own rules where the algorithm declares `any`.
 bool swap_operands(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at]) || victim.order == FoldOrder::any) return false;
   std::swap(steps[at].left, steps[at].right);
-  return true;
+  return victim.order != FoldOrder::any;
 }
 
-bool drop_convert(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::convert || is_empty(steps[at]) || steps[at].to == steps[at].left) return false;
-  erase(steps, at);
-  return true;
+bool overlap_operand(const Victim& victim, Steps& steps, std::size_t at) {
+  if (steps[at].to.count < 2) return false;
+  steps[at].left = steps[at].to;
+  return shift(victim, steps[at].left);
+}
+
+bool drop_convert(const Victim& victim, Steps& steps, std::size_t at) {
+  return steps[at].to != steps[at].left && drop(victim, steps, at);
 }
 
 bool convert_to_copy(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::convert || is_empty(steps[at])) return false;
   steps[at].kind = Kind::copy;
   return true;
 }
 
-bool double_convert(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::convert || is_empty(steps[at])) return false;
-  Step again = steps[at];
-  again.left = again.to;
-  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at) + 1, again);
-  return true;
-}
-
 bool convert_early(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || is_empty(steps[at])) return false;
-  Step convert{.kind = Kind::convert, .to = steps[at].to, .left = steps[at].to};
-  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(at) + 1, convert);
+  insert_after(steps, at, {.kind = Kind::convert, .to = steps[at].to, .left = steps[at].to});
   return true;
 }
 
@@ -193,7 +144,7 @@ bool read_unset(const Victim& victim, Steps& steps, std::size_t at) {
 
 // Data of one peer goes where that of another should. Where the operator commutes, that may be as good.
 bool swap_receives(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::recv || steps[at].to.empty() || victim.order == FoldOrder::any) return false;
+  if (victim.order == FoldOrder::any) return false;
   for (std::size_t i = at + 1; i < steps.size(); ++i) {
     if (steps[i].kind != Kind::recv || steps[i].to.count != steps[at].to.count) continue;
     std::swap(steps[i].to, steps[at].to);
@@ -203,7 +154,6 @@ bool swap_receives(const Victim& victim, Steps& steps, std::size_t at) {
 }
 
 bool overlap_receives(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::recv || steps[at].to.empty()) return false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (i == at || steps[i].kind != Kind::recv || steps[i].to.count != steps[at].to.count) continue;
     steps[at].to = steps[i].to;
@@ -213,7 +163,6 @@ bool overlap_receives(const Victim&, Steps& steps, std::size_t at) {
 }
 
 bool receive_over_send(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::recv || steps[at].to.empty()) return false;
   for (const Step& other : steps) {
     if (other.kind != Kind::send || other.left.count < steps[at].to.count || other.left.buffer == Buffer::input)
       continue;
@@ -224,60 +173,58 @@ bool receive_over_send(const Victim&, Steps& steps, std::size_t at) {
 }
 
 bool round_a_partial(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || !victim.problem.spec().widens || steps[at].to.count > kSpareScratch)
-    return false;
+  if (!victim.problem.spec().widens || steps[at].to.count > kSpareScratch) return false;
   steps[at].to = {Buffer::scratch, victim.plan.scratch, steps[at].to.count};
   return true;
 }
 
-bool overlap_operand(const Victim& victim, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::reduce || steps[at].to.count < 2) return false;
-  Slice left = steps[at].to;
-  if (!shift(victim, left)) return false;
-  steps[at].left = left;
+// The steps that a fault is planted into.
+bool any_step(const Step&) {
   return true;
 }
-
-// A message that nobody expects.
-bool double_send(const Victim&, Steps& steps, std::size_t at) {
-  if (steps[at].kind != Kind::send) return false;
-  steps.push_back(steps[at]);
-  return true;
+template <Kind kKind>
+bool is(const Step& step) {
+  return step.kind == kKind;
+}
+template <Kind kKind>
+bool moves(const Step& step) {
+  return is<kKind>(step) && !(step.to.empty() && step.left.empty());
 }
 
 }  // namespace
 
 std::vector<Mutation> mutations() {
   return {
-      {"a send is dropped", drop_send},
-      {"a receive is dropped", drop_recv},
-      {"a send goes to another rank", swap_peer},
-      {"a send goes to its own rank", send_to_itself},
-      {"a send goes to no rank", send_outside},
-      {"a send is made twice", double_send},
-      {"a send is off by one", shift_send},
-      {"a receive is off by one", shift_recv},
-      {"a left operand is off by one", shift_left},
-      {"a right operand is off by one", shift_right},
-      {"a send is short", shorten_send},
-      {"a receive is short", shorten_recv},
-      {"a reduce is short", shorten_reduce},
-      {"a reduce has unequal operands", unequal_reduce},
-      {"a reduce is made twice", double_reduce},
-      {"a reduce is dropped", drop_reduce},
-      {"operands are swapped", swap_operands},
-      {"an operand overlaps the result", overlap_operand},
-      {"a convert is dropped", drop_convert},
-      {"a convert is but a copy", convert_to_copy},
-      {"a convert is made twice", double_convert},
-      {"a convert comes early", convert_early},
-      {"an input is written", write_input},
-      {"a slice ends outside", beyond_the_end},
-      {"unset memory is read", read_unset},
-      {"receives are swapped", swap_receives},
-      {"receives overlap", overlap_receives},
-      {"a receive overlaps a send", receive_over_send},
-      {"a partial result is rounded", round_a_partial},
+      // The peer waits for ever, or takes the next message for this one and then waits.
+      {"a send is dropped", is<Kind::send>, drop},
+      {"a receive is dropped", is<Kind::recv>, drop},
+      {"a send goes to another rank", is<Kind::send>, swap_peer},
+      {"a send goes to its own rank", is<Kind::send>, send_to_itself},
+      {"a send goes to no rank", is<Kind::send>, send_outside},
+      {"a send is made twice", is<Kind::send>, double_send},
+      {"a send is off by one", is<Kind::send>, shift_one<&Step::left>},
+      {"a receive is off by one", is<Kind::recv>, shift_one<&Step::to>},
+      {"a left operand is off by one", is<Kind::reduce>, shift_one<&Step::left>},
+      {"a right operand is off by one", is<Kind::reduce>, shift_one<&Step::right>},
+      {"a send is short", moves<Kind::send>, shorten<&Step::left>},
+      {"a receive is short", moves<Kind::recv>, shorten<&Step::to>},
+      {"a reduce is short", moves<Kind::reduce>, shorten<&Step::to, &Step::left, &Step::right>},
+      {"a reduce has unequal operands", moves<Kind::reduce>, shorten<&Step::right>},
+      {"a reduce is made twice", moves<Kind::reduce>, double_reduce},
+      {"a reduce is dropped", moves<Kind::reduce>, drop},
+      {"operands are swapped", moves<Kind::reduce>, swap_operands},
+      {"an operand overlaps the result", is<Kind::reduce>, overlap_operand},
+      {"a convert is dropped", moves<Kind::convert>, drop_convert},
+      {"a convert is but a copy", moves<Kind::convert>, convert_to_copy},
+      {"a convert is made twice", moves<Kind::convert>, repeat},
+      {"a convert comes early", moves<Kind::reduce>, convert_early},
+      {"an input is written", any_step, write_input},
+      {"a slice ends outside", any_step, beyond_the_end},
+      {"unset memory is read", any_step, read_unset},
+      {"receives are swapped", moves<Kind::recv>, swap_receives},
+      {"receives overlap", moves<Kind::recv>, overlap_receives},
+      {"a receive overlaps a send", moves<Kind::recv>, receive_over_send},
+      {"a partial result is rounded", is<Kind::reduce>, round_a_partial},
   };
 }
 

@@ -25,8 +25,9 @@ inline constexpr std::size_t kSpareScratch = 4096;
 
 struct Mutation {
   std::string_view name;
-  // Changes the round at step `at`; false where this fault cannot be planted, or would change nothing. A kind says in a
-  // comment why no good plan can survive it.
+  bool (*suits)(const Step& step);  // whether the step is of the kind that the fault is for
+  // Changes the round at step `at`, which suits. False where this fault cannot be planted, or would change nothing. A
+  // kind says in a comment why no good plan can survive it.
   bool (*plant)(const Victim& victim, std::vector<Step>& steps, std::size_t at);
 };
 std::vector<Mutation> mutations();

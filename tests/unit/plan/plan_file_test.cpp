@@ -70,7 +70,10 @@ void check_says(const std::string& message, const std::vector<std::string>& word
   }
 }
 
-const json::json_pointer kFirstStep("/plans/0/0/0");
+// The same where one place of the file has another value.
+std::string refusal_with(const std::string& good, const std::string& place, const json& value) {
+  return refusal_after(good, [&](json& file) { file[json::json_pointer(place)] = value; });
+}
 
 }  // namespace
 
@@ -211,7 +214,7 @@ TEST_CASE("plan file: calls that it is not for are refused with the reason", "[p
 
   const PlanProblem v({.collective = Collective::allgatherv, .size = 2, .counts = {1, 2}});
   const PlanFile blocks =
-      PlanFile::parse(plan_to_json(v, plans_of(*find_algorithm(Collective::allgatherv, "ring"), v), "v"));
+      PlanFile::parse(plan_to_json(v, plans_of(test::algorithm(Collective::allgatherv, "ring"), v), "v"));
   CHECK(why(blocks, {.collective = Collective::allgatherv, .size = 2, .counts = {1, 3}}) ==
         "the plan is for other counts than the call's");
   PlanRequest spread = v.request(0);
@@ -239,107 +242,85 @@ TEST_CASE("plan file: malformed JSON is refused with line and column", "[plan]")
 }
 
 TEST_CASE("plan file: headers that make no sense are refused by member", "[plan]") {
+  const auto with = [](const std::string& place, const json& value) { return refusal_with(kExchange, place, value); };
   const auto after = [](const std::function<void(json&)>& change) { return refusal_after(kExchange, change); };
-  check_says(after([](json& f) { f["version"] = 2; }), {"/version", "is 2", "reads 1"});
-  check_says(after([](json& f) { f["version"] = "1"; }), {"/version", "whole number", "is a text"});
+  check_says(with("/version", 2), {"/version", "is 2", "reads 1"});
+  check_says(with("/version", "1"), {"/version", "whole number", "is a text"});
   check_says(after([](json& f) { f.erase("version"); }), {"lacks the member 'version'"});
-  check_says(after([](json& f) { f["chunk"] = 2; }), {"unknown member 'chunk'", "did you mean 'chunks'?"});
-  check_says(after([](json& f) { f["zzzzzz"] = 2; }), {"unknown member 'zzzzzz'", "known here: version, name"});
+  check_says(with("/chunk", 2), {"unknown member 'chunk'", "did you mean 'chunks'?"});
+  check_says(with("/zzzzzz", 2), {"unknown member 'zzzzzz'", "known here: version, name"});
   check_says(after([](json& f) { f.erase("name"); }), {"lacks the member 'name'"});
-  check_says(after([](json& f) { f["name"] = 3; }), {"/name", "should be a text, and is a number"});
-  check_says(after([](json& f) { f["collective"] = "allreduec"; }), {"/collective", "did you mean 'allreduce'?"});
-  check_says(after([](json& f) { f["collective"] = "qqqqqqqqq"; }),
-             {"unknown collective", "use one of allreduce, reduce"});
-  check_says(after([](json& f) { f["collective"] = "send"; }), {"unknown collective 'send'"});
-  check_says(after([](json& f) { f["unit"] = "bytes"; }), {"/unit", "unknown unit 'bytes'", "'elements' or 'chunks'"});
-  check_says(after([](json& f) { f["ranks"] = 3; }), {"/plans", "has 2 lists for 3 ranks"});
-  check_says(after([](json& f) { f["ranks"] = 0; }), {"/ranks", "from 1 to", "is 0"});
-  check_says(after([](json& f) { f["ranks"] = -2; }), {"/ranks", "whole number", "is -2"});
-  check_says(after([](json& f) { f["ranks"] = 2.5; }), {"/ranks", "is 2.5"});
-  check_says(after([](json& f) { f["plans"] = 2; }), {"/plans", "should be a list of plans"});
-  check_says(after([](json& f) { f["chunks"] = 0; }), {"/chunks", "from 1 to"});
-  check_says(after([](json& f) { f["chunks"] = 1u << 30; }), {"/chunks", "from 1 to 524288"});
-  check_says(after([](json& f) { f["root"] = 0; }), {"'root' has no meaning for allreduce"});
-  check_says(after([](json& f) { f["count"] = 4; }), {"'count' has no meaning for allreduce in chunks"});
-  check_says(after([](json& f) { f["in_place"] = true; }), {"'in_place' has no meaning for allreduce in chunks"});
-  check_says(after([](json& f) { f["collective"] = "alltoallv"; }), {"alltoallv cannot be in chunks", "'elements'"});
-  check_says(after([](json& f) { f["collective"] = "reduce"; }), {"lacks the member 'root'"});
+  check_says(with("/name", 3), {"/name", "should be a text, and is a number"});
+  check_says(with("/collective", "allreduec"), {"/collective", "did you mean 'allreduce'?"});
+  check_says(with("/collective", "qqqqqqqqq"), {"unknown collective", "use one of allreduce, reduce"});
+  check_says(with("/collective", "send"), {"unknown collective 'send'"});
+  check_says(with("/unit", "bytes"), {"/unit", "unknown unit 'bytes'", "'elements' or 'chunks'"});
+  check_says(with("/ranks", 3), {"/plans", "has 2 lists for 3 ranks"});
+  check_says(with("/ranks", 0), {"/ranks", "from 1 to", "is 0"});
+  check_says(with("/ranks", -2), {"/ranks", "whole number", "is -2"});
+  check_says(with("/ranks", 2.5), {"/ranks", "is 2.5"});
+  check_says(with("/plans", 2), {"/plans", "should be a list of plans"});
+  check_says(with("/chunks", 0), {"/chunks", "from 1 to"});
+  check_says(with("/chunks", 1u << 30), {"/chunks", "from 1 to 524288"});
+  check_says(with("/root", 0), {"'root' has no meaning for allreduce"});
+  check_says(with("/count", 4), {"'count' has no meaning for allreduce in chunks"});
+  check_says(with("/in_place", true), {"'in_place' has no meaning for allreduce in chunks"});
+  check_says(with("/collective", "alltoallv"), {"alltoallv cannot be in chunks", "'elements'"});
+  check_says(with("/collective", "reduce"), {"lacks the member 'root'"});
 }
 
 TEST_CASE("plan file: elements need their count, and exact types", "[plan]") {
-  const auto after = [](const std::function<void(json&)>& change) { return refusal_after(kBroadcast, change); };
-  check_says(after([](json& f) { f.erase("count"); }), {"lacks the member 'count'"});
-  check_says(after([](json& f) { f["count"] = std::size_t{1} << 60; }), {"/count", "whole number from 0 to"});
-  check_says(after([](json& f) { f["count"] = 3; }), {"/plans/0/0/0/send", "ends at element 4", "has 3 elements"});
-  check_says(after([](json& f) { f["in_place"] = 1; }), {"/in_place", "true or false, and is a number"});
-  check_says(after([](json& f) { f["root"] = 2; }), {"/root", "from 0 to 1"});
-  check_says(after([](json& f) { f["counts"] = json::array({1, 2}); }), {"'counts' has no meaning for broadcast"});
-  check_says(after([](json& f) { f["chunks"] = 2; }), {"'chunks' has no meaning for broadcast in elements"});
+  const auto with = [](const std::string& place, const json& value) { return refusal_with(kBroadcast, place, value); };
+  check_says(refusal_after(kBroadcast, [](json& f) { f.erase("count"); }), {"lacks the member 'count'"});
+  check_says(with("/count", std::size_t{1} << 60), {"/count", "whole number from 0 to"});
+  check_says(with("/count", 3), {"/plans/0/0/0/send", "ends at element 4", "has 3 elements"});
+  check_says(with("/in_place", 1), {"/in_place", "true or false, and is a number"});
+  check_says(with("/root", 2), {"/root", "from 0 to 1"});
+  check_says(with("/counts", json::array({1, 2})), {"'counts' has no meaning for broadcast"});
+  check_says(with("/chunks", 2), {"'chunks' has no meaning for broadcast in elements"});
 
   const PlanProblem problem({.collective = Collective::alltoallv, .size = 2, .counts = {1, 2, 3, 4}});
-  const std::string v = plan_to_json(problem, plans_of(*find_algorithm(Collective::alltoallv, "linear"), problem), "v");
-  check_says(refusal_after(v, [](json& f) { f["counts"] = json::array({1, 2}); }), {"/counts/0", "list of counts"});
-  check_says(refusal_after(v, [](json& f) { f["counts"] = json::array({{1, 2}}); }), {"/counts", "1 rows for 2 ranks"});
-  check_says(refusal_after(v, [](json& f) { f["counts"][1] = {1}; }), {"/counts/1", "has 1 counts for 2 ranks"});
-  check_says(refusal_after(v,
-                           [](json& f) {
-                             f["counts"][0] = {std::size_t{1} << 53, 1};
-                           }),
-             {"/counts", "all counts together"});
+  const std::string v = plan_to_json(problem, plans_of(test::algorithm(Collective::alltoallv, "linear"), problem), "v");
+  check_says(refusal_with(v, "/counts", json::array({1, 2})), {"/counts/0", "list of counts"});
+  check_says(refusal_with(v, "/counts", json::array({{1, 2}})), {"/counts", "1 rows for 2 ranks"});
+  check_says(refusal_with(v, "/counts/1", {1}), {"/counts/1", "has 1 counts for 2 ranks"});
+  check_says(refusal_with(v, "/counts/0", {std::size_t{1} << 53, 1}), {"/counts", "all counts together"});
 }
 
 TEST_CASE("plan file: steps that make no sense are refused by place", "[plan]") {
-  const auto after = [](const std::function<void(json & step)>& change) {
-    return refusal_after(kExchange, [&](json& file) { change(file[kFirstStep]); });
+  const auto with = [](const std::string& place, const json& value) {
+    return refusal_with(kExchange, "/plans/0/0/0" + place, value);
   };
-  check_says(after([](json& s) { s = 3; }), {"/plans/0/0/0", "should be an object"});
-  check_says(after([](json& s) { s = json::object(); }), {"/plans/0/0/0", "needs one of send, recv, reduce"});
-  check_says(after([](json& s) { s = {{"snd", {"input", 0, 1}}}; }), {"'snd'", "did you mean 'send'?"});
-  check_says(after([](json& s) { s.erase("to"); }), {"/plans/0/0/0", "lacks the member 'to'"});
-  check_says(after([](json& s) { s["from"] = 1; }), {"/plans/0/0/0", "unknown member 'from'"});
-  check_says(after([](json& s) { s["to"] = 2; }), {"/plans/0/0/0/to", "from 0 to 1", "is 2"});
-  check_says(after([](json& s) { s["to"] = 0; }), {"/plans/0/0/0/to", "rank 0 names itself", "copy"});
-  check_says(after([](json& s) { s["send"] = "input"; }), {"/plans/0/0/0/send", "should be a list"});
-  check_says(after([](json& s) {
-               s["send"] = {"input", 0};
-             }),
-             {"/send", "a slice is [buffer, first chunk, number of chunks]"});
-  check_says(after([](json& s) { s["send"][0] = "inptu"; }),
-             {"/send/0", "unknown buffer 'inptu'", "did you mean 'input'?"});
-  check_says(after([](json& s) { s["send"][1] = -1; }), {"/send/1", "whole number", "is -1"});
-  check_says(after([](json& s) { s["send"][2] = 0; }), {"/send/2", "from 1 to", "is 0"});
-  check_says(after([](json& s) { s["send"][2] = 2; }), {"/send", "ends at chunk 3", "input of rank 0 has 2 chunks"});
-  check_says(after([](json& s) { s["send"] = {"scratch", 1u << 20, 1}; }), {"/send", "scratch of rank 0 has 1048576"});
-  check_says(after([](json& s) {
-               s = {{"copy", {"output", 0, 1}}, {"into", {"input", 0, 1}}};
-             }),
+  const auto erased = refusal_after(kExchange, [](json& f) { f[json::json_pointer("/plans/0/0/0")].erase("to"); });
+  check_says(with("", 3), {"/plans/0/0/0", "should be an object"});
+  check_says(with("", json::object()), {"/plans/0/0/0", "needs one of send, recv, reduce"});
+  check_says(with("", {{"snd", {"input", 0, 1}}}), {"'snd'", "did you mean 'send'?"});
+  check_says(erased, {"/plans/0/0/0", "lacks the member 'to'"});
+  check_says(with("/from", 1), {"/plans/0/0/0", "unknown member 'from'"});
+  check_says(with("/to", 2), {"/plans/0/0/0/to", "from 0 to 1", "is 2"});
+  check_says(with("/to", 0), {"/plans/0/0/0/to", "rank 0 names itself", "copy"});
+  check_says(with("/send", "input"), {"/plans/0/0/0/send", "should be a list"});
+  check_says(with("/send", {"input", 0}), {"/send", "a slice is [buffer, first chunk, number of chunks]"});
+  check_says(with("/send/0", "inptu"), {"/send/0", "unknown buffer 'inptu'", "did you mean 'input'?"});
+  check_says(with("/send/1", -1), {"/send/1", "whole number", "is -1"});
+  check_says(with("/send/2", 0), {"/send/2", "from 1 to", "is 0"});
+  check_says(with("/send/2", 2), {"/send", "ends at chunk 3", "input of rank 0 has 2 chunks"});
+  check_says(with("/send", {"scratch", 1u << 20, 1}), {"/send", "scratch of rank 0 has 1048576"});
+  check_says(with("", {{"copy", {"output", 0, 1}}, {"into", {"input", 0, 1}}}),
              {"/plans/0/0/0/into", "the input is never written"});
-  check_says(after([](json& s) {
-               s = {{"copy", {"input", 0, 1}}, {"into", {"output", 0, 2}}};
-             }),
+  check_says(with("", {{"copy", {"input", 0, 1}}, {"into", {"output", 0, 2}}}),
              {"/plans/0/0/0", "slices of a copy", "same number of chunks"});
-  check_says(after([](json& s) {
-               s = {{"copy", json::array()}, {"into", {"output", 0, 2}}};
-             }),
-             {"/copy", "a slice is"});
-  check_says(after([](json& s) {
-               s = {{"reduce", {{"input", 0, 1}}}, {"into", {"output", 0, 1}}};
-             }),
+  check_says(with("", {{"copy", json::array()}, {"into", {"output", 0, 2}}}), {"/copy", "a slice is"});
+  check_says(with("", {{"reduce", {{"input", 0, 1}}}, {"into", {"output", 0, 1}}}),
              {"/plans/0/0/0/reduce", "two slices, left and right"});
 }
 
 TEST_CASE("plan file: slices that are equally long for some counts only are refused", "[plan]") {
-  check_says(refusal_after(kExchange,
-                           [](json& f) {
-                             f["plans"][0][0][1]["recv"] = {"scratch", 1, 1};
-                           }),
+  check_says(refusal_with(kExchange, "/plans/0/0/1/recv", {"scratch", 1, 1}),
              {"/plans/1/0/0", "sends [input, 0, 1]", "rank 0 receives as [scratch, 1, 1]", "mod 2"});
-  check_says(refusal_after(kExchange,
-                           [](json& f) {
-                             f["plans"][0][0][3]["convert"] = {"wide", 1, 1};
-                           }),
+  check_says(refusal_with(kExchange, "/plans/0/0/3/convert", {"wide", 1, 1}),
              {"/plans/0/0/3", "[wide, 1, 1] and [output, 0, 1]", "mod 2"});
-  check_says(refusal_after(kExchange, [](json& f) { f["plans"][0][0][0]["send"] = json::array(); }),
+  check_says(refusal_with(kExchange, "/plans/0/0/0/send", json::array()),
              {"/plans/0/0/0", "sends []", "receives as [scratch, 1, 1]"});
 }
 
@@ -350,9 +331,7 @@ TEST_CASE("plan file: temporary buffers may be larger than what is used, and not
   CHECK(PlanFile::parse(file.dump()).build(problem.request(0)).scratch == 5);
   file["scratch"] = {1, 2};
   CHECK(PlanFile::parse(file.dump()).build(problem.request(1)).scratch == 2);
-  const auto with = [](const json& scratch) {
-    return refusal_after(kExchange, [&](json& f) { f["scratch"] = scratch; });
-  };
+  const auto with = [](const json& scratch) { return refusal_with(kExchange, "/scratch", scratch); };
   check_says(with(1), {"/scratch", "is 1", "rank 1 uses 2 chunks of scratch"});
   check_says(with(json::array({1, 1})), {"/scratch/1", "is 1", "rank 1 uses 2 chunks"});
   check_says(with(json::array({1})), {"/scratch", "has 1 numbers for 2 ranks"});

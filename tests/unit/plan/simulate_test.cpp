@@ -178,33 +178,31 @@ TEST_CASE("simulate: elements of the wide buffer have their own size", "[plan][s
 }
 
 TEST_CASE("simulate: messages between nodes take the other link", "[plan][simulate]") {
-  const Algorithm* bde = find_algorithm(Collective::allreduce, "bde");
-  REQUIRE(bde != nullptr);
+  const Algorithm& bde = test::algorithm(Collective::allreduce, "bde");
   const PlanProblem::Spec flat{.collective = Collective::allreduce, .size = 8, .count = 10};
   PlanProblem::Spec two_nodes = flat;
   two_nodes.node_of_rank = {7, 7, 7, 7, 2, 2, 2, 2};
   const CostModel model = simple_model();
-  CHECK(seconds(*bde, PlanProblem(flat), model) == Approx(3 * (11 + 10)));
+  CHECK(seconds(bde, PlanProblem(flat), model) == Approx(3 * (11 + 10)));
   const PlanProblem problem(two_nodes);
-  const Simulation result = simulate(problem, plans_of(*bde, problem), model);
+  const Simulation result = simulate(problem, plans_of(bde, problem), model);
   CHECK(result.seconds == Approx(2 * (11 + 10) + (110 + 10)));
   CHECK(result.bytes_inter == 8 * 40);
   CHECK(result.bytes_intra == 16 * 40);
   // Ranks dealt out by turns: the first exchange is between nodes, and no cheaper.
   two_nodes.node_of_rank = {0, 1, 0, 1, 0, 1, 0, 1};
-  CHECK(seconds(*bde, PlanProblem(two_nodes), model) == Approx(2 * (11 + 10) + (110 + 10)));
+  CHECK(seconds(bde, PlanProblem(two_nodes), model) == Approx(2 * (11 + 10) + (110 + 10)));
 }
 
 TEST_CASE("simulate: a ring crosses between two nodes once if its ranks are in order", "[plan][simulate]") {
-  const Algorithm* ring = find_algorithm(Collective::allreduce, "ring");
-  REQUIRE(ring != nullptr);
+  const Algorithm& ring = test::algorithm(Collective::allreduce, "ring");
   PlanProblem::Spec spec{.collective = Collective::allreduce, .size = 8, .count = 8};
   spec.node_of_rank = {0, 0, 0, 0, 1, 1, 1, 1};
   const PlanProblem in_order(spec);
   spec.node_of_rank = {0, 1, 0, 1, 0, 1, 0, 1};
   const PlanProblem by_turns(spec);
-  const Simulation near = simulate(in_order, plans_of(*ring, in_order), simple_model());
-  const Simulation far = simulate(by_turns, plans_of(*ring, by_turns), simple_model());
+  const Simulation near = simulate(in_order, plans_of(ring, in_order), simple_model());
+  const Simulation far = simulate(by_turns, plans_of(ring, by_turns), simple_model());
   CHECK(near.bytes_inter == 2 * 14 * 4);
   CHECK(far.bytes_intra == 0);
   // The slow links set the pace either way: 14 messages of 10 + 10 s.
@@ -213,8 +211,8 @@ TEST_CASE("simulate: a ring crosses between two nodes once if its ranks are in o
   // With one port to the network for all ranks of a node, by turns means four at a time through it.
   CostModel shared = simple_model();
   shared.nic_shared = true;
-  CHECK(seconds(*ring, in_order, shared) == Approx(near.seconds));
-  CHECK(seconds(*ring, by_turns, shared) > 3.5 * far.seconds);
+  CHECK(seconds(ring, in_order, shared) == Approx(near.seconds));
+  CHECK(seconds(ring, by_turns, shared) > 3.5 * far.seconds);
 }
 
 TEST_CASE("simulate: eight ranks on two cores add four times as long", "[plan][simulate]") {
@@ -245,48 +243,45 @@ TEST_CASE("simulate: a core goes to whoever asked first", "[plan][simulate]") {
 }
 
 TEST_CASE("simulate: an allreduce suffers from too few cores by as much as it adds", "[plan][simulate]") {
-  const Algorithm* bde = find_algorithm(Collective::allreduce, "bde");
-  REQUIRE(bde != nullptr);
+  const Algorithm& bde = test::algorithm(Collective::allreduce, "bde");
   const PlanProblem problem({.collective = Collective::allreduce, .size = 8, .count = 10});
   CostModel model = simple_model();
   model.cores = 8;
-  CHECK(seconds(*bde, problem, model) == Approx(3 * (11 + 10)));
+  CHECK(seconds(bde, problem, model) == Approx(3 * (11 + 10)));
   // Three times eight additions on two cores; some ranks may exchange while others add.
   model.cores = 2;
-  CHECK(seconds(*bde, problem, model) >= 11 + 3 * 40);
-  CHECK(seconds(*bde, problem, model) <= 3 * (11 + 40));
+  CHECK(seconds(bde, problem, model) >= 11 + 3 * 40);
+  CHECK(seconds(bde, problem, model) <= 3 * (11 + 40));
 }
 
 TEST_CASE("simulate: the processor's share of messages waits for a core", "[plan][simulate]") {
-  const Algorithm* dissemination = find_algorithm(Collective::barrier, "dissemination");
-  REQUIRE(dissemination != nullptr);
+  const Algorithm& dissemination = test::algorithm(Collective::barrier, "dissemination");
   const PlanProblem problem({.collective = Collective::barrier, .size = 8});
   CostModel model;
   model.intra = {.alpha = 10, .beta = 0};
   model.cpu_per_message = 4;
-  CHECK(seconds(*dissemination, problem, model) == Approx(30));  // no limit to cores
+  CHECK(seconds(dissemination, problem, model) == Approx(30));  // no limit to cores
   model.cores = 16;
-  CHECK(seconds(*dissemination, problem, model) == Approx(30));
+  CHECK(seconds(dissemination, problem, model) == Approx(30));
   // 16 ends of 4 s per round on one core, and the last message's 6 s that need none.
   model.cores = 1;
-  CHECK(seconds(*dissemination, problem, model) >= 3 * 64);
-  CHECK(seconds(*dissemination, problem, model) <= 3 * (64 + 6));
+  CHECK(seconds(dissemination, problem, model) >= 3 * 64);
+  CHECK(seconds(dissemination, problem, model) <= 3 * (64 + 6));
 }
 
 TEST_CASE("simulate: all who use a node's memory share its bandwidth", "[plan][simulate]") {
-  const Algorithm* bde = find_algorithm(Collective::allreduce, "bde");
-  REQUIRE(bde != nullptr);
+  const Algorithm& bde = test::algorithm(Collective::allreduce, "bde");
   const PlanProblem problem({.collective = Collective::allreduce, .size = 8, .count = 10});
   CostModel model = simple_model();
   model.memory_bandwidth = 8 * 4;  // eight messages, or additions, at their full speed
   // The result is converted at last: at no cost of its own, but through the memory.
-  CHECK(seconds(*bde, problem, model) == Approx(3 * (11 + 10) + 10));
+  CHECK(seconds(bde, problem, model) == Approx(3 * (11 + 10) + 10));
   model.memory_bandwidth = 4;
-  CHECK(seconds(*bde, problem, model) == Approx(3 * (80 + 80) + 80));
+  CHECK(seconds(bde, problem, model) == Approx(3 * (80 + 80) + 80));
   // What goes to another node does not pass through it.
   PlanProblem::Spec two_nodes = problem.spec();
   two_nodes.node_of_rank = {0, 0, 0, 0, 1, 1, 1, 1};
-  CHECK(seconds(*bde, PlanProblem(two_nodes), model) == Approx(2 * (40 + 40) + (110 + 40) + 40));
+  CHECK(seconds(bde, PlanProblem(two_nodes), model) == Approx(2 * (40 + 40) + (110 + 40) + 40));
 }
 
 TEST_CASE("simulate: a latecomer slows down who uses the memory already", "[plan][simulate]") {
@@ -345,14 +340,13 @@ TEST_CASE("simulate: every message is simulated, the same way each time", "[plan
 }
 
 TEST_CASE("simulate: a ring of 1,024 ranks, two million messages, is a matter of seconds", "[plan][simulate]") {
-  const Algorithm* ring = find_algorithm(Collective::allreduce, "ring");
-  REQUIRE(ring != nullptr);
+  const Algorithm& ring = test::algorithm(Collective::allreduce, "ring");
   const PlanProblem problem({.collective = Collective::allreduce, .size = 1024, .count = 1024 * 100});
   const auto begin = std::chrono::steady_clock::now();
-  const Simulation result = simulate(problem, plans_of(*ring, problem), {});
+  const Simulation result = simulate(problem, plans_of(ring, problem), {});
   const auto took = std::chrono::steady_clock::now() - begin;
   CHECK(result.messages == 2 * 1023 * 1024);
-  CHECK(result.seconds == Approx(*closed_form_seconds(*ring, 1024, 1024 * 100 * 4, {})).epsilon(0.001));
+  CHECK(result.seconds == Approx(*closed_form_seconds(ring, 1024, 1024 * 100 * 4, {})).epsilon(0.001));
   // Half a second where it is optimised and alone; sanitizers and neighbours take their time.
   CHECK(took < std::chrono::seconds(90));
 }
@@ -360,11 +354,10 @@ TEST_CASE("simulate: a ring of 1,024 ranks, two million messages, is a matter of
 TEST_CASE("simulate: a thousand messages that wait for each other's ports take no thousandfold time",
           "[plan][simulate]") {
   // Uneven blocks: no two ranks are in step for long.
-  const Algorithm* direct = find_algorithm(Collective::allreduce, "direct");
-  REQUIRE(direct != nullptr);
+  const Algorithm& direct = test::algorithm(Collective::allreduce, "direct");
   const PlanProblem problem({.collective = Collective::allreduce, .size = 400, .count = 40007});
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(simulate(problem, plans_of(*direct, problem), {}).messages == 2 * 400 * 399);
+  CHECK(simulate(problem, plans_of(direct, problem), {}).messages == 2 * 400 * 399);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(90));
 }
 
