@@ -3,8 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
+#include "support/outcomes.hpp"
 
 using namespace col;
 using namespace col::test;
@@ -95,26 +94,11 @@ TEST_CASE("memory backend: a rank closes at the post that the test names, and it
   Data in(1);
   const Ticket first = ranks[0]->post_recv(1, 1, in), second = ranks[0]->post_recv(1, 2, in);
   ranks[1]->post_send(0, 1, Data{5});
-  const auto code_of = [](const auto& body) -> std::optional<Error> {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error;
-    }
-    return std::nullopt;
-  };
-  const auto own = code_of([&] { ranks[1]->post_send(0, 2, Data{6}); });
-  REQUIRE(own.has_value());
-  CHECK(own->code() == ErrorCode::io);
-  CHECK(own->message().find("seed 99") != std::string::npos);
+  expect_error(ErrorCode::io, "seed 99", [&] { ranks[1]->post_send(0, 2, Data{6}); });
   CHECK(finish(*ranks[0], first) == 1);  // sent before
-  const auto lost = code_of([&] { finish(*ranks[0], second); });
-  REQUIRE(lost.has_value());
-  CHECK(lost->code() == ErrorCode::peer_lost);
-  CHECK(lost->rank() == 1);
-  const auto after = code_of([&] { ranks[0]->post_send(1, 3, Data{7}); });
-  REQUIRE(after.has_value());
-  CHECK(after->code() == ErrorCode::aborted);
+  const Error lost = expect_error(ErrorCode::peer_lost, "", [&] { finish(*ranks[0], second); });
+  CHECK(lost.rank() == 1);
+  expect_error(ErrorCode::aborted, "", [&] { ranks[0]->post_send(1, 3, Data{7}); });
 }
 
 TEST_CASE("memory backend: what a rank sent before it closed arrives, whenever the receiver looks", "[backend]") {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <random>
 #include <set>
-#include <string>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -56,9 +55,8 @@ bool is_end(const std::optional<ErrorCode>& code) {
 }  // namespace
 
 TEST_CASE("backend messages: arrive whole, in any order of posting", "[backend]") {
-  on_every_backend([](BackendRank& self) {
+  between_ranks([](BackendRank& self) {
     const int right = (self.rank + 1) % self.size, left = (self.rank + self.size - 1) % self.size;
-    if (self.size == 1) return;
     std::vector<Data> out, in;
     std::vector<Ticket> sends, receives;
     for (std::size_t i = 0; i < std::size(kMessageCounts); ++i) {
@@ -76,8 +74,7 @@ TEST_CASE("backend messages: arrive whole, in any order of posting", "[backend]"
 }
 
 TEST_CASE("backend messages: equal slots between two ranks pair in the order of posting", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     for (const std::size_t count : {std::size_t{10}, std::size_t{30'000}}) {
       const int messages = count > 1000 ? 8 : 100;
       std::vector<Data> data;
@@ -95,8 +92,7 @@ TEST_CASE("backend messages: equal slots between two ranks pair in the order of 
 }
 
 TEST_CASE("backend messages: one of zero elements is a message like any other", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     if (self.rank == 0) {
       await(self, 1, kGo);
       signal(self, 1, slot(5));
@@ -113,8 +109,7 @@ TEST_CASE("backend messages: one of zero elements is a message like any other", 
 }
 
 TEST_CASE("backend messages: test() says nothing until the message is there, then the peer, once", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     Data data = self.rank == 0 ? input_of(7, 10) : Data(10);
     if (self.rank == 0) {
       await(self, 1, kGo);
@@ -135,8 +130,7 @@ TEST_CASE("backend messages: test() says nothing until the message is there, the
 }
 
 TEST_CASE("backend messages: a receive from any peer takes one message of each sender, and says whose", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     for (const std::size_t count : kMessageCounts) {
       if (self.rank != 0) {
         const Data data = input_of(self.rank, count);
@@ -158,8 +152,8 @@ TEST_CASE("backend messages: a receive from any peer takes one message of each s
 }
 
 TEST_CASE("backend messages: an earlier receive from a named peer goes before one from any", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.rank > 1 || self.size == 1) return;
+  between_ranks([](BackendRank& self) {
+    if (self.rank > 1) return;
     for (const std::size_t count : {std::size_t{5}, std::size_t{40'000}}) {
       Data first = input_of(1, count), second = input_of(2, count);
       if (self.rank == 1) {
@@ -220,38 +214,34 @@ TEST_CASE("backend messages: many in flight, waited for in any order", "[backend
 
 TEST_CASE("backend messages: huge ones in both directions at once do not lock", "[backend]") {
   constexpr std::size_t kCount = 3'000'000;
-  on_every_backend(
-      [](BackendRank& self) {
-        if (self.size == 1) return;
-        const int right = (self.rank + 1) % self.size, left = (self.rank + self.size - 1) % self.size;
-        const Data out = input_of(self.rank, kCount);
-        Data in(kCount, -1);
-        // First with every rank waiting for its send, then by looking alone.
-        const Ticket send = self.channel.post_send(right, slot(1), out),
-                     receive = self.channel.post_recv(left, slot(1), in);
-        self.wait(send);
-        self.wait(receive);
-        expect(in == input_of(left, kCount), "content");
+  between_ranks([](BackendRank& self) {
+    const int right = (self.rank + 1) % self.size, left = (self.rank + self.size - 1) % self.size;
+    const Data out = input_of(self.rank, kCount);
+    Data in(kCount, -1);
+    // First with every rank waiting for its send, then by looking alone.
+    const Ticket send = self.channel.post_send(right, slot(1), out),
+                 receive = self.channel.post_recv(left, slot(1), in);
+    self.wait(send);
+    self.wait(receive);
+    expect(in == input_of(left, kCount), "content");
 
-        std::fill(in.begin(), in.end(), -1);
-        const Ticket send_again = self.channel.post_send(right, slot(2), out),
-                     again = self.channel.post_recv(left, slot(2), in);
-        bool sent = false, received = false;
-        const Deadline deadline = Deadline::after(20s);
-        while (!sent || !received) {
-          expect(!deadline.expired(), "both end");
-          if (!sent) sent = self.channel.test(send_again).has_value();
-          if (!received) received = self.channel.test(again).has_value();
-        }
-        expect(in == input_of(left, kCount), "content");
-      },
-      {2, 4});
+    std::fill(in.begin(), in.end(), -1);
+    const Ticket send_again = self.channel.post_send(right, slot(2), out),
+                 again = self.channel.post_recv(left, slot(2), in);
+    bool sent = false, received = false;
+    const Deadline deadline = Deadline::after(20s);
+    while (!sent || !received) {
+      expect(!deadline.expired(), "both end");
+      if (!sent) sent = self.channel.test(send_again).has_value();
+      if (!received) received = self.channel.test(again).has_value();
+    }
+    expect(in == input_of(left, kCount), "content");
+  });
 }
 
 TEST_CASE("backend messages: a flood that nobody waits for yet is kept", "[backend]") {
   constexpr std::size_t kMessages = 1000, kCount = 100;
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     if (self.rank != 0) {
       std::vector<Ticket> tickets;
       const Data data = input_of(self.rank, kCount);
@@ -273,8 +263,8 @@ TEST_CASE("backend messages: a flood that nobody waits for yet is kept", "[backe
 }
 
 TEST_CASE("backend messages: what was sent arrives although the sender has left", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.rank > 1 || self.size == 1) return;
+  between_ranks([](BackendRank& self) {
+    if (self.rank > 1) return;
     Data small = self.rank == 0 ? input_of(0, 100) : Data(100);
     Data large = self.rank == 0 ? input_of(0, 500'000) : Data(500'000);
     if (self.rank == 0) {
@@ -317,8 +307,7 @@ TEST_CASE("backend messages: unequal lengths never pair, and nothing is written"
 }
 
 TEST_CASE("backend messages: a peer outside the group, or oneself, is refused and breaks nothing", "[backend]") {
-  on_every_backend([](BackendRank& self) {
-    if (self.size == 1) return;
+  between_ranks([](BackendRank& self) {
     std::array<std::int32_t, 1> data{};
     for (const int peer : {-2, self.size, self.rank}) {
       expect(code_of([&] { self.channel.post_send(peer, slot(1), data); }) == ErrorCode::invalid_argument, "send");
