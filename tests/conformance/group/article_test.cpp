@@ -12,12 +12,7 @@
 
 #include "conformance/group/worlds.hpp"
 
-using col::ConstTensorView;
-using col::Group;
-using col::ReduceOp;
-using col::TensorView;
-using col::test::expect;
-
+namespace col::test {
 namespace {
 
 constexpr int kSize = 4;
@@ -141,7 +136,7 @@ void do_reducescatter(Group& group) {
   expect(tensor == Tensor{static_cast<float>(group.rank() * 400 + 6)});
 }
 
-void do_all(Group& group, col::Context&) {
+void do_all(Group& group, Context&) {
   expect(col::get_rank() == group.rank() && col::get_collective_group_size() == kSize);
   for (int round = 0; round < 2; ++round) {
     do_reduce(group);
@@ -155,12 +150,13 @@ void do_all(Group& group, col::Context&) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("article: six strategies on four ranks as threads", "[group]") {
-  col::test::threads_on_each_backend(kSize, do_all);
+  threads_on_each_backend(kSize, do_all);
 }
 
 TEST_CASE("article: six strategies on four ranks as processes", "[group]") {
-  col::test::processes_on_each_backend(kSize, do_all);
+  processes_on_each_backend(kSize, do_all);
 }
+
+}  // namespace
+}  // namespace col::test

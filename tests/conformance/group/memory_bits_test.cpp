@@ -1,7 +1,6 @@
 // Memory that the ranks share: collectives on it give the bits that they give on any other.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,15 +12,10 @@
 
 #include "conformance/group/memory_trials.hpp"
 
+namespace col::test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace col::test;
-using col::Collective;
-using col::DType;
-using col::ErrorCode;
-using col::Group;
-using col::Work;
 
 struct Piece {
   std::byte* at = nullptr;
@@ -71,8 +65,8 @@ class Program {
     pieces_.pop_back();
   }
 
-  Call draw_call(const Group& group, bool async) {
-    Call call;
+  MemoryCall draw_call(const Group& group, bool async) {
+    MemoryCall call;
     call.collective = tested_collectives()[common_() % tested_collectives().size()];
     call.dtype = kTypes[common_() % std::size(kTypes)];
     const auto counts = counts_of(call.dtype);
@@ -104,7 +98,7 @@ class Program {
     std::vector<Bytes> wants, private_slabs;
     std::vector<bool> taken(pieces_.size());
     for (std::size_t i = 0; i < flights; ++i) {
-      const Call call = draw_call(group, async);
+      const MemoryCall call = draw_call(group, async);
       wants.push_back(on_private_memory(group, call, ++salt_));
       trials.emplace_back(group, call, salt_);
     }
@@ -124,29 +118,24 @@ class Program {
   unsigned salt_ = 0;
 };
 
-}  // namespace
-
 TEST_CASE("memory: every collective gives the same bits on it as on private memory", "[group][memory]") {
   for (const int n : kInstrumented ? std::vector{3} : std::vector{1, 2, 3, 8}) {
     for (const bool in_place : {false, true}) {
-      for (const std::string& backend : usable_backends()) {
-        if (backend == "gloo" && n != 3) continue;  // has no shared memory; one size shows that it works
-        const bool thorough = backend != "gloo" && n == 3 && !kInstrumented;
-        const auto outcomes = run_threads(
-            n, joined(n, backend, [&](Group& group, col::Context&) { compare_all(group, in_place, thorough); }));
-        INFO(backend << " with " << n << " ranks\n" << show(outcomes));
-        CHECK(all_good(outcomes));
-      }
+      threads_on_each_backend(n, [&](Group& group) {
+        const bool is_gloo = group.backend() == "gloo";
+        if (is_gloo && n != 3) return;  // has no shared memory; one size shows that it works
+        compare_all(group, in_place, !is_gloo && n == 3 && !kInstrumented);
+      });
     }
   }
 }
 
 TEST_CASE("memory: between processes as well", "[group][memory]") {
-  processes_on_each_backend(2, [](Group& group, col::Context&) { compare_all(group, true, false); });
+  processes_on_each_backend(2, [](Group& group) { compare_all(group, true, false); });
 }
 
 TEST_CASE("memory: the same bits by every algorithm, in rank order, compressed", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     Homes homes(group, kSlabBytes);
     unsigned salt = 0;
     for (const Collective collective : tested_collectives()) {
@@ -155,14 +144,14 @@ TEST_CASE("memory: the same bits by every algorithm, in rank order, compressed",
       for (const std::string& name : names) {
         for (const std::size_t count : {17u, 20000u}) {
           for (const int kind : {0, 1, 2}) {  // as it comes, in rank order, compressed
-            Call call{collective, kind == 1 ? DType::float32 : DType::bfloat16, count, 0, 2, ++salt % 2 == 0};
+            MemoryCall call{collective, kind == 1 ? DType::float32 : DType::bfloat16, count, 0, 2, ++salt % 2 == 0};
             call.algorithm = name;
             call.deterministic = kind == 1;
             call.compress = kind == 2;
             std::optional<ErrorCode> refused;
             try {
               on_private_memory(group, call, salt);
-            } catch (const col::Error& error) {
+            } catch (const Error& error) {
               refused = error.code();
             }
             if (!refused) compare(group, homes, call, salt);
@@ -176,8 +165,8 @@ TEST_CASE("memory: the same bits by every algorithm, in rank order, compressed",
 
 TEST_CASE("memory: the same bits when calls are compared first, and when a thread moves them on", "[group][memory]") {
   for (const auto& [name, value] : {std::pair("COL_CHECK", "strict"), std::pair("COL_PROGRESS", "thread")}) {
-    const col::test::Setting setting(name, value);
-    threads_on_each_backend(3, [](Group& group, col::Context&) {
+    const Setting setting(name, value);
+    threads_on_each_backend(3, [](Group& group) {
       Homes homes(group, kSlabBytes);
       unsigned salt = 0;
       for (const Collective collective : tested_collectives()) {
@@ -194,22 +183,20 @@ TEST_CASE("memory: random programs of alloc, free and calls", "[group][memory]")
   const unsigned seed = std::random_device()();
   for (const int n : kInstrumented ? std::vector{3} : std::vector{1, 2, 3, 4}) {
     INFO("seed " << seed);
-    threads_on_each_backend(
-        n, [&](Group& group, col::Context&) { Program(group, seed).run(group.backend() == "gloo" ? 50 : 200); });
+    threads_on_each_backend(n, [&](Group& group) { Program(group, seed).run(group.backend() == "gloo" ? 50 : 200); });
   }
   INFO("processes, seed " << seed);
-  processes_on_each_backend(
-      4, [&](Group& group, col::Context&) { Program(group, seed).run(group.backend() == "gloo" ? 50 : 400); });
+  processes_on_each_backend(4, [&](Group& group) { Program(group, seed).run(group.backend() == "gloo" ? 50 : 400); });
 }
 
 TEST_CASE("memory: messages to and from it", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     const int next = (group.rank() + 1) % 3, previous = (group.rank() + 2) % 3;
     for (const std::size_t count : {1u, 1000u, 300000u}) {
       auto* const memory = static_cast<int*>(group.alloc(2 * count * sizeof(int)));
       std::fill_n(memory, count, group.rank() + 5);
-      group.sendrecv(col::ConstTensorView(memory, count, DType::int32), next,
-                     col::TensorView(memory + count, count, DType::int32), previous);
+      group.sendrecv(ConstTensorView(memory, count, DType::int32), next,
+                     TensorView(memory + count, count, DType::int32), previous);
       expect(std::count(memory, memory + count, group.rank() + 5) == static_cast<std::ptrdiff_t>(count));
       expect(std::count(memory + count, memory + 2 * count, previous + 5) == static_cast<std::ptrdiff_t>(count));
       col::free(memory);
@@ -221,22 +208,19 @@ TEST_CASE("memory: a call that has failed writes no more, whoever comes late", "
   constexpr std::size_t kCount = 60000;
   using enum Collective;
   for (const Collective collective : {allreduce, allgather, broadcast, gather, scatter, alltoall, reduce_scatter}) {
-    threads_on_each_backend(3, [&](Group& group, col::Context&) {
+    threads_on_each_backend(3, [&](Group& group) {
       Group gate = group.dup();
       auto* const in = static_cast<std::int32_t*>(group.alloc(kCount * sizeof(std::int32_t)));
       auto* const out = static_cast<std::int32_t*>(group.alloc(kCount * sizeof(std::int32_t)));
       const bool late = group.rank() == 2;
-      const auto call = [&] {
-        const Call what{collective, DType::int32, kCount, 0, row_of(collective).rooted ? 2 : 0};
-        const Extent extent = extent_of(what, group.rank(), 3);
-        static_cast<void>(make(group, what, {in, extent.in, DType::int32}, {out, extent.out, DType::int32}, extent,
-                               {.root = what.root, .timeout = 200ms}));
-      };
       // Of the late rank's call, only what it does to the others matters.
       const auto try_call = [&] {
+        const MemoryCall call{collective, DType::int32, kCount, 0, row_of(collective).rooted ? 2 : 0};
+        const Lengths lengths = lengths_of(reference_of(call, 3), group.rank());
         try {
-          call();
-        } catch (const col::Error&) {
+          run_by_name(group, {collective, {in, lengths.in, DType::int32}, {out, lengths.out, DType::int32}, {}, {}},
+                      {.root = call.root, .timeout = 200ms});
+        } catch (const Error&) {
         }
       };
       std::fill_n(in, kCount, 1);
@@ -260,7 +244,7 @@ TEST_CASE("memory: a call that has failed writes no more, whoever comes late", "
 }
 
 TEST_CASE("memory: the same bits in calls of many slices", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     Homes homes(group, std::size_t{5} << 20);
     unsigned salt = 0;
     for (const Collective collective : tested_collectives()) {
@@ -270,3 +254,6 @@ TEST_CASE("memory: the same bits in calls of many slices", "[group][memory]") {
     }
   });
 }
+
+}  // namespace
+}  // namespace col::test

@@ -1,5 +1,4 @@
 // Memory from alloc(): what it is, what alloc() and free() refuse, and that nothing is left of what was freed.
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,17 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <future>
 #include <limits>
-#include <map>
 #include <new>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -28,27 +23,12 @@
 #include "conformance/group/memory_trials.hpp"
 #include "conformance/group/worlds.hpp"
 
+namespace col::test {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace col::test;
-using col::Collective;
-using col::DType;
-using col::ErrorCode;
-using col::Group;
-using col::ReduceOp;
-using col::Work;
 
 // ---- What this process has
-
-std::size_t entries_of(const char* directory) {
-  std::size_t entries = 0;
-  DIR* const opened = opendir(directory);
-  expect(opened != nullptr, directory);
-  while (readdir(opened) != nullptr) ++entries;
-  closedir(opened);
-  return entries;
-}
 
 std::size_t lines_of(const char* path) {
   std::ifstream file(path);
@@ -82,25 +62,23 @@ class Limit {
   rlimit before_{};
 };
 
-ErrorCode free_error(void* memory) {
-  return error_of([&] { col::free(memory); }).code();
+void expect_not_freed(void* memory, CallPlace where = CallPlace::here()) {
+  expect_error(
+      ErrorCode::invalid_argument, "", [&] { col::free(memory); }, where);
 }
 
 // The group works, and so does memory that it gives.
 void expect_usable(Group& group) {
-  auto* const memory = static_cast<int*>(group.alloc(1000 * sizeof(int)));
-  std::fill_n(memory, 1000, group.rank() + 1);
-  group.allreduce(col::TensorView(memory, 1000, DType::int32));
+  auto* const memory = filled_memory<int>(group, 1000, group.rank() + 1);
+  group.allreduce(TensorView(memory, 1000, DType::int32));
   const int want = group.size() * (group.size() + 1) / 2;
   expect(std::all_of(memory, memory + 1000, [&](int value) { return value == want; }), "a wrong sum");
   group.barrier();
   col::free(memory);
 }
 
-}  // namespace
-
 TEST_CASE("memory: it is zeroed and aligned, new or used before, whatever its size", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     for (const std::size_t bytes : {1u, 63u, 64u, 65u, 4095u, 4096u, 4097u, 100000u, 5000000u}) {
       for (int again = 0; again < 3; ++again) {
         auto* const memory = static_cast<std::byte*>(group.alloc(bytes));
@@ -115,16 +93,16 @@ TEST_CASE("memory: it is zeroed and aligned, new or used before, whatever its si
     void* const nothing = group.alloc(0);
     void* const nothing_more = group.alloc(0);
     expect(nothing != nullptr && nothing_more != nullptr && nothing != nothing_more);
-    group.allreduce(col::TensorView(nothing, 0, DType::float32));
+    group.allreduce(TensorView(nothing, 0, DType::float32));
     col::free(nothing);
     col::free(nothing_more);
-    expect(free_error(nothing) == ErrorCode::invalid_argument);
+    expect_not_freed(nothing);
   });
 }
 
 TEST_CASE("memory: free refuses what alloc has not given, and what it has freed", "[group][memory]") {
   // Processes: in one, an address beside this rank's memory may be another rank's.
-  processes_on_each_backend(2, [](Group& group, col::Context&) {
+  processes_on_each_backend(2, [](Group& group) {
     col::free(nullptr);
     int local = 0;
     const auto foreign = std::make_unique<int>(1);
@@ -135,12 +113,12 @@ TEST_CASE("memory: free refuses what alloc has not given, and what it has freed"
                         static_cast<void*>(memory + 64), static_cast<void*>(memory + 4096),
                         static_cast<void*>(memory + bytes), static_cast<void*>(memory - 64),
                         reinterpret_cast<void*>(std::uintptr_t{64}), reinterpret_cast<void*>(~std::uintptr_t{0})}) {
-      expect(free_error(wrong) == ErrorCode::invalid_argument, fmt::format("{}", wrong));
+      expect_not_freed(wrong);
       col::detail::free_or_keep(wrong);
     }
     expect(memory[bytes - 1] == std::byte{7});
     col::free(memory);
-    expect(free_error(memory) == ErrorCode::invalid_argument);
+    expect_not_freed(memory);
     group.barrier();
     expect_usable(group);
   });
@@ -148,20 +126,19 @@ TEST_CASE("memory: free refuses what alloc has not given, and what it has freed"
 
 TEST_CASE("memory: free refuses what an operation in flight uses, and takes it afterwards", "[group][memory]") {
   for (const int n : {2, 3}) {
-    threads_on_each_backend(n, [n](Group& group, col::Context&) {
+    threads_on_each_backend(n, [n](Group& group, Context&) {
       Group gate = group.dup();
       constexpr std::size_t kCount = 200000;
       for (const bool drop : {false, true}) {
-        auto* const in = static_cast<float*>(group.alloc(kCount * sizeof(float)));
-        auto* const out = static_cast<float*>(group.alloc((kCount + 100) * sizeof(float)));
-        std::fill_n(in, kCount, 1.0F);
-        const col::ConstTensorView from(in, kCount, DType::float32);
-        const col::TensorView to(out + 50, kCount, DType::float32);
+        auto* const in = filled_memory<float>(group, kCount, 1.0F);
+        auto* const out = filled_memory<float>(group, kCount + 100, 0.0F);
+        const ConstTensorView from(in, kCount, DType::float32);
+        const TensorView to(out + 50, kCount, DType::float32);
         if (group.rank() == 0) {
           Work work = group.iallreduce(from, to);
           if (drop) work = {};
-          expect(free_error(in) == ErrorCode::invalid_argument, "the input was freed");
-          expect(free_error(out) == ErrorCode::invalid_argument, "the output was freed");
+          expect_not_freed(in);
+          expect_not_freed(out);
           col::detail::free_or_keep(in);
           gate.barrier();
           work.wait();
@@ -175,10 +152,10 @@ TEST_CASE("memory: free refuses what an operation in flight uses, and takes it a
         col::free(out);
       }
       void* const letter = group.alloc(64);
-      Work received = group.rank() == 0 ? group.irecv(col::TensorView(letter, 64, DType::uint8), 1) : Work();
-      if (group.rank() == 0) expect(free_error(letter) == ErrorCode::invalid_argument, "the letter was freed");
+      Work received = group.rank() == 0 ? group.irecv(TensorView(letter, 64, DType::uint8), 1) : Work();
+      if (group.rank() == 0) expect_not_freed(letter);
       gate.barrier();
-      if (group.rank() == 1) group.send(col::ConstTensorView(letter, 64, DType::uint8), 0);
+      if (group.rank() == 1) group.send(ConstTensorView(letter, 64, DType::uint8), 0);
       received.wait();
       col::free(letter);
       expect_usable(group);
@@ -189,19 +166,13 @@ TEST_CASE("memory: free refuses what an operation in flight uses, and takes it a
 TEST_CASE("memory: free refuses while another thread is in the group", "[group][memory]") {
   std::atomic<int> tried{0}, refused{0};
   const std::size_t backends = usable_backends().size();
-  threads_on_each_backend(2, [&](Group& group, col::Context&) {
+  threads_on_each_backend(2, [&](Group& group) {
     void* const memory = group.alloc(1000);
-    const auto op = col::Op::user(
+    const auto op = Op::user(
         [&](const void* left, const void* right, void* result, std::size_t count, DType dtype) {
           ++tried;  // by a thread that is not inside the call
-          refused += std::async(std::launch::async, [&] {
-                       try {
-                         col::free(memory);
-                       } catch (const col::Error& error) {
-                         return error.code() == ErrorCode::invalid_argument ? 1 : 0;
-                       }
-                       return 0;
-                     }).get();
+          const auto free_it = [&] { return error_of([&] { col::free(memory); }).code(); };
+          refused += std::async(std::launch::async, free_it).get() == ErrorCode::invalid_argument ? 1 : 0;
           add_any(left, right, result, count, dtype);
         },
         true, "meddle");
@@ -218,45 +189,30 @@ TEST_CASE("memory: free refuses while another thread is in the group", "[group][
 TEST_CASE("memory: ranks that ask for different sizes learn who is odd", "[group][memory]") {
   for (const int n : {3, 4}) {
     for (const std::size_t odd_bytes : {std::size_t{0}, std::size_t{1001}, std::size_t{1} << 40}) {
-      for (const std::string& backend : usable_backends()) {
-        const auto outcomes = run_threads(n, joined(n, backend, [&](Group& group, col::Context&) {
-                                            col::free(group.alloc(group.rank() == n - 1 ? odd_bytes : 1000));
-                                          }));
-        INFO(backend << ", " << odd_bytes << " bytes\n" << show(outcomes));
-        for (const Outcome& outcome : outcomes) {
-          CHECK(outcome.code == ErrorCode::mismatch);
-          CHECK(outcome.error_rank == n - 1);
-          CHECK(outcome.seconds < 10);
-        }
-      }
+      INFO(odd_bytes << " bytes");
+      const Judge judge = all_end({.code = ErrorCode::mismatch, .rank = n - 1, .within = 10});
+      threads_on_each_backend(n, judge,
+                              [&](Group& group) { col::free(group.alloc(group.rank() == n - 1 ? odd_bytes : 1000)); });
     }
   }
 }
 
 TEST_CASE("memory: a rank that calls something else than alloc is a mismatch on all", "[group][memory]") {
-  for (const std::string& backend : usable_backends()) {
-    const auto outcomes = run_threads(3, joined(3, backend, [](Group& group, col::Context&) {
-                                        if (group.rank() == 1)
-                                          group.barrier();
-                                        else
-                                          col::free(group.alloc(1000));
-                                      }));
-    INFO(backend << "\n" << show(outcomes));
-    for (const Outcome& outcome : outcomes) {
-      CHECK(outcome.code == ErrorCode::mismatch);
-      CHECK(outcome.error_rank == 1);
-    }
-  }
+  threads_on_each_backend(3, all_end({.code = ErrorCode::mismatch, .rank = 1}), [](Group& group) {
+    if (group.rank() == 1)
+      group.barrier();
+    else
+      col::free(group.alloc(1000));
+  });
 }
 
 TEST_CASE("memory: more than there is is refused on all ranks, and the group goes on", "[group][memory]") {
   for (const int n : {1, 2, 4}) {
-    threads_on_each_backend(n, [](Group& group, col::Context&) {
+    threads_on_each_backend(n, [](Group& group) {
       const std::size_t most = std::numeric_limits<std::size_t>::max();
       for (const std::size_t bytes : {std::size_t{1} << 40, std::size_t{1} << 47, std::size_t{1} << 62, most / 2,
                                       most / 2 + 1, most - 4096, most - 64, most - 1, most}) {
-        const col::Error error = error_of([&] { static_cast<void>(group.alloc(bytes)); });
-        expect(error.code() == ErrorCode::resource, fmt::format("{} bytes: {}", bytes, error.what()));
+        expect_error(ErrorCode::resource, "", [&] { static_cast<void>(group.alloc(bytes)); });
         expect_usable(group);
       }
     });
@@ -264,7 +220,7 @@ TEST_CASE("memory: more than there is is refused on all ranks, and the group goe
 }
 
 TEST_CASE("memory: shared memory is taken at once, and given back by free", "[group][memory]") {
-  processes_on_each_backend(2, [](Group& group, col::Context&) {
+  processes_on_each_backend(2, [](Group& group) {
     if (group.backend() != "shm") return;  // ordinary memory comes as it is touched
     const std::size_t bytes = std::size_t{32} << 20, slack = bytes / 4;
     const std::size_t before = status_of("VmRSS");
@@ -284,14 +240,14 @@ TEST_CASE("memory: shared memory is taken at once, and given back by free", "[gr
 
 TEST_CASE("memory: where one rank has no room, no rank gets any", "[group][memory]") {
   for (const int n : {2, 3}) {
-    processes_on_each_backend(n, [](Group& group, col::Context&) {
+    processes_on_each_backend(n, [](Group& group) {
       const std::size_t bytes = std::size_t{64} << 20;
       group.barrier();
       for (int again = 0; again < 3; ++again) {
         std::optional<Limit> limit;
         if (group.rank() == 1) limit.emplace(RLIMIT_AS, status_of("VmSize") + (bytes >> 1));
         const std::size_t before = lines_of("/proc/self/maps");
-        expect(error_of([&] { static_cast<void>(group.alloc(bytes)); }).code() == ErrorCode::resource);
+        expect_error(ErrorCode::resource, "", [&] { static_cast<void>(group.alloc(bytes)); });
         expect(lines_of("/proc/self/maps") <= before + 2, "something of it is left");
       }
       expect_usable(group);
@@ -301,7 +257,7 @@ TEST_CASE("memory: where one rank has no room, no rank gets any", "[group][memor
 }
 
 TEST_CASE("memory: without descriptors on one rank, all get memory or none", "[group][memory]") {
-  processes_on_each_backend(3, [](Group& group, col::Context&) {
+  processes_on_each_backend(3, [](Group& group) {
     group.barrier();
     void* memory = nullptr;
     std::optional<ErrorCode> code;
@@ -310,7 +266,7 @@ TEST_CASE("memory: without descriptors on one rank, all get memory or none", "[g
       if (group.rank() == 1) limit.emplace(RLIMIT_NOFILE, 3);
       try {
         memory = group.alloc(100000);
-      } catch (const col::Error& error) {
+      } catch (const Error& error) {
         code = error.code();
       }
     }
@@ -322,20 +278,17 @@ TEST_CASE("memory: without descriptors on one rank, all get memory or none", "[g
 }
 
 TEST_CASE("memory: it outlives its group, and serves others", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context& context) {
-    context.init_group(
-        {.name = "other", .rank = group.rank(), .world_size = 3, .backend_name = std::string(group.backend())});
-    Group other = context.group("other");
+  threads_on_each_backend(3, [](Group& group, Context& context) {
+    Group other = join_another(context, "other", group);
     constexpr std::size_t kCount = 100000;
-    auto* const memory = static_cast<float*>(group.alloc(kCount * sizeof(float)));
+    auto* const memory = filled_memory<float>(group, kCount, 1.0F);
     auto* const unused = group.alloc(10);
-    std::fill_n(memory, kCount, 1.0F);
-    const col::TensorView view(memory, kCount, DType::float32);
+    const TensorView view(memory, kCount, DType::float32);
     other.allreduce(view);
     expect(memory[0] == 3 && memory[kCount - 1] == 3);
     context.destroy_group("default");
     col::free(unused);
-    expect(free_error(unused) == ErrorCode::invalid_argument);
+    expect_not_freed(unused);
     const ErrorCode want = error_of([&] { group.barrier(); }).code();
     expect(error_of([&] { static_cast<void>(group.alloc(10)); }).code() == want, "alloc on a destroyed group");
     other.allreduce(view);
@@ -345,20 +298,19 @@ TEST_CASE("memory: it outlives its group, and serves others", "[group][memory]")
     context.destroy_group("other");
     expect(memory[kCount - 1] == 2);
     col::free(memory);
-    expect(free_error(memory) == ErrorCode::invalid_argument);
+    expect_not_freed(memory);
   });
 }
 
 TEST_CASE("memory: it can be freed and used in a group that broke", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     Group rest = group.dup();
     auto* const memory = static_cast<float*>(group.alloc(1000 * sizeof(float)));
     const std::size_t count = group.rank() == 1 ? 999 : 1000;
-    expect(error_of([&] { group.allreduce(col::TensorView(memory, count, DType::float32)); }).code() ==
-           ErrorCode::mismatch);
-    expect(error_of([&] { static_cast<void>(group.alloc(10)); }).code() == ErrorCode::aborted);
+    expect_error(ErrorCode::mismatch, "", [&] { group.allreduce(TensorView(memory, count, DType::float32)); });
+    expect_error(ErrorCode::aborted, "", [&] { static_cast<void>(group.alloc(10)); });
     std::fill_n(memory, 1000, 1.0F);
-    rest.allreduce(col::TensorView(memory, 1000, DType::float32));
+    rest.allreduce(TensorView(memory, 1000, DType::float32));
     expect(memory[999] == 3);
     rest.barrier();
     col::free(memory);
@@ -366,29 +318,26 @@ TEST_CASE("memory: it can be freed and used in a group that broke", "[group][mem
 }
 
 TEST_CASE("memory: alloc waits for all ranks, until its deadline", "[group][memory]") {
-  for (const std::string& backend : usable_backends()) {
-    const auto outcomes = run_threads(2, joined(2, backend, [](Group& group, col::Context&) {
-                                        Group gate = group.dup();
-                                        if (group.rank() == 0)
-                                          expect(error_of([&] {
-                                                   static_cast<void>(group.alloc(10, {.timeout = 200ms}));
-                                                 }).code() == ErrorCode::timeout);
-                                        gate.barrier();
-                                      }));
-    INFO(backend << "\n" << show(outcomes));
+  const auto judge = [](const std::vector<Outcome>& outcomes) {
     CHECK(all_good(outcomes));
     CHECK(outcomes[0].seconds < 10);
-  }
+  };
+  threads_on_each_backend(2, judge, [](Group& group) {
+    Group gate = group.dup();
+    if (group.rank() == 0)
+      expect_error(ErrorCode::timeout, "", [&] { static_cast<void>(group.alloc(10, {.timeout = 200ms})); });
+    gate.barrier();
+  });
 }
 
 TEST_CASE("memory: alloc while operations are in flight", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context&) {
+  threads_on_each_backend(3, [](Group& group) {
     std::vector<float> data(100000, 1.0F), sum(data.size());
     Work work = group.iallreduce(data, sum);
     auto* const memory = static_cast<float*>(group.alloc(100000 * sizeof(float)));
     if (group.rank() == 1) work.wait();
     std::fill_n(memory, 100000, 2.0F);
-    group.allreduce(col::TensorView(memory, 100000, DType::float32));
+    group.allreduce(TensorView(memory, 100000, DType::float32));
     work.wait();
     expect(sum.back() == 3 && memory[99999] == 6);
     col::free(memory);
@@ -396,10 +345,8 @@ TEST_CASE("memory: alloc while operations are in flight", "[group][memory]") {
 }
 
 TEST_CASE("memory: groups are found by name, and methods refuse another's", "[group][memory]") {
-  threads_on_each_backend(2, [](Group& group, col::Context& context) {
-    context.init_group(
-        {.name = "other", .rank = group.rank(), .world_size = 2, .backend_name = std::string(group.backend())});
-    Group other = context.group("other");
+  threads_on_each_backend(2, [](Group& group, Context& context) {
+    Group other = join_another(context, "other", group);
     void* const first = col::alloc(100);
     void* const second = col::alloc(100, {.group = "other"});
     void* const third = col::alloc(100, other);
@@ -416,9 +363,9 @@ TEST_CASE("memory: groups are found by name, and methods refuse another's", "[gr
 }
 
 TEST_CASE("memory: containers with the allocator", "[group][memory]") {
-  threads_on_each_backend(3, [](Group& group, col::Context& context) {
-    using Vector = std::vector<float, col::Allocator<float>>;
-    const col::Allocator<float> allocator(group);
+  threads_on_each_backend(3, [](Group& group, Context& context) {
+    using Vector = std::vector<float, Allocator<float>>;
+    const Allocator<float> allocator(group);
     {
       Vector gradients(50000, allocator);
       expect(std::count(gradients.begin(), gradients.end(), 0.0F) == 50000);
@@ -429,10 +376,10 @@ TEST_CASE("memory: containers with the allocator", "[group][memory]") {
       copy.resize(60000, 2.0F);
       expect(copy[49999] == 3 && copy[59999] == 2 && taken.size() == 50000 && taken.get_allocator() == allocator);
       swap(copy, taken);
-      group.allgather(col::ConstTensorView(copy).slice(0, 20000), taken);
+      group.allgather(ConstTensorView(copy).slice(0, 20000), taken);
       expect(taken[0] == 3 && taken[59999] == 3);
     }
-    col::Allocator<double> other(allocator);
+    Allocator<double> other(allocator);
     expect(other == allocator && other.group().name() == group.name());
     double* const two = other.allocate(2);
     other.deallocate(two, 2);
@@ -451,7 +398,7 @@ TEST_CASE("memory: containers with the allocator", "[group][memory]") {
 
 TEST_CASE("memory: threads allocate and free in groups of their own, and free each other's", "[group][memory]") {
   constexpr std::size_t kRounds = 12;
-  threads_on_each_backend(2, [](Group& group, col::Context&) {
+  threads_on_each_backend(2, [](Group& group) {
     std::vector<Group> groups = {group.dup(), group.dup()};
     std::vector<std::vector<void*>> left(2);
     std::vector<std::future<void>> threads;
@@ -479,7 +426,7 @@ TEST_CASE("memory: threads allocate and free in groups of their own, and free ea
 
 TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and no bytes", "[group][memory]") {
   for (const int n : {2, 3}) {
-    processes_on_each_backend(n, [](Group& group, col::Context&) {
+    processes_on_each_backend(n, [](Group& group) {
       std::mt19937 own(static_cast<unsigned>(group.rank()));
       const auto rounds = [&](int count) {
         for (int round = 0; round < count; ++round) {
@@ -493,14 +440,14 @@ TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and 
         group.barrier();
       };
       rounds(20);
-      const std::size_t maps = lines_of("/proc/self/maps"), descriptors = entries_of("/proc/self/fd");
+      const std::size_t maps = lines_of("/proc/self/maps"), descriptors = open_descriptors();
       const std::size_t size = status_of("VmSize"), shared = status_of("RssShmem");
       rounds(group.backend() == "gloo" ? 100 : kInstrumented ? 200 : 1000);
       // AddressSanitizer's own come and go; one for each allocation would be 800.
       expect(lines_of("/proc/self/maps") <= maps + (kInstrumented ? 400 : 50),
              fmt::format("{} mappings, then {}", maps, lines_of("/proc/self/maps")));
-      expect(entries_of("/proc/self/fd") <= descriptors + 8,
-             fmt::format("{} descriptors, then {}", descriptors, entries_of("/proc/self/fd")));
+      expect(open_descriptors() <= descriptors + 8,
+             fmt::format("{} descriptors, then {}", descriptors, open_descriptors()));
       expect(status_of("VmSize") <= size + (16 << 20));
       expect(status_of("RssShmem") <= shared + (4 << 20));
     });
@@ -508,39 +455,32 @@ TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and 
 }
 
 TEST_CASE("memory: a rank that dies is named by those that wait for it in alloc", "[group][memory]") {
-  for (const std::string& backend : usable_backends()) {
-    const auto outcomes = col::test::run_processes(3, joined(3, backend, [](Group& group, col::Context&) {
-                                                     for (int round = 0;; ++round) {
-                                                       if (group.rank() == 2 && round == 5) kill(getpid(), SIGKILL);
-                                                       col::free(group.alloc(100000));
-                                                     }
-                                                   }));
-    INFO(backend << "\n" << show(outcomes));
+  const auto judge = [](const std::vector<Outcome>& outcomes) {
     CHECK(outcomes[2].signal == SIGKILL);
-    for (const std::size_t survivor : {0u, 1u}) {
-      CHECK(outcomes[survivor].code == ErrorCode::peer_lost);
-      CHECK(outcomes[survivor].error_rank == 2);
-      CHECK(outcomes[survivor].seconds < 5);
+    check_all(outcomes, {.code = ErrorCode::peer_lost, .rank = 2, .within = 5}, 2);
+  };
+  processes_on_each_backend(3, judge, [](Group& group) {
+    for (int round = 0;; ++round) {
+      if (group.rank() == 2 && round == 5) kill(getpid(), SIGKILL);
+      col::free(group.alloc(100000));
     }
-  }
+  });
 }
 
 TEST_CASE("memory: free knows of operations of other groups, and of those that have failed", "[group][memory]") {
-  threads_on_each_backend(2, [](Group& group, col::Context& context) {
-    context.init_group(
-        {.name = "other", .rank = group.rank(), .world_size = 2, .backend_name = std::string(group.backend())});
-    Group other = context.group("other");
+  threads_on_each_backend(2, [](Group& group, Context& context) {
+    Group other = join_another(context, "other", group);
     constexpr std::size_t kCount = 100000;
     auto* const memory = static_cast<float*>(group.alloc((kCount + 1) * sizeof(float)));
     auto* const second = static_cast<float*>(group.alloc(kCount * sizeof(float)));
     if (group.rank() == 0) {
-      Work work = other.iallreduce(col::TensorView(memory + 1, kCount, DType::float32),
-                                   col::TensorView(memory + 1, kCount, DType::float32), {.timeout = 300ms});
-      Work dropped = other.iallreduce(col::TensorView(second, kCount, DType::float32),
-                                      col::TensorView(second, kCount, DType::float32), {.timeout = 300ms});
-      expect(free_error(memory) == ErrorCode::invalid_argument, "used by another group");
+      Work work = other.iallreduce(TensorView(memory + 1, kCount, DType::float32),
+                                   TensorView(memory + 1, kCount, DType::float32), {.timeout = 300ms});
+      Work dropped = other.iallreduce(TensorView(second, kCount, DType::float32),
+                                      TensorView(second, kCount, DType::float32), {.timeout = 300ms});
+      expect_not_freed(memory);
       dropped = {};
-      expect(error_of([&] { work.wait(); }).code() == ErrorCode::timeout);
+      expect_error(ErrorCode::timeout, "", [&] { work.wait(); });
       col::free(memory);
       context.destroy_group("other");
       col::free(second);
@@ -551,3 +491,6 @@ TEST_CASE("memory: free knows of operations of other groups, and of those that h
     expect_usable(group);
   });
 }
+
+}  // namespace
+}  // namespace col::test

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,6 +15,7 @@
 #include <col/col.hpp>
 
 #include "conformance/group/worlds.hpp"
+#include "support/collectives.hpp"
 
 namespace col::test {
 
@@ -26,6 +25,14 @@ constexpr bool kInstrumented = true;
 #else
 constexpr bool kInstrumented = false;
 #endif
+
+// `count` elements of memory from alloc(), all of that value.
+template <class T>
+T* filled_memory(Group& group, std::size_t count, T value) {
+  auto* const memory = static_cast<T*>(group.alloc(count * sizeof(T)));
+  std::fill_n(memory, count, value);
+  return memory;
+}
 
 using Bytes = std::vector<std::byte>;
 
@@ -81,7 +88,7 @@ inline void fill(std::byte* to, std::size_t bytes, DType dtype, unsigned salt) {
 
 // ---- Calls
 
-struct Call {
+struct MemoryCall {
   Collective collective = Collective::allreduce;
   DType dtype = DType::float32;
   std::size_t count = 0;  // of the vector; where it is cut into blocks, of all of them together, rounded up
@@ -131,7 +138,7 @@ inline void take_right(const void*, const void* right, void* result, std::size_t
 
 constexpr int kOps = 6;
 
-inline col::Op op_of(int kind, int rank) {
+inline Op op_of(int kind, int rank) {
   switch (kind) {
     case 0:
       return ReduceOp::sum;
@@ -140,99 +147,38 @@ inline col::Op op_of(int kind, int rank) {
     case 2:
       return ReduceOp::avg;
     case 3:
-      return col::Op::premul_sum(rank + 2);
+      return Op::premul_sum(rank + 2);
     case 4:
-      return col::Op::user(add_any, true, "add");
+      return Op::user(add_any, true, "add");
     default:
-      return col::Op::user(take_right, false, "take_right");
+      return Op::user(take_right, false, "take_right");
   }
 }
 
-// The elements of one rank's two buffers; in place, the shorter begins `inner` elements into the longer.
-struct Extent {
-  std::size_t in = 0, out = 0, inner = 0;
-  std::vector<std::size_t> counts;
-};
-
-inline Extent extent_of(const Call& call, int rank, int size) {
-  using enum Collective;
-  const auto n = static_cast<std::size_t>(size), r = static_cast<std::size_t>(rank);
+// Equal blocks, or such of which some are empty.
+inline tools::ReferenceCall reference_of(const MemoryCall& call, int size) {
+  const auto n = static_cast<std::size_t>(size);
   const std::size_t block = (call.count + n - 1) / n;
-  std::vector<std::size_t> counts;
-  for (std::size_t i = 0; i < n; ++i) counts.push_back(call.count == 0 || i % 3 == 1 ? 0 : block + 5 * i);
-  const std::size_t before = std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
-  const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-  switch (call.collective) {
-    case broadcast:
-      return {0, call.count, 0, {}};
-    case alltoall:
-      return {n * block, n * block, 0, {}};
-    case allgather:
-    case gather:
-      return {block, n * block, r * block, {}};
-    case allgatherv:
-      return {counts[r], total, before, counts};
-    case reduce_scatter:
-    case scatter:
-      return {n * block, block, r * block, {}};
-    case reduce_scatterv:
-      return {total, counts[r], before, counts};
-    default:
-      return {call.count, call.count, 0, {}};
-  }
-}
-
-// The calls without counts that take an input and an output.
-using Blocking = void (Group::*)(ConstTensorView, TensorView, const Options&);
-using Started = Work (Group::*)(ConstTensorView, TensorView, const Options&);
-inline const std::map<Collective, std::pair<Blocking, Started>>& plain_calls() {
-  using enum Collective;
-  static const std::map<Collective, std::pair<Blocking, Started>> kAll = {
-      {allreduce, {&Group::allreduce, &Group::iallreduce}},
-      {reduce, {&Group::reduce, &Group::ireduce}},
-      {allgather, {&Group::allgather, &Group::iallgather}},
-      {gather, {&Group::gather, &Group::igather}},
-      {reduce_scatter, {&Group::reduce_scatter, &Group::ireduce_scatter}},
-      {scatter, {&Group::scatter, &Group::iscatter}},
-      {alltoall, {&Group::alltoall, &Group::ialltoall}},
-      {scan, {&Group::scan, &Group::iscan}},
-      {exscan, {&Group::exscan, &Group::iexscan}},
-  };
-  return kAll;
-}
-
-// What is returned has ended unless the call is asynchronous.
-inline Work make(Group& group, const Call& call, col::ConstTensorView in, col::TensorView out, const Extent& extent,
-                 const col::Options& options) {
-  if (call.collective == Collective::broadcast) {
-    if (call.async) return group.ibroadcast(out, options);
-    group.broadcast(out, options);
-  } else if (call.collective == Collective::allgatherv) {
-    if (call.async) return group.iallgatherv(in, out, extent.counts, options);
-    group.allgatherv(in, out, extent.counts, options);
-  } else if (call.collective == Collective::reduce_scatterv) {
-    if (call.async) return group.ireduce_scatterv(in, out, extent.counts, options);
-    group.reduce_scatterv(in, out, extent.counts, options);
-  } else {
-    const auto [blocking, started] = plain_calls().at(call.collective);
-    if (call.async) return (group.*started)(in, out, options);
-    (group.*blocking)(in, out, options);
-  }
-  return {};
+  tools::ReferenceCall reference{.collective = call.collective, .size = size, .root = call.root};
+  reference.count = row_of(call.collective).has_blocks() ? block : call.count;
+  for (std::size_t i = 0; i < n && row_of(call.collective).has_counts(); ++i)
+    reference.counts.push_back(call.count == 0 || i % 3 == 1 ? 0 : block + 5 * i);
+  return reference;
 }
 
 // One rank's part of one call, anywhere. A buffer lies in a slab, with guard zones around it; in place, both lie in the
 // first.
 class Trial {
  public:
-  Trial(const Group& group, const Call& call, unsigned salt)
+  Trial(const Group& group, const MemoryCall& call, unsigned salt)
       : call_(call),
         salt_(salt),
         rank_(group.rank()),
-        extent_(extent_of(call, rank_, group.size())),
+        reference_(reference_of(call, group.size())),
+        lengths_(lengths_of(reference_, rank_)),
         one_(call.in_place && call.collective != Collective::broadcast),
-        first_bytes_(2 * kGuard + unit() * (one_ ? std::max(extent_.in, extent_.out) : extent_.in)),
-        second_bytes_(2 * kGuard + unit() * (one_ ? 0 : extent_.out)) {}
+        first_bytes_(2 * kGuard + unit() * (one_ ? std::max(lengths_.in, lengths_.out) : lengths_.in)),
+        second_bytes_(2 * kGuard + unit() * (one_ ? 0 : lengths_.out)) {}
 
   std::size_t unit() const { return size_of(call_.dtype); }
   std::size_t first_bytes() const { return first_bytes_; }
@@ -242,15 +188,20 @@ class Trial {
     first_ = first;
     second_ = second;
     prepare(first, second);
-    std::byte* in = first + kGuard + (one_ && extent_.in < extent_.out ? extent_.inner * unit() : 0);
+    std::byte* in = first + kGuard + (one_ && lengths_.in < lengths_.out ? lengths_.inner * unit() : 0);
     std::byte* out = one_ ? first + output_at() : second + (output_at() - first_bytes_);
-    col::Options options;
+    Options options;
     if (row_of(call_.collective).reduces()) options.op = op_of(call_.op, rank_);
     options.root = call_.root;
     options.algorithm = call_.algorithm;
     options.deterministic = call_.deterministic;
     options.compress = call_.compress;
-    work_ = make(group, call_, {in, extent_.in, call_.dtype}, {out, extent_.out, call_.dtype}, extent_, options);
+    const Call call{call_.collective,
+                    {in, lengths_.in, call_.dtype},
+                    {out, lengths_.out, call_.dtype},
+                    lengths_.in_counts,
+                    lengths_.out_counts};
+    work_ = call_by_name(group, call, options, call_.async);
   }
 
   // What both slabs hold when it has ended; throws when more than the output has changed.
@@ -260,7 +211,9 @@ class Trial {
     image.insert(image.end(), second_, second_ + second_bytes_);
     Bytes allowed(image.size());
     prepare(allowed.data(), allowed.data() + first_bytes_);
-    if (gets_output()) std::memcpy(allowed.data() + output_at(), image.data() + output_at(), extent_.out * unit());
+    const bool is_source = call_.collective == Collective::broadcast && rank_ == call_.root;
+    if (gets_output(reference_, rank_) && !is_source)
+      std::memcpy(allowed.data() + output_at(), image.data() + output_at(), lengths_.out * unit());
     expect(same_bytes(allowed, image), "memory was changed that is no output: " + describe());
     return image;
   }
@@ -276,12 +229,7 @@ class Trial {
   // In the image of both slabs.
   std::size_t output_at() const {
     if (!one_) return first_bytes_ + kGuard;
-    return kGuard + (extent_.out < extent_.in ? extent_.inner * unit() : 0);
-  }
-  bool gets_output() const {
-    if (call_.collective == Collective::reduce || call_.collective == Collective::gather) return rank_ == call_.root;
-    if (call_.collective == Collective::broadcast) return rank_ != call_.root;
-    return call_.collective != Collective::exscan || rank_ > 0;
+    return kGuard + (lengths_.out < lengths_.in ? lengths_.inner * unit() : 0);
   }
   void prepare(std::byte* first, std::byte* second) const {
     const auto mine = salt_ * 64 + static_cast<unsigned>(rank_) * 2;
@@ -289,10 +237,11 @@ class Trial {
     fill(second, second_bytes_, call_.dtype, mine + 1);
   }
 
-  Call call_;
+  MemoryCall call_;
   unsigned salt_;
   int rank_;
-  Extent extent_;
+  tools::ReferenceCall reference_;
+  Lengths lengths_;
   bool one_;
   std::size_t first_bytes_, second_bytes_;
   std::byte* first_ = nullptr;
@@ -301,7 +250,7 @@ class Trial {
 };
 
 // What the same call gives on private memory.
-inline Bytes on_private_memory(Group& group, const Call& call, unsigned salt) {
+inline Bytes on_private_memory(Group& group, const MemoryCall& call, unsigned salt) {
   Trial trial(group, call, salt);
   Bytes first(trial.first_bytes()), second(trial.second_bytes());
   trial.begin(group, first.data(), second.data());
@@ -325,7 +274,7 @@ class Homes {
   static constexpr int kWays = 8;
 
   // Runs the call with its slabs placed in one of kWays ways, on which all ranks agree.
-  Bytes run(Group& group, const Call& call, unsigned salt, int way) {
+  Bytes run(Group& group, const MemoryCall& call, unsigned salt, int way) {
     Trial trial(group, call, salt);
     const auto [first, second] = place(trial, group, salt, way);
     expect(first + trial.first_bytes() <= second || second + trial.second_bytes() <= first, "the test's slabs overlap");
@@ -378,7 +327,7 @@ inline void expect_same(const Bytes& got, const Bytes& want, const std::string& 
 }
 
 // In all ways; over a backend without shared memory, and therefore without ways of its own, in two.
-inline void compare(Group& group, Homes& homes, const Call& call, unsigned salt) {
+inline void compare(Group& group, Homes& homes, const MemoryCall& call, unsigned salt) {
   const Bytes want = on_private_memory(group, call, salt);
   for (int i = 0; i < (group.backend() == "gloo" ? 2 : Homes::kWays); ++i) {
     const int way = (static_cast<int>(salt) + i) % Homes::kWays;

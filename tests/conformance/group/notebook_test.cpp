@@ -3,7 +3,6 @@
 // workers; these give each rank its own numbers, go three rounds in place, and take numbers of ranks for which the
 // notebook's own exchange pairs ranks that do not expect each other.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string>
 #include <tuple>
@@ -16,9 +15,7 @@
 
 #include "conformance/group/worlds.hpp"
 
-using col::Group;
-using col::test::expect;
-
+namespace col::test {
 namespace {
 
 // "send" or "recv", this rank, the other: an entry of the notebook's comm_log.
@@ -59,15 +56,15 @@ class Worker {
   void all_reduce(std::string_view algorithm) {
     group_.record_trace(true);
     col::allreduce(message_, {.algorithm = algorithm});
-    std::vector<col::TraceEntry> trace = group_.trace();
+    std::vector<TraceEntry> trace = group_.trace();
     group_.record_trace(false);
     // What a round receives may have been posted in the one before.
     std::stable_sort(trace.begin(), trace.end(), [](const auto& a, const auto& b) { return a.round < b.round; });
     log_.clear();
-    for (const col::TraceEntry& entry : trace) {
-      expect(entry.collective == col::Collective::allreduce);
+    for (const TraceEntry& entry : trace) {
+      expect(entry.collective == Collective::allreduce);
       expect(algorithm.empty() || entry.algorithm == algorithm, std::string(entry.algorithm));
-      if (entry.step.kind == col::Step::Kind::send || entry.step.kind == col::Step::Kind::recv)
+      if (entry.step.kind == Step::Kind::send || entry.step.kind == Step::Kind::recv)
         log_.emplace_back(to_string(entry.step.kind), rank(), entry.step.peer);
     }
   }
@@ -172,7 +169,7 @@ std::vector<float> message_of(int rank, std::size_t length) {
   return message;
 }
 
-void test_p2p(Group& group, col::Context&) {
+void test_p2p(Group& group, Context&) {
   for (const auto& [source, target] : {std::pair{0, 1}, std::pair{1, 0}, std::pair{group.size() - 1, 0}}) {
     if (group.rank() != source && group.rank() != target) continue;
     Worker worker(group, message_of(group.rank(), 20));
@@ -182,7 +179,7 @@ void test_p2p(Group& group, col::Context&) {
   }
 }
 
-void test_all_reduces(Group& group, col::Context&) {
+void test_all_reduces(Group& group, Context&) {
   const int n = group.size();
   for (const std::size_t length : {5u, 20u, 1000u}) {
     std::vector<float> sum(length);
@@ -204,8 +201,6 @@ void test_all_reduces(Group& group, col::Context&) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("notebook: its exchange pairs all ranks of 2, 4 and 8, and not those of 3, 6 and 7", "[group]") {
   for (const int n : {2, 4, 8}) CHECK(pairs("bde", n));
   for (const int n : {3, 6, 7}) CHECK(!pairs("bde", n));
@@ -213,14 +208,17 @@ TEST_CASE("notebook: its exchange pairs all ranks of 2, 4 and 8, and not those o
 }
 
 TEST_CASE("notebook: test_p2p", "[group]") {
-  for (const int n : {2, 8}) col::test::threads_on_each_backend(n, test_p2p);
-  col::test::processes_on_each_backend(3, test_p2p);
+  for (const int n : {2, 8}) threads_on_each_backend(n, test_p2p);
+  processes_on_each_backend(3, test_p2p);
 }
 
 TEST_CASE("notebook: test_ray_all_reduce, test_bde_all_reduce and test_mst_all_reduce, as threads", "[group]") {
-  for (const int n : {2, 3, 4, 6, 7, 8}) col::test::threads_on_each_backend(n, test_all_reduces);
+  for (const int n : {2, 3, 4, 6, 7, 8}) threads_on_each_backend(n, test_all_reduces);
 }
 
 TEST_CASE("notebook: test_ray_all_reduce, test_bde_all_reduce and test_mst_all_reduce, as processes", "[group]") {
-  for (const int n : {3, 6}) col::test::processes_on_each_backend(n, test_all_reduces);
+  for (const int n : {3, 6}) processes_on_each_backend(n, test_all_reduces);
 }
+
+}  // namespace
+}  // namespace col::test

@@ -1,23 +1,23 @@
 // What <col/group.hpp> promises about numbers, on every backend: by the algorithm that is chosen, and by everything
 // that the backend does in its own way. The algorithms themselves are tested over memory, in tests/unit/exec.
-#include <thread>
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include <col/col.hpp>
 #include <col/select.hpp>
 
 #include "colcheck/engine/special_inputs.hpp"
-#include "conformance/group/backends.hpp"
-#include "support/catch.hpp"
+#include "conformance/backend/backend_ranks.hpp"
+#include "conformance/group/worlds.hpp"
 #include "support/reductions.hpp"
 
+namespace col::test {
 namespace {
 
-using namespace col::colcheck;
-using namespace col::test;
-using col::NativeEntry;
-using col::Op;
-using col::ReduceOp;
+using namespace colcheck;
 
 constexpr std::uint64_t kSeed = 20261125;
 constexpr std::size_t kBlock = 41;
@@ -29,37 +29,15 @@ std::size_t elements(int size) {
 // The reductions that a backend does in its own way, as it declares them.
 std::vector<NativeEntry> native_reductions(const std::string& backend) {
   std::vector<NativeEntry> found;
-  std::vector<std::string> problems(2);
-  const auto store = col::make_memory_store();
-  const auto connect = [&](int rank) {
-    try {
-      std::vector<col::PeerInfo> peers(2);
-      for (int r = 0; r < 2; ++r)
-        peers[static_cast<std::size_t>(r)] = {
-            .rank = r, .global_rank = r, .pid = 0, .hostname = "here", .boot_id = "b", .network_namespace = "n"};
-      col::WaitContext wait(col::Deadline::after(std::chrono::seconds(20)));
-      const auto channel = col::find_backend(backend)->connect({.group = "natives",
-                                                                .rank = rank,
-                                                                .size = 2,
-                                                                .store = store,
-                                                                .peers = peers,
-                                                                .same_host = true,
-                                                                .token = 0xc01,
-                                                                .socket_ifname = {}},
-                                                               wait);
-      if (rank != 0) return;
-      for (const NativeEntry& entry : channel->native_entries()) {
-        if (row_of(entry.collective).reduces()) found.push_back(entry);
-      }
-    } catch (const std::exception& error) {
-      problems[static_cast<std::size_t>(rank)] = error.what();
+  const auto outcomes = run_threads(2, [&](int rank, Context& context) {
+    const auto channel = connect_rank(*col::find_backend(backend), context.spec().store, rank, 2);
+    if (rank != 0) return;
+    for (const NativeEntry& entry : channel->native_entries()) {
+      if (row_of(entry.collective).reduces()) found.push_back(entry);
     }
-  };
-  {
-    std::jthread other(connect, 1);
-    connect(0);
-  }
-  REQUIRE(problems == std::vector<std::string>(2));
+  });
+  INFO(show(outcomes));
+  REQUIRE(all_good(outcomes));
   REQUIRE((backend != "gloo" || !found.empty()));  // or the cases below would test nothing of it
   return found;
 }
@@ -74,7 +52,7 @@ std::vector<Reduction> calls_on(const std::string& backend, int size, Keeps keep
     call.collective = entry.collective;
     call.algorithm = entry.name;
     calls.push_back(call);
-    if (entry.collective != col::Collective::reduce) continue;
+    if (entry.collective != Collective::reduce) continue;
     call.root = size - 1;
     calls.push_back(call);
   }
@@ -117,8 +95,6 @@ void check_integers(const std::string& backend, int size) {
   check_results(backend, with_ops(calls_on(backend, size, any), ops), random_integers<T>(size, elements(size), kSeed),
                 Promise::exact);
 }
-
-}  // namespace
 
 TEST_CASE("numerics: 16-bit floats are rounded once on every backend, and by its own collectives", "[group]") {
   for (const std::string& backend : usable_backends()) {
@@ -184,26 +160,56 @@ TEST_CASE("numerics: compressed 16-bit floats are the same on all ranks, and rou
   }
 }
 
+// The calls that are chosen give the fold in rank order, to the bit.
+void check_rank_order(const std::string& backend, int size, bool deterministic) {
+  auto calls = and_in_place(every_default(size, deterministic));
+  calls = with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, {ReduceOp::product}, {Op::premul_sum(0.3)}});
+  // What many elements show, many slices and segments, they show with three ranks too.
+  for (const std::size_t block :
+       size == 3 ? std::vector<std::size_t>{1, 7, 300, 9000} : std::vector<std::size_t>{1, 7, 300}) {
+    const auto inputs = ill_conditioned_inputs<float>(size, block * static_cast<std::size_t>(size), kSeed + block);
+    check_results(backend, calls, inputs, Promise::exact);
+  }
+  // Lengths that no number of ranks divides.
+  calls = every_default(size, deterministic);
+  std::erase_if(calls, [](const Reduction& call) { return row_of(call.collective).in == Extent::blocks; });
+  for (const bool asynchronous : {false, true}) {
+    for (Reduction& call : calls) call.asynchronous = asynchronous;
+    for (const std::size_t count : {1, 2, 5, 3001})
+      check_results(backend, calls, ill_conditioned_inputs<float>(size, count, kSeed + count), Promise::exact);
+  }
+}
+
 // Also over memory: so all backends give the same bits.
 TEST_CASE("deterministic: the fold in rank order, to the bit, on every backend", "[group]") {
   for (const std::string& backend : usable_backends()) {
-    for (const int size : {2, 3, 5, 8}) {
-      auto calls = and_in_place(every_default(size, true));
-      calls = with_ops(calls, {{ReduceOp::sum}, {ReduceOp::avg}, {ReduceOp::product}, {Op::premul_sum(0.3)}});
-      // What many elements show, many slices and segments, they show with three ranks too.
-      for (const std::size_t block :
-           size == 3 ? std::vector<std::size_t>{1, 7, 300, 9000} : std::vector<std::size_t>{1, 7, 300}) {
-        const auto inputs = ill_conditioned_inputs<float>(size, block * static_cast<std::size_t>(size), kSeed + block);
-        check_results(backend, calls, inputs, Promise::exact);
-      }
-    }
+    for (const int size : {2, 3, 4, 5, 8}) check_rank_order(backend, size, true);
   }
+}
+
+TEST_CASE("deterministic: COL_NUMERICS=deterministic makes all calls so", "[group]") {
+  const Setting setting("COL_NUMERICS", "deterministic");
+  for (const std::string& backend : usable_backends()) check_rank_order(backend, 5, false);
+  threads_on_each_backend(5, [](Group& group) {
+    std::vector<float> data(8, 1.0f);
+    for (const char* algorithm : {"ring", "mst"})
+      expect_error(ErrorCode::invalid_argument, "rank order", [&] { group.allreduce(data, {.algorithm = algorithm}); });
+    group.barrier();
+  });
+}
+
+TEST_CASE("deterministic: without it, the order is the algorithm's own", "[group]") {
+  // What the cases above would see if nothing kept to rank order.
+  const std::vector<Reduction> ring(1, {.algorithm = "ring"});
+  const auto inputs = ill_conditioned_inputs<float>(5, 3000, kSeed);
+  for (const std::string& backend : usable_backends())
+    CHECK(differs_from_left_fold(ring[0], inputs, run_all<float>(backend, ring, inputs)[0]) != "");
 }
 
 TEST_CASE("deterministic: nothing that combines in another order, be it an algorithm or a backend's own", "[group]") {
   for (const std::string& backend : usable_backends()) {
     std::vector<Reduction> calls = every_algorithm(3);
-    std::erase_if(calls, [](const Reduction& call) { return call.order == col::FoldOrder::rank_order; });
+    std::erase_if(calls, [](const Reduction& call) { return call.order == FoldOrder::rank_order; });
     const std::vector<NativeEntry> natives = native_reductions(backend);
     for (const NativeEntry& entry : natives) {
       if (entry.rank_order) continue;
@@ -211,31 +217,45 @@ TEST_CASE("deterministic: nothing that combines in another order, be it an algor
       calls.back().collective = entry.collective;
       calls.back().algorithm = entry.name;
     }
-    const auto outcomes = run_threads(3, [&](int rank, col::Context& context) {
-      col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend_name = backend});
-      const std::vector<float> input(6, 1.0F);
-      for (Reduction call : calls) {
-        call.deterministic = true;
-        try {
-          output_of(group, call, input);
-          expect(false, call.text() + " was not refused");
-        } catch (const col::Error& error) {
-          expect(error.code() == col::ErrorCode::invalid_argument, error.what());
-          expect(error.message().find("rank order") != std::string::npos, error.what());
-        }
-      }
-      for (const Reduction& call : every_default(3, true)) {
-        const std::string text = group.explain(call.collective, 1 << 20, col::DType::float32, call.options(rank));
-        const auto spec = col::AlgorithmSpec::parse(std::string_view(text).substr(0, text.find(": ")));
-        const col::Algorithm* chosen = col::find_algorithm(call.collective, spec.name);
-        const bool native = std::any_of(natives.begin(), natives.end(), [&](const NativeEntry& entry) {
-          return entry.collective == call.collective && entry.name == spec.name && entry.rank_order;
-        });
-        expect(native || (chosen != nullptr && chosen->order == col::FoldOrder::rank_order), text);
-        output_of(group, call, input);
-      }
-    });
-    INFO(backend << "\n" << show(outcomes));
-    CHECK(all_good(outcomes));
+    const auto outcomes =
+        run_threads(3, rank_body(3, backend, [&](Group& group) {
+                      const std::vector<float> input(6, 1.0F);
+                      for (Reduction call : calls) {
+                        call.deterministic = true;
+                        expect_error(ErrorCode::invalid_argument, "rank order", [&] { output_of(group, call, input); });
+                      }
+                      for (const Reduction& call : every_default(3, true)) {
+                        const std::string text =
+                            group.explain(call.collective, 1 << 20, DType::float32, call.options(group.rank()));
+                        const auto spec = AlgorithmSpec::parse(std::string_view(text).substr(0, text.find(": ")));
+                        const Algorithm* chosen = col::find_algorithm(call.collective, spec.name);
+                        const bool native = std::any_of(natives.begin(), natives.end(), [&](const NativeEntry& entry) {
+                          return entry.collective == call.collective && entry.name == spec.name && entry.rank_order;
+                        });
+                        expect(native || (chosen != nullptr && chosen->order == FoldOrder::rank_order), text);
+                        output_of(group, call, input);
+                      }
+                    }));
+    INFO(backend);
+    check_good(outcomes);
   }
 }
+
+TEST_CASE("numerics: COL_NUMERICS=strict loses no NaN and rounds 16-bit floats once", "[group]") {
+  const Setting setting("COL_NUMERICS", "strict");
+  threads_on_each_backend(3, [](Group& group) {
+    std::vector<float> data{group.rank() == 1 ? std::numeric_limits<float>::quiet_NaN() : 1.0f};
+    for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+      std::vector<float> out(1);
+      group.allreduce(data, out, {.op = op});
+      expect(out[0] != out[0]);
+    }
+    // 256 + 1 + 1: rounded at every hop it stays 256.
+    std::vector<col::bfloat16> in{col::bfloat16(group.rank() == 0 ? 256.0f : 1.0f)}, out(1);
+    group.allreduce(in, out);
+    expect(static_cast<float>(out[0]) == 258.0f);
+  });
+}
+
+}  // namespace
+}  // namespace col::test

@@ -9,13 +9,10 @@
 
 #include "conformance/group/worlds.hpp"
 
-using col::ErrorCode;
-using col::Group;
-using col::test::error_of;
-using col::test::expect;
-using namespace std::chrono_literals;
-
+namespace col::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct Settings {
   int epochs;
@@ -67,30 +64,13 @@ void all_forms(Group& group, const Make& make) {
   }
 }
 
-// All ranks end with `mismatch`, or learn from one that did.
-void expect_mismatch(const std::string& backend, int ranks, const std::function<void(Group&)>& body) {
-  const auto outcomes = col::test::run_threads(ranks, [&](int rank, col::Context& context) {
-    Group group = context.init_group({.rank = rank, .world_size = ranks, .backend_name = backend});
-    body(group);
-  });
-  INFO(backend << "\n" << col::test::show(outcomes));
-  for (const auto& outcome : outcomes) {
-    CHECK(outcome.good);
-    CHECK(outcome.seconds < 5);
-  }
-}
-
 void expect_other_type(const std::function<void()>& call) {
-  const col::Error error = error_of(call);
-  expect(error.code() == ErrorCode::mismatch, error.what());
-  expect(error.message().find("both sides must use the same type") != std::string::npos, error.what());
+  expect_error(ErrorCode::mismatch, "both sides must use the same type", call);
 }
-
-}  // namespace
 
 TEST_CASE("objects: structs, texts and vectors reach whom they should, as threads", "[group]") {
   for (const int n : {1, 2, 4}) {
-    col::test::threads_on_each_backend(n, [](Group& group, col::Context&) {
+    threads_on_each_backend(n, [](Group& group) {
       all_forms(group, settings_of);
       all_forms(group, text_of);
       all_forms(group, numbers_of);
@@ -100,7 +80,7 @@ TEST_CASE("objects: structs, texts and vectors reach whom they should, as thread
 }
 
 TEST_CASE("objects: structs, texts and vectors reach whom they should, as processes", "[group]") {
-  col::test::processes_on_each_backend(3, [](Group& group, col::Context&) {
+  processes_on_each_backend(3, [](Group& group) {
     all_forms(group, settings_of);
     all_forms(group, text_of);
     all_forms(group, numbers_of);
@@ -108,7 +88,7 @@ TEST_CASE("objects: structs, texts and vectors reach whom they should, as proces
 }
 
 TEST_CASE("objects: to oneself", "[group]") {
-  col::test::threads_on_each_backend(2, [](Group& group, col::Context&) {
+  threads_on_each_backend(2, [](Group& group) {
     group.send_object(text_of(1), group.rank());
     group.send_object(settings_of(3), group.rank());
     expect(group.recv_object<std::string>(group.rank()) == text_of(1));
@@ -117,48 +97,51 @@ TEST_CASE("objects: to oneself", "[group]") {
 }
 
 TEST_CASE("objects: of another size than the type's are a mismatch", "[group]") {
-  for (const std::string& backend : col::test::usable_backends()) {
-    expect_mismatch(backend, 2, [](Group& group) {
-      if (group.rank() == 0)
-        group.send_object(std::string("twelve bytes"), 1);
-      else
-        expect_other_type([&] { group.recv_object<double>(0); });
-      // Only the two objects were at odds: the group is not.
-      int number = group.rank() + 5;
-      group.broadcast_object(number);
-      expect(number == 5);
-    });
-    expect_mismatch(backend, 3, [](Group& group) {
-      if (group.rank() == 0) {
-        std::string text = "seven b";
-        group.broadcast_object(text);
-      } else {
-        std::vector<int> numbers;
-        expect_other_type([&] { group.broadcast_object(numbers); });
-        expect(numbers.empty());
-      }
-      group.barrier();
-    });
-    expect_mismatch(backend, 3, [](Group& group) {
-      if (group.rank() == 1)
-        expect_other_type([&] { group.allgather_object(std::int64_t{1}); });
-      else
-        expect_other_type([&] { group.allgather_object(int{1}); });
-      group.barrier();
-    });
-  }
+  const auto soon = [](const std::vector<Outcome>& outcomes) {
+    for (const auto& outcome : outcomes) {
+      CHECK(outcome.good);
+      CHECK(outcome.seconds < 5);
+    }
+  };
+  threads_on_each_backend(2, soon, [](Group& group) {
+    if (group.rank() == 0)
+      group.send_object(std::string("twelve bytes"), 1);
+    else
+      expect_other_type([&] { group.recv_object<double>(0); });
+    // Only the two objects were at odds: the group is not.
+    int number = group.rank() + 5;
+    group.broadcast_object(number);
+    expect(number == 5);
+  });
+  threads_on_each_backend(3, soon, [](Group& group) {
+    if (group.rank() == 0) {
+      std::string text = "seven b";
+      group.broadcast_object(text);
+    } else {
+      std::vector<int> numbers;
+      expect_other_type([&] { group.broadcast_object(numbers); });
+      expect(numbers.empty());
+    }
+    group.barrier();
+  });
+  threads_on_each_backend(3, soon, [](Group& group) {
+    if (group.rank() == 1)
+      expect_other_type([&] { group.allgather_object(std::int64_t{1}); });
+    else
+      expect_other_type([&] { group.allgather_object(int{1}); });
+    group.barrier();
+  });
 }
 
 TEST_CASE("objects: scatter of too few objects is refused, before the others wait in vain", "[group]") {
-  col::test::threads_on_each_backend(2, [](Group& group, col::Context&) {
-    if (group.rank() == 0) {
-      const col::Error error = error_of([&] { group.scatter_object(std::vector<int>{1}); });
-      expect(error.code() == ErrorCode::invalid_argument, error.what());
-      expect(error.message().find("one per rank") != std::string::npos, error.what());
-    }
+  threads_on_each_backend(2, [](Group& group) {
+    if (group.rank() == 0)
+      expect_error(ErrorCode::invalid_argument, "one per rank", [&] { group.scatter_object(std::vector<int>{1}); });
     const std::vector<int> objects = group.rank() == 0 ? std::vector<int>{4, 5} : std::vector<int>();
     expect(group.scatter_object(objects) == 4 + group.rank());
-    const col::Error error = error_of([&] { group.gather_object(1, {.root = 2}); });
-    expect(error.code() == ErrorCode::invalid_argument, error.what());
+    expect_error(ErrorCode::invalid_argument, "", [&] { group.gather_object(1, {.root = 2}); });
   });
 }
+
+}  // namespace
+}  // namespace col::test

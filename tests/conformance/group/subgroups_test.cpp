@@ -14,14 +14,10 @@
 
 #include "conformance/group/worlds.hpp"
 
-using col::ErrorCode;
-using col::Group;
-using col::test::error_of;
-using col::test::expect;
-using col::test::on_each_backend;
-using namespace std::chrono_literals;
-
+namespace col::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 // The ranks that its members have in `parent`, in its order: what they tell each other through it.
 std::vector<int> members(Group& group, const Group& parent) {
@@ -30,10 +26,7 @@ std::vector<int> members(Group& group, const Group& parent) {
 
 void expect_no_group(Group& group) {
   expect(!group);
-  const auto is_none = [](const auto& call) {
-    const col::Error error = error_of(call);
-    expect(error.code() == ErrorCode::not_initialized, error.what());
-  };
+  const auto is_none = [](const auto& call) { expect_error(ErrorCode::not_initialized, "", call); };
   std::vector<int> data(3);
   is_none([&] { (void)group.rank(); });
   is_none([&] { (void)group.size(); });
@@ -51,10 +44,8 @@ void expect_no_group(Group& group) {
   is_none([&] { group.broadcast_object(data); });
   is_none([&] { group.record_trace(true); });
   is_none([&] { (void)group.trace(); });
-  is_none([&] { (void)group.explain(col::Collective::allreduce, 10); });
+  is_none([&] { (void)group.explain(Collective::allreduce, 10); });
 }
-
-}  // namespace
 
 TEST_CASE("subgroups: no group is false, and every call on it says so", "[group]") {
   Group none;
@@ -62,7 +53,7 @@ TEST_CASE("subgroups: no group is false, and every call on it says so", "[group]
 }
 
 TEST_CASE("subgroups: split by color, ordered by key and then by rank", "[group]") {
-  on_each_backend(6, [](Group& group) {
+  threads_on_each_backend(6, [](Group& group) {
     const int me = group.rank();
     // Colors 4 and 7; within 4 the keys turn the order round, within 7 ranks 3 and 5 share one.
     const std::array color{4, 7, 4, 7, 4, 7}, key{30, 5, 20, -1, 10, -1};
@@ -79,7 +70,7 @@ TEST_CASE("subgroups: split by color, ordered by key and then by rank", "[group]
 }
 
 TEST_CASE("subgroups: a negative color joins no group, and goes on with the parent", "[group]") {
-  on_each_backend(4, [](Group& group) {
+  threads_on_each_backend(4, [](Group& group) {
     for (int round = 0; round < 3; ++round) {
       Group part = group.split(group.rank() == round ? -1 - round : 0);
       if (group.rank() == round)
@@ -96,7 +87,7 @@ TEST_CASE("subgroups: a negative color joins no group, and goes on with the pare
 }
 
 TEST_CASE("subgroups: a group of the ranks listed, in the order given", "[group]") {
-  on_each_backend(5, [](Group& group) {
+  threads_on_each_backend(5, [](Group& group) {
     const std::array order{4, 0, 3};
     Group part = group.subgroup(order, "some");
     const bool is_in = group.rank() != 1 && group.rank() != 2;
@@ -111,7 +102,7 @@ TEST_CASE("subgroups: a group of the ranks listed, in the order given", "[group]
 }
 
 TEST_CASE("subgroups: of one, and of nobody", "[group]") {
-  on_each_backend(3, [](Group& group) {
+  threads_on_each_backend(3, [](Group& group) {
     Group alone = group.split(group.rank());
     std::vector<int> data{5};
     alone.allreduce(data);
@@ -122,10 +113,9 @@ TEST_CASE("subgroups: of one, and of nobody", "[group]") {
 }
 
 TEST_CASE("subgroups: a list with a rank twice, or outside, is refused on all ranks", "[group]") {
-  on_each_backend(3, [](Group& group) {
+  threads_on_each_backend(3, [](Group& group) {
     for (const std::array list : {std::array{0, 1, 0}, std::array{0, 1, 3}, std::array{0, -1, 2}}) {
-      const col::Error error = error_of([&] { group.subgroup(list, "wrong"); });
-      expect(error.code() == ErrorCode::invalid_argument, error.what());
+      expect_error(ErrorCode::invalid_argument, "", [&] { group.subgroup(list, "wrong"); });
     }
     group.barrier();
     expect(group.subgroup(std::array{2, 1, 0}, "wrong").size() == 3);
@@ -135,12 +125,11 @@ TEST_CASE("subgroups: a list with a rank twice, or outside, is refused on all ra
 TEST_CASE("subgroups: lists that disagree are a mismatch that names the odd rank", "[group]") {
   for (const int odd : {0, 1, 3}) {
     for (const bool other_name : {false, true}) {
-      on_each_backend(4, [&](Group& group) {
+      threads_on_each_backend(4, [&](Group& group) {
         const bool differs = group.rank() == odd;
         const std::array list{0, differs && !other_name ? 2 : 1, 3};
-        const col::Error error = error_of([&] { group.subgroup(list, differs && other_name ? "other" : "some"); });
-        expect(error.code() == ErrorCode::mismatch, error.what());
-        expect(error.rank() == odd, error.what());
+        expect_error({.code = ErrorCode::mismatch, .rank = odd},
+                     [&] { group.subgroup(list, differs && other_name ? "other" : "some"); });
       });
     }
   }
@@ -166,24 +155,22 @@ TEST_CASE("subgroups: calls that are made of others are reported by the name tha
       {[](Group& group, bool odd) { odd ? group.barrier() : col::free(group.alloc(1000)); }, "called alloc: allgather"},
   };
   for (const Case& c : cases) {
-    on_each_backend(3, [&](Group& group) {
-      const col::Error error = error_of([&] {
+    threads_on_each_backend(3, [&](Group& group) {
+      expect_error({.code = ErrorCode::mismatch, .rank = 1, .says = c.words}, [&] {
         c.call(group, group.rank() == 1);
         group.barrier();  // those whose part was complete are told here
       });
-      expect(error.code() == ErrorCode::mismatch && error.rank() == 1, error.what());
-      expect(error.message().find(c.words) != std::string::npos, error.what());
     });
   }
 }
 
 TEST_CASE("subgroups: a refusal names its rank in the job", "[group]") {
-  on_each_backend(3, [](Group& group) {
+  threads_on_each_backend(3, [](Group& group) {
     Group part = group.split(group.rank() == 0 ? -1 : 1);  // 1, 2
     if (!part) return;
     const int me = group.rank();
     const auto check = [&](const std::function<void()>& call) {
-      const col::Error error = error_of(call);
+      const Error error = error_of(call);
       expect(error.rank() == part.rank() && error.world_rank() == me, error.what());
     };
     int value = 0;
@@ -198,15 +185,15 @@ TEST_CASE("subgroups: a refusal names its rank in the job", "[group]") {
 }
 
 TEST_CASE("subgroups: a duplicate does not depend on its parent", "[group]") {
-  col::test::threads_on_each_backend(3, [](Group& group, col::Context& context) {
+  threads_on_each_backend(3, [](Group& group, Context& context) {
     Group twin = group.dup();
     expect(twin.rank() == group.rank() && twin.size() == group.size() && twin.name() != group.name());
     // Equal calls on both, in a different order on each rank: they never pair with each other's.
     std::vector<int> in(10000, 1), a(in.size()), b(in.size()), sent{1}, got{0};
     const bool turned = group.rank() == 1;
-    col::Work first = turned ? twin.iallreduce(in, b) : group.iallreduce(in, a);
-    col::Work second = turned ? group.iallreduce(in, a) : twin.iallreduce(in, b);
-    const auto deadline = col::Deadline::after(20s);
+    Work first = turned ? twin.iallreduce(in, b) : group.iallreduce(in, a);
+    Work second = turned ? group.iallreduce(in, a) : twin.iallreduce(in, b);
+    const auto deadline = Deadline::after(20s);
     for (bool ended = false; !ended;) {
       const bool first_ended = first.test();  // each group moves in its own calls only
       ended = second.test() && first_ended;
@@ -217,7 +204,7 @@ TEST_CASE("subgroups: a duplicate does not depend on its parent", "[group]") {
       twin.send(std::vector<int>{2}, 1);
       group.send(sent, 1);
     } else if (group.rank() == 1) {
-      col::Work mine = group.irecv(got, 0);
+      Work mine = group.irecv(got, 0);
       std::vector<int> of_twin{0};
       twin.recv(of_twin, 0);
       mine.wait();
@@ -233,7 +220,7 @@ TEST_CASE("subgroups: a duplicate does not depend on its parent", "[group]") {
 }
 
 TEST_CASE("subgroups: splits of splits, and all of them used by turns", "[group]") {
-  on_each_backend(8, [](Group& group) {
+  threads_on_each_backend(8, [](Group& group) {
     const int me = group.rank();
     Group half = group.split(me / 4);
     Group quarter = half.split(half.rank() / 2);
@@ -254,13 +241,13 @@ TEST_CASE("subgroups: splits of splits, and all of them used by turns", "[group]
 }
 
 TEST_CASE("subgroups: groups made and used at the same time do not mix", "[group]") {
-  on_each_backend(6, [](Group& group) {
+  threads_on_each_backend(6, [](Group& group) {
     for (int round = 0; round < 3; ++round) {
       Group part = group.split((group.rank() + round) % 3);  // same colors again, other members
       std::vector<int> value{1 << group.rank()};
       for (int i = 0; i < 10; ++i) {
         std::vector<int> bits = value;
-        part.allreduce(bits, {.op = col::ReduceOp::bor});
+        part.allreduce(bits, {.op = ReduceOp::bor});
         const int partner = (group.rank() + 3) % 6;
         expect(bits[0] == ((1 << group.rank()) | (1 << partner)));
       }
@@ -270,7 +257,7 @@ TEST_CASE("subgroups: groups made and used at the same time do not mix", "[group
 
 TEST_CASE("subgroups: threads of a rank use a group each at the same time", "[group]") {
   constexpr int kThreads = 3;
-  on_each_backend(3, [](Group& group) {
+  threads_on_each_backend(3, [](Group& group) {
     std::vector<Group> groups;
     for (int i = 0; i < kThreads; ++i) groups.push_back(group.dup());
     std::atomic<int> good{0};
@@ -296,20 +283,20 @@ TEST_CASE("subgroups: threads of a rank use a group each at the same time", "[gr
 }
 
 TEST_CASE("subgroups: one group used by two threads at once is refused, and the first call goes on", "[group]") {
-  col::test::threads_on_each_backend(2, [](Group& group, col::Context& context) {
+  threads_on_each_backend(2, [](Group& group, Context& context) {
     std::vector<int> data{0};
     if (group.rank() == 1) {
       context.spec().store->wait_for("has been refused", 20s);
       return group.send(std::vector<int>{42}, 0);
     }
-    const auto deadline = col::Deadline::after(20s);
+    const auto deadline = Deadline::after(20s);
     // Once it is in its call, it stays there until rank 1 sends, which is after this. It may be refused before, while
     // the other thread looks whether it is.
     std::jthread receiver([&] {
       while (!deadline.expired()) {
         try {
           return group.recv(data, 1);
-        } catch (const col::Error& error) {
+        } catch (const Error& error) {
           if (error.code() != ErrorCode::invalid_argument) return;
         }
       }
@@ -318,16 +305,16 @@ TEST_CASE("subgroups: one group used by two threads at once is refused, and the 
       expect(!deadline.expired());
       try {
         (void)group.trace();
-      } catch (const col::Error& error) {
-        expect(error.code() == ErrorCode::invalid_argument, error.what());
-        expect(error.message().find("in use by another thread") != std::string::npos, error.what());
+      } catch (const Error& error) {
+        expect(error.code() == ErrorCode::invalid_argument && has(error.message(), "in use by another thread"),
+               error.what());
         refused = true;
       }
     }
     std::vector<int> other(3);
-    expect(error_of([&] { group.allreduce(other); }).code() == ErrorCode::invalid_argument);
-    expect(error_of([&] { std::ignore = group.irecv(other, 1); }).code() == ErrorCode::invalid_argument);
-    expect(error_of([&] { group.dup(); }).code() == ErrorCode::invalid_argument);
+    expect_error(ErrorCode::invalid_argument, "", [&] { group.allreduce(other); });
+    expect_error(ErrorCode::invalid_argument, "", [&] { std::ignore = group.irecv(other, 1); });
+    expect_error(ErrorCode::invalid_argument, "", [&] { group.dup(); });
     context.spec().store->set("has been refused", "");
     receiver.join();
     expect(data[0] == 42);
@@ -337,7 +324,7 @@ TEST_CASE("subgroups: one group used by two threads at once is refused, and the 
 // ---- Ranks of the group, and of the job
 
 TEST_CASE("subgroups: a group says which ranks of the job it has, and which of its ranks one of them is", "[group]") {
-  on_each_backend(4, [](Group& group) {
+  threads_on_each_backend(4, [](Group& group) {
     expect(group.ranks() == std::vector{0, 1, 2, 3});
     const int me = group.rank();
     Group part = group.split(me % 2, -me);  // 2, 0 and 3, 1
@@ -345,7 +332,7 @@ TEST_CASE("subgroups: a group says which ranks of the job it has, and which of i
     expect(part.ranks() == want);
     expect(part.world_rank(part.rank()) == me && part.rank_of(me) == part.rank());
     expect(part.rank_of(1 - me % 2) == -1 && part.rank_of(99) == -1);
-    const col::Error error = error_of([&] { (void)part.world_rank(2); });
+    const Error error = error_of([&] { (void)part.world_rank(2); });
     expect(error.code() == ErrorCode::invalid_argument && error.world_rank() == me, error.what());
     Group alone = part.split(part.rank());
     expect(alone.ranks() == std::vector{me});
@@ -355,41 +342,39 @@ TEST_CASE("subgroups: a group says which ranks of the job it has, and which of i
 }
 
 TEST_CASE("subgroups: an error tells the culprit's rank in the group and in the job", "[group]") {
-  on_each_backend(5, [](Group& group) {
+  threads_on_each_backend(5, [](Group& group) {
     Group part = group.split(group.rank() < 2 ? -1 : 1, -group.rank());  // 4, 3, 2
     if (!part) return;
     std::vector<int> data(part.rank() == 2 ? 11 : 10);
-    const col::Error error = error_of([&] { part.allreduce(data); });
-    expect(error.code() == ErrorCode::mismatch && error.rank() == 2 && error.world_rank() == 2, error.what());
-    const col::Error later = error_of([&] { part.barrier(); });
-    expect(later.code() == ErrorCode::aborted && later.rank() == 2 && later.world_rank() == 2, later.what());
+    const Error error = expect_error({.code = ErrorCode::mismatch, .rank = 2}, [&] { part.allreduce(data); });
+    const Error later = expect_error({.code = ErrorCode::aborted, .rank = 2}, [&] { part.barrier(); });
+    expect(error.world_rank() == 2 && later.world_rank() == 2, later.what());
     // Equal numbers are said once; ranks 0 and 1 here are 4 and 3 of the job.
-    expect(error.message().find("rank 2 (world") == std::string::npos, error.what());
-    expect(error.message().find("ranks 0, 1 (world ranks 4, 3)") != std::string::npos, error.what());
+    expect(!has(error.message(), "rank 2 (world"), error.what());
+    expect(has(error.message(), "ranks 0, 1 (world ranks 4, 3)"), error.what());
     expect(error.message().rfind("(world ranks") == error.message().find("(world ranks"), error.what());
   });
 }
 
 TEST_CASE("subgroups: who does not come in time is named with both ranks", "[group]") {
-  on_each_backend(3, [](Group& group) {
+  threads_on_each_backend(3, [](Group& group) {
     Group part = group.split(group.rank() == 0 ? -1 : 1, 0);  // 1, 2
     if (part && part.rank() == 0) {
-      const col::Error error = error_of([&] { part.barrier({.timeout = 300ms}); });
-      expect(error.code() == ErrorCode::timeout && error.rank() == 1 && error.world_rank() == 2, error.what());
-      expect(error.message().find("rank 1 (world rank 2)") != std::string::npos, error.what());
+      const Error error = expect_error({.code = ErrorCode::timeout, .rank = 1, .says = "rank 1 (world rank 2)"},
+                                       [&] { part.barrier({.timeout = 300ms}); });
+      expect(error.world_rank() == 2, error.what());
     }
     group.barrier();
   });
 }
 
 TEST_CASE("subgroups: a group is left by its handle, which says so from then on", "[group]") {
-  on_each_backend(2, [](Group& group) {
+  threads_on_each_backend(2, [](Group& group) {
     Group part = group.dup();
     Group same = part;
     part.destroy();
     for (Group* handle : {&part, &same}) {
-      const col::Error error = error_of([&] { handle->barrier(); });
-      expect(error.code() == ErrorCode::not_initialized, error.what());
+      expect_error(ErrorCode::not_initialized, "", [&] { handle->barrier(); });
       handle->destroy();  // once more: nothing to do
     }
     Group anew = group.subgroup(std::array{0, 1}, std::string(part.name()));  // its name is free again
@@ -398,3 +383,6 @@ TEST_CASE("subgroups: a group is left by its handle, which says so from then on"
     expect(anew.timeout() == group.timeout() && anew.timeout() > 0s);
   });
 }
+
+}  // namespace
+}  // namespace col::test

@@ -1,78 +1,99 @@
-// One body on a group of every usable backend: ranks as threads, or as processes; and settings from the environment.
+// One body on a group of every usable backend: ranks as threads, or as processes.
 #pragma once
 
-#include <cstdlib>
-#include <functional>
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
 #include <string>
-#include <utility>
+#include <type_traits>
+#include <vector>
 
+#include <col/backend.hpp>
 #include <col/col.hpp>
 
-#include "conformance/group/backends.hpp"
-#include "support/catch.hpp"
+#include "support/outcomes.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
 
-using GroupBody = std::function<void(Group& group, Context& context)>;
+// For host memory: all that this build has and this machine can use, the tests' own excepted.
+inline std::vector<std::string> usable_backends() {
+  std::vector<std::string> names;
+  for (const std::string& name : backend_names()) {
+    const BackendFactory& factory = *find_backend(name);
+    if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
+  }
+#ifdef COL_EXPECT_GLOO
+  // A build that has Gloo must not pass because it found nothing to test.
+  REQUIRE(std::find(names.begin(), names.end(), "gloo") != names.end());
+#endif
+  return names;
+}
 
-// The body of a rank that joins group "default" on `backend` first.
-inline Body joined(int ranks, const std::string& backend, const GroupBody& body) {
+// What a rank does on one backend. A body takes the group "default", which the rank has joined by then, and the context
+// if it likes; or its rank, the context and the backend's name, and joins groups by itself.
+template <class Given>
+Body rank_body(int ranks, const std::string& backend, const Given& given) {
   return [=](int rank, Context& context) {
-    Group group = context.init_group({.rank = rank, .world_size = ranks, .backend_name = backend});
-    body(group, context);
+    if constexpr (std::is_invocable_v<Given, int, Context&, const std::string&>) {
+      given(rank, context, backend);
+    } else {
+      Group group = context.init_group({.rank = rank, .world_size = ranks, .backend_name = backend});
+      if constexpr (std::is_invocable_v<Given, Group&>)
+        given(group);
+      else
+        given(group, context);
+    }
   };
 }
 
-inline void threads_on_each_backend(int ranks, const GroupBody& body, const RankOptions& options = {}) {
+// Of this process.
+inline std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// Another group of the same ranks, over the same backend.
+inline Group join_another(Context& context, const std::string& name, const Group& group) {
+  return context.init_group(
+      {.name = name, .rank = group.rank(), .world_size = group.size(), .backend_name = std::string(group.backend())});
+}
+
+// `run` runs the body of all ranks, and `judge` looks at how they ended.
+template <class Given, class Run>
+void on_each_backend(int ranks, const Judge& judge, const Given& given, Run run) {
   for (const std::string& backend : usable_backends()) {
-    const auto outcomes = run_threads(ranks, joined(ranks, backend, body), options);
-    INFO(backend << " with " << ranks << " ranks\n" << show(outcomes));
-    CHECK(all_good(outcomes));
+    INFO(backend << " with " << ranks << " ranks");
+    const std::vector<Outcome> outcomes = run(rank_body(ranks, backend, given));
+    INFO(show(outcomes));
+    judge(outcomes);
   }
 }
 
-// Where the context does not matter.
-inline void on_each_backend(int ranks, const std::function<void(Group&)>& body) {
-  threads_on_each_backend(ranks, [&](Group& group, Context&) { body(group); });
+// What a rank has not finalized when its body ends is broken off.
+template <class Given>
+void threads_on_each_backend(int ranks, const Judge& judge, const Given& given, const RankOptions& options = {}) {
+  on_each_backend(ranks, judge, given, [&](const Body& body) { return run_threads(ranks, body, options); });
+}
+template <class Given>
+void threads_on_each_backend(int ranks, const Given& given) {
+  threads_on_each_backend(ranks, check_good, given);
 }
 
-inline void processes_on_each_backend(int ranks, const GroupBody& body, const RankOptions& options = {}) {
-  for (const std::string& backend : usable_backends()) {
-    const auto good_end = [&body](Group& group, Context& context) {
-      body(group, context);
+template <class Given>
+void processes_on_each_backend(int ranks, const Judge& judge, const Given& given) {
+  on_each_backend(ranks, judge, given, [&](const Body& body) { return run_processes(ranks, body); });
+}
+// All ranks are to end well, and leave in good order.
+template <class Given>
+void processes_on_each_backend(int ranks, const Given& given) {
+  on_each_backend(ranks, check_good, given, [&](const Body& body) {
+    return run_processes(ranks, [&](int rank, Context& context) {
+      body(rank, context);
       context.finalize();
-    };
-    const auto outcomes = run_processes(ranks, joined(ranks, backend, good_end), options);
-    INFO(backend << " with " << ranks << " ranks\n" << show(outcomes));
-    CHECK(all_good(outcomes));
-  }
+    });
+  });
 }
-
-// The error that `call` ends with; none is not as expected.
-template <class Call>
-Error error_of(Call&& call, CallPlace where = CallPlace::here()) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  expect(false, "no error", where);
-  return Error(ErrorCode::internal, "");
-}
-
-// A variable of the environment, for as long as it lives. Contexts read theirs when they are made.
-class Setting {
- public:
-  Setting(std::string name, const std::string& value) : name_(std::move(name)) {
-    setenv(name_.c_str(), value.c_str(), 1);
-  }
-  ~Setting() { unsetenv(name_.c_str()); }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  std::string name_;
-};
 
 }  // namespace col::test

@@ -13,7 +13,7 @@
 #include "colcheck/engine/forms.hpp"
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/properties/list.hpp"
-#include "conformance/group/backends.hpp"
+#include "conformance/group/worlds.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
@@ -26,12 +26,9 @@ constexpr std::uint64_t kPairsSeed = 20261121;
 
 std::map<col::Collective, std::vector<std::string>> natives(const std::string& backend) {
   std::map<col::Collective, std::vector<std::string>> all;
-  const auto outcomes = run_threads(2, [&](int rank, col::Context& context) {
-    col::Group group = context.init_group({.rank = rank, .world_size = 2, .backend_name = backend});
-    if (rank == 0) all = native_algorithms(group);
-  });
-  INFO(backend << "\n" << show(outcomes));
-  REQUIRE(all_good(outcomes));
+  check_good(run_threads(2, rank_body(2, backend, [&](col::Group& group) {
+                           if (group.rank() == 0) all = native_algorithms(group);
+                         })));
   return all;
 }
 
@@ -46,8 +43,8 @@ void run_world(const std::string& backend, int ranks, const std::vector<Case>& c
     }
     expect(wrong.empty(), fmt::format("{}", fmt::join(wrong, "\n")));
   });
-  INFO(backend << ", " << ranks << " ranks\n" << show(outcomes));
-  CHECK(all_good(outcomes));
+  INFO(backend << ", " << ranks << " ranks");
+  check_good(outcomes);
 }
 
 void run_pairs(std::uint64_t seed) {

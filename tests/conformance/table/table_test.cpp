@@ -12,7 +12,7 @@
 #include <col/col.hpp>
 
 #include "colcheck/engine/call.hpp"
-#include "conformance/group/backends.hpp"
+#include "conformance/group/worlds.hpp"
 #include "support/catch.hpp"
 #include "support/ranks.hpp"
 
@@ -104,12 +104,10 @@ TEST_CASE("table: every primitive is right with every type and operator on every
   std::map<std::string, std::set<Cell>> right;
   for (const std::string& backend : usable_backends()) {
     std::vector<Findings> findings(kRanks);
-    const auto outcomes = run_threads(kRanks, [&](int rank, col::Context& context) {
-      col::Group group = context.init_group({.rank = rank, .world_size = kRanks, .backend_name = backend});
-      try_all(group, findings[static_cast<std::size_t>(rank)]);
-    });
-    INFO(backend << "\n" << show(outcomes));
-    CHECK(all_good(outcomes));
+    INFO(backend);
+    check_good(run_threads(kRanks, rank_body(kRanks, backend, [&](col::Group& group) {
+                             try_all(group, findings[static_cast<std::size_t>(group.rank())]);
+                           })));
     for (const Findings& f : findings) {
       for (std::size_t i = 0; i < f.wrong.size() && i < 10; ++i) FAIL_CHECK(f.wrong[i]);
       CHECK(f.wrong.size() == 0);
