@@ -13,21 +13,19 @@
 
 #include <col/backend.hpp>
 
-#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "support/catch.hpp"
 
-using namespace std::chrono_literals;
-using col::Difference;
-using col::test::expect;
-using col::test::GpuArray;
-using Bytes = std::vector<std::byte>;
-
+namespace col::test {
 namespace {
 
+using namespace std::chrono_literals;
+
+using Bytes = std::vector<std::byte>;
+
 // Keeps the first one started, which the memory of arrays ends with.
-col::DeviceMemory& gpus() {
-  col::DeviceMemory& all = col::find_backend("nccl")->device_memory();
+DeviceMemory& gpus() {
+  DeviceMemory& all = col::find_backend("nccl")->device_memory();
   (void)all.cache_bytes(0);
   return all;
 }
@@ -45,7 +43,7 @@ Difference found(const void* left, const void* right, std::size_t count, std::si
   const auto comparison = gpus().compare(left, right, count, size, 0, {});
   REQUIRE(comparison != nullptr);
   std::optional<Difference> difference;
-  const col::Deadline deadline = col::Deadline::after(60s);
+  const Deadline deadline = Deadline::after(60s);
   while (!(difference = comparison->result())) REQUIRE(!deadline.expired());
   return *difference;
 }
@@ -66,7 +64,7 @@ void check(std::size_t count, std::size_t size, std::size_t left_at, std::size_t
   const GpuArray<std::uint8_t> other(0, {reinterpret_cast<const std::uint8_t*>(right.data()),
                                          reinterpret_cast<const std::uint8_t*>(right.data() + right.size())});
   const auto address = [](const GpuArray<std::uint8_t>& array, std::size_t offset) {
-    return static_cast<const std::byte*>(col::ConstTensorView(array).data) + offset;
+    return static_cast<const std::byte*>(ConstTensorView(array).data) + offset;
   };
   const Difference wanted = reference(left.data() + left_at, right.data() + right_at, count, size);
   const Difference got = found(address(on_gpu, left_at), address(other, right_at), count, size);
@@ -79,10 +77,8 @@ template <class T>
 Difference of_two(T left, T right) {
   (void)gpus();
   const GpuArray<T> one(0, std::vector<T>{left}), other(0, std::vector<T>{right});
-  return found(col::ConstTensorView(one).data, col::ConstTensorView(other).data, 1, sizeof(T));
+  return found(ConstTensorView(one).data, ConstTensorView(other).data, 1, sizeof(T));
 }
-
-}  // namespace
 
 GPU_TEST_CASE("gpu: a comparison counts the elements that differ, and names the first", "[gpu]") {
   for (const std::size_t size : {1, 2, 4, 8}) {
@@ -124,13 +120,16 @@ GPU_TEST_CASE("gpu: a comparison comes after what its stream holds", "[gpu]") {
   const auto timer = gpus().make_timer(0);
   const std::vector<std::int32_t> ones(kCount, 1);
   const GpuArray<std::int32_t> left(0, ones), right(0, kCount);
-  const auto address = [](const GpuArray<std::int32_t>& array) { return col::TensorView(array).data; };
+  const auto address = [](const GpuArray<std::int32_t>& array) { return TensorView(array).data; };
   const auto copy = gpus().copy(address(right), address(left), kCount * 4, 0, timer->stream());
   const auto comparison = gpus().compare(address(left), address(right), kCount, 4, 0, timer->stream());
   REQUIRE(comparison != nullptr);
   std::optional<Difference> difference;
-  const col::Deadline deadline = col::Deadline::after(60s);
+  const Deadline deadline = Deadline::after(60s);
   while (!(difference = comparison->result())) REQUIRE(!deadline.expired());
   CHECK(difference->count == 0);
   while (!copy->done()) REQUIRE(!deadline.expired());
 }
+
+}  // namespace
+}  // namespace col::test

@@ -8,30 +8,24 @@
 
 #include "colcheck/engine/judge.hpp"
 #include "colcheck/engine/special_inputs.hpp"
-#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
 #include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
 #include "support/reductions.hpp"
 
+namespace col::test {
 namespace {
 
-using col::Collective;
-using col::Op;
-using col::ReduceOp;
 using col::colcheck::PerRank;
 using col::colcheck::Reduction;
 using col::colcheck::same_bits;
-using col::test::expect;
-using col::test::GpuArray;
-using col::test::run_gpu_ranks;
 
 const std::vector<Op> kBitwise = {ReduceOp::band, ReduceOp::bor, ReduceOp::bxor};
 const std::vector<Op> kArithmetic = {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max, ReduceOp::avg};
 
 // This rank's output. Throws when an input was changed, or an output that nothing was for.
 template <class T>
-std::vector<T> output_of(col::Group& group, int gpu, const Reduction& call, const std::vector<T>& input) {
+std::vector<T> output_of(Group& group, int gpu, const Reduction& call, const std::vector<T>& input) {
   const auto mine = covered(call, group.rank(), group.size(), input.size());
   const bool scatters = call.collective == Collective::reduce_scatter || call.collective == Collective::reduce_scatterv;
   const std::vector<T> before = call.in_place ? input : std::vector<T>(scatters ? mine.count : input.size(), T(77));
@@ -53,12 +47,12 @@ template <class T>
 void check_calls(const std::vector<Reduction>& calls, const PerRank<T>& inputs) {
   const int ranks = static_cast<int>(inputs.size());
   std::vector<PerRank<T>> outputs(calls.size(), PerRank<T>(inputs.size()));
-  const auto outcomes = run_gpu_ranks(ranks, [&](col::Group& group, int gpu) {
+  const auto outcomes = run_gpu_ranks(ranks, [&](Group& group, int gpu) {
     const auto r = static_cast<std::size_t>(gpu);
     for (std::size_t i = 0; i < calls.size(); ++i) outputs[i][r] = output_of(group, gpu, calls[i], inputs[r]);
   });
-  INFO(col::test::show(outcomes));
-  REQUIRE(col::test::all_good(outcomes));
+  INFO(show(outcomes));
+  REQUIRE(all_good(outcomes));
   for (std::size_t i = 0; i < calls.size(); ++i) {
     CHECK(differs_from_left_fold(calls[i], inputs, outputs[i]) == "");
     CHECK(differs_between_ranks(calls[i], outputs[i]) == "");
@@ -86,7 +80,7 @@ std::vector<Reduction> calls_of(const std::vector<Collective>& collectives, cons
 template <class T>
 void check_bitwise(int ranks, std::size_t per_rank) {
   const auto inputs = col::colcheck::random_integers<T>(ranks, per_rank * static_cast<std::size_t>(ranks), per_rank);
-  check_calls(calls_of(col::test::reductions(), kBitwise, ranks), inputs);
+  check_calls(calls_of(reductions(), kBitwise, ranks), inputs);
 }
 
 // Each rank with a factor of its own.
@@ -119,8 +113,6 @@ void check_floats(const std::vector<Collective>& collectives, int ranks = 3) {
                    col::colcheck::ill_conditioned_inputs<T>(ranks, 50 * static_cast<std::size_t>(ranks), 5));
 }
 
-}  // namespace
-
 GPU_TEST_CASE("gpu fold: bitwise reductions of every integer type", "[gpu]") {
   check_bitwise<std::int8_t>(2, 257);
   check_bitwise<std::uint8_t>(2, 257);
@@ -150,11 +142,11 @@ GPU_TEST_CASE("gpu fold: every operator on every type is the fold in rank order,
   const std::vector<Collective> some = {Collective::allreduce, Collective::scan, Collective::exscan};
   check_integers<std::int8_t>(some);
   check_integers<std::uint8_t>(some);
-  check_integers<std::int32_t>(col::test::reductions());
+  check_integers<std::int32_t>(reductions());
   check_integers<std::uint32_t>(some);
   check_integers<std::int64_t>(some);
   check_integers<std::uint64_t>(some);
-  check_floats<col::float16>(col::test::reductions());
+  check_floats<col::float16>(reductions());
   check_floats<col::bfloat16>(some);
   check_floats<float>(some);
   check_floats<double>(some);
@@ -163,14 +155,14 @@ GPU_TEST_CASE("gpu fold: every operator on every type is the fold in rank order,
 }
 
 GPU_TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewhere", "[gpu]") {
-  col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int) {
-    const auto chosen = [&](Collective collective, const col::Options& options, col::DType dtype = col::DType::int32) {
+  check_good(run_gpu_ranks(2, [](Group& group, int) {
+    const auto chosen = [&](Collective collective, const Options& options, DType dtype = DType::int32) {
       const std::string text = group.explain(collective, 1 << 20, dtype, options);
       return text.substr(0, text.find(':'));
     };
     expect(chosen(Collective::allreduce, {}) == "nccl", "a sum");
     expect(chosen(Collective::allreduce, {.op = ReduceOp::bxor}) == "fold", "bxor");
-    expect(chosen(Collective::allreduce, {.deterministic = true}, col::DType::float16) == "fold", "deterministic");
+    expect(chosen(Collective::allreduce, {.deterministic = true}, DType::float16) == "fold", "deterministic");
     expect(chosen(Collective::reduce_scatter, {.op = Op::premul_sum(2), .deterministic = true}) == "fold", "scaled");
     expect(chosen(Collective::reduce_scatterv, {}) == "fold", "reduce_scatterv");
     expect(chosen(Collective::scan, {}) == "fold", "scan");
@@ -180,34 +172,34 @@ GPU_TEST_CASE("gpu fold: it is chosen where NCCL cannot serve, and NCCL elsewher
 
 GPU_TEST_CASE("gpu fold: deterministic calls are the fold in rank order", "[gpu]") {
   const auto inputs = col::colcheck::ill_conditioned_inputs<col::float16>(4, 4 * 300, 11);
-  auto calls = calls_of(col::test::reductions(), {ReduceOp::sum, ReduceOp::avg}, 4);
+  auto calls = calls_of(reductions(), {ReduceOp::sum, ReduceOp::avg}, 4);
   for (Reduction& call : calls) call.deterministic = true;
   check_calls(calls, inputs);
 }
 
 GPU_TEST_CASE("gpu fold: asynchronous calls give the same", "[gpu]") {
-  auto calls = calls_of(col::test::reductions(), {ReduceOp::bxor, ReduceOp::avg}, 4);
+  auto calls = calls_of(reductions(), {ReduceOp::bxor, ReduceOp::avg}, 4);
   for (Reduction& call : calls) call.asynchronous = true;
   for (Reduction& call : calls) call.deterministic = true;
   check_calls(calls, col::colcheck::random_integers<std::int32_t>(4, 4 * 100, 2));
 }
 
 GPU_TEST_CASE("gpu fold: it is refused while its stream is captured, and the group goes on", "[gpu]") {
-  col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
-    const col::nccl_backend::GpuStream stream(col::test::cuda());
-    const col::Options options{.op = ReduceOp::bor, .stream = {stream.get()}};
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const Options options{.op = ReduceOp::bor, .stream = {stream.get()}};
     const GpuArray<std::int32_t> in(gpu, std::vector<std::int32_t>(100, 1 << gpu)), out(gpu, std::size_t{100});
-    const auto refused = [&](const col::Options& asked) {
+    const auto refused = [&](const Options& asked) {
       try {
         group.allreduce(in, out, asked);
         return std::string("it was captured");
-      } catch (const col::Error& error) {
-        return error.code() == col::ErrorCode::unavailable ? error.message() : std::string("another error");
+      } catch (const Error& error) {
+        return error.code() == ErrorCode::unavailable ? error.message() : std::string("another error");
       }
     };
     group.allreduce(in, out, options);
     group.allreduce(in, out, {.stream = options.stream});
-    col::test::Capture capture(stream.get());
+    Capture capture(stream.get());
     expect(refused(options).find("outside of the capture") != std::string::npos, "a call as before");
     expect(refused({.stream = options.stream, .deterministic = true}).find("outside") != std::string::npos,
            "a deterministic one");
@@ -221,8 +213,8 @@ GPU_TEST_CASE("gpu fold: it is refused while its stream is captured, and the gro
 }
 
 GPU_TEST_CASE("gpu fold: calls in two streams share the memory that it takes", "[gpu]") {
-  col::test::check_good(run_gpu_ranks(2, [](col::Group& group, int gpu) {
-    const col::nccl_backend::GpuStream first(col::test::cuda()), second(col::test::cuda());
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream first(cuda()), second(cuda());
     for (int round = 0; round < 5; ++round) {
       const GpuArray<std::int32_t> one(gpu, std::vector<std::int32_t>(400, 1 << gpu)),
           other(gpu, std::vector<std::int32_t>(300, 4 << gpu));
@@ -241,7 +233,7 @@ GPU_TEST_CASE("gpu fold: calls in two streams share the memory that it takes", "
 GPU_TEST_CASE("gpu fold: a vector that is longer than one piece", "[gpu]") {
   constexpr std::size_t kCount = (std::size_t{64} << 20) / sizeof(std::uint64_t) + 12345;
   const auto element = [](int rank, std::size_t i) { return (static_cast<std::uint64_t>(rank) + 3) * (i + 1); };
-  col::test::check_good(run_gpu_ranks(2, [&](col::Group& group, int gpu) {
+  check_good(run_gpu_ranks(2, [&](Group& group, int gpu) {
     std::vector<std::uint64_t> values(kCount);
     for (std::size_t i = 0; i < kCount; ++i) values[i] = element(gpu, i);
     const GpuArray<std::uint64_t> data(gpu, values);
@@ -264,3 +256,6 @@ GPU_TEST_CASE("gpu fold: a vector that is longer than one piece", "[gpu]") {
     if (gpu == 1) equals([&](std::size_t i) { return element(1, i); }, 0);
   }));
 }
+
+}  // namespace
+}  // namespace col::test

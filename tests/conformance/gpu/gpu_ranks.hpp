@@ -5,17 +5,18 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <col/col.hpp>
 
 #include "backend/nccl/device.hpp"
 #include "support/catch.hpp"
+#include "support/outcomes.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
@@ -36,6 +37,18 @@ inline void need_gpus(int count) {
   if (count > cuda().devices) throw TooFewGpus{count};
 }
 
+// Makes a GPU the thread's current one, for as long as it lives.
+class OnGpu {
+ public:
+  explicit OnGpu(int ordinal) : device_(cuda(), ordinal), scope_(device_) {}
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+
+ private:
+  nccl_backend::GpuDevice device_;
+  nccl_backend::GpuDevice::Scope scope_;
+};
+
 // Where an array is that is on no GPU.
 inline constexpr int kHost = -1;
 
@@ -49,8 +62,7 @@ class GpuArray {
       host_ = std::make_unique<T[]>(count_);
       std::copy(values.begin(), values.end(), host_.get());
     } else {
-      const nccl_backend::GpuDevice device(cuda(), place_);
-      const nccl_backend::GpuDevice::Scope scope(device);
+      const OnGpu current(place_);
       memory_ = std::make_unique<nccl_backend::GpuMemory>(cuda(), values.size() * sizeof(T));
       copy(memory_->get(), values.data());
     }
@@ -82,8 +94,7 @@ class GpuArray {
       std::memcpy(to, from, count_ * sizeof(T));
       return;
     }
-    const nccl_backend::GpuDevice device(cuda(), place_);
-    const nccl_backend::GpuDevice::Scope scope(device);
+    const OnGpu current(place_);
     nccl_backend::GpuEvent ended(cuda());
     cuda().check(cuda().MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from),
                                     count_ * sizeof(T), CU_STREAM_LEGACY),
@@ -99,53 +110,70 @@ class GpuArray {
   std::unique_ptr<nccl_backend::GpuMemory> memory_;
 };
 
-inline void check_good(const std::vector<Outcome>& outcomes) {
-  INFO(show(outcomes));
-  CHECK(all_good(outcomes));
-}
-
-// The error of `call`; "" when there is none.
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
+// Ranks that have a GPU each, in one group "g".
+struct GpuRanks {
+  int count = 2;
+  Backend backend = Backend::nccl;
+  std::function<int(int rank)> gpu = [](int rank) { return rank; };
+};
 using GpuBody = std::function<void(Group& group, int ordinal)>;
 
-// Runs `body` in `ranks` threads, rank r with GPU r, in one group of backend nccl.
-inline std::vector<Outcome> run_gpu_ranks(int ranks, const GpuBody& body, const RankOptions& options = {}) {
-  need_gpus(ranks);
-  return run_threads(
-      ranks,
-      [&](int rank, Context& context) {
-        const nccl_backend::GpuDevice device(cuda(), rank);
-        const nccl_backend::GpuDevice::Scope scope(device);
-        Group group = context.init_group({.name = "g", .rank = rank, .world_size = ranks, .backend = Backend::nccl});
-        body(group, rank);
-      },
-      options);
+// The ranks as threads.
+inline std::vector<Outcome> run_gpu_ranks(const GpuRanks& ranks, const GpuBody& body) {
+  int most = 0;
+  for (int rank = 0; rank < ranks.count; ++rank) most = std::max(most, ranks.gpu(rank));
+  need_gpus(most + 1);
+  return run_threads(ranks.count, [&](int rank, Context& context) {
+    const OnGpu current(ranks.gpu(rank));
+    Group group = context.init_group({.name = "g", .rank = rank, .world_size = ranks.count, .backend = ranks.backend});
+    body(group, ranks.gpu(rank));
+  });
+}
+inline std::vector<Outcome> run_gpu_ranks(int count, const GpuBody& body) {
+  return run_gpu_ranks({.count = count}, body);
 }
 
-// Lets a rank stay, without a call, until another one has said that it ended.
+// Two ranks, of which rank 1 stays away from a call of rank 0 until that has ended.
 class Company {
  public:
-  void end() { ended_ = true; }
   void stay() const {
     const Deadline deadline = Deadline::after(std::chrono::seconds(20));
     while (!ended_) expect(!deadline.expired(), "the other does not end");
+  }
+  void end() { ended_ = true; }
+  // The call ends with a timeout that names the other rank.
+  template <class Call>
+  void call_in_vain(Call call) {
+    const std::string error = error_of(call).what();
+    end();
+    expect(has(error, "timeout") && has(error, "rank 1 did not enter it"), error);
   }
 
  private:
   std::atomic<bool> ended_ = false;
 };
 
+// Runs a case; what it is skipped for goes to standard output, for whoever counts it.
+inline void run_gpu_case(const std::string& name, void (*body)()) {
+  try {
+    body();
+  } catch (const TooFewGpus& few) {
+    std::printf("skipped from %d GPUs up: %s\n", few.needed, name.c_str());
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace col::test
+
+// A test case that needs so many GPUs. One that asks for more than this machine has stops there, and says so: what came
+// before has been tested, the rest is skipped. Several files may be one translation unit: a line is not enough of a
+// name.
+#define COL_GPU_CASE(body, name, tags)      \
+  static void body();                       \
+  TEST_CASE(name, tags) {                   \
+    ::col::test::run_gpu_case(name, &body); \
+  }                                         \
+  static void body()
+#define COL_GPU_CASE_NUMBERED(number, name, tags) COL_GPU_CASE(gpu_case_##number, name, tags)
+#define COL_GPU_CASE_EXPANDED(number, name, tags) COL_GPU_CASE_NUMBERED(number, name, tags)
+#define GPU_TEST_CASE(name, tags) COL_GPU_CASE_EXPANDED(__COUNTER__, name, tags)

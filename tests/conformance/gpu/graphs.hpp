@@ -13,8 +13,8 @@ namespace col::test {
 // From when it is made until end(), the stream's work is noted down instead of run.
 class Capture {
  public:
-  explicit Capture(CUstream stream) : stream_(stream) {
-    must(driver().begin(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "begin");
+  explicit Capture(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) : stream_(stream) {
+    must(driver().begin(stream, mode), "begin");
   }
   ~Capture() {
     CUgraph unfinished = nullptr;

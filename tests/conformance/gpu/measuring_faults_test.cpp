@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 
 #include <col/backend.hpp>
 
@@ -11,33 +10,29 @@
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 
-using namespace std::chrono_literals;
-using col::test::error_of;
-using col::test::GpuArray;
-using col::test::has;
-
+namespace col::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 // Keeps the device started, which the memory of arrays ends with.
-col::DeviceMemory& gpus(int device = 0) {
-  col::DeviceMemory& all = col::find_backend("nccl")->device_memory();
+DeviceMemory& gpus(int device = 0) {
+  DeviceMemory& all = col::find_backend("nccl")->device_memory();
   (void)all.cache_bytes(device);
   return all;
 }
 
 const void* address_of(const GpuArray<std::int32_t>& array) {
-  return col::ConstTensorView(array).data;
+  return ConstTensorView(array).data;
 }
 
 template <class Ask>
 auto wait_for(Ask ask) {
-  const col::Deadline deadline = col::Deadline::after(20s);
+  const Deadline deadline = Deadline::after(20s);
   auto answer = ask();
   for (; !answer; answer = ask()) REQUIRE(!deadline.expired());
   return *answer;
 }
-
-}  // namespace
 
 TEST_CASE("gpu measuring faults: nothing is known before the GPU is there", "[gpu]") {
   fake_gpu_reset();
@@ -64,22 +59,22 @@ TEST_CASE("gpu measuring faults: what the driver refuses is an error that names 
   fake_gpu_reset();
   (void)gpus();
   fake_gpu_fail("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY, 1);
-  CHECK(has(error_of([] { gpus().make_timer(0); }), "cannot make a CUDA event"));
+  CHECK(has(error_of([] { gpus().make_timer(0); }).what(), "cannot make a CUDA event"));
   fake_gpu_fail("cuDeviceGetAttribute", CUDA_ERROR_UNKNOWN, 1);
-  CHECK(has(error_of([] { (void)gpus(); }), "cannot ask for the size of the GPU's cache"));
+  CHECK(has(error_of([] { (void)gpus(); }).what(), "cannot ask for the size of the GPU's cache"));
   const auto timer = gpus().make_timer(0);
   timer->start();
   timer->stop();
   wait_for([&] { return timer->seconds(); });
   fake_gpu_fail("cuEventElapsedTime_v2", CUDA_ERROR_UNKNOWN, 1);
-  CHECK(has(error_of([&] { timer->seconds(); }), "cannot read the time between CUDA events"));
+  CHECK(has(error_of([&] { timer->seconds(); }).what(), "cannot read the time between CUDA events"));
   fake_gpu_fail("cuEventRecord", CUDA_ERROR_UNKNOWN, 1);
-  CHECK(has(error_of([&] { timer->start(); }), "cannot record a CUDA event"));
+  CHECK(has(error_of([&] { timer->start(); }).what(), "cannot record a CUDA event"));
   const GpuArray<std::int32_t> data(0, std::size_t{8}, 1);
   const auto compare = [&] { return gpus().compare(address_of(data), address_of(data), 8, 4, 0, {}); };
   if (compare() == nullptr) return;
   fake_gpu_fail("cuLaunchKernel", CUDA_ERROR_UNKNOWN, 1);
-  CHECK(has(error_of([&] { compare(); }), "cannot start a kernel of col"));
+  CHECK(has(error_of([&] { compare(); }).what(), "cannot start a kernel of col"));
   const auto comparison = compare();
   CHECK(wait_for([&] { return comparison->result(); }).count == 0);
   fake_gpu_reset();
@@ -94,3 +89,6 @@ TEST_CASE("gpu measuring faults: kernels that do not load are no error, the host
   CHECK(gpus().compare(address_of(data), address_of(data), 8, 4, other, {}) == nullptr);
   fake_gpu_reset();
 }
+
+}  // namespace
+}  // namespace col::test

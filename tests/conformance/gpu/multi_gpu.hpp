@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -85,27 +84,23 @@ class MultiArray {
   std::vector<std::unique_ptr<GpuArray<T>>> arrays_;
 };
 
-inline Gpus gpus_of(int rank, int each) {
-  std::vector<int> ordinals(static_cast<std::size_t>(each));
-  std::iota(ordinals.begin(), ordinals.end(), rank * each);
-  return Gpus(std::move(ordinals));
-}
-
 using MultiBody = std::function<void(Group& group, const Gpus& gpus)>;
 
 // A rank's body: GPUs rank * each to rank * each + each - 1, in one group "g" of backend nccl.
 inline Body multi_body(int ranks, int each, const MultiBody& body) {
   return [=](int rank, Context& context) {
-    const Gpus gpus = gpus_of(rank, each);
+    std::vector<int> ordinals(static_cast<std::size_t>(each));
+    std::iota(ordinals.begin(), ordinals.end(), rank * each);
+    const Gpus gpus(std::move(ordinals));
     const nccl_backend::GpuDevice::Scope scope(gpus.device(0));
     Group group = context.init_group({.name = "g", .rank = rank, .world_size = ranks, .backend = Backend::nccl});
     body(group, gpus);
   };
 }
 
-inline std::vector<Outcome> run_multi(int ranks, int each, const MultiBody& body, const RankOptions& options = {}) {
+inline std::vector<Outcome> run_multi(int ranks, int each, const MultiBody& body) {
   need_gpus(ranks * each);
-  return run_threads(ranks, multi_body(ranks, each, body), options);
+  return run_threads(ranks, multi_body(ranks, each, body));
 }
 
 }  // namespace col::test

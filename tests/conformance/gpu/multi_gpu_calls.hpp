@@ -1,31 +1,36 @@
-// Every call over several GPUs of each rank, against an obvious reference. Inputs differ by GPU and element, so that a
-// block in the wrong place cannot look right.
+// Every call over several GPUs of each rank, against the reference. Inputs differ by GPU and element, so that a block
+// in the wrong place cannot look right.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "conformance/gpu/multi_gpu.hpp"
+#include "support/collectives.hpp"
 
 namespace col::test {
 
 using Ints = std::vector<std::int32_t>;
 using IntArrays = MultiArray<std::int32_t>;
 
-// Of flat rank `flat`; sums of eight fit easily, and products of the small ones.
-inline Ints numbers_of(std::size_t flat, std::size_t count, int salt = 0) {
-  Ints values(count);
-  std::iota(values.begin(), values.end(), static_cast<std::int32_t>(1000 * (flat + 1)) + 100'000 * salt);
+// Element i of flat rank `flat`; sums of eight fit easily.
+inline std::int32_t flat_value(int flat, std::size_t i) {
+  return 100'000 * (flat + 1) + static_cast<std::int32_t>(i);
+}
+// Of flat rank `from` for flat rank `to`.
+inline Ints letter_of(std::size_t from, std::size_t to, std::size_t count) {
+  Ints values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(flat_value(static_cast<int>(from), to * count + i));
   return values;
 }
 
-// What the flat ranks of one group know of themselves.
+// The flat ranks of a group: all GPUs of rank 0, then those of rank 1 …
 struct Flat {
   std::size_t each, first, all;
 
@@ -34,30 +39,22 @@ struct Flat {
         first(gpus.size() * static_cast<std::size_t>(group.rank())),
         all(gpus.size() * static_cast<std::size_t>(group.size())) {}
 
-  // What `values(flat)` says, for this rank's GPUs.
-  template <class Make>
-  std::vector<Ints> own(Make make) const {
-    std::vector<Ints> values;
-    for (std::size_t i = 0; i < each; ++i) values.push_back(make(first + i));
-    return values;
-  }
-  // For all flat ranks, one after another.
-  template <class Make>
-  Ints joined(Make make) const {
-    Ints values;
-    for (std::size_t flat = 0; flat < all; ++flat) {
-      const Ints part = make(flat);
-      values.insert(values.end(), part.begin(), part.end());
+  // What this rank's GPUs bring to a call of all flat ranks, and what they have before and after it.
+  struct Parts {
+    std::vector<Ints> in, before, want;
+  };
+  template <class Fold = std::plus<>>
+  Parts parts(Collective collective, std::size_t count, std::size_t root = 0, Fold fold = {}) const {
+    Parts parts;
+    for (std::size_t i = 0; i < each; ++i) {
+      const tools::ReferenceCall call{
+          .collective = collective, .size = static_cast<int>(all), .root = static_cast<int>(root), .count = count};
+      auto sides = sides_of(call, static_cast<int>(first + i), -1, flat_value, fold);
+      parts.in.push_back(std::move(sides.in));
+      parts.before.push_back(std::move(sides.before));
+      parts.want.push_back(std::move(sides.want));
     }
-    return values;
-  }
-  Ints sum(std::size_t count, int salt = 0) const {
-    Ints total(count, 0);
-    for (std::size_t flat = 0; flat < all; ++flat) {
-      const Ints part = numbers_of(flat, count, salt);
-      for (std::size_t i = 0; i < count; ++i) total[i] += part[i];
-    }
-    return total;
+    return parts;
   }
 };
 
@@ -69,56 +66,55 @@ inline void expect_all(const IntArrays& arrays, const std::vector<Ints>& want, c
 
 inline void check_reductions(Group& group, const Gpus& gpus, std::size_t count) {
   const Flat flat(group, gpus);
-  const auto own = flat.own([&](std::size_t f) { return numbers_of(f, count); });
-  const auto everywhere = [&](const Ints& values) { return std::vector<Ints>(flat.each, values); };
+  const Flat::Parts sum = flat.parts(Collective::allreduce, count);
+  const auto larger = [](std::int32_t a, std::int32_t b) { return std::max(a, b); };
 
-  const IntArrays sums(gpus, own);
+  const IntArrays sums(gpus, sum.in);
   group.allreduce_multigpu(sums.views());
-  expect_all(sums, everywhere(flat.sum(count)), "allreduce");
-  const IntArrays largest(gpus, own);
+  expect_all(sums, sum.want, "allreduce");
+  const IntArrays largest(gpus, sum.in);
   group.allreduce_multigpu(largest.views(), {.op = ReduceOp::max});
-  expect_all(largest, everywhere(numbers_of(flat.all - 1, count)), "allreduce by max");
-  const IntArrays doubled(gpus, own);
+  expect_all(largest, flat.parts(Collective::allreduce, count, 0, larger).want, "allreduce by max");
+  const IntArrays doubled(gpus, sum.in);
   group.allreduce_multigpu(doubled.views(), {.op = Op::premul_sum(2)});
-  Ints want = flat.sum(count);
-  for (auto& value : want) value *= 2;
-  expect_all(doubled, everywhere(want), "allreduce by a scaled sum");
+  std::vector<Ints> twice = sum.want;
+  for (Ints& values : twice) {
+    for (auto& value : values) value *= 2;
+  }
+  expect_all(doubled, twice, "allreduce by a scaled sum");
 
   for (int root = 0; root < group.size(); ++root) {
     for (std::size_t tensor = 0; tensor < flat.each; ++tensor) {
-      const std::size_t at = static_cast<std::size_t>(root) * flat.each + tensor;
-      const IntArrays reduced(gpus, own);
+      const IntArrays reduced(gpus, sum.in);
       group.reduce_multigpu(reduced.views(), {.root = root}, static_cast<int>(tensor));
-      expect_all(reduced, flat.own([&](std::size_t f) { return f == at ? flat.sum(count) : numbers_of(f, count); }),
-                 "reduce");
-      const IntArrays spread(gpus, own);
+      std::vector<Ints> want = sum.in;
+      if (group.rank() == root) want[tensor] = sum.want[tensor];
+      expect_all(reduced, want, "reduce");
+      const IntArrays spread(gpus, sum.in);
       group.broadcast_multigpu(spread.views(), {.root = root}, static_cast<int>(tensor));
-      expect_all(spread, everywhere(numbers_of(at, count)), "broadcast");
+      const std::size_t at = static_cast<std::size_t>(root) * flat.each + tensor;
+      expect_all(spread, flat.parts(Collective::broadcast, count, at).want, "broadcast");
     }
   }
 }
 
 inline void check_gathering(Group& group, const Gpus& gpus, std::size_t count) {
   const Flat flat(group, gpus);
-  const auto own = flat.own([&](std::size_t f) { return numbers_of(f, count); });
-  const Ints all = flat.joined([&](std::size_t f) { return numbers_of(f, count); });
-  const std::vector<Ints> everywhere(flat.each, all);
-
-  const IntArrays inputs(gpus, own), outputs(gpus, count * flat.all, -1);
+  const Flat::Parts parts = flat.parts(Collective::allgather, count);
+  const IntArrays inputs(gpus, parts.in), outputs(gpus, parts.before);
   group.allgather_multigpu(outputs.views(), inputs.inputs());
-  expect_all(outputs, everywhere, "allgather");
-  expect_all(inputs, own, "the inputs of allgather");
+  expect_all(outputs, parts.want, "allgather");
+  expect_all(inputs, parts.in, "the inputs of allgather");
 
-  const IntArrays in_place(gpus, flat.own([&](std::size_t f) {
-    Ints values(all.size(), -1);
-    const Ints mine = numbers_of(f, count);
-    std::copy(mine.begin(), mine.end(), values.begin() + static_cast<std::ptrdiff_t>(f * count));
-    return values;
-  }));
+  std::vector<Ints> with_own = parts.before;
+  for (std::size_t i = 0; i < flat.each; ++i)
+    std::copy(parts.in[i].begin(), parts.in[i].end(),
+              with_own[i].begin() + static_cast<std::ptrdiff_t>((flat.first + i) * count));
+  const IntArrays in_place(gpus, with_own);
   std::vector<ConstTensorView> blocks;
   for (std::size_t i = 0; i < flat.each; ++i) blocks.push_back(in_place.view(i).slice((flat.first + i) * count, count));
   group.allgather_multigpu(in_place.views(), blocks);
-  expect_all(in_place, everywhere, "allgather in place");
+  expect_all(in_place, parts.want, "allgather in place");
 
   // Into lists whose tensors lie in the other order, each with an element between them that nobody touches.
   const std::size_t stride = count + 1;
@@ -126,7 +122,7 @@ inline void check_gathering(Group& group, const Gpus& gpus, std::size_t count) {
   std::vector<std::vector<TensorView>> lists(flat.each);
   Ints apart;
   for (std::size_t f = flat.all; f-- > 0;) {
-    const Ints part = numbers_of(f, count);
+    const Ints part = letter_of(f, 0, count);
     apart.insert(apart.end(), part.begin(), part.end());
     apart.push_back(-1);
   }
@@ -140,40 +136,38 @@ inline void check_gathering(Group& group, const Gpus& gpus, std::size_t count) {
 
 inline void check_scattering(Group& group, const Gpus& gpus, std::size_t count) {
   const Flat flat(group, gpus);
-  // Block b of flat rank f is numbers_of(f) with salt b, so that block b of the reduction is their sum.
-  const auto input_of = [&](std::size_t f) {
-    return flat.joined([&](std::size_t block) { return numbers_of(f, count, static_cast<int>(block)); });
-  };
-  const auto own = flat.own(input_of);
-  const auto want = flat.own([&](std::size_t f) { return flat.sum(count, static_cast<int>(f)); });
-
-  const IntArrays inputs(gpus, own), outputs(gpus, count, -1);
+  const Flat::Parts parts = flat.parts(Collective::reduce_scatter, count);
+  const IntArrays inputs(gpus, parts.in), outputs(gpus, parts.before);
   group.reducescatter_multigpu(outputs.views(), inputs.inputs());
-  expect_all(outputs, want, "reducescatter");
-  expect_all(inputs, own, "the inputs of reducescatter");
+  expect_all(outputs, parts.want, "reducescatter");
+  expect_all(inputs, parts.in, "the inputs of reducescatter");
 
-  const IntArrays in_place(gpus, own);
+  const IntArrays in_place(gpus, parts.in);
   std::vector<TensorView> blocks;
   for (std::size_t i = 0; i < flat.each; ++i) blocks.push_back(in_place.view(i).slice((flat.first + i) * count, count));
   group.reducescatter_multigpu(blocks, in_place.inputs());
   for (std::size_t i = 0; i < flat.each; ++i) {
     const Ints got = in_place.values(i);
     const auto begin = got.begin() + static_cast<std::ptrdiff_t>((flat.first + i) * count);
-    expect(Ints(begin, begin + static_cast<std::ptrdiff_t>(count)) == want[i], "reducescatter in place");
+    expect(Ints(begin, begin + static_cast<std::ptrdiff_t>(count)) == parts.want[i], "reducescatter in place");
   }
 
   // From lists whose tensors lie in the other order.
-  const IntArrays reversed(gpus, flat.own([&](std::size_t f) {
-    return flat.joined([&](std::size_t block) { return numbers_of(f, count, static_cast<int>(flat.all - 1 - block)); });
-  }));
+  std::vector<Ints> reversed(flat.each);
   std::vector<std::vector<ConstTensorView>> lists(flat.each);
   for (std::size_t i = 0; i < flat.each; ++i) {
-    for (std::size_t b = 0; b < flat.all; ++b)
-      lists[i].emplace_back(reversed.view(i).slice((flat.all - 1 - b) * count, count));
+    for (std::size_t b = flat.all; b-- > 0;) {
+      const Ints block = letter_of(flat.first + i, b, count);
+      reversed[i].insert(reversed[i].end(), block.begin(), block.end());
+    }
   }
-  const IntArrays from_lists(gpus, count, -1);
+  const IntArrays turned(gpus, reversed), from_lists(gpus, parts.before);
+  for (std::size_t i = 0; i < flat.each; ++i) {
+    for (std::size_t b = 0; b < flat.all; ++b)
+      lists[i].emplace_back(turned.view(i).slice((flat.all - 1 - b) * count, count));
+  }
   group.reducescatter_multigpu(from_lists.views(), lists);
-  expect_all(from_lists, want, "reducescatter from lists");
+  expect_all(from_lists, parts.want, "reducescatter from lists");
 }
 
 // Every GPU of every rank sends to every GPU of every other, one after another.
@@ -184,18 +178,17 @@ inline void check_messages(Group& group, const Gpus& gpus, std::size_t count) {
     for (std::size_t to = 0; to < flat.all; ++to) {
       const int source = static_cast<int>(from / flat.each), destination = static_cast<int>(to / flat.each);
       if (source == destination) continue;
+      const Ints letter = letter_of(from, to, count);
       if (group.rank() == source) {
-        const IntArrays data(gpus, count);
-        const IntArrays sent(gpus, std::vector<Ints>(flat.each, numbers_of(from, count, static_cast<int>(to))));
+        const IntArrays sent(gpus, std::vector<Ints>(flat.each, letter));
         group.send_multigpu(sent.view(from % flat.each), destination, gpu_of(to));
       }
       if (group.rank() == destination) {
         const IntArrays received(gpus, count, -1);
         group.recv_multigpu(received.view(to % flat.each), source, gpu_of(from));
-        expect_all(received, flat.own([&](std::size_t f) {
-          return f == to ? numbers_of(from, count, static_cast<int>(to)) : Ints(count, -1);
-        }),
-                   "a message");
+        std::vector<Ints> want(flat.each, Ints(count, -1));
+        want[to % flat.each] = letter;
+        expect_all(received, want, "a message");
       }
     }
   }

@@ -8,53 +8,40 @@
 #include <thread>
 #include <vector>
 
+#include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/multi_gpu_calls.hpp"
-#include "conformance/gpu/nothing_left.hpp"
 #include "support/catch.hpp"
-#include "support/fake_gpu/control.hpp"
 
-using namespace std::chrono_literals;
-using col::ErrorCode;
-using col::test::check_good;
-using col::test::check_nothing_left;
-using col::test::error_of;
-using col::test::expect;
-using col::test::Gpus;
-using col::test::has;
-using col::test::IntArrays;
-using col::test::Ints;
-using col::test::Outcome;
-using col::test::run_multi;
-
+namespace col::test {
 namespace {
 
-void sum(col::Group& group, const Gpus& gpus, const col::Options& options = {}) {
+using namespace std::chrono_literals;
+
+void sum(Group& group, const Gpus& gpus, const Options& options = {}) {
   const IntArrays data(gpus, 8, 1);
   group.allreduce_multigpu(data.views(), options);
 }
 
-void check_all(const std::vector<Outcome>& outcomes, ErrorCode code) {
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == code);
-    CHECK(outcome.seconds < 10);
-  }
+// As run_with_faults().
+template <class MultiBody>
+std::vector<Outcome> run_multi_with_faults(const MultiBody& body) {
+  const auto outcomes = run_multi(2, 2, body);
+  forget_faults();
   check_nothing_left();
+  return outcomes;
 }
 
 // Until the rank's record says that it is inside that call.
-void await_call(const col::Context& context, int rank, const std::string& op) {
-  const col::Deadline deadline = col::Deadline::after(20s);
+void await_call(const Context& context, int rank, const std::string& op) {
+  const Deadline deadline = Deadline::after(20s);
   while (context.spec().control->record(rank).read().op != op) {
     expect(!deadline.expired(), "the call never begins");
     std::this_thread::yield();
   }
 }
 
-}  // namespace
-
 TEST_CASE("multi-gpu faults: a group that ends well leaves nothing behind", "[gpu]") {
-  check_good(run_multi(2, 4, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 4, [](Group& group, const Gpus& gpus) {
     check_reductions(group, gpus, 100);
     check_messages(group, gpus, 100);
     sum(group, Gpus({gpus.ordinal(2), gpus.ordinal(0)}));
@@ -65,31 +52,16 @@ TEST_CASE("multi-gpu faults: a group that ends well leaves nothing behind", "[gp
 TEST_CASE("multi-gpu faults: a call that comes again connects and allocates nothing", "[gpu]") {
   fake_nccl_reset();
   fake_gpu_reset();
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 8, 1);
-    const auto made = [] {
-      return fake_nccl_calls("ncclCommInitRankConfig") + fake_gpu_calls("cuMemAlloc_v2") +
-             fake_gpu_calls("cuEventCreate") + fake_gpu_calls("cuStreamCreateWithPriority") +
-             fake_gpu_calls("cuDevicePrimaryCtxRetain");
-    };
-    const auto message = [&] {
-      if (group.rank() == 0) group.send_multigpu(data.view(1), 1, 2);
-      if (group.rank() == 1) group.recv_multigpu(data.view(0), 0, 1);
-    };
-    group.allreduce_multigpu(data.views());
-    message();
-    group.barrier();
-    group.barrier();  // the first one makes an event of its own, maybe after another rank has left it
-    const std::size_t before = made();
-    group.barrier();  // nobody is past `before` until all have taken it
-    for (int i = 0; i < 10; ++i) {
-      group.allreduce_multigpu(data.views());
-      group.broadcast_multigpu(data.views(), {.root = 1}, 1);
-      message();
-    }
-    group.barrier();
-    expect(made() == before, "something is made anew");
-    group.barrier();
+    expect_made_once(group,
+                     {"cuMemAlloc_v2", "cuEventCreate", "cuStreamCreateWithPriority", "cuDevicePrimaryCtxRetain"},
+                     {"ncclCommInitRankConfig"}, [&] {
+                       group.allreduce_multigpu(data.views());
+                       group.broadcast_multigpu(data.views(), {.root = 1}, 1);
+                       if (group.rank() == 0) group.send_multigpu(data.view(1), 1, 2);
+                       if (group.rank() == 1) group.recv_multigpu(data.view(0), 0, 1);
+                     });
   }));
   // Two for the group, two for each of its ranks, one for each side of the messages.
   CHECK(fake_nccl_calls("ncclCommInitRankConfig") == 2 + 4 + 2);
@@ -97,7 +69,7 @@ TEST_CASE("multi-gpu faults: a call that comes again connects and allocates noth
 }
 
 TEST_CASE("multi-gpu faults: of connections, as many are kept as the header says", "[gpu]") {
-  check_good(run_multi(2, 4, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 4, [](Group& group, const Gpus& gpus) {
     for (std::size_t i = 0; i < 4; ++i) {
       for (std::size_t j = 0; j < 4; ++j) {
         if (i != j) sum(group, Gpus({gpus.ordinal(i), gpus.ordinal(j)}));
@@ -130,8 +102,7 @@ TEST_CASE("multi-gpu faults: an error of NCCL on any GPU ends the call on every 
       const bool connects = has(fault.where, "Init") || has(fault.where, "UniqueId");
       if (before && connects) continue;
       CAPTURE(fault.where, before);
-      fake_nccl_reset();
-      const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
+      const auto outcomes = run_multi_with_faults([&](Group& group, const Gpus& gpus) {
         if (before) sum(group, gpus);
         group.barrier();
         if (group.rank() == 0) fake_nccl_fail(fault.where, fault.code, has(fault.where, "UniqueId") ? 1 : 2);
@@ -139,15 +110,13 @@ TEST_CASE("multi-gpu faults: an error of NCCL on any GPU ends the call on every 
         sum(group, gpus);
         sum(group, gpus);
       });
-      fake_nccl_reset();
-      check_all(outcomes, fault.expected);
+      check_all(outcomes, {.code = fault.expected, .within = 10});
     }
   }
 }
 
 TEST_CASE("multi-gpu faults: what NCCL finds in the background, on any GPU, ends a call that hangs", "[gpu]") {
-  fake_nccl_reset();
-  const auto outcomes = run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  const auto outcomes = run_multi_with_faults([](Group& group, const Gpus& gpus) {
     sum(group, gpus);
     group.barrier();
     if (group.rank() == 0) {
@@ -155,33 +124,29 @@ TEST_CASE("multi-gpu faults: what NCCL finds in the background, on any GPU, ends
       fake_nccl_async_error(3, ncclRemoteError);
     }
     // The next call of this rank may not begin before that.
-    if (group.rank() == 1) await_call(col::Context::current(), 0, "allreduce_multi");
+    if (group.rank() == 1) await_call(Context::current(), 0, "allreduce_multi");
     sum(group, gpus);
   });
-  fake_nccl_reset();
-  check_all(outcomes, ErrorCode::peer_lost);
+  check_all(outcomes, {.code = ErrorCode::peer_lost, .within = 10});
 }
 
 TEST_CASE("multi-gpu faults: a GPU that is lost ends the call on every rank", "[gpu]") {
-  fake_nccl_reset();
-  const auto outcomes = run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  const auto outcomes = run_multi_with_faults([](Group& group, const Gpus& gpus) {
     sum(group, gpus);
     group.barrier();
     if (group.rank() == 0) fake_nccl_lose_peer(3);
     sum(group, gpus);
     sum(group, gpus);
   });
-  fake_nccl_reset();
-  check_all(outcomes, ErrorCode::peer_lost);
+  check_all(outcomes, {.code = ErrorCode::peer_lost, .within = 10});
 }
 
 TEST_CASE("multi-gpu faults: an operation that never ends is given up at its deadline", "[gpu]") {
   for (const bool message : {false, true}) {
     CAPTURE(message);
-    fake_nccl_reset();
-    const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
+    const auto outcomes = run_multi_with_faults([&](Group& group, const Gpus& gpus) {
       const IntArrays data(gpus, 8, 1);
-      const auto call = [&](const col::Options& options) {
+      const auto call = [&](const Options& options) {
         if (!message) return group.allreduce_multigpu(data.views(), options);
         if (group.rank() == 0) return group.send_multigpu(data.view(1), 1, 2, options);
         group.recv_multigpu(data.view(0), 0, 1, options);
@@ -193,64 +158,57 @@ TEST_CASE("multi-gpu faults: an operation that never ends is given up at its dea
       call({.timeout = 400ms});
       call({.timeout = 400ms});
     });
-    fake_nccl_reset();
-    check_all(outcomes, ErrorCode::timeout);
+    check_all(outcomes, {.code = ErrorCode::timeout, .within = 10});
     CHECK(fake_nccl_running() == 0);
   }
 }
 
 TEST_CASE("multi-gpu faults: a device that broke ends the call on every rank", "[gpu]") {
-  const auto outcomes = run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  const auto outcomes = run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     group.barrier();
     if (group.rank() == 1) fake_gpu_break_context(3, CUDA_ERROR_ILLEGAL_ADDRESS);
-    std::vector<col::TensorView> none;  // memory of the device could not be had any more
+    std::vector<TensorView> none;  // memory of the device could not be had any more
     for (std::size_t i = 0; i < gpus.size(); ++i)
-      none.emplace_back(nullptr, 0, col::DType::int32, col::Device{col::Device::Type::cuda, gpus.ordinal(i)});
+      none.emplace_back(nullptr, 0, DType::int32, Device{Device::Type::cuda, gpus.ordinal(i)});
     group.allreduce_multigpu(none);
     group.allreduce_multigpu(none);
   });
-  INFO(col::test::show(outcomes));
-  for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::io);
-    CHECK(has(outcome.text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-  }
+  check_all(outcomes, {.code = ErrorCode::io, .says = "CUDA_ERROR_ILLEGAL_ADDRESS"});
 }
 
 TEST_CASE("multi-gpu faults: a group that another thread destroys ends the call, wherever it waits", "[gpu]") {
   for (const bool before : {false, true}) {
     CAPTURE(before);
     std::latch destroyed(1);
-    const auto outcomes = run_multi(2, 2, [&](col::Group& group, const Gpus& gpus) {
+    const auto outcomes = run_multi(2, 2, [&](Group& group, const Gpus& gpus) {
       if (before) sum(group, gpus);
       if (group.rank() == 1) return destroyed.wait();
-      col::Context& context = col::Context::current();
+      Context& context = Context::current();
       const std::jthread other([&context] {
         await_call(context, 0, "allreduce_multi");
         context.destroy_group("g");
       });
-      const std::string text = error_of([&] { sum(group, gpus, {.timeout = 15s}); });
+      const std::string text = error_of([&] { sum(group, gpus, {.timeout = 15s}); }).what();
       destroyed.count_down();
       expect(has(text, "the group was destroyed"), text);
     });
-    INFO(col::test::show(outcomes));
-    CHECK(col::test::all_good(outcomes));
-    CHECK(outcomes[0].seconds < 10);
+    check_good_soon(outcomes, 10);
   }
   check_nothing_left();
 }
 
 TEST_CASE("multi-gpu faults: waiting for a GPU ends at its deadline, and when the job is aborted", "[gpu]") {
   fake_gpu_reset();
-  check_good(run_multi(1, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(1, 2, [](Group& group, const Gpus& gpus) {
     sum(group, gpus);
     const IntArrays data(gpus, 8, 1);
     fake_gpu_hold_streams(1);
-    const col::Work work = group.iallreduce(data.view(0), data.view(0));
-    const std::string text = error_of([] { col::synchronize(0, 200ms); });
+    const Work work = group.iallreduce(data.view(0), data.view(0));
+    const std::string text = error_of([] { col::synchronize(0, 200ms); }).what();
     const std::string aborted = error_of([] {
-      col::Context::current().spec().control->abort({ErrorCode::aborted, 0, "the test says so"});
-      col::synchronize(0, 10s);
-    });
+                                  Context::current().spec().control->abort({ErrorCode::aborted, 0, "the test says so"});
+                                  col::synchronize(0, 10s);
+                                }).what();
     fake_gpu_reset();
     expect(has(text, "timeout: synchronize: timed out after 200ms waiting for what GPU 0 is doing"), text);
     expect(has(aborted, "the test says so"), aborted);
@@ -259,21 +217,22 @@ TEST_CASE("multi-gpu faults: waiting for a GPU ends at its deadline, and when th
 }
 
 TEST_CASE("multi-gpu faults: waiting for a GPU says when its work has failed", "[gpu]") {
-  const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
-  const col::nccl_backend::GpuDevice::Scope scope(device);
+  const OnGpu current(0);
   fake_gpu_break_context(0, CUDA_ERROR_ILLEGAL_ADDRESS);
-  const std::string text = error_of([] { col::synchronize(0); });
+  const std::string text = error_of([] { col::synchronize(0); }).what();
   CHECK(has(text, "io: synchronize: "));
   CHECK(has(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
 TEST_CASE("multi-gpu faults: waiting for a GPU spoils no capture without saying so", "[gpu]") {
-  const col::nccl_backend::GpuDevice device(col::test::cuda(), 0);
-  const col::nccl_backend::GpuDevice::Scope scope(device);
-  const col::nccl_backend::GpuStream stream(col::test::cuda());
+  const OnGpu current(0);
+  const nccl_backend::GpuStream stream(cuda());
   REQUIRE(cuStreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS);
-  const std::string text = error_of([] { col::synchronize(0); });
+  const std::string text = error_of([] { col::synchronize(0); }).what();
   CUgraph graph = nullptr;
   CHECK(cuStreamEndCapture(stream.get(), &graph) != CUDA_SUCCESS);
   CHECK(has(text, "unavailable: synchronize: a stream of GPU 0 is being captured"));
 }
+
+}  // namespace
+}  // namespace col::test

@@ -2,38 +2,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/multi_gpu_calls.hpp"
 #include "support/catch.hpp"
 
-using namespace std::chrono_literals;
-using col::Backend;
-using col::ConstTensorView;
-using col::Device;
-using col::DType;
-using col::ErrorCode;
-using col::ReduceOp;
-using col::TensorView;
-using col::test::check_good;
-using col::test::cuda;
-using col::test::error_of;
-using col::test::expect;
-using col::test::Gpus;
-using col::test::has;
-using col::test::IntArrays;
-using col::test::Ints;
-using col::test::MultiArray;
-using col::test::Outcome;
-using col::test::run_multi;
-
+namespace col::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 struct Layout {
   int ranks, each;
@@ -55,12 +35,10 @@ std::vector<ConstTensorView> as_inputs(const std::vector<TensorView>& views) {
   return {views.begin(), views.end()};
 }
 
-}  // namespace
-
 GPU_TEST_CASE("multi-gpu: reductions and broadcasts are right on every GPU of every rank", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
-    check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) {
+    check_good(run_multi(ranks, each, [](Group& group, const Gpus& gpus) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{1000}}) check_reductions(group, gpus, count);
     }));
   }
@@ -69,7 +47,7 @@ GPU_TEST_CASE("multi-gpu: reductions and broadcasts are right on every GPU of ev
 GPU_TEST_CASE("multi-gpu: gathering and scattering is right, in one tensor, in place, and in lists", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
-    check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) {
+    check_good(run_multi(ranks, each, [](Group& group, const Gpus& gpus) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{777}}) {
         check_gathering(group, gpus, count);
         check_scattering(group, gpus, count);
@@ -81,12 +59,12 @@ GPU_TEST_CASE("multi-gpu: gathering and scattering is right, in one tensor, in p
 GPU_TEST_CASE("multi-gpu: messages go from any GPU of a rank to any GPU of another", "[gpu]") {
   for (const auto [ranks, each] : layouts()) {
     CAPTURE(ranks, each);
-    check_good(run_multi(ranks, each, [](col::Group& group, const Gpus& gpus) { check_messages(group, gpus, 100); }));
+    check_good(run_multi(ranks, each, [](Group& group, const Gpus& gpus) { check_messages(group, gpus, 100); }));
   }
 }
 
 GPU_TEST_CASE("multi-gpu: other element types and operators", "[gpu]") {
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     const auto check = [&]<class T>(T one, ReduceOp op, T want) {
       const MultiArray<T> data(gpus, std::size_t{65}, one);
       group.allreduce_multigpu(data.views(), {.op = op});
@@ -106,7 +84,7 @@ GPU_TEST_CASE("multi-gpu: other element types and operators", "[gpu]") {
 }
 
 GPU_TEST_CASE("multi-gpu: calls of no elements", "[gpu]") {
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     std::vector<TensorView> none;
     for (std::size_t i = 0; i < gpus.size(); ++i)
       none.emplace_back(nullptr, 0, DType::int32, Device{Device::Type::cuda, gpus.ordinal(i)});
@@ -119,11 +97,12 @@ GPU_TEST_CASE("multi-gpu: calls of no elements", "[gpu]") {
 }
 
 GPU_TEST_CASE("multi-gpu: the free functions find the group by name", "[gpu]") {
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
-    const col::test::Flat flat(group, gpus);
-    const col::Options here{.group = "g"};
-    const auto own = flat.own([](std::size_t f) { return col::test::numbers_of(f, 4); });
-    const std::vector<Ints> sums(2, flat.sum(4));
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
+    const Flat flat(group, gpus);
+    const Options here{.group = "g"};
+    const Flat::Parts sum = flat.parts(Collective::allreduce, 4);
+    const std::vector<Ints>& own = sum.in;
+    const std::vector<Ints>& sums = sum.want;
     const IntArrays data(gpus, own);
     col::allreduce_multigpu(data.views(), here);
     expect_all(data, sums, "allreduce");
@@ -151,14 +130,14 @@ GPU_TEST_CASE("multi-gpu: the free functions find the group by name", "[gpu]") {
     if (group.rank() == 0) col::send_multigpu(inputs.view(1), 1, 2, here);
     if (group.rank() == 1) {
       col::recv_multigpu(data.view(0), 0, 1, here);
-      expect(data.values(0) == col::test::numbers_of(1, 4), "a message");
+      expect(data.values(0) == letter_of(1, 0, 4), "a message");
     }
     col::synchronize(gpus.ordinal(0));
   }));
 }
 
 GPU_TEST_CASE("multi-gpu: a message of the first elements of a tensor", "[gpu]") {
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, std::vector<Ints>(2, group.rank() == 0 ? Ints{1, 2, 3, 4} : Ints{-1, -1, -1, -1}));
     if (group.rank() == 0) group.send_multigpu(data.view(0), 1, 3, {}, 3);
     if (group.rank() == 1) {
@@ -169,14 +148,14 @@ GPU_TEST_CASE("multi-gpu: a message of the first elements of a tensor", "[gpu]")
 }
 
 GPU_TEST_CASE("multi-gpu: calls of one GPU a rank and of several take turns in one group", "[gpu]") {
-  check_good(run_multi(2, 2, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 2, [](Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 100, 1);
-    std::vector<col::Work> works;
+    std::vector<Work> works;
     const IntArrays other(gpus, 100, 1);
     works.push_back(group.iallreduce(other.view(0), other.view(0)));
     group.allreduce_multigpu(data.views());
     group.allreduce(data.view(0));
-    for (col::Work& work : works) work.wait();
+    for (Work& work : works) work.wait();
     expect(data.values(0) == Ints(100, 8), "the GPU of the group");
     expect(data.values(1) == Ints(100, 4), "the other");
     expect(other.values(0) == Ints(100, 2), "what was started before");
@@ -184,7 +163,7 @@ GPU_TEST_CASE("multi-gpu: calls of one GPU a rank and of several take turns in o
 }
 
 GPU_TEST_CASE("multi-gpu: lists of GPUs in another order, and of others, are connected anew, and kept", "[gpu]") {
-  check_good(run_multi(2, 4, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 4, [](Group& group, const Gpus& gpus) {
     const auto of = [&](std::vector<std::size_t> order) {
       std::vector<int> ordinals;
       for (const std::size_t i : order) ordinals.push_back(gpus.ordinal(i));
@@ -201,21 +180,24 @@ GPU_TEST_CASE("multi-gpu: lists of GPUs in another order, and of others, are con
 
 GPU_TEST_CASE("gpu: waiting for all work of a GPU", "[gpu]") {
   if (cuda().version < 12050) {
-    const std::string text = error_of([] { col::synchronize(0); });
+    const std::string text = error_of([] { col::synchronize(0); }).what();
     CHECK(has(text, "unavailable"));
     CHECK(has(text, "12.5 is the oldest"));
     CHECK(has(text, "cudaDeviceSynchronize"));
     return;
   }
-  check_good(run_multi(2, 1, [](col::Group& group, const Gpus& gpus) {
+  check_good(run_multi(2, 1, [](Group& group, const Gpus& gpus) {
     const IntArrays data(gpus, 1000, 1);
-    col::Work work = group.iallreduce(data.view(0), data.view(0));
+    Work work = group.iallreduce(data.view(0), data.view(0));
     col::synchronize(gpus.ordinal(0));
     expect(work.test(), "what was started has ended");
     expect(data.values(0) == Ints(1000, 2), "the sum");
     for (const int wrong : {-1, 8}) {
-      const std::string text = error_of([&] { col::synchronize(wrong); });
-      expect(has(text, "invalid_argument") && has(text, fmt::format("synchronize: GPU {} is not there", wrong)), text);
+      expect_error(ErrorCode::invalid_argument, fmt::format("synchronize: GPU {} is not there", wrong),
+                   [&] { col::synchronize(wrong); });
     }
   }));
 }
+
+}  // namespace
+}  // namespace col::test

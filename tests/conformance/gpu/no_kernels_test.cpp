@@ -1,27 +1,23 @@
 // A build without nvcc: what needs a kernel is unavailable, and the rest goes on.
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include <col/backend.hpp>
 
-#include "conformance/gpu/gpu_case.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
-#include "support/catch.hpp"
 
-using col::ReduceOp;
-using col::test::expect;
-using col::test::GpuArray;
+namespace col::test {
+namespace {
 
 GPU_TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
-  col::test::check_good(col::test::run_gpu_ranks(2, [](col::Group& group, int gpu) {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(8, 1)), out(gpu, std::size_t{8});
     const auto is_unavailable = [](const std::function<void()>& call) {
       try {
         call();
-      } catch (const col::Error& error) {
-        return error.code() == col::ErrorCode::unavailable;
+      } catch (const Error& error) {
+        return error.code() == ErrorCode::unavailable;
       }
       return false;
     };
@@ -29,9 +25,12 @@ GPU_TEST_CASE("gpu: without kernels, what needs them is unavailable", "[gpu]") {
     expect(is_unavailable([&] { group.allreduce(data, {.deterministic = true}); }), "a deterministic call");
     expect(is_unavailable([&] { group.scan(data, out); }), "scan");
     expect(is_unavailable([&] { (void)group.iexscan(data, out); }), "iexscan");
-    const void* const memory = col::ConstTensorView(data).data;
+    const void* const memory = ConstTensorView(data).data;
     expect(col::find_backend("nccl")->device_memory().compare(memory, memory, 8, 4, gpu, {}) == nullptr, "compare");
     group.allreduce(data);
     expect(data.values() == std::vector<std::int32_t>(8, 2), "the sum");
   }));
 }
+
+}  // namespace
+}  // namespace col::test

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,15 +13,10 @@
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 
-using namespace std::chrono_literals;
-using col::ErrorCode;
-using col::test::check_good;
-using col::test::expect;
-using col::test::GpuArray;
-using col::test::has;
-using col::test::Outcome;
-
+namespace col::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 bool is_new() {
   int version = 0;
@@ -35,48 +29,37 @@ bool is_told() {
 }
 
 // Two ranks on each of two GPUs.
-std::vector<Outcome> run_shared(col::Backend backend, const std::function<void(col::Group&, int gpu)>& body) {
-  return col::test::run_threads(4, [&](int rank, col::Context& context) {
-    const col::nccl_backend::GpuDevice device(col::test::cuda(), rank / 2);
-    const col::nccl_backend::GpuDevice::Scope scope(device);
-    col::Group group =
-        context.init_group({.name = "g", .rank = rank, .world_size = 4, .backend = backend, .timeout = 20s});
-    body(group, rank / 2);
-  });
+std::vector<Outcome> run_shared(Backend backend, const GpuBody& body) {
+  return run_gpu_ranks({.count = 4, .backend = backend, .gpu = [](int rank) { return rank / 2; }}, body);
 }
 
-void check_sum(col::Group& group, int gpu) {
+void check_sum(Group& group, int gpu) {
   const GpuArray<float> data(gpu, std::size_t{1000}, static_cast<float>(group.rank()));
   group.allreduce(data);
   expect(data.values() == std::vector<float>(1000, 6.0f), "the sum");
 }
 
-int most_ctas(col::Group& group) {
+int most_ctas(Group& group) {
   group.barrier();
   const int most = fake_nccl_max_ctas();
   group.barrier();
   return most;
 }
 
-}  // namespace
-
 TEST_CASE("gpu sharing: a group that names no backend gets nccl where NCCL serves shared GPUs, and copies elsewhere",
           "[gpu]") {
   const std::string wanted = is_new() && is_told() ? "nccl" : "shm";
-  check_good(run_shared(col::Backend::automatic, [&](col::Group& group, int gpu) {
+  check_good(run_shared(Backend::automatic, [&](Group& group, int gpu) {
     expect(group.backend() == wanted, fmt::format("backend {}", group.backend()));
     check_sum(group, gpu);
   }));
 }
 
 TEST_CASE("gpu sharing: a group of backend nccl says what NCCL needs", "[gpu]") {
-  const auto outcomes = run_shared(col::Backend::nccl, check_sum);
+  const auto outcomes = run_shared(Backend::nccl, check_sum);
   if (is_new() && is_told()) return check_good(outcomes);
-  INFO(col::test::show(outcomes));
+  check_all(outcomes, {.code = ErrorCode::unavailable, .rank = 1, .says = "ranks 0 and 1 are on one GPU (0000:"});
   for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.code == ErrorCode::unavailable);
-    CHECK(outcome.error_rank == 1);
-    CHECK(has(outcome.text, "ranks 0 and 1 are on one GPU (0000:"));
     CHECK(has(outcome.text, is_new() ? "only with NCCL_MULTI_RANK_GPU_ENABLE=1" : "2.30.3 is the first"));
     CHECK(has(outcome.text, "--gpus-per-rank"));
   }
@@ -85,15 +68,18 @@ TEST_CASE("gpu sharing: a group of backend nccl says what NCCL needs", "[gpu]") 
 
 TEST_CASE("gpu sharing: kernels take little of a GPU that is shared, unless NCCL_MAX_CTAS says how much", "[gpu]") {
   const bool is_set = std::getenv("NCCL_MAX_CTAS") != nullptr;
-  check_good(col::test::run_gpu_ranks(
-      2, [](col::Group& group, int) { expect(most_ctas(group) == 0, "left to NCCL where each rank has its own"); }));
+  check_good(run_gpu_ranks(
+      2, [](Group& group, int) { expect(most_ctas(group) == 0, "left to NCCL where each rank has its own"); }));
   if (!is_new() || !is_told()) return;
-  check_good(run_shared(col::Backend::nccl, [&](col::Group& group, int gpu) {
+  check_good(run_shared(Backend::nccl, [&](Group& group, int gpu) {
     expect(most_ctas(group) == (is_set ? 0 : 4), "the group's");
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
-    const std::vector<col::TensorView> tensors{data};
+    const std::vector<TensorView> tensors{data};
     group.allreduce_multigpu(tensors);
     expect(data.values() == std::vector<float>(8, 4.0f), "the sum over several GPUs");
     expect(most_ctas(group) == (is_set ? 0 : 4), "and those of calls over several GPUs");
   }));
 }
+
+}  // namespace
+}  // namespace col::test
