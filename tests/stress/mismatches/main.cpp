@@ -10,19 +10,17 @@
 //
 // In two groups, a call that is skipped or made twice can make ranks wait for one another in different groups, which is
 // a timeout: no rank can know that another has no second thread that would make the call.
-#include <sys/mman.h>
-
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <new>
 #include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
 
-#include "play.hpp"
+#include "plan.hpp"
+#include "support/fork.hpp"
 #include "support/ranks.hpp"
 
 namespace {
@@ -121,16 +119,14 @@ void show_table(const std::map<std::string, std::map<std::string, Tally>>& table
 int run(const Settings& settings) {
   std::printf("--seed %llu\n", static_cast<unsigned long long>(settings.seed));
   std::fflush(stdout);  // before the ranks are forked from here
-  void* const shared =
-      ::mmap(nullptr, sizeof(std::array<Told, kMostRanks>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) throw std::bad_alloc();
+  const col::test::SharedByForks<std::array<Told, kMostRanks>> told_by_all;
   std::map<std::string, std::map<std::string, Tally>> table;
   std::map<std::string, int> wrongs;
   Tally all;
   for (std::uint64_t k = settings.first; k < settings.first + settings.jobs; ++k) {
     const Job job = make_job(settings.seed, k, settings.wishes);
-    auto& told_by_all = *new (shared) std::array<Told, kMostRanks>();
-    const std::span told = std::span(told_by_all).first(static_cast<std::size_t>(job.ranks));
+    told_by_all->fill({});
+    const std::span told = std::span(*told_by_all).first(static_cast<std::size_t>(job.ranks));
     col::test::run_processes(
         job.ranks,
         [&](int rank, col::Context& context) { play(job, rank, context, told[static_cast<std::size_t>(rank)]); },

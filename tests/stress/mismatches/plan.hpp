@@ -1,4 +1,4 @@
-// What the ranks of one job call: the same, but for one call of one rank.
+// What the ranks of one job call: the same, but for one call of one rank; and what one rank does, and how it was told.
 #pragma once
 
 #include <array>
@@ -61,5 +61,20 @@ struct Wishes {
 
 // The job that follows from the numbers.
 Job make_job(std::uint64_t seed, std::uint64_t number, const Wishes& wishes);
+
+// How one rank was told. In memory that the ranks' parent sees.
+struct Told {
+  bool has_begun = false, has_ended = false;
+  bool is_refused = false;  // the call that differs is none that this rank may make
+  bool has_error = false;
+  col::ErrorCode code = col::ErrorCode::internal;
+  int rank = -1;
+  double seconds = 0;  // from the begin of the call or the wait
+  std::array<char, 16> where = {};
+  std::array<char, 700> text = {};
+};
+
+// One rank of a job: makes its calls, waits for them, leaves, and notes how it was told.
+void play(const Job& job, int rank, col::Context& context, Told& told);
 
 }  // namespace mismatches

@@ -1,14 +1,12 @@
-#include "play.hpp"
+#include "plan.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
-#include <numeric>
 #include <optional>
-#include <span>
-#include <stdexcept>
 #include <string_view>
 #include <vector>
+
+#include "support/collectives.hpp"
 
 namespace mismatches {
 namespace {
@@ -30,18 +28,10 @@ struct Part {
   std::optional<col::Work> work = {};
 };
 
-std::size_t total(std::span<const std::size_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-}
-
 class Player {
  public:
   Player(const Job& job, int rank, col::Context& context, Told& told)
-      : rank_(rank),
-        ranks_(static_cast<std::size_t>(job.ranks)),
-        steps_(rank == job.culprit ? job.culprits : job.others),
-        context_(context),
-        told_(told) {
+      : rank_(rank), steps_(rank == job.culprit ? job.culprits : job.others), context_(context), told_(told) {
     parts_.reserve(steps_.size());
     for (const Step& step : steps_) parts_.push_back({.step = step});
     for (const char* const name : {"default", "second"})
@@ -119,49 +109,19 @@ class Player {
       name = algorithm(group, step);
       options.algorithm = name;
     }
-    std::size_t in = step.count, out = step.count;
-    const bool is_root = step.root == rank_;
-    const auto self = static_cast<std::size_t>(rank_);
-    switch (step.collective) {
-      case Collective::allgather:
-      case Collective::gather:
-        out = in * ranks_;
-        break;
-      case Collective::reduce_scatter:
-      case Collective::scatter:
-        in = out * ranks_;
-        break;
-      case Collective::alltoall:
-        in = out = step.count * ranks_;
-        break;
-      case Collective::allgatherv:
-      case Collective::gatherv:
-        in = step.counts[self];
-        out = total(step.counts);
-        break;
-      case Collective::scatterv:
-        in = total(step.counts);
-        out = step.counts[self];
-        break;
-      case Collective::alltoallv:
-        for (std::size_t r = 0; r < ranks_; ++r) {
-          part.in_counts.push_back(step.counts[self * ranks_ + r]);
-          part.out_counts.push_back(step.counts[r * ranks_ + self]);
-        }
-        in = total(part.in_counts);
-        out = total(part.out_counts);
-        break;
-      default:
-        break;
-    }
-    part.in.resize(in * col::size_of(step.dtype));
-    part.out.resize(out * col::size_of(step.dtype));
-    const col::ConstTensorView from(part.in.data(), in, step.dtype);
-    const col::TensorView to(part.out.data(), out, step.dtype);
-    if (col::row_of(step.collective).counts != col::BlockCounts::pairs &&
-        (is_root || step.collective == Collective::allgatherv))
-      (col::row_of(step.collective).in == col::Extent::blocks ? part.in_counts : part.out_counts) = step.counts;
-    const col::Call call{step.collective, from, to, part.in_counts, part.out_counts};
+    const int ranks = group.size();
+    auto lengths = col::test::lengths_of({step.collective, ranks, step.root, step.count, step.counts}, rank_);
+    if (col::row_of(step.collective).counts == col::BlockCounts::root && step.root != rank_)
+      lengths.in_counts = lengths.out_counts = {};
+    part.in_counts = std::move(lengths.in_counts);
+    part.out_counts = std::move(lengths.out_counts);
+    part.in.resize(lengths.in * col::size_of(step.dtype));
+    part.out.resize(lengths.out * col::size_of(step.dtype));
+    const col::Call call{step.collective,
+                         {part.in.data(), lengths.in, step.dtype},
+                         {part.out.data(), lengths.out, step.dtype},
+                         part.in_counts,
+                         part.out_counts};
     if (step.asynchronous)
       part.work = group.start(call, options);
     else
@@ -169,7 +129,6 @@ class Player {
   }
 
   const int rank_;
-  const std::size_t ranks_;
   const std::vector<Step>& steps_;
   col::Context& context_;
   Told& told_;

@@ -110,13 +110,6 @@ void Part::begin_collective() {
   const std::size_t outs = untouched ? event_.count : col::tools::elements_of(output_segments(reference, rank_));
   const Bytes input = input_of(event_, rank_, ins);
   Bytes expected = untouched ? Bytes(outs * size, kPattern) : expected_output(event_, rank_);
-  if (event_.kind == Kind::alltoallv) {
-    const auto ranks = static_cast<std::size_t>(event_.size), own = static_cast<std::size_t>(rank_);
-    for (std::size_t other = 0; other < ranks; ++other) {
-      in_counts_.push_back(event_.counts[own * ranks + other]);
-      out_counts_.push_back(event_.counts[other * ranks + own]);
-    }
-  }
   if (event_.kind == Kind::broadcast) {
     Buffer& buffer = add("buffer", rank_ == event_.root ? input : Bytes(outs * size, kPattern), std::move(expected));
     return call({}, buffer.view(event_.dtype), true);
@@ -131,66 +124,14 @@ void Part::begin_collective() {
   call(in.view(event_.dtype), out.view(event_.dtype), false);
 }
 
-// One line for each: what a user would write.
+// What a user would write.
 void Part::call(col::ConstTensorView in, col::TensorView out, bool same) {
-  const col::Options with = options();
-  col::Group& group = group_;
-  const auto either = [&](auto&& start, auto&& run) {
-    if (is_async_)
-      works_.push_back(start());
-    else
-      run();
-  };
-  switch (event_.kind) {
-    case Kind::allreduce:
-      if (same && !is_async_) return group.allreduce(out, with);
-      return either([&] { return group.iallreduce(in, out, with); }, [&] { group.allreduce(in, out, with); });
-    case Kind::reduce:
-      if (same && !is_async_) return group.reduce(out, with);
-      return either([&] { return group.ireduce(in, out, with); }, [&] { group.reduce(in, out, with); });
-    case Kind::broadcast:
-      return either([&] { return group.ibroadcast(out, with); }, [&] { group.broadcast(out, with); });
-    case Kind::allgather:
-      return either([&] { return group.iallgather(in, out, with); }, [&] { group.allgather(in, out, with); });
-    case Kind::reduce_scatter:
-      return either([&] { return group.ireduce_scatter(in, out, with); }, [&] { group.reduce_scatter(in, out, with); });
-    case Kind::gather:
-      return either([&] { return group.igather(in, out, with); }, [&] { group.gather(in, out, with); });
-    case Kind::scatter:
-      return either([&] { return group.iscatter(in, out, with); }, [&] { group.scatter(in, out, with); });
-    case Kind::alltoall:
-      return either([&] { return group.ialltoall(in, out, with); }, [&] { group.alltoall(in, out, with); });
-    case Kind::scan:
-      return either([&] { return group.iscan(in, out, with); }, [&] { group.scan(in, out, with); });
-    case Kind::exscan:
-      return either([&] { return group.iexscan(in, out, with); }, [&] { group.exscan(in, out, with); });
-    case Kind::barrier:
-      return either([&] { return group.ibarrier(with); }, [&] { group.barrier(with); });
-    default:
-      return call_vector(in, out);
-  }
-}
-
-void Part::call_vector(col::ConstTensorView in, col::TensorView out) {
-  const col::Options with = options();
-  const std::vector<std::size_t>& counts = event_.counts;
-  switch (event_.kind) {
-    case Kind::allgatherv:
-      if (!is_async_) return group_.allgatherv(in, out, counts, with);
-      return works_.push_back(group_.iallgatherv(in, out, counts, with));
-    case Kind::reduce_scatterv:
-      if (!is_async_) return group_.reduce_scatterv(in, out, counts, with);
-      return works_.push_back(group_.ireduce_scatterv(in, out, counts, with));
-    case Kind::gatherv:
-      if (!is_async_) return group_.gatherv(in, out, counts, with);
-      return works_.push_back(group_.igatherv(in, out, counts, with));
-    case Kind::scatterv:
-      if (!is_async_) return group_.scatterv(in, counts, out, with);
-      return works_.push_back(group_.iscatterv(in, counts, out, with));
-    default:
-      if (!is_async_) return group_.alltoallv(in, in_counts_, out, out_counts_, with);
-      return works_.push_back(group_.ialltoallv(in, in_counts_, out, out_counts_, with));
-  }
+  if (same && !is_async_ && event_.kind == Kind::allreduce) return group_.allreduce(out, options());
+  if (same && !is_async_ && event_.kind == Kind::reduce) return group_.reduce(out, options());
+  lengths_ = col::test::lengths_of(call_of(event_), rank_);
+  const col::Call call{call_of(event_).collective, in, out, lengths_.in_counts, lengths_.out_counts};
+  col::Work work = col::test::call_by_name(group_, call, options(), is_async_);
+  if (is_async_) works_.push_back(std::move(work));
 }
 
 void Part::send(Buffer& buffer, int destination, int tag) {

@@ -11,7 +11,7 @@
 
 #include "program.hpp"
 #include "random.hpp"
-#include "reference.hpp"
+#include "support/collectives.hpp"
 
 namespace programs {
 
@@ -68,7 +68,6 @@ class Part {
   Buffer& add(std::string name, Bytes content, Bytes expected);
   void begin_collective();
   void call(col::ConstTensorView in, col::TensorView out, bool same);
-  void call_vector(col::ConstTensorView in, col::TensorView out);
   void begin_message();
   void begin_sendrecv();
   void begin_batch(Random& choices);
@@ -84,7 +83,7 @@ class Part {
   std::span<std::byte> shared_;  // what is left of it
   int rank_;
   bool is_async_;
-  std::vector<std::size_t> in_counts_ = {}, out_counts_ = {};
+  col::test::Lengths lengths_ = {};
   std::vector<Expected> expected_ = {};
   std::vector<col::Message> messages_ = {};
   std::vector<col::Work> works_ = {};

@@ -1,6 +1,5 @@
 #include "player.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <thread>

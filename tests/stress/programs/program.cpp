@@ -9,11 +9,9 @@
 namespace programs {
 namespace {
 
-constexpr std::array<std::string_view, kKinds> kNames = {
-    "allreduce",       "reduce",   "broadcast", "allgather", "allgatherv", "reduce_scatter",
-    "reduce_scatterv", "gather",   "gatherv",   "scatter",   "scatterv",   "alltoall",
-    "alltoallv",       "scan",     "exscan",    "barrier",   "message",    "sendrecv",
-    "batch",           "recv_any", "objects",   "dup"};
+// Of those that are no collectives.
+constexpr std::array<std::string_view, kKinds - kFirstOther> kOtherNames = {"message",  "sendrecv", "batch",
+                                                                            "recv_any", "objects",  "dup"};
 constexpr std::array<std::string_view, kOperators> kOperatorNames = {
     "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "first_nonzero"};
 
@@ -31,15 +29,6 @@ std::size_t random_bytes(Random& random) {
   if (kind < 97) return 256'000 + random.below(std::size_t{20'000});
   if (kind < 99) return 1'000'000 + random.below(std::size_t{100'000});
   return 4 << 20;
-}
-
-bool is_block_form(Kind kind) {
-  return kind == Kind::allgather || kind == Kind::reduce_scatter || kind == Kind::gather || kind == Kind::scatter ||
-         kind == Kind::alltoall;
-}
-
-bool is_v_form(Kind kind) {
-  return kind == Kind::allgatherv || kind == Kind::reduce_scatterv || kind == Kind::gatherv || kind == Kind::scatterv;
 }
 
 std::vector<std::size_t> random_counts(Random& random, std::size_t ranks, std::size_t most) {
@@ -85,10 +74,14 @@ Event random_event(Random& random, int number, std::size_t group, int size) {
   if (event.has_operator()) choose_operator(random, event);
   const auto ranks = static_cast<std::size_t>(size);
   event.count = random_bytes(random) / col::size_of(event.dtype);
-  if (is_block_form(event.kind)) event.count /= ranks;
-  if (is_v_form(event.kind)) event.counts = random_counts(random, ranks, 2 * event.count / ranks);
-  if (event.kind == Kind::alltoallv)
-    event.counts = random_counts(random, ranks * ranks, 2 * event.count / ranks / ranks);
+  if (is_collective(event.kind)) {
+    const col::CollectiveRow& row = row_of(collective_of(event.kind));
+    if (row.has_blocks() && !row.has_counts()) event.count /= ranks;
+    if (row.counts == col::BlockCounts::pairs)
+      event.counts = random_counts(random, ranks * ranks, 2 * event.count / ranks / ranks);
+    else if (row.has_counts())
+      event.counts = random_counts(random, ranks, 2 * event.count / ranks);
+  }
   if (event.kind == Kind::batch || event.kind == Kind::recv_any) choose_transfers(random, event);
   return event;
 }
@@ -96,17 +89,7 @@ Event random_event(Random& random, int number, std::size_t group, int size) {
 }  // namespace
 
 bool Event::has_operator() const {
-  switch (kind) {
-    case Kind::allreduce:
-    case Kind::reduce:
-    case Kind::reduce_scatter:
-    case Kind::reduce_scatterv:
-    case Kind::scan:
-    case Kind::exscan:
-      return true;
-    default:
-      return false;
-  }
+  return is_collective(kind) && row_of(collective_of(kind)).reduces();
 }
 
 bool Event::takes_part(int rank) const {
@@ -117,7 +100,8 @@ bool Event::takes_part(int rank) const {
 }
 
 std::string_view name_of(Kind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
+  return is_collective(kind) ? to_string(collective_of(kind))
+                             : kOtherNames[static_cast<std::size_t>(kind) - kFirstOther];
 }
 
 std::string Event::text() const {

@@ -13,25 +13,20 @@
 
 #include <col/col.hpp>
 
+#include "common/reference.hpp"
+
 namespace programs {
 
+// The collectives, each by its own number, and what comes after them.
 enum class Kind {
-  allreduce,
-  reduce,
-  broadcast,
-  allgather,
-  allgatherv,
-  reduce_scatter,
-  reduce_scatterv,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  alltoall,
-  alltoallv,
-  scan,
-  exscan,
-  barrier,
+  allreduce = static_cast<int>(col::Collective::allreduce),
+  reduce = static_cast<int>(col::Collective::reduce),
+  broadcast = static_cast<int>(col::Collective::broadcast),
+  alltoall = static_cast<int>(col::Collective::alltoall),
+  alltoallv = static_cast<int>(col::Collective::alltoallv),
+  scan = static_cast<int>(col::Collective::scan),
+  exscan = static_cast<int>(col::Collective::exscan),
+  barrier = static_cast<int>(col::Collective::barrier),
   message,   // from `root` to `peer`
   sendrecv,  // every rank to the one that is `peer` ranks on
   batch,     // the transfers
@@ -39,7 +34,13 @@ enum class Kind {
   objects,   // strings of lengths that differ: every rank gets all
   dup,       // a new group, a call in it, and its end
 };
-inline constexpr int kKinds = 22;
+inline constexpr int kKinds = 22, kFirstOther = static_cast<int>(Kind::message);
+inline bool is_collective(Kind kind) {
+  return kind < Kind::message;
+}
+inline col::Collective collective_of(Kind kind) {
+  return static_cast<col::Collective>(kind);
+}
 std::string_view name_of(Kind kind);  // of a collective, its own
 
 enum class Operator { sum, product, min, max, avg, band, bor, bxor, premul_sum, first_nonzero };
@@ -84,5 +85,25 @@ struct Extras {
 
 // `sizes` are those of the groups; empty groups have no events.
 std::vector<Event> make_program(std::uint64_t seed, int events, const std::vector<int>& sizes, Extras extras);
+
+// ---- What the events must give, by the plainest means: every rank can say what every rank brings
+//
+// All values are whole numbers so small that no type and no order of summing rounds them.
+
+// The collective that an event is. Requires: it is one.
+col::tools::ReferenceCall call_of(const Event& event);
+
+// What Operator::premul_sum multiplies the input of a rank by.
+int premul_scale(int rank);
+
+// Element `index` of what a rank brings. Of the transfers of a batch or a recv_any, `rank` is the number.
+std::int64_t value_of(const Event& event, int rank, std::size_t index);
+
+using Bytes = std::vector<std::byte>;
+Bytes input_of(const Event& event, int rank, std::size_t count);
+Bytes expected_output(const Event& event, int rank);
+
+// Empty when they are equal; else the first difference, in words.
+std::string difference(const Event& event, const std::byte* found, const Bytes& expected);
 
 }  // namespace programs

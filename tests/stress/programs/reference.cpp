@@ -1,9 +1,9 @@
-#include "reference.hpp"
+#include "program.hpp"
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
 
+#include "colcheck/engine/element.hpp"
 #include "random.hpp"
 
 namespace programs {
@@ -11,49 +11,11 @@ namespace {
 
 using col::tools::Segment;
 
-template <class T>
-void put(std::byte* to, std::int64_t value) {
-  T element;
-  if constexpr (std::is_integral_v<T> || std::is_floating_point_v<T>)
-    element = static_cast<T>(value);
-  else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>)
-    element = static_cast<typename T::value_type>(value);
-  else
-    element = T(static_cast<float>(value));
-  std::memcpy(to, &element, sizeof element);
-}
-
 void put(std::byte* to, col::DType dtype, std::int64_t value) {
-  switch (dtype) {
-    case col::DType::int8:
-      return put<std::int8_t>(to, value);
-    case col::DType::uint8:
-      return put<std::uint8_t>(to, value);
-    case col::DType::int16:
-      return put<std::int16_t>(to, value);
-    case col::DType::uint16:
-      return put<std::uint16_t>(to, value);
-    case col::DType::int32:
-      return put<std::int32_t>(to, value);
-    case col::DType::uint32:
-      return put<std::uint32_t>(to, value);
-    case col::DType::int64:
-      return put<std::int64_t>(to, value);
-    case col::DType::uint64:
-      return put<std::uint64_t>(to, value);
-    case col::DType::float16:
-      return put<col::float16>(to, value);
-    case col::DType::bfloat16:
-      return put<col::bfloat16>(to, value);
-    case col::DType::float32:
-      return put<float>(to, value);
-    case col::DType::complex64:
-      return put<std::complex<float>>(to, value);
-    case col::DType::complex128:
-      return put<std::complex<double>>(to, value);
-    default:
-      return put<double>(to, value);
-  }
+  col::colcheck::with_element(dtype, [&]<class T>(T) {
+    const auto element = col::colcheck::element_of<T>(static_cast<float>(value));
+    std::memcpy(to, &element, sizeof element);
+  });
 }
 
 std::int64_t combined(const Event& event, std::int64_t left, std::int64_t right) {
@@ -102,7 +64,7 @@ int premul_scale(int rank) {
 }
 
 col::tools::ReferenceCall call_of(const Event& event) {
-  return {.collective = col::collective_from_string(name_of(event.kind)),
+  return {.collective = collective_of(event.kind),
           .size = event.size,
           .root = event.root,
           .count = event.count,
