@@ -34,44 +34,31 @@ class ColContestant : public contest::Contestant {
     const std::span<float> out(cell.out, cell.out_count);
     switch (cell.operation) {
       case Operation::barrier:
-        world_.barrier();
-        break;
+        return world_.barrier();
       case Operation::allreduce:
-        world_.allreduce(in, out);
-        break;
+        return world_.allreduce(in, out);
       case Operation::allreduce_in_place:
-        world_.allreduce(out);
-        break;
+        return world_.allreduce(out);
       case Operation::allreduce_bfloat16:
-        world_.allreduce(bfloat16_span(cell.in, cell.in_count), bfloat16_span(cell.out, cell.out_count));
-        break;
+        return world_.allreduce(bfloat16_span(cell.in, cell.in_count), bfloat16_span(cell.out, cell.out_count));
       case Operation::broadcast:
-        world_.broadcast(out);
-        break;
+        return world_.broadcast(out);
       case Operation::reduce:
-        world_.reduce(in, out);
-        break;
+        return world_.reduce(in, out);
       case Operation::allgather:
-        world_.allgather(in, out);
-        break;
+        return world_.allgather(in, out);
       case Operation::reduce_scatter:
-        world_.reduce_scatter(in, out);
-        break;
+        return world_.reduce_scatter(in, out);
       case Operation::gather:
-        world_.gather(in, out);
-        break;
+        return world_.gather(in, out);
       case Operation::scatter:
-        world_.scatter(in, out);
-        break;
+        return world_.scatter(in, out);
       case Operation::alltoall:
-        world_.alltoall(in, out);
-        break;
+        return world_.alltoall(in, out);
       case Operation::send:
-        cell.rank == 0 ? world_.send(in, 1) : world_.recv(out, 0);
-        break;
+        return cell.rank == 0 ? world_.send(in, 1) : world_.recv(out, 0);
       case Operation::round_trip:
-        round_trips(in, out);
-        break;
+        return round_trips(in, out);
     }
   }
 

@@ -74,38 +74,29 @@ class GlooContestant : public contest::Contestant {
       case Operation::allreduce_bfloat16:
         break;  // prepare() has said no
       case Operation::barrier:
-        barrier();
-        break;
+        return barrier();
       case Operation::allreduce:
       case Operation::allreduce_in_place:
-        allreduce(cell);
-        break;
+        return allreduce(cell);
       case Operation::broadcast:
-        broadcast(cell);
-        break;
+        return broadcast(cell);
       case Operation::reduce:
-        reduce(cell);
-        break;
+        return reduce(cell);
       case Operation::allgather:
-        allgather(cell);
-        break;
+        return allgather(cell);
       case Operation::reduce_scatter:
         std::copy_n(cell.in, cell.count, scratch_.data());
         reduce_scatter_->run();
         std::copy_n(scratch_.data(), cell.block, cell.out);
         break;
       case Operation::gather:
-        gather(cell);
-        break;
+        return gather(cell);
       case Operation::scatter:
-        scatter(cell);
-        break;
+        return scatter(cell);
       case Operation::alltoall:
-        alltoall(cell);
-        break;
+        return alltoall(cell);
       case Operation::send:
-        cell.rank == 0 ? send() : receive();
-        break;
+        return cell.rank == 0 ? send() : receive();
       case Operation::round_trip:
         for (int i = 0; i < contest::kRoundTrips; ++i) {
           if (cell.rank == 0) send();

@@ -73,11 +73,9 @@ class MpiContestant : public contest::Contestant {
         MPI_Alltoall(cell.in, block, MPI_FLOAT, cell.out, block, MPI_FLOAT, MPI_COMM_WORLD);
         break;
       case Operation::send:
-        rank_ == 0 ? send(cell) : receive(cell);
-        break;
+        return rank_ == 0 ? send(cell) : receive(cell);
       case Operation::round_trip:
-        round_trips(cell);
-        break;
+        return round_trips(cell);
     }
   }
 
