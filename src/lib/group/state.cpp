@@ -12,12 +12,12 @@
 namespace col {
 
 std::shared_ptr<Group::State> Group::State::make(group::GroupParts parts, group::GroupHost host) {
-  auto state = std::make_shared<State>(Key(), std::move(parts), std::move(host));
+  auto state = std::make_shared<State>(Passkey(), std::move(parts), std::move(host));
   state->access_.set_self(std::shared_ptr<group::Access>(state, &state->access_));
   return state;
 }
 
-Group::State::State(Key /*key*/, group::GroupParts parts, group::GroupHost host)
+Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHost host)
     : host_(std::move(host)),
       core_(std::move(parts.core)),
       lanes_(core_, std::move(parts.connections)),
@@ -29,7 +29,7 @@ Group::State::State(Key /*key*/, group::GroupParts parts, group::GroupHost host)
       collectives_(core_, lanes_, flight_, access_, starter_),
       messages_(core_, lanes_, stager_, mailbox_, flight_, access_, starter_),
       multi_gpu_(core_, lanes_, flight_, access_, starter_),
-      allocator_(core_, lanes_, access_, collectives_),
+      shared_memory_(core_, lanes_, access_, collectives_),
       family_(core_, lanes_, access_, host_.family, parts.is_high_priority_stream) {
   core_.set_on_break([this](const Error& cause) {
     lanes_.abort(cause);

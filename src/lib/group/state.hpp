@@ -19,9 +19,9 @@
 #include "group/gpu/multi_gpu.hpp"
 #include "group/join/family.hpp"
 #include "group/join/join.hpp"
-#include "group/run/allocator.hpp"
 #include "group/run/collectives.hpp"
 #include "group/run/messages.hpp"
+#include "group/run/shared_memory.hpp"
 #include "group/run/starter.hpp"
 
 namespace col {
@@ -50,7 +50,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   group::Collectives& collectives() { return collectives_; }
   group::Messages& messages() { return messages_; }
   group::MultiGpu& multi_gpu() { return multi_gpu_; }
-  group::Allocator& allocator() { return allocator_; }
+  group::SharedMemory& shared_memory() { return shared_memory_; }
   group::Family& family() { return family_; }
 
   // An empty Work for null, which is an operation that has ended.
@@ -72,10 +72,10 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   void post_calls();
 
  private:
-  class Key {};  // make_shared() needs a public constructor, which nobody else may call
+  class Passkey {};  // make_shared() needs a public constructor, which nobody else may call
 
  public:
-  State(Key key, group::GroupParts parts, group::GroupHost host);
+  State(Passkey passkey, group::GroupParts parts, group::GroupHost host);
 
  private:
   void require_unused_here(const void* memory, std::size_t bytes, bool own);
@@ -91,7 +91,7 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
   group::Collectives collectives_;
   group::Messages messages_;
   group::MultiGpu multi_gpu_;
-  group::Allocator allocator_;
+  group::SharedMemory shared_memory_;
   group::Family family_;
 };
 

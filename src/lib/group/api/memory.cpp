@@ -79,7 +79,7 @@ class Allocations {
 
 void* Group::alloc(std::size_t bytes, const Options& options) {
   const std::shared_ptr<State> group = state().shared_from_this();
-  const std::shared_ptr<void> memory = group->allocator().allocate(bytes, options);
+  const std::shared_ptr<void> memory = group->shared_memory().allocate(bytes, options);
   Allocations::instance().add(memory, bytes, group);
   return memory.get();
 }

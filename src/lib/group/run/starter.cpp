@@ -108,7 +108,7 @@ void Starter::announce(Pending& pending) {
 void Starter::start_native(const PendingPtr& pending) {
   Diagnosis diagnosis = pending->diagnose(core_.surroundings());
   WaitContext wait = core_.waiting(pending->timeout, &diagnosis);
-  // NCCL may wait for the peers before it starts, and these for what runs over the host.
+  // The backend of the GPUs may wait for the peers before it starts, and these for what runs over the host.
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
   try {
     core_.pass_fault(pending->sequence);

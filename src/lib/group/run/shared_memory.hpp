@@ -10,9 +10,9 @@
 
 namespace col::group {
 
-class Allocator {
+class SharedMemory {
  public:
-  Allocator(Core& core, Lanes& lanes, Access& access, Collectives& collectives)
+  SharedMemory(Core& core, Lanes& lanes, Access& access, Collectives& collectives)
       : core_(core), lanes_(lanes), access_(access), collectives_(collectives) {}
 
   // A collective call. Throws on all ranks: mismatch if they ask for different sizes, resource if one has no room.

@@ -1,4 +1,4 @@
-#include "group/run/allocator.hpp"
+#include "group/run/shared_memory.hpp"
 
 #include <sys/mman.h>
 
@@ -31,7 +31,7 @@ std::string no_room(std::size_t bytes, int rank) {
 
 }  // namespace
 
-std::shared_ptr<void> Allocator::allocate(std::size_t bytes, const Options& options) {
+std::shared_ptr<void> SharedMemory::allocate(std::size_t bytes, const Options& options) {
   const Use use(access_);
   core_.check_name(options.group);
   if (lanes_.own().channel == nullptr) {
