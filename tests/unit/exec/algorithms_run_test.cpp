@@ -1,6 +1,5 @@
 // Every algorithm, run by the executor over a channel that delivers late and out of order, against the obvious result.
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include <col/col.hpp>
 #include <col/plan.hpp>
 
+#include "common/reference.hpp"
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
 #include "support/ranks.hpp"
@@ -17,6 +17,8 @@ namespace {
 
 using col::Collective;
 using col::test::expect;
+using col::tools::elements_of;
+using col::tools::ReferenceCall;
 using Vector = std::vector<std::int64_t>;
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -33,114 +35,35 @@ Vector input(int rank, std::size_t count) {
   return values;
 }
 
-// Sum over the ranks [0, ranks) of element i; wraps.
-std::int64_t sum(int ranks, std::size_t i) {
+// Sum over the ranks [first, last) of element i; wraps.
+std::int64_t sum(int first, int last, std::size_t i) {
   std::uint64_t total = 0;
-  for (int r = 0; r < ranks; ++r) total += static_cast<std::uint64_t>(value(r, i));
+  for (int r = first; r < last; ++r) total += static_cast<std::uint64_t>(value(r, i));
   return static_cast<std::int64_t>(total);
 }
 
-// What one rank's output must be.
-Vector expected(Collective collective, int rank, int size, int root, std::size_t count) {
+// What one rank's output must be; empty where it has none.
+Vector expected(const ReferenceCall& call, int rank) {
   Vector out;
-  const auto n = static_cast<std::size_t>(size);
-  const auto r = static_cast<std::size_t>(rank);
-  switch (collective) {
-    case Collective::allreduce:
-    case Collective::reduce:
-      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(size, i));
-      break;
-    case Collective::scan:
-    case Collective::exscan:
-      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(collective == Collective::scan ? rank + 1 : rank, i));
-      break;
-    case Collective::reduce_scatter:
-      for (std::size_t i = 0; i < count; ++i) out.push_back(sum(size, r * count + i));
-      break;
-    case Collective::broadcast:
-      out = input(root, count);
-      break;
-    case Collective::scatter:
-      for (std::size_t i = 0; i < count; ++i) out.push_back(value(root, r * count + i));
-      break;
-    case Collective::allgather:
-    case Collective::gather:
-      for (int from = 0; from < size; ++from) {
-        for (std::size_t i = 0; i < count; ++i) out.push_back(value(from, i));
-      }
-      break;
-    case Collective::alltoall:
-      for (int from = 0; from < size; ++from) {
-        for (std::size_t i = 0; i < count; ++i) out.push_back(value(from, r * count + i));
-      }
-      break;
-    default:
-      break;
+  for (const col::tools::Segment& segment : output_segments(call, rank)) {
+    const std::size_t begin = static_cast<std::size_t>(segment.block) * call.count;
+    for (std::size_t i = 0; i < segment.count; ++i) out.push_back(sum(segment.first, segment.last, begin + i));
   }
-  (void)n;
   return out;
 }
 
-// Runs one collective; returns this rank's output, empty where it has none.
-Vector run(col::Group& group, Collective collective, std::size_t count, const col::Options& options) {
+// Runs one collective; returns this rank's output.
+Vector run(col::Group& group, const ReferenceCall& call, const col::Options& options) {
   const int rank = group.rank();
-  const auto n = static_cast<std::size_t>(group.size());
-  const bool is_root = rank == options.root;
-  Vector in = input(rank, count);
-  Vector out(count);
-  switch (collective) {
-    case Collective::allreduce:
-      group.allreduce(in, out, options);
-      break;
-    case Collective::reduce:
-      if (!is_root) out.clear();
-      group.reduce(in, out, options);
-      break;
-    case Collective::scan:
-      group.scan(in, out, options);
-      break;
-    case Collective::exscan:
-      group.exscan(in, out, options);
-      break;
-    case Collective::reduce_scatter:
-      in = input(rank, n * count);
-      group.reduce_scatter(in, out, options);
-      break;
-    case Collective::broadcast:
-      if (is_root) out = in;
-      group.broadcast(out, options);
-      break;
-    case Collective::scatter:
-      in = is_root ? input(rank, n * count) : Vector();
-      group.scatter(in, out, options);
-      break;
-    case Collective::allgather:
-      out.resize(n * count);
-      group.allgather(in, out, options);
-      break;
-    case Collective::gather:
-      out.resize(is_root ? n * count : 0);
-      group.gather(in, out, options);
-      break;
-    case Collective::alltoall:
-      in = input(rank, n * count);
-      out.resize(n * count);
-      group.alltoall(in, out, options);
-      break;
-    case Collective::barrier:
-      group.barrier(options);
-      out.clear();
-      break;
-    default:
-      break;
+  Vector in = input(rank, elements_of(input_blocks(call, rank)));
+  // The output of an exscan is there on rank 0 too, which does not write it.
+  Vector out(call.collective == Collective::exscan ? call.count : elements_of(output_segments(call, rank)));
+  if (call.collective == Collective::broadcast) {
+    std::copy(in.begin(), in.end(), out.begin());
+    in.clear();
   }
+  group.run({.collective = call.collective, .in = in, .out = out}, options);
   return out;
-}
-
-bool has_output(Collective collective, int rank, int root) {
-  if (collective == Collective::barrier) return false;
-  if (collective == Collective::exscan) return rank > 0;
-  return (collective != Collective::reduce && collective != Collective::gather) || rank == root;
 }
 
 void run_every_algorithm(int size, const std::string& backend) {
@@ -152,9 +75,10 @@ void run_every_algorithm(int size, const std::string& backend) {
       if (algorithm.refuse(request)) continue;
       for (const std::size_t count : {std::size_t{1}, std::size_t{0}, std::size_t{13}, std::size_t{64}}) {
         const int root = static_cast<int>(count) % size;
-        const Vector got = run(group, algorithm.collective, count, {.root = root, .algorithm = algorithm.name});
-        if (!has_output(algorithm.collective, rank, root)) continue;
-        const Vector want = expected(algorithm.collective, rank, size, root, count);
+        const ReferenceCall call{.collective = algorithm.collective, .size = size, .root = root, .count = count};
+        const Vector got = run(group, call, {.root = root, .algorithm = algorithm.name});
+        const Vector want = expected(call, rank);
+        if (want.empty()) continue;
         expect(got == want, fmt::format("{} by {}, {} ranks, {} elements, root {}, rank {}",
                                         to_string(algorithm.collective), algorithm.name, size, count, root, rank));
       }
