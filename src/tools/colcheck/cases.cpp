@@ -1,4 +1,4 @@
-#include "colcheck/cases.hpp"
+#include "colcheck/run.hpp"
 
 #include <algorithm>
 #include <map>

@@ -44,9 +44,9 @@ void on_fatal(int signal) {
 constexpr Duration kPatience = std::chrono::hours(24);
 
 // What one rank finds in the cases of an order.
-class Round {
+class CaseRunner {
  public:
-  Round(Rank rank, const ObeyOptions& options) : rank_(std::move(rank)), options_(options) {}
+  CaseRunner(Rank rank, const ObeyOptions& options) : rank_(std::move(rank)), options_(options) {}
 
   // False when the group cannot be used any more.
   bool run(std::size_t index, const Case& c) {
@@ -104,22 +104,22 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
     answer.trouble = error.what();
     return answer;
   }
-  Round round(Rank(context, group, order.backend, options.timeout), options);
+  CaseRunner runner(Rank(context, group, order.backend, options.timeout), options);
   for (std::size_t i = 0; i < order.cases.size(); ++i) {
-    if (!round.run(i, order.cases[i])) break;
+    if (!runner.run(i, order.cases[i])) break;
   }
   context.destroy_group(group.name());
-  round.answer().natives = std::move(answer.natives);
-  return std::move(round.answer());
+  runner.answer().natives = std::move(answer.natives);
+  return std::move(runner.answer());
 }
 
 Answer run_share(Context& context, const Order& order, const ObeyOptions& options) {
-  Round round(Rank(context, {}, order.backend, options.timeout), options);
+  CaseRunner runner(Rank(context, {}, order.backend, options.timeout), options);
   const auto world = static_cast<std::size_t>(context.spec().world_size);
   for (auto i = static_cast<std::size_t>(context.spec().rank); i < order.cases.size(); i += world)
-    round.run(i, order.cases[i]);
-  round.answer().done = order.cases.size();
-  return std::move(round.answer());
+    runner.run(i, order.cases[i]);
+  runner.answer().done = order.cases.size();
+  return std::move(runner.answer());
 }
 
 }  // namespace
@@ -216,9 +216,9 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
 }
 
 Answer carry_out_alone(Context& context, std::span<const Case> cases, const ObeyOptions& options) {
-  Round round(Rank(context, {}, {}, options.timeout), options);
-  for (std::size_t i = 0; i < cases.size(); ++i) round.run(i, cases[i]);
-  return std::move(round.answer());
+  CaseRunner runner(Rank(context, {}, {}, options.timeout), options);
+  for (std::size_t i = 0; i < cases.size(); ++i) runner.run(i, cases[i]);
+  return std::move(runner.answer());
 }
 
 void obey(Context& context, tools::Coordinator& lead, const ObeyOptions& options) {

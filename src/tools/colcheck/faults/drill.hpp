@@ -24,7 +24,7 @@ struct Drill {
     never_joins,  // waits for the order to end instead of joining
     walks_out,    // ends before the last call, without col::finalize()
     leaves,       // ends before the last call, after col::finalize()
-    copies_late,  // all make the last call as in late_copy.hpp, and this one is delayed
+    copies_late,  // all make the last call as in late_copy.cpp, and this one is delayed
     hangs         // all ranks run a Tangle; this one stops in it, and waits for the order to end
   };
   Case c = {};  // the call, each time with other inputs

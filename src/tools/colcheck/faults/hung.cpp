@@ -1,6 +1,6 @@
 // The drill: every rank that waits for the one that hangs, directly or through other ranks, names it when the timeout
 // has passed. It computes forever (Case::variant 0), or is stopped (1).
-#include "colcheck/faults/hung.hpp"
+#include "colcheck/faults/rank_drills.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,6 @@
 // The drill: a rank is held up while it copies out of the others' memory, until their calls have timed out and their
 // buffers have been overwritten. It gets an error, never success.
-#include "colcheck/faults/late_copy.hpp"
+#include "colcheck/faults/rank_drills.hpp"
 
 #include <linux/audit.h>
 #include <linux/filter.h>

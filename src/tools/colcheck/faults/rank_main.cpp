@@ -18,9 +18,8 @@
 
 #include "colcheck/engine/call.hpp"
 #include "colcheck/faults/drill.hpp"
-#include "colcheck/faults/hung.hpp"
-#include "colcheck/faults/late_copy.hpp"
 #include "colcheck/faults/processes.hpp"
+#include "colcheck/faults/rank_drills.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {

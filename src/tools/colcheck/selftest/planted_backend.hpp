@@ -45,8 +45,8 @@ enum class Bug : std::uint8_t {
 inline constexpr std::string_view kPlantedAlgorithm = "planted";
 
 // A few names in a table.
-struct Names {
-  constexpr Names(std::initializer_list<std::string_view> names) : size(names.size()) {
+struct FewNames {
+  constexpr FewNames(std::initializer_list<std::string_view> names) : size(names.size()) {
     std::copy(names.begin(), names.end(), all.begin());
   }
   constexpr const std::string_view* begin() const { return all.data(); }
@@ -63,9 +63,9 @@ struct PlantedBug {
   std::string_view summary;  // one line: what goes wrong
   // By name: each of these properties must fail in some case. Only their cases run over this bug, because it may damage
   // memory in ways that other properties do not expect. Empty for the control, over which all of them run.
-  Names caught_by;
+  FewNames caught_by;
   // The algorithms of the cases; the empty one is the default.
-  Names algorithms = {kPlantedAlgorithm};
+  FewNames algorithms = {kPlantedAlgorithm};
 
   bool is_control() const { return bug == Bug::none; }
   std::string backend() const;  // "planted-lost_nan"
