@@ -51,14 +51,14 @@ constexpr std::array kInstead = {
 
 template <std::size_t kSize>
 std::optional<std::string_view> look_up(const std::array<Pair, kSize>& table, std::string_view name) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const Pair& pair) { return pair.first == name; });
+  const auto found = std::ranges::find_if(table, [&](const Pair& pair) { return pair.first == name; });
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
 // torchrun takes underscores too.
 std::string with_dashes(std::string_view name) {
   std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  std::ranges::replace(dashed, '_', '-');
   return dashed;
 }
 

@@ -59,11 +59,11 @@ void check_hosts(const Values& values, const JobSpec& spec) {
   if (nodes != nullptr && (counted != count || spec.nodes.min_nodes != spec.nodes.max_nodes))
     throw UsageError("--nnodes {} and {} hosts do not agree; leave --nnodes out", nodes->text, count);
   const auto has_slots = [](const launch::HostSpec& host) { return host.slots.has_value(); };
-  const bool any = std::any_of(spec.nodes.hosts.begin(), spec.nodes.hosts.end(), has_slots);
+  const bool any = std::ranges::any_of(spec.nodes.hosts, has_slots);
   if (any && spec.programs.size() > 1)
     throw UsageError(
         "slots of hosts cannot be divided between several programs; say by -n how many of each run on every host");
-  const bool all = std::all_of(spec.nodes.hosts.begin(), spec.nodes.hosts.end(), has_slots);
+  const bool all = std::ranges::all_of(spec.nodes.hosts, has_slots);
   const Given* ranks = values.find("--np");
   if (!all || ranks == nullptr) return;
   // Users of mpirun give the sum as well.

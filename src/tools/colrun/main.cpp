@@ -33,7 +33,7 @@ std::vector<int> inherited_descriptors() {
     if (fd > STDERR_FILENO && fd != ::dirfd(directory)) fds.push_back(fd);
   }
   ::closedir(directory);
-  std::sort(fds.begin(), fds.end());
+  std::ranges::sort(fds);
   return fds;
 }
 

@@ -39,7 +39,7 @@ std::pair<std::string_view, std::optional<std::string_view>> divide(std::string_
 // A name that ssh and the resolver get as an argument: it must not look like an option to them.
 bool is_host_name(std::string_view name) {
   const auto printable = [](char letter) { return letter > ' ' && letter != 0x7f; };
-  return !name.empty() && name[0] != '-' && std::all_of(name.begin(), name.end(), printable) &&
+  return !name.empty() && name[0] != '-' && std::ranges::all_of(name, printable) &&
          name.find_first_of("/,;'\"\\[]") == std::string_view::npos;
 }
 
@@ -76,7 +76,7 @@ std::optional<Milliseconds> parse_time(std::string_view text) {
   constexpr std::array kUnits = {Unit{"ms", 1}, Unit{"s", 1e3}, Unit{"m", 60e3}, Unit{"h", 3'600e3}};
   constexpr double kMost = 30 * 24 * 3'600e3;
   double unit = 1e3;
-  const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return text.ends_with(u.name); });
+  const auto found = std::ranges::find_if(kUnits, [&](const Unit& u) { return text.ends_with(u.name); });
   if (found != kUnits.end()) {
     unit = found->milliseconds;
     text.remove_suffix(found->name.size());
@@ -199,7 +199,7 @@ std::optional<launch::Injection> parse_injection(std::string_view text) {
 
 bool is_variable_name(std::string_view name) noexcept {
   const auto plain = [](char letter) { return letter > ' ' && letter != '=' && letter != 0x7f; };
-  return !name.empty() && std::all_of(name.begin(), name.end(), plain);
+  return !name.empty() && std::ranges::all_of(name, plain);
 }
 
 }  // namespace col::colrun

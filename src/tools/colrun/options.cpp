@@ -74,7 +74,7 @@ void apply_hosts(launch::JobSpec& spec) {
   const auto& hosts = spec.nodes.hosts;
   if (hosts.empty()) return;
   spec.nodes.min_nodes = spec.nodes.max_nodes = static_cast<int>(hosts.size());
-  const bool all = std::all_of(hosts.begin(), hosts.end(), [](const auto& host) { return host.slots.has_value(); });
+  const bool all = std::ranges::all_of(hosts, [](const auto& host) { return host.slots.has_value(); });
   if (all) spec.programs.front().ranks = *hosts.front().slots;
 }
 

@@ -101,8 +101,7 @@ Values read_variables(const Rows& rows, const Surroundings& surroundings, std::v
     if (!text.starts_with(kVariablePrefix) || equals == std::string_view::npos || equals + 1 == text.size()) continue;
     const std::string_view name = text.substr(0, equals);
     if (name == kConfig) continue;
-    const bool capitals =
-        std::none_of(name.begin(), name.end(), [](char letter) { return letter >= 'a' && letter <= 'z'; });
+    const bool capitals = std::ranges::none_of(name, [](char letter) { return letter >= 'a' && letter <= 'z'; });
     if (const OptionRow* row = capitals ? find_setting(rows, key_of(name)) : nullptr)
       add_variable(values, name, text.substr(equals + 1), *row);
     else

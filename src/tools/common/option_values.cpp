@@ -35,7 +35,7 @@ std::optional<std::vector<std::string>> parse_list(std::string_view text) {
   std::vector<std::string> names;
   for (const std::string_view name : split(text, ',')) {
     if (name.empty()) return std::nullopt;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
   }
   return names;
 }
@@ -53,7 +53,7 @@ std::optional<std::vector<int>> parse_numbers(std::string_view text, int least, 
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return text.ends_with(u.name); });
+  const auto unit = std::ranges::find_if(kUnits, [&](const Unit& u) { return text.ends_with(u.name); });
   if (unit == kUnits.end()) return std::nullopt;
   const std::int64_t most = kLongest / unit->length;
   const auto number = parse_whole_number<std::int64_t>(text.substr(0, text.size() - unit->name.size()), 1, most);

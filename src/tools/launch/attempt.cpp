@@ -100,8 +100,7 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
   std::vector<std::string> command = program_of(local_rank, program).command;
   std::string path = parts_.programs[program];
   const InspectSpec& inspect = parts_.spec.inspect;
-  if (std::find(inspect.debug_ranks.begin(), inspect.debug_ranks.end(), global(local_rank)) !=
-      inspect.debug_ranks.end()) {
+  if (std::ranges::find(inspect.debug_ranks, global(local_rank)) != inspect.debug_ranks.end()) {
     command.front() = path;
     command.insert(command.begin(), inspect.debugger.begin(), inspect.debugger.end());
     path = resolve_program(command.front());
@@ -170,7 +169,7 @@ std::vector<pid_t> Attempt::living_pids() const {
 }
 
 bool Attempt::all_exited() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.status.exited; });
+  return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.status.exited; });
 }
 
 Attempt::Ended Attempt::reap(int local_rank, Time now) {
@@ -259,7 +258,7 @@ void Attempt::remember_calls() {
   const std::vector<RankActivity> all = page_->activities();
   for (int rank = 0; rank < local_ranks(); ++rank) {
     const std::int64_t holder = page_->record(rank).read().pid;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.pid == holder; });
+    const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.pid == holder; });
     if (found != all.end()) ranks_[static_cast<std::size_t>(rank)].last = *found;
   }
 }

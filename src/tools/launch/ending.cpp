@@ -37,7 +37,7 @@ void Ending::on_examined(Time now) {
 
 void Ending::note(const Failure& failure) {
   // Once ranks have been told to end, how they end says nothing, except a death that we cannot have caused.
-  const bool told = std::any_of(sent_.begin(), sent_.end(), [](bool sent) { return sent; });
+  const bool told = std::ranges::any_of(sent_, [](bool sent) { return sent; });
   const bool on_its_own =
       !failure.collateral && (!told || (failure.by_signal > 0 && !sent_[static_cast<std::size_t>(failure.by_signal)]));
   if (culprit_ < 0 || (culprit_is_collateral_ && on_its_own)) {

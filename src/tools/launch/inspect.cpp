@@ -50,7 +50,7 @@ void add_column(std::vector<std::vector<tools::TextCell>>& rows, const MappedNod
 
 std::string render_node(const MappedNode& node, tools::Style style) {
   std::vector<std::vector<tools::TextCell>> rows(node.ranks.size() + 1);
-  const auto any = [&](auto&& has) { return std::any_of(node.ranks.begin(), node.ranks.end(), has); };
+  const auto any = [&](auto&& has) { return std::ranges::any_of(node.ranks, has); };
   add_column(rows, node, "rank", [](const MappedRank& rank) { return std::to_string(rank.rank); });
   if (any([](const MappedRank& rank) { return rank.rank != rank.local_rank; })) {
     add_column(rows, node, "local rank", [](const MappedRank& rank) { return std::to_string(rank.local_rank); });
@@ -108,9 +108,9 @@ MappedNode other_node(const JobSpec& spec, const HostSpec& host, const Rendezvou
 
 }  // namespace
 
-std::string render_job_map(const JobMap& map, tools::Style style) {
+std::string render_job_map(const std::vector<MappedNode>& nodes, tools::Style style) {
   std::string text;
-  for (const MappedNode& node : map.nodes) {
+  for (const MappedNode& node : nodes) {
     if (!text.empty()) text += '\n';
     text += fmt::format("node {} ({}): {}\n", node.node_rank, tools::one_line(node.host, !style.utf8),
                         tools::counted(node.ranks.size(), "rank"));
@@ -121,18 +121,18 @@ std::string render_job_map(const JobMap& map, tools::Style style) {
 
 std::string map_text(const JobSpec& spec, const Placement& placement, const Rendezvous& rendezvous,
                      const Assignment& assignment, const std::string& host) {
-  JobMap map;
-  if (assignment.local_ranks > 0) map.nodes.push_back(this_node(spec, placement, assignment, host));
-  for (const HostSpec& remote : rendezvous.remotes) map.nodes.push_back(other_node(spec, remote, rendezvous));
-  std::sort(map.nodes.begin(), map.nodes.end(),
-            [](const MappedNode& left, const MappedNode& right) { return left.node_rank < right.node_rank; });
+  std::vector<MappedNode> nodes;
+  if (assignment.local_ranks > 0) nodes.push_back(this_node(spec, placement, assignment, host));
+  for (const HostSpec& remote : rendezvous.remotes) nodes.push_back(other_node(spec, remote, rendezvous));
+  std::ranges::sort(nodes,
+                    [](const MappedNode& left, const MappedNode& right) { return left.node_rank < right.node_rank; });
   if (!rendezvous.remotes.empty()) {
     int rank = 0;
-    for (MappedNode& node : map.nodes) {
+    for (MappedNode& node : nodes) {
       for (MappedRank& entry : node.ranks) entry.rank = rank++;
     }
   }
-  return render_job_map(map, tools::Style());
+  return render_job_map(nodes, tools::Style());
 }
 
 std::string environment_text(const JobSpec& spec, const Placement& placement, const Assignment& assignment,
@@ -155,7 +155,7 @@ std::string environment_text(const JobSpec& spec, const Placement& placement, co
       if (!inherited.contains(variable))
         lines.push_back(fmt::format("[{}] {}\n", assignment.first_rank + rank, variable));
     }
-    std::sort(lines.begin(), lines.end());
+    std::ranges::sort(lines);
     for (const std::string& line : lines) text += line;
   }
   return text;

@@ -27,12 +27,8 @@ struct MappedNode {
   std::vector<MappedRank> ranks = {};
 };
 
-struct JobMap {
-  std::vector<MappedNode> nodes;
-};
-
 // A heading for each node and a table below it, with one line for each rank. Columns without any value are left out.
-std::string render_job_map(const JobMap& map, tools::Style style);
+std::string render_job_map(const std::vector<MappedNode>& nodes, tools::Style style);
 
 // The map of this node's ranks, and of those that it starts by ssh. If somebody else starts each node's launcher, each
 // node shows its own.

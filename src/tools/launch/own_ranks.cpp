@@ -57,7 +57,7 @@ OwnResult run_own_ranks(const OwnRanks& job) {
   const Pipe verdict;
   screen.verdict_fd = verdict.in.get();
   spec.keep_fds.push_back(verdict.in.get());
-  std::sort(spec.keep_fds.begin(), spec.keep_fds.end());
+  std::ranges::sort(spec.keep_fds);
   Program program{.command = {tools::own_path(), "--spawned", screen.text()}, .ranks = job.ranks};
   program.command.insert(program.command.end(), job.arguments.begin(), job.arguments.end());
   spec.programs.push_back(std::move(program));

@@ -178,7 +178,7 @@ void Supervisor::on_rank_event(int local_rank) {
   if (!attempt_) return;
   const Attempt::Ended ended = attempt_->reap(local_rank, Clock::now());
   if (ended == Attempt::Ended::no) return;
-  if (const auto reader = std::find(readers_.begin(), readers_.end(), local_rank); reader != readers_.end())
+  if (const auto reader = std::ranges::find(readers_, local_rank); reader != readers_.end())
     input_->on_reader_end(static_cast<std::size_t>(reader - readers_.begin()));
   if (ended == Attempt::Ended::failed && link_) tell_failure(local_rank);
 }

@@ -360,10 +360,11 @@ TEST_CASE("gpus: too few are said with what can be done", "[launch]") {
 }
 
 TEST_CASE("job map: one line for each rank, columns as needed", "[launch]") {
-  const JobMap map{{{.node_rank = 0,
-                     .host = "ada",
-                     .ranks = {{.rank = 0, .local_rank = 0, .command = {"./train", "--lr", "0.1"}},
-                               {.rank = 1, .local_rank = 1, .command = {"./train", "--name", "my run"}}}}}};
+  const std::vector<MappedNode> map{
+      {.node_rank = 0,
+       .host = "ada",
+       .ranks = {{.rank = 0, .local_rank = 0, .command = {"./train", "--lr", "0.1"}},
+                 {.rank = 1, .local_rank = 1, .command = {"./train", "--name", "my run"}}}}};
   CHECK(render_job_map(map, {}) ==
         "node 0 (ada): 2 ranks\n"
         "rank  command                  output\n"
@@ -373,16 +374,17 @@ TEST_CASE("job map: one line for each rank, columns as needed", "[launch]") {
 }
 
 TEST_CASE("job map: several nodes, processors, GPUs and files", "[launch]") {
-  const JobMap map{{{.node_rank = 0, .host = "ada", .ranks = {{.rank = 0, .local_rank = 0, .command = {"a"}}}},
-                    {.node_rank = 1,
-                     .host = "bob",
-                     .ranks = {{.rank = 1,
-                                .local_rank = 0,
-                                .command = {"b", ""},
-                                .cpus = {0, 1, 8},
-                                .gpus = {"GPU-12345678-aaaa-bbbb", "MIG-7"},
-                                .output = "run/1.out, run/1.err"},
-                               {.rank = 2, .local_rank = 1, .command = {"b"}}}}}};
+  const std::vector<MappedNode> map{
+      {.node_rank = 0, .host = "ada", .ranks = {{.rank = 0, .local_rank = 0, .command = {"a"}}}},
+      {.node_rank = 1,
+       .host = "bob",
+       .ranks = {{.rank = 1,
+                  .local_rank = 0,
+                  .command = {"b", ""},
+                  .cpus = {0, 1, 8},
+                  .gpus = {"GPU-12345678-aaaa-bbbb", "MIG-7"},
+                  .output = "run/1.out, run/1.err"},
+                 {.rank = 2, .local_rank = 1, .command = {"b"}}}}};
   CHECK(render_job_map(map, {}) ==
         "node 0 (ada): 1 rank\n"
         "rank  command  output\n"
@@ -398,10 +400,10 @@ TEST_CASE("job map: several nodes, processors, GPUs and files", "[launch]") {
 
 TEST_CASE("job map: long commands are shortened and control characters are harmless", "[launch]") {
   const std::string ascii =
-      render_job_map({{{.host = "ada\x1b[2J", .ranks = {{.command = {std::string(100, 'x')}}}}}}, {});
+      render_job_map({{.host = "ada\x1b[2J", .ranks = {{.command = {std::string(100, 'x')}}}}}, {});
   CHECK(ascii.find("ada\\x1b[2J") != std::string::npos);
   CHECK(ascii.find("\n0     " + std::string(45, 'x') + "...  console\n") != std::string::npos);
   const std::string unicode =
-      render_job_map({{{.host = "ada", .ranks = {{.command = {std::string(100, 'x')}}}}}}, {.utf8 = true});
+      render_job_map({{.host = "ada", .ranks = {{.command = {std::string(100, 'x')}}}}}, {.utf8 = true});
   CHECK(unicode.find("\n0     " + std::string(47, 'x') + "…  console\n") != std::string::npos);
 }

@@ -49,8 +49,7 @@ constexpr std::array<std::string_view, 6> kKept = {"COL_RANK",   "COL_CONTROL", 
                                                    "COL_JOB_ID", "COL_RDZV",    "COL_ERROR_FILE"};
 
 bool starts_with_one(std::string_view text, const auto& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
 Texts forwarded_environment() {

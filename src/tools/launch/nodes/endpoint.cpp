@@ -185,7 +185,7 @@ bool is_this_host(const std::string& host) {
   own.insert(own.end(), loopback.begin(), loopback.end());
   for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
     const std::string address = numeric(entry->ai_addr, entry->ai_addrlen);
-    if (std::find(own.begin(), own.end(), address) != own.end()) return true;
+    if (std::ranges::find(own, address) != own.end()) return true;
     if (address.starts_with("127.")) return true;
   }
   return false;

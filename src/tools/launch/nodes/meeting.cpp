@@ -122,8 +122,7 @@ void Meeting::on_hello(Member from, const std::string& address, const Hello& hel
       return refuse(from, fmt::format("node rank {} is taken by host {}; give each node its own --node-rank",
                                       node.wanted_rank, other.host));
   }
-  const bool some_have_ended =
-      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.ended; });
+  const bool some_have_ended = std::ranges::any_of(nodes_, [](const auto& entry) { return entry.second.ended; });
   if (node.local_ranks > 0 && state_ == State::running && some_have_ended)
     return refuse(from, "the job is about to end");
   if (node.local_ranks > 0 && ranked_nodes() >= spec_.max_nodes)
@@ -148,9 +147,8 @@ void Meeting::on_failed(Member from, const Failed& failed, Time now) {
   const bool is_its_own = failed.rank >= node.first_rank && failed.rank - node.first_rank < node.local_ranks;
   failures_.push_back({is_its_own ? failed.rank : -1, failed.collateral, failed.what});
   if (spec_.keep_going) return;
-  const bool first_cause =
-      !failures_.back().collateral && std::count_if(failures_.begin(), failures_.end(),
-                                                    [](const Failure& failure) { return !failure.collateral; }) == 1;
+  const auto is_own = [](const Failure& failure) { return !failure.collateral; };
+  const bool first_cause = is_own(failures_.back()) && std::ranges::count_if(failures_, is_own) == 1;
   if (first_cause) {
     abort_at_.reset();
     tell_abort("peer_lost", failures_.back().rank, failures_.back().what, from);
@@ -219,7 +217,7 @@ void Meeting::on_lost(Member member, const std::string& why, Time now) {
 
 int Meeting::ranked_nodes() const {
   return static_cast<int>(
-      std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) { return entry.second.local_ranks > 0; }));
+      std::ranges::count_if(nodes_, [](const auto& entry) { return entry.second.local_ranks > 0; }));
 }
 
 void Meeting::look_whether_all_are_here(Time now) {
@@ -263,9 +261,8 @@ std::vector<Meeting::Member> Meeting::order_nodes() const {
   for (const auto& [member, node] : nodes_) {
     if (node.local_ranks > 0) order.push_back(member);
   }
-  std::sort(order.begin(), order.end(),
-            [&](Member left, Member right) { return nodes_.at(left).order < nodes_.at(right).order; });
-  std::stable_sort(order.begin(), order.end(), [&](Member left, Member right) {
+  std::ranges::sort(order, [&](Member left, Member right) { return nodes_.at(left).order < nodes_.at(right).order; });
+  std::ranges::stable_sort(order, [&](Member left, Member right) {
     const int one = nodes_.at(left).wanted_rank;
     const int other = nodes_.at(right).wanted_rank;
     return one >= 0 && (other < 0 || one < other);
@@ -338,14 +335,13 @@ void Meeting::begin_ending(Time now) {
 
 void Meeting::look_whether_all_have_ended(Time now) {
   if (state_ != State::running && state_ != State::ending) return;
-  const bool all = std::all_of(nodes_.begin(), nodes_.end(),
-                               [](const auto& entry) { return entry.second.node_rank < 0 || entry.second.ended; });
+  const bool all =
+      std::ranges::all_of(nodes_, [](const auto& entry) { return entry.second.node_rank < 0 || entry.second.ended; });
   if (all) decide(now);
 }
 
 const Meeting::Failure* Meeting::culprit() const {
-  const auto own =
-      std::find_if(failures_.begin(), failures_.end(), [](const Failure& failure) { return !failure.collateral; });
+  const auto own = std::ranges::find_if(failures_, [](const Failure& failure) { return !failure.collateral; });
   if (own != failures_.end()) return &*own;
   return failures_.empty() ? nullptr : &failures_.front();
 }
@@ -439,8 +435,7 @@ void Meeting::finish_with_error(const std::string& error, EndCause cause, int ex
 
 void Meeting::finish(JobResult result) {
   state_ = State::over;
-  std::sort(stories_.begin(), stories_.end(),
-            [](const RankStory& left, const RankStory& right) { return left.rank < right.rank; });
+  std::ranges::sort(stories_, [](const RankStory& left, const RankStory& right) { return left.rank < right.rank; });
   JobStory story = std::move(first_story_);
   story.tool = spec_.tool;
   story.job_id = spec_.job_id;

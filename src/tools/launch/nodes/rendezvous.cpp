@@ -158,8 +158,7 @@ std::vector<HostSpec> merge_hosts(const std::vector<HostSpec>& hosts, int ranks_
   std::vector<HostSpec> merged;
   for (HostSpec host : hosts) {
     host.slots = host.slots.value_or(ranks_per_host);
-    const auto same =
-        std::find_if(merged.begin(), merged.end(), [&](const HostSpec& other) { return other.name == host.name; });
+    const auto same = std::ranges::find_if(merged, [&](const HostSpec& other) { return other.name == host.name; });
     if (same != merged.end()) {
       same->slots = *same->slots + *host.slots;
       continue;

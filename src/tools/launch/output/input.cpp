@@ -110,8 +110,7 @@ bool Input::work() {
   for (int block = 0; block < kBlocksAtOnce; ++block) {
     for (Reader& reader : readers_) write(reader);
     if (!all_have_block()) return false;
-    if (!keeps_reading_ &&
-        std::none_of(readers_.begin(), readers_.end(), [](const Reader& reader) { return bool(reader.fd); })) {
+    if (!keeps_reading_ && std::ranges::none_of(readers_, [](const Reader& reader) { return bool(reader.fd); })) {
       close();
       return false;
     }
@@ -160,8 +159,8 @@ void Input::write(Reader& reader) {
 }
 
 bool Input::all_have_block() const {
-  return std::all_of(readers_.begin(), readers_.end(),
-                     [&](const Reader& reader) { return !reader.fd || reader.written == block_.size(); });
+  return std::ranges::all_of(readers_,
+                             [&](const Reader& reader) { return !reader.fd || reader.written == block_.size(); });
 }
 
 void Input::drop(Reader& reader) {
@@ -182,7 +181,7 @@ void Input::suspend() {
 void Input::resume() {
   suspended_ = false;
   const auto is_terminal = [](const Reader& reader) { return reader.fd && reader.is_terminal; };
-  if (started_ && !ended_ && std::any_of(readers_.begin(), readers_.end(), is_terminal)) terminal_.enter();
+  if (started_ && !ended_ && std::ranges::any_of(readers_, is_terminal)) terminal_.enter();
 }
 
 void Input::close() {

@@ -46,7 +46,7 @@ void Output::copy_window_size() {
 }
 
 bool Output::wants(const Pipe& pipe) const {
-  return std::all_of(pipe.routes.begin(), pipe.routes.end(), [&](const Route& route) {
+  return std::ranges::all_of(pipe.routes, [&](const Route& route) {
     return outlets_[route.outlet]->broken || outlets_[route.outlet]->lines.wants(route.source);
   });
 }
@@ -71,7 +71,7 @@ bool Output::work(Time now) {
     outlets_[index]->lines.tick(now);
     write(index);
   }
-  return std::any_of(ready_.begin(), ready_.end(), [&](std::size_t index) { return wants(pipes_[index]); });
+  return std::ranges::any_of(ready_, [&](std::size_t index) { return wants(pipes_[index]); });
 }
 
 void Output::read(Pipe& pipe, Time now) {
@@ -132,7 +132,7 @@ void Output::fail(std::size_t index, int error) {
   const Time now = LineMux::Clock::now();
   const auto leads_here = [&](const Route& route) { return route.outlet == index; };
   for (Pipe& pipe : pipes_) {
-    if (pipe.fd && std::any_of(pipe.routes.begin(), pipe.routes.end(), leads_here)) end(pipe, now);
+    if (pipe.fd && std::ranges::any_of(pipe.routes, leads_here)) end(pipe, now);
   }
 }
 
@@ -147,9 +147,8 @@ std::optional<Output::Time> Output::deadline() const {
 }
 
 bool Output::all_written() const {
-  return std::all_of(outlets_.begin(), outlets_.end(), [](const auto& outlet) {
-    return outlet == nullptr || outlet->broken || outlet->lines.is_drained();
-  });
+  return std::ranges::all_of(
+      outlets_, [](const auto& outlet) { return outlet == nullptr || outlet->broken || outlet->lines.is_drained(); });
 }
 
 void Output::give_up_rank_pipes(Time now) {

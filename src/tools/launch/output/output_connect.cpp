@@ -166,7 +166,7 @@ void Output::add_raw(Stream stream, UniqueFd read_end) {
 }
 
 void Output::add_pipe(Pipe pipe) {
-  const auto unused = std::find_if(pipes_.begin(), pipes_.end(), [](const Pipe& old) { return old.unused; });
+  const auto unused = std::ranges::find_if(pipes_, [](const Pipe& old) { return old.unused; });
   const auto index = static_cast<std::size_t>(unused - pipes_.begin());
   // Edge-triggered: a pipe that is not to be read now must not wake us again and again.
   if (!watch(wiring_.epoll_fd, pipe.fd.get(), EPOLLIN | EPOLLET, wiring_.pipe_tag | index)) {

@@ -76,7 +76,7 @@ std::optional<std::vector<std::string>> from_driver_files(const GpuSources& sour
     if (!is_uuid(uuid)) return std::nullopt;
     found.emplace_back(name, uuid);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<std::string> uuids;
   for (auto& [bus_id, uuid] : found) uuids.push_back(std::move(uuid));
   return uuids;
@@ -166,7 +166,7 @@ std::string device_named(const std::vector<std::string>& uuids, std::string_view
   }
   if (!entry.starts_with("GPU-")) return {};
   const auto is_meant = [&](const std::string& uuid) { return uuid.starts_with(entry); };
-  const auto first = std::find_if(uuids.begin(), uuids.end(), is_meant);
+  const auto first = std::ranges::find_if(uuids, is_meant);
   const bool is_unique = first != uuids.end() && std::find_if(first + 1, uuids.end(), is_meant) == uuids.end();
   return is_unique ? *first : std::string();
 }
@@ -184,7 +184,7 @@ std::vector<std::string> visible_gpus(const std::vector<std::string>& uuids, std
   for (std::string_view rest = *visible; !rest.empty();) {
     std::string device = device_named(uuids, trimmed(take(rest, ',')));
     // A device named twice is an error to CUDA, which then shows none.
-    if (std::find(gpus.begin(), gpus.end(), device) != gpus.end()) return {};
+    if (std::ranges::find(gpus, device) != gpus.end()) return {};
     if (device.empty()) break;
     gpus.push_back(std::move(device));
   }

@@ -50,7 +50,7 @@ std::vector<int> cpus_of_node(const Topology& topology, int node) {
   for (const Core& core : topology.cores) {
     if (core.node == node) cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
   }
-  std::sort(cpus.begin(), cpus.end());
+  std::ranges::sort(cpus);
   return cpus;
 }
 
@@ -59,7 +59,7 @@ CpuSets checked_lists(const Topology& topology, CpuSets lists) {
   std::vector<int> strangers;
   bool has_empty = lists.empty();
   for (auto& cpus : lists) {
-    std::sort(cpus.begin(), cpus.end());
+    std::ranges::sort(cpus);
     cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
     has_empty = has_empty || cpus.empty();
     std::set_difference(cpus.begin(), cpus.end(), allowed.begin(), allowed.end(), std::back_inserter(strangers));
@@ -68,7 +68,7 @@ CpuSets checked_lists(const Topology& topology, CpuSets lists) {
     throw LaunchError(tools::exit_code::kUsage,
                       "--bind-to list: needs processors for every rank it names, as in list:0-1;2-3");
   }
-  std::sort(strangers.begin(), strangers.end());
+  std::ranges::sort(strangers);
   strangers.erase(std::unique(strangers.begin(), strangers.end()), strangers.end());
   if (!strangers.empty()) {
     throw LaunchError(tools::exit_code::kUsage,
@@ -83,7 +83,7 @@ CpuSets checked_lists(const Topology& topology, CpuSets lists) {
 std::string name_of_cores(const Topology& topology, const std::vector<const Core*>& cores, std::size_t cpus) {
   std::vector<int> numbers;
   for (const Core* core : cores) numbers.push_back(core->number);
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   std::string name;
   if (cores.size() == 1 && cpus < static_cast<std::size_t>(cores.front()->threads)) {
     name = fmt::format("{} of {} threads of ", cpus, cores.front()->threads);
@@ -98,13 +98,12 @@ std::string where(const Topology& topology, const std::vector<int>& cpus) {
   std::vector<std::vector<const Core*>> packages;
   std::vector<int> nodes;
   const auto is_touched = [&](const Core& core) {
-    return std::any_of(core.cpus.begin(), core.cpus.end(),
-                       [&](int cpu) { return std::binary_search(cpus.begin(), cpus.end(), cpu); });
+    return std::ranges::any_of(core.cpus, [&](int cpu) { return std::binary_search(cpus.begin(), cpus.end(), cpu); });
   };
   for (const Core& core : topology.cores) {
     if (!is_touched(core)) continue;
-    const auto same = std::find_if(packages.begin(), packages.end(),
-                                   [&](const auto& package) { return package.front()->package == core.package; });
+    const auto same =
+        std::ranges::find_if(packages, [&](const auto& package) { return package.front()->package == core.package; });
     (same == packages.end() ? packages.emplace_back() : *same).push_back(&core);
     if (nodes.empty() || nodes.back() != core.node) nodes.push_back(core.node);
   }
@@ -156,7 +155,7 @@ std::vector<std::string> describe_bindings(const Topology& topology, const Bindi
 
 CpuMask::CpuMask(std::span<const int> cpus) {
   if (cpus.empty()) return;
-  const int size = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  const int size = *std::ranges::max_element(cpus) + 1;
   words_.resize(CPU_ALLOC_SIZE(size) / sizeof(unsigned long));
   auto* mask = reinterpret_cast<cpu_set_t*>(words_.data());
   for (const int cpu : cpus) {

@@ -71,7 +71,7 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
     // Many ranges that overlap must not grow without a limit.
     if (cpus.size() > static_cast<std::size_t>(2 * kMaxCpus)) return std::nullopt;
   }
-  std::sort(cpus.begin(), cpus.end());
+  std::ranges::sort(cpus);
   cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
 }
@@ -92,7 +92,7 @@ std::string cpu_list_text(std::span<const int> cpus) {
 std::vector<int> Topology::cpus() const {
   std::vector<int> all;
   for (const Core& core : cores) all.insert(all.end(), core.cpus.begin(), core.cpus.end());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 
@@ -103,8 +103,7 @@ std::vector<int> Topology::nodes() const {
 }
 
 bool Topology::has_one_package() const {
-  return std::all_of(cores.begin(), cores.end(),
-                     [&](const Core& core) { return core.package == cores.front().package; });
+  return std::ranges::all_of(cores, [&](const Core& core) { return core.package == cores.front().package; });
 }
 
 Topology read_topology(std::span<const int> allowed, const std::string& sys) {
@@ -126,7 +125,7 @@ Topology read_topology(std::span<const int> allowed, const std::string& sys) {
     done.insert(core.cpus.begin(), core.cpus.end());
     topology.cores.push_back(std::move(core));
   }
-  std::sort(topology.cores.begin(), topology.cores.end(), [](const Core& left, const Core& right) {
+  std::ranges::sort(topology.cores, [](const Core& left, const Core& right) {
     return std::tuple(left.node, left.cpus.front()) < std::tuple(right.node, right.cpus.front());
   });
   return topology;

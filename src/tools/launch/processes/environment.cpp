@@ -30,13 +30,12 @@ constexpr std::array<std::string_view, 19> kForeignNames = {
     "COL_RDZV_TOKEN", "COL_RDZV_TOKEN_FILE", "COL_STORE_TOKEN", "COL_STORE_TOKEN_FILE"};
 
 bool is_foreign(std::string_view name) {
-  return std::any_of(kForeignPrefixes.begin(), kForeignPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
-         std::find(kForeignNames.begin(), kForeignNames.end(), name) != kForeignNames.end();
+  return std::ranges::any_of(kForeignPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
+         std::ranges::find(kForeignNames, name) != kForeignNames.end();
 }
 
 bool is_removed(const std::vector<std::string>& removed, std::string_view name) {
-  return std::any_of(removed.begin(), removed.end(), [&](std::string_view pattern) {
+  return std::ranges::any_of(removed, [&](std::string_view pattern) {
     if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
     return name == pattern;
   });
@@ -45,8 +44,8 @@ bool is_removed(const std::vector<std::string>& removed, std::string_view name) 
 // Replaces what `variables` has of that name.
 void put(std::vector<std::string>& variables, std::string_view assignment) {
   const std::string_view name = variable_name(assignment);
-  const auto found = std::find_if(variables.begin(), variables.end(),
-                                  [&](std::string_view entry) { return variable_name(entry) == name; });
+  const auto found =
+      std::ranges::find_if(variables, [&](std::string_view entry) { return variable_name(entry) == name; });
   if (found == variables.end()) {
     variables.emplace_back(assignment);
   } else {
@@ -186,16 +185,15 @@ std::vector<char*> Environment::of_rank(int local_rank) {
   if (index < program_.size()) put_all(own_, of_program_[program_[index]]);
   if (index < gpus_.size()) put(own_, "CUDA_VISIBLE_DEVICES=" + gpus_[index]);
   if (mpi_names_) put_all(own_, mpi_variables(assignment_, local_rank));
-  std::erase_if(own_, [&](std::string_view entry) {
-    return std::find(fixed_.begin(), fixed_.end(), variable_name(entry)) != fixed_.end();
-  });
+  std::erase_if(
+      own_, [&](std::string_view entry) { return std::ranges::find(fixed_, variable_name(entry)) != fixed_.end(); });
   put_all(own_, rank_variables(assignment_, local_rank, directory_));
   std::vector<char*> pointers;
   pointers.reserve(shared_.size() + own_.size() + 1);
   for (std::string& entry : shared_) {
     const std::string_view name = variable_name(entry);
     const bool replaced =
-        std::any_of(own_.begin(), own_.end(), [&](std::string_view other) { return variable_name(other) == name; });
+        std::ranges::any_of(own_, [&](std::string_view other) { return variable_name(other) == name; });
     if (!replaced) pointers.push_back(entry.data());
   }
   for (std::string& entry : own_) pointers.push_back(entry.data());

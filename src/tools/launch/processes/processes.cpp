@@ -77,7 +77,7 @@ std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::
     std::size_t left = 0;
     bool reaped = false;
     for (const ProcessInfo& child : children_of(::getpid())) {
-      if (child.start_ticks < since_ticks || std::find(kept.begin(), kept.end(), child.pid) != kept.end()) continue;
+      if (child.start_ticks < since_ticks || std::ranges::find(kept, child.pid) != kept.end()) continue;
       ::kill(child.pid, SIGKILL);
       if (::waitpid(child.pid, nullptr, WNOHANG) == child.pid) {
         reaped = true;

@@ -33,7 +33,7 @@ std::string signal_name(int signal) {
 }
 
 bool ends_job(int signal) noexcept {
-  return std::find(kEnding.begin(), kEnding.end(), signal) != kEnding.end();
+  return std::ranges::find(kEnding, signal) != kEnding.end();
 }
 
 bool hangup_is_ignored() noexcept {

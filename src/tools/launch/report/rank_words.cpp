@@ -57,7 +57,7 @@ constexpr std::size_t kMaxParts = 6;
 constexpr std::array<std::string_view, 4> kMessages = {"send", "recv", "recv_any", "batch"};
 
 bool is_message(const RankActivity& activity) {
-  return std::find(kMessages.begin(), kMessages.end(), activity.op) != kMessages.end();
+  return std::ranges::find(kMessages, activity.op) != kMessages.end();
 }
 
 // In a call. A record that could not be read has no name of an operation.
@@ -90,8 +90,7 @@ std::string name_last(const RankActivity& activity) {
 class Sentences {
  public:
   void add(int rank, const std::string& one, const std::string& many) {
-    const auto found =
-        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.one == one; });
+    const auto found = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.one == one; });
     if (found != entries_.end())
       found->ranks.push_back(rank);
     else
@@ -184,7 +183,7 @@ void say_who_is_in(const Call& call, const JobStory& story, Sentences& sentences
 // Whether all that are in a collective have called it, and all before it, in the same way.
 bool agree(const Call& call) {
   if (is_message(*call.activity)) return true;
-  return std::all_of(call.ranks.begin(), call.ranks.end(), [&](const RankStory* rank) {
+  return std::ranges::all_of(call.ranks, [&](const RankStory* rank) {
     return rank->last->fingerprint == call.activity->fingerprint || rank->last->fingerprint == 0;
   });
 }
@@ -282,9 +281,8 @@ std::vector<std::string> describe_calls(const JobStory& story) {
   Calls calls = calls_of(story);
   const EndCause cause = story.result.cause;
   const bool lasted = cause == EndCause::timed_out || cause == EndCause::exit_timed_out;
-  const bool uses_col = std::any_of(story.ranks.begin(), story.ranks.end(), [](const RankStory& rank) {
-    return rank.last && rank.last->state != State::absent;
-  });
+  const bool uses_col = std::ranges::any_of(
+      story.ranks, [](const RankStory& rank) { return rank.last && rank.last->state != State::absent; });
   if (calls.empty() && !(lasted && uses_col)) return {};
   Sentences elsewhere;
   for (const RankStory& rank : story.ranks) {

@@ -94,8 +94,7 @@ const RankStory* Report::find(int rank) const {
   // Where it is unless the stories of others are missing.
   const auto index = static_cast<std::size_t>(rank);
   if (index < story_.ranks.size() && story_.ranks[index].rank == rank) return &story_.ranks[index];
-  const auto found =
-      std::find_if(story_.ranks.begin(), story_.ranks.end(), [&](const RankStory& r) { return r.rank == rank; });
+  const auto found = std::ranges::find_if(story_.ranks, [&](const RankStory& r) { return r.rank == rank; });
   return found == story_.ranks.end() ? nullptr : &*found;
 }
 
@@ -113,8 +112,7 @@ std::string Report::name(const std::vector<int>& ranks) const {
   for (const int rank : ranks) {
     const RankStory* story = find(rank);
     const std::string host = story != nullptr ? tools::one_line(story->host) : "";
-    const auto found =
-        std::find_if(by_host.begin(), by_host.end(), [&](const auto& entry) { return entry.first == host; });
+    const auto found = std::ranges::find_if(by_host, [&](const auto& entry) { return entry.first == host; });
     if (found == by_host.end())
       by_host.push_back({host, {rank}});
     else
@@ -281,8 +279,7 @@ void Report::add_stacks() {
   for (const RankStory& rank : story_.ranks) {
     if (!rank.stack || rank.stack->lines.empty()) continue;
     const std::string key = rank.stack->source + '\n' + stack_key(rank.stack->lines);
-    const auto found =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == key; });
+    const auto found = std::ranges::find_if(groups, [&](const auto& group) { return group.first == key; });
     if (found == groups.end())
       groups.push_back({key, {&rank}});
     else

@@ -43,8 +43,8 @@ std::vector<Column> columns() {
 
 // By that column, the least first; ranks that are equal in it in their order.
 Ranks sorted_by(Ranks ranks, const Column& column) {
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](const RankStory* a, const RankStory* b) { return column.value(*a) < column.value(*b); });
+  std::ranges::stable_sort(ranks,
+                           [&](const RankStory* a, const RankStory* b) { return column.value(*a) < column.value(*b); });
   return ranks;
 }
 

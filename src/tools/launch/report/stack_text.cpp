@@ -174,7 +174,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
   for (const std::string& name : names_in(fmt::format("/proc/{}/task", pid)).value_or(std::vector<std::string>{}))
     threads.push_back(std::atoi(name.c_str()));
-  std::sort(threads.begin(), threads.end());  // the first one is the main thread
+  std::ranges::sort(threads);  // the first one is the main thread
   return threads;
 }
 
@@ -211,8 +211,8 @@ std::string stack_key(const std::vector<std::string>& lines) {
         line.remove_prefix(length);
         continue;
       }
-      const auto word = std::find_if(kBeforeNumber.begin(), kBeforeNumber.end(),
-                                     [&](std::string_view before) { return line.starts_with(before); });
+      const auto word =
+          std::ranges::find_if(kBeforeNumber, [&](std::string_view before) { return line.starts_with(before); });
       if (word == kBeforeNumber.end()) {
         key += line.front();
         line.remove_prefix(1);

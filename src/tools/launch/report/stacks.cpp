@@ -121,8 +121,8 @@ StackTaker::~StackTaker() {
 }
 
 bool StackTaker::finished() const noexcept {
-  return std::all_of(processes_.begin(), processes_.end(),
-                     [](const Process& process) { return process.ways.empty() && !process.running; });
+  return std::ranges::all_of(processes_,
+                             [](const Process& process) { return process.ways.empty() && !process.running; });
 }
 
 std::vector<std::optional<Stack>> StackTaker::take() {
@@ -139,8 +139,7 @@ void StackTaker::on_readable() {
       if (::read(fd, &expirations, sizeof expirations) < 0) continue;  // somebody was faster: no harm
       continue;
     }
-    const auto child =
-        std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pipe.get() == fd; });
+    const auto child = std::ranges::find_if(children_, [&](const Child& c) { return c.pipe.get() == fd; });
     if (child == children_.end() || read(*child)) continue;
     finish(*child);
     children_.erase(child);
