@@ -1,5 +1,6 @@
 #include "support/channel_ranks.hpp"
 
+#include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -135,6 +136,16 @@ Ending RankProcess::wait(Duration limit) {
   ending.text.assign(std::istreambuf_iterator<char>(words), {});
   if (code >= 0) ending.code = static_cast<ErrorCode>(code);
   return ending;
+}
+
+std::vector<int> own_descriptors() {
+  std::vector<int> fds;
+  DIR* const dir = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(dir)) {
+    if (entry->d_name[0] != '.' && std::stoi(entry->d_name) != dirfd(dir)) fds.push_back(std::stoi(entry->d_name));
+  }
+  closedir(dir);
+  return fds;
 }
 
 }  // namespace col::test

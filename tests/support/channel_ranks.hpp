@@ -65,6 +65,9 @@ class RankProcess {
   int pipe_ = -1;
 };
 
+// The descriptors that are open in this process.
+std::vector<int> own_descriptors();
+
 // ---- Calls that end within a limit
 
 inline WaitContext wait_for(Duration timeout = std::chrono::seconds(20)) {

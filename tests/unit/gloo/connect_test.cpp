@@ -1,6 +1,5 @@
 // Making and leaving a group: strangers, missing ranks, descriptors, and the order of goodbyes.
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -64,16 +63,6 @@ class WatchedStore final : public Store {
   std::shared_ptr<Store> store_;
   std::function<void()> before_set_;
 };
-
-std::vector<int> own_descriptors() {
-  std::vector<int> fds;
-  DIR* const dir = opendir("/proc/self/fd");
-  while (const dirent* entry = readdir(dir)) {
-    if (entry->d_name[0] != '.' && std::stoi(entry->d_name) != dirfd(dir)) fds.push_back(std::stoi(entry->d_name));
-  }
-  closedir(dir);
-  return fds;
-}
 
 // Uses up this process's descriptors but `free`.
 void leave_free_descriptors(int free) {

@@ -47,12 +47,12 @@ void check_processes(const std::vector<Places>& places, const std::string& wante
   std::vector<RankProcess> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.emplace_back([&, rank] {
-      const std::size_t before = open_descriptors();
+      const auto before = own_descriptors();
       const auto channel = connect({.rank = rank,
                                     .size = size,
                                     .store = make_file_store(dir.path()),
                                     .places = places[static_cast<std::size_t>(rank)]});
-      expect(open_descriptors() == before, "no descriptor stays open");
+      expect(own_descriptors() == before, "no descriptor stays open");
       meet(*channel, rank, size);
     });
   }

@@ -61,17 +61,13 @@ inline std::vector<Ending> run_ranks(int size, const RankBody& body) {
   });
 }
 
-// The names that this backend can have left in a directory, and this process's open descriptors.
+// The names that this backend can have left in a directory.
 inline std::vector<std::string> leftovers(const std::string& directory = "/dev/shm") {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (std::string name = entry.path().filename(); name.starts_with("col-")) names.push_back(std::move(name));
   }
   return names;
-}
-inline std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 }  // namespace col::test

@@ -146,7 +146,6 @@ void check_random(std::integer_sequence<int, kRanks...>, std::uint64_t seed) {
 }
 
 // ---- Planted bugs: Ports that leave something out, or do it too early
-// ------------------------------------------------
 
 struct NeverWaitsForDone : RecordingPort {
   using RecordingPort::RecordingPort;
