@@ -1,6 +1,8 @@
 #include "store/tcp/protocol.hpp"
 
+#include <algorithm>
 #include <concepts>
+#include <utility>
 
 namespace col::store::tcp {
 namespace {
@@ -18,26 +20,56 @@ T load(std::string_view bytes) noexcept {
   return value;
 }
 
-void append_text(std::string& body, std::string_view text) {
-  append(body, static_cast<std::uint32_t>(text.size()));
-  body += text;
+std::string header(std::size_t body_bytes, std::uint8_t type, std::uint64_t id, std::size_t reserved) {
+  std::string text;
+  text.reserve(kHeaderBytes + reserved);
+  append(text, static_cast<std::uint32_t>(body_bytes));
+  text += static_cast<char>(type);
+  append(text, id);
+  return text;
 }
 
-// Takes fields off the front of a body; remembers when one was missing.
-class Fields {
+// Puts fields at the end of a message.
+class Writer {
  public:
-  explicit Fields(std::string_view body) noexcept : rest_(body) {}
+  explicit Writer(std::string header) noexcept : text_(std::move(header)) {}
 
-  template <std::unsigned_integral T>
-  T number() noexcept {
-    const std::string_view bytes = take(sizeof(T));
-    return good_ ? load<T>(bytes) : 0;
+  void byte(std::uint8_t value) { append(text_, value); }
+  void number(std::int64_t value) { append(text_, static_cast<std::uint64_t>(value)); }
+  void text(std::string_view value) {
+    append(text_, static_cast<std::uint32_t>(value.size()));
+    text_ += value;
   }
-  std::string_view text() noexcept { return take(number<std::uint32_t>()); }
-  std::string_view rest() noexcept { return take(rest_.size()); }
+  void rest(std::string_view value) { text_ += value; }
+
+  // The message, whose header now has the size of the body.
+  std::string take() {
+    std::string size;
+    append(size, static_cast<std::uint32_t>(text_.size() - kHeaderBytes));
+    return std::move(text_.replace(0, size.size(), size));
+  }
+
+ private:
+  std::string text_;
+};
+
+// Takes fields off the front of a body; remembers when one was missing.
+class Reader {
+ public:
+  explicit Reader(std::string_view body) noexcept : rest_(body) {}
+
+  void byte(std::uint8_t& value) noexcept { value = load_next<std::uint8_t>(); }
+  void number(std::int64_t& value) noexcept { value = static_cast<std::int64_t>(load_next<std::uint64_t>()); }
+  void text(std::string_view& value) noexcept { value = take(load_next<std::uint32_t>()); }
+  void rest(std::string_view& value) noexcept { value = take(rest_.size()); }
   bool complete() const noexcept { return good_ && rest_.empty(); }
 
  private:
+  template <std::unsigned_integral T>
+  T load_next() noexcept {
+    const std::string_view bytes = take(sizeof(T));
+    return good_ ? load<T>(bytes) : 0;
+  }
   std::string_view take(std::size_t size) noexcept {
     if (!good_ || size > rest_.size()) {
       good_ = false;
@@ -52,30 +84,78 @@ class Fields {
   bool good_ = true;
 };
 
-std::string header(std::size_t body_bytes, std::uint8_t type, std::uint64_t id, std::size_t reserved) {
-  std::string text;
-  text.reserve(kHeaderBytes + reserved);
-  append(text, static_cast<std::uint32_t>(body_bytes));
-  text += static_cast<char>(type);
-  append(text, id);
-  return text;
+// The fields of a body in their order, for both directions. False if there is no such message.
+template <class Body>
+bool fields(Request& request, Body& body) {
+  switch (request.type) {
+    case RequestType::hello:
+    case RequestType::set:
+      body.text(request.key);
+      body.rest(request.value);
+      return true;
+    case RequestType::get:
+    case RequestType::wait:
+    case RequestType::erase:
+    case RequestType::num_keys:
+      body.rest(request.key);
+      return true;
+    case RequestType::cancel:
+      body.number(request.number);
+      return true;
+    case RequestType::add:
+      body.number(request.number);
+      body.rest(request.key);
+      return true;
+    case RequestType::compare_set: {
+      std::uint8_t is_set = request.expected ? 1 : 0;
+      std::string_view expected = request.expected.value_or("");
+      body.byte(is_set);
+      body.text(request.key);
+      body.text(expected);
+      body.rest(request.value);
+      if (is_set == 1) request.expected = expected;
+      return is_set == 1 || (is_set == 0 && expected.empty());
+    }
+  }
+  return false;
 }
 
-std::string message(std::uint8_t type, std::uint64_t id, std::string_view body) {
-  return header(body.size(), type, id, body.size()).append(body);
+template <class Body>
+bool fields(Answer& answer, Body& body) {
+  switch (answer.type) {
+    case AnswerType::done:
+    case AnswerType::absent:
+      return true;
+    case AnswerType::value:
+      body.rest(answer.bytes);
+      return true;
+    case AnswerType::number:
+      body.number(answer.number);
+      return true;
+    case AnswerType::error: {
+      auto code = static_cast<std::uint8_t>(answer.code);
+      body.byte(code);
+      body.rest(answer.bytes);
+      answer.code = static_cast<ErrorCode>(code);
+      return code <= static_cast<std::uint8_t>(ErrorCode::internal);
+    }
+  }
+  return false;
 }
 
-std::string message_of(const Request& request, std::size_t body_bytes) {
-  return header(body_bytes, static_cast<std::uint8_t>(request.type), request.id, body_bytes);
+template <class Message>
+std::string encoded(Message message, std::size_t reserved) {
+  Writer body(header(0, static_cast<std::uint8_t>(message.type), message.id, reserved));
+  fields(message, body);
+  return body.take();
 }
 
-std::string encode_compare_set(const Request& request) {
-  const std::string_view expected = request.expected.value_or("");
-  std::string text = message_of(request, 9 + request.key.size() + expected.size() + request.value.size());
-  text += request.expected ? '\1' : '\0';
-  append_text(text, request.key);
-  append_text(text, expected);
-  return text.append(request.value);
+template <class Message>
+std::optional<Message> decoded(const Header& header, std::string_view bytes) noexcept {
+  Message message{.type = static_cast<decltype(Message::type)>(header.type), .id = header.id};
+  Reader body(bytes);
+  if (!fields(message, body) || !body.complete()) return std::nullopt;
+  return message;
 }
 
 }  // namespace
@@ -87,92 +167,19 @@ Header decode_header(std::string_view bytes) noexcept {
 }
 
 std::string encode(const Request& request) {
-  switch (request.type) {
-    case RequestType::hello:
-    case RequestType::set: {
-      std::string text = message_of(request, 4 + request.key.size() + request.value.size());
-      append_text(text, request.key);
-      return text.append(request.value);
-    }
-    case RequestType::add: {
-      std::string text = message_of(request, 8 + request.key.size());
-      append(text, static_cast<std::uint64_t>(request.number));
-      return text.append(request.key);
-    }
-    case RequestType::cancel: {
-      std::string text = message_of(request, 8);
-      append(text, static_cast<std::uint64_t>(request.number));
-      return text;
-    }
-    case RequestType::compare_set:
-      return encode_compare_set(request);
-    case RequestType::get:
-    case RequestType::wait:
-    case RequestType::erase:
-    case RequestType::num_keys:
-      break;
-  }
-  return message(static_cast<std::uint8_t>(request.type), request.id, request.key);
+  constexpr std::size_t kMostOthers = 9;  // the bytes of lengths, flags and numbers
+  return encoded(request,
+                 kMostOthers + request.key.size() + request.value.size() + request.expected.value_or("").size());
 }
 
 std::optional<Request> decode_request(const Header& header, std::string_view body) noexcept {
-  Request request{.type = static_cast<RequestType>(header.type), .id = header.id};
-  Fields fields(body);
-  switch (request.type) {
-    case RequestType::hello:
-    case RequestType::set:
-      request.key = fields.text();
-      request.value = fields.rest();
-      break;
-    case RequestType::get:
-    case RequestType::wait:
-    case RequestType::erase:
-    case RequestType::num_keys:
-      request.key = fields.rest();
-      break;
-    case RequestType::cancel:
-      request.number = static_cast<std::int64_t>(fields.number<std::uint64_t>());
-      break;
-    case RequestType::add:
-      request.number = static_cast<std::int64_t>(fields.number<std::uint64_t>());
-      request.key = fields.rest();
-      break;
-    case RequestType::compare_set: {
-      const auto is_set = fields.number<std::uint8_t>();
-      request.key = fields.text();
-      const std::string_view expected = fields.text();
-      request.value = fields.rest();
-      if (is_set > 1 || (is_set == 0 && !expected.empty())) return std::nullopt;
-      if (is_set == 1) request.expected = expected;
-      break;
-    }
-    default:
-      return std::nullopt;
-  }
-  if (!fields.complete() || request.key.size() > kMaxKeyBytes) return std::nullopt;
+  auto request = decoded<Request>(header, body);
+  if (request && request->key.size() > kMaxKeyBytes) return std::nullopt;
   return request;
 }
 
 std::string encode(const Answer& answer) {
-  const auto type = static_cast<std::uint8_t>(answer.type);
-  switch (answer.type) {
-    case AnswerType::value:
-      return message(type, answer.id, answer.bytes);
-    case AnswerType::number: {
-      std::string text = header(8, type, answer.id, 8);
-      append(text, static_cast<std::uint64_t>(answer.number));
-      return text;
-    }
-    case AnswerType::error: {
-      std::string text = header(1 + answer.bytes.size(), type, answer.id, 1 + answer.bytes.size());
-      text += static_cast<char>(answer.code);
-      return text.append(answer.bytes);
-    }
-    case AnswerType::done:
-    case AnswerType::absent:
-      break;
-  }
-  return message(type, answer.id, {});
+  return encoded(answer, std::max(sizeof answer.number, 1 + answer.bytes.size()));
 }
 
 std::string encode_value_header(std::uint64_t id, std::size_t value_bytes) {
@@ -180,30 +187,7 @@ std::string encode_value_header(std::uint64_t id, std::size_t value_bytes) {
 }
 
 std::optional<Answer> decode_answer(const Header& header, std::string_view body) noexcept {
-  Answer answer{.type = static_cast<AnswerType>(header.type), .id = header.id};
-  Fields fields(body);
-  switch (answer.type) {
-    case AnswerType::done:
-    case AnswerType::absent:
-      break;
-    case AnswerType::value:
-      answer.bytes = fields.rest();
-      break;
-    case AnswerType::number:
-      answer.number = static_cast<std::int64_t>(fields.number<std::uint64_t>());
-      break;
-    case AnswerType::error: {
-      const auto code = fields.number<std::uint8_t>();
-      if (code > static_cast<std::uint8_t>(ErrorCode::internal)) return std::nullopt;
-      answer.code = static_cast<ErrorCode>(code);
-      answer.bytes = fields.rest();
-      break;
-    }
-    default:
-      return std::nullopt;
-  }
-  if (!fields.complete()) return std::nullopt;
-  return answer;
+  return decoded<Answer>(header, body);
 }
 
 }  // namespace col::store::tcp
