@@ -16,7 +16,7 @@
 
 #include <col/job.hpp>
 
-#include "core/job/page_file.hpp"
+#include "core/job/page.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"

@@ -11,7 +11,7 @@
 
 #include <col/job.hpp>
 
-#include "core/job/page_file.hpp"
+#include "core/job/page.hpp"
 #include "core/job/process.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"

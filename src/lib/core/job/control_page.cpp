@@ -7,8 +7,7 @@
 
 #include <col/job.hpp>
 
-#include "core/job/page_file.hpp"
-#include "core/job/page_layout.hpp"
+#include "core/job/page.hpp"
 #include "core/job/process.hpp"
 
 namespace col {

@@ -1,4 +1,4 @@
-#include "core/job/page_file.hpp"
+#include "core/job/page.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
