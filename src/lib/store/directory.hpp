@@ -45,9 +45,8 @@ class Directory {
   [[noreturn]] void fail(int error, std::string_view action) const;
 
   std::string path_;
-  core::UniqueFd
-      // all files are opened relative to it, so another directory that takes over the path later is never touched
-      root_;
+  // All files are opened relative to it, so another directory that takes over the path later is never touched.
+  core::UniqueFd root_;
 };
 
 }  // namespace col::store

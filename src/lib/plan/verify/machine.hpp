@@ -73,8 +73,8 @@ class Machine {
     std::vector<Lane> lanes = {};              // sorted
     std::size_t waiting = 0;                   // messages that have not moved
     std::size_t elements_sent = 0;             // in all rounds
-    RankSet known = RankSet{},
-            news = RankSet{};  // who has entered: at the start of the round, and what messages have brought
+    RankSet known = RankSet{};  // the ranks that had entered, as far as it knew at the start of the round
+    RankSet news = RankSet{};   // the same with what messages of the round have brought
     bool has_ended() const noexcept { return index >= plan.rounds; }
     // The next message of a lane that moves.
     const Step& next(const Lane& lane) const noexcept { return round.steps()[messages[lane.first + lane.moved]]; }
