@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -37,8 +38,11 @@ inline Work call_by_name(Group& group, const Call& call, const Options& options,
     run();
     return Work();
   };
-  const auto& [collective, in, out, in_counts, out_counts] = call;
-  switch (collective) {
+  // Not a structured binding, which lambdas of clang before 16 cannot capture.
+  const ConstTensorView in = call.in;
+  const TensorView out = call.out;
+  const std::span<const std::size_t> in_counts = call.in_counts, out_counts = call.out_counts;
+  switch (call.collective) {
     case allreduce:
       return either([&] { return group.iallreduce(in, out, options); }, [&] { group.allreduce(in, out, options); });
     case reduce:

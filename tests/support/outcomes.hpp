@@ -22,7 +22,7 @@ struct Ending {
   ErrorCode code;
   std::optional<int> rank = std::nullopt;  // that the error is about
   std::string says = "";
-  double within = 60;  // seconds, of a rank
+  double within = 1e9;  // seconds, of a rank
 };
 
 // ---- Inside of a rank

@@ -61,12 +61,7 @@ TEMPLATE_LIST_TEST_CASE("store: scopes cannot collide whatever bytes prefixes an
 }
 
 TEST_CASE("store: a scope needs a store", "[store]") {
-  try {
-    make_prefix_store(nullptr, "x");
-    FAIL("nothing was thrown");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::invalid_argument);
-  }
+  expect_error(ErrorCode::invalid_argument, "", [] { make_prefix_store(nullptr, "x"); });
 }
 
 TEST_CASE("store: a URL names a directory, with percent-encoding", "[store]") {
@@ -103,15 +98,9 @@ TEST_CASE("store: a URL that names no store is refused with the form that works"
   };
   for (const auto& [url, reason] : cases) {
     INFO(url);
-    try {
-      open_store(url);
-      FAIL("nothing was thrown");
-    } catch (const Error& error) {
-      CHECK(error.code() == ErrorCode::invalid_argument);
-      INFO(error.message());
-      CHECK(error.message().find(reason) != std::string::npos);
-      CHECK(error.message().find("file:///dir") != std::string::npos);
-      CHECK(error.message().find("tcp://host:port") != std::string::npos);
-    }
+    const Error error = expect_error(ErrorCode::invalid_argument, reason, [&] { open_store(url); });
+    INFO(error.message());
+    CHECK(has(error.message(), "file:///dir"));
+    CHECK(has(error.message(), "tcp://host:port"));
   }
 }

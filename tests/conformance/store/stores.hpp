@@ -8,6 +8,7 @@
 #include <col/store.hpp>
 
 #include "support/catch.hpp"
+#include "support/outcomes.hpp"
 #include "support/temp_dir.hpp"
 
 namespace col::test {

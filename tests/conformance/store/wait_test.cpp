@@ -97,8 +97,8 @@ TEMPLATE_LIST_TEST_CASE("store: a timeout comes on time and names the key", "[st
   const Ended ended = wait_to_its_end(*fixture.store, "rank/3", WaitContext(Deadline::after(120ms)));
   CHECK(ended.code == ErrorCode::timeout);
   INFO(ended.text);
-  CHECK(ended.text.find("key '") != std::string::npos);
-  CHECK(ended.text.find("rank/3'") != std::string::npos);
+  CHECK(has(ended.text, "key '"));
+  CHECK(has(ended.text, "rank/3'"));
   CHECK(ended.after >= 120ms);
   CHECK(ended.after < 1s);
 }
@@ -116,8 +116,8 @@ TEMPLATE_LIST_TEST_CASE("store: a timeout's message is one short line whatever t
   const Ended ended = wait_to_its_end(*fixture.store, key, WaitContext(Deadline::after(1ms)));
   CHECK(ended.code == ErrorCode::timeout);
   INFO(ended.text);
-  CHECK(ended.text.find("line\\x0abreak\\x01\\x27") != std::string::npos);
-  CHECK(ended.text.find("end'") != std::string::npos);
+  CHECK(has(ended.text, "line\\x0abreak\\x01\\x27"));
+  CHECK(has(ended.text, "end'"));
   CHECK(ended.text.find('\n') == std::string::npos);
   CHECK(ended.text.size() < 500);
 }
@@ -137,7 +137,7 @@ TEMPLATE_LIST_TEST_CASE("store: an abort of the job ends a wait within a second"
   const Ended ended = wait_to_its_end(store, "never", WaitContext(Deadline::after(20s), page.get()));
   CHECK(ended.code == ErrorCode::peer_lost);
   INFO(ended.text);
-  CHECK(ended.text.find("rank 2 is gone") != std::string::npos);
+  CHECK(has(ended.text, "rank 2 is gone"));
   CHECK(ended.after < 1s);
 }
 
