@@ -28,7 +28,6 @@ constexpr const char* kExamples =
     "5 a rank died; 77 nothing could be checked. A skipped case is never counted as a pass.";
 
 // ---- Values
-// ----------------------------------------------------------------------------------------------------------
 
 using Names = std::vector<std::string>;
 

@@ -148,7 +148,6 @@ void Diagnosis::post() {
 }
 
 // ---- Failures and deaths
-// ---------------------------------------------------------------------------------------------
 
 void Diagnosis::look_for_failure() {
   std::optional<Error> failure;
@@ -267,7 +266,6 @@ Error Diagnosis::explain(const Error& symptom) {
 }
 
 // ---- Mismatches
-// ------------------------------------------------------------------------------------------------------
 
 void Diagnosis::look_for_mismatch(bool last_chance) {
   look_for_different_calls(last_chance);
@@ -286,7 +284,6 @@ void Diagnosis::look_for_mismatch(bool last_chance) {
 }
 
 // ---- Absence
-// ---------------------------------------------------------------------------------------------------------
 
 Diagnosis::Presence Diagnosis::presence(const Operation& operation, int rank) {
   if (operation.collective) {  // look_for_different_calls() has heard them
