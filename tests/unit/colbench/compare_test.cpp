@@ -79,9 +79,9 @@ Rates rates_of(const NoiseModel& model, bool interleaved, std::uint64_t seed) {
       a = launches_of(model, kLaunchesOfRuns, random);
       b = launches_of(model, kLaunchesOfRuns, random);
     }
-    if (verdict(a, b) != col::colbench::Verdict::undecided) ++false_alarms;
+    if (verdict(a, b) != Change::undecided) ++false_alarms;
     for (double& seconds : b) seconds *= 1.15;
-    if (verdict(a, b) == col::colbench::Verdict::slower) ++found;
+    if (verdict(a, b) == Change::slower) ++found;
   }
   return {static_cast<double>(false_alarms) / kComparisons, static_cast<double>(found) / kComparisons};
 }
@@ -162,7 +162,7 @@ TEST_CASE("compare: of many rows that do not differ, any is called different in 
       b.push_back(cell_of(bytes, launches_of({}, kLaunches, random)));
     }
     const Comparison comparison = compare(run_of(std::move(a)), run_of(std::move(b)), {.resamples = 300});
-    if (comparison.count(col::colbench::Verdict::undecided) < 10) ++alarms;
+    if (comparison.count(Change::undecided) < 10) ++alarms;
   }
   CHECK(alarms <= kRuns * 5 / 100);
 }
@@ -198,8 +198,8 @@ TEST_CASE("compare: rows are matched by what they measure, and what has no match
   CHECK(cell.effect.median_a == Approx(1.095));
   CHECK(cell.effect.median_b == Approx(2.19));
   CHECK(cell.effect.ratio == Approx(2));
-  CHECK(cell.verdict == col::colbench::Verdict::slower);
-  CHECK(compare(b, a, {}).cells.front().verdict == col::colbench::Verdict::faster);
+  CHECK(cell.verdict == Change::slower);
+  CHECK(compare(b, a, {}).cells.front().verdict == Change::faster);
   REQUIRE(comparison.left_out.size() == 3);
   CHECK(comparison.left_out[0].spec == spec_of(2048));
   CHECK(comparison.left_out[0].why == "only in A");
@@ -236,13 +236,13 @@ TEST_CASE("compare: with too few launches it says how many it takes", "[colbench
     }
     return compare(run_of(std::move(a)), run_of(std::move(b)), rule).cells.front();
   };
-  CHECK(verdict_with(3, 1, {}).verdict == col::colbench::Verdict::undecided);
+  CHECK(verdict_with(3, 1, {}).verdict == Change::undecided);
   CHECK(verdict_with(3, 1, {}).why == "too few launches: at least 9 a side");
   CHECK(std::isinf(verdict_with(8, 1, {}).effect.interval.high));
   CHECK(verdict_with(8, 1, {}).why == "too few launches: at least 9 a side");
-  CHECK(verdict_with(9, 1, {}).verdict == col::colbench::Verdict::slower);
+  CHECK(verdict_with(9, 1, {}).verdict == Change::slower);
   CHECK(verdict_with(5, 1, {.interleaved = true}).why == "too few launches: at least 6 a side");
-  CHECK(verdict_with(6, 1, {.interleaved = true}).verdict == col::colbench::Verdict::slower);
+  CHECK(verdict_with(6, 1, {.interleaved = true}).verdict == Change::slower);
   CHECK(fewest_launches(1, {}) == 9);
   CHECK(fewest_launches(100'000, {}) == 13);
   CHECK(fewest_launches(20, {.interleaved = true}) == 10);
@@ -253,9 +253,9 @@ TEST_CASE("compare: a difference below the least that counts is none, however su
                 run_b = run_of({cell_of(1, ladder(20, 1.02, 0.0001))});
   const ComparedCell cell = compare(run_a, run_b, {}).cells.front();
   CHECK(cell.p < 0.001);
-  CHECK(cell.verdict == col::colbench::Verdict::undecided);
+  CHECK(cell.verdict == Change::undecided);
   CHECK(cell.why == "a difference, but not surely one of 3%");
-  CHECK(compare(run_a, run_b, {.min_effect = 0.01}).cells.front().verdict == col::colbench::Verdict::slower);
+  CHECK(compare(run_a, run_b, {.min_effect = 0.01}).cells.front().verdict == Change::slower);
 }
 
 TEST_CASE("compare: a run without launches enough has no interval, and the table says how many it takes",
@@ -272,20 +272,20 @@ TEST_CASE("compare: what fixed work beside the ranks shows too is no difference 
   Results a = run_of({cell_of(1, ladder(20, 1, 0.001))}), b = run_of({cell_of(1, ladder(20, 1.15, 0.001))});
   a.probes = std::vector<Probe>(21, {5e-5, 3e-4});
   b.probes = a.probes;
-  CHECK(compare(a, b, {}).cells.front().verdict == col::colbench::Verdict::slower);
+  CHECK(compare(a, b, {}).cells.front().verdict == Change::slower);
   CHECK(compare(a, b, {}).warnings.empty());
   for (Probe& probe : b.probes) probe.copy_seconds *= 1.08;
-  CHECK(compare(a, b, {}).cells.front().verdict == col::colbench::Verdict::slower);
+  CHECK(compare(a, b, {}).cells.front().verdict == Change::slower);
   CHECK_THAT(compare(a, b, {}).warnings.front(), Contains("8.0% more time"));
   for (Probe& probe : b.probes) probe.spin_seconds *= 1.2;
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     const Comparison comparison = compare(*x, *y, {});
-    CHECK(comparison.cells.front().verdict == col::colbench::Verdict::undecided);
+    CHECK(comparison.cells.front().verdict == Change::undecided);
     CHECK(comparison.cells.front().why == "a difference, but not surely one of 20%");
     CHECK(comparison.rule.min_effect == Approx(0.2));
   }
   b.probes.clear();  // a file from before there were any
-  CHECK(compare(a, b, {}).cells.front().verdict == col::colbench::Verdict::slower);
+  CHECK(compare(a, b, {}).cells.front().verdict == Change::slower);
 }
 
 TEST_CASE("compare: a regression is a slower row, by more than is allowed", "[colbench]") {
@@ -294,7 +294,7 @@ TEST_CASE("compare: a regression is a slower row, by more than is allowed", "[co
   CHECK(is_regression(cell, 0.4));
   CHECK_FALSE(is_regression(cell, 0.6));
   ComparedCell unsure = cell;
-  unsure.verdict = col::colbench::Verdict::undecided;
+  unsure.verdict = Change::undecided;
   CHECK_FALSE(is_regression(unsure, 0.1));
 }
 

@@ -159,10 +159,10 @@ TEST_CASE("coverage: the same against itself is undecided in 19 of 20 comparison
         a.push_back(before.next_median()), b.push_back(after.next_median());
       const Rule rule;
       const Effect same = effect_of(a, b, rule);
-      undecided += verdict_of(same, same.p, rule) == col::colbench::Verdict::undecided;
+      undecided += verdict_of(same, same.p, rule) == Change::undecided;
       for (double& seconds : b) seconds *= 1.15;
       const Effect slower = effect_of(a, b, rule);
-      found += verdict_of(slower, slower.p, rule) == col::colbench::Verdict::slower;
+      found += verdict_of(slower, slower.p, rule) == Change::slower;
     }
     INFO(fmt::format("{}, seed {}: undecided {} of {}, found {}", model.name, kSeed, undecided, kDraws, found));
     CHECK(undecided >= kDraws * 95 / 100);

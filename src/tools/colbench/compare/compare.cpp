@@ -69,7 +69,7 @@ void decide(std::vector<ComparedCell>& cells, const Rule& rule) {
     ComparedCell& cell = cells[i];
     cell.p = adjusted[i];
     cell.verdict = verdict_of(cell.effect, cell.p, rule);
-    if (cell.verdict != Verdict::undecided) continue;
+    if (cell.verdict != Change::undecided) continue;
     const bool can_be_sure = cell.effect.smallest_p * static_cast<double>(cells.size()) <= rule.alpha;
     if (!std::isfinite(cell.effect.interval.high) || (cell.p > rule.alpha && !can_be_sure)) {
       cell.why = fmt::format("too few launches: at least {} a side", fewest_launches(cells.size(), rule));
@@ -139,7 +139,7 @@ std::vector<std::string> differences(const Results& a, const Results& b) {
   return lines;
 }
 
-std::size_t Comparison::count(Verdict verdict) const {
+std::size_t Comparison::count(Change verdict) const {
   return static_cast<std::size_t>(
       std::count_if(cells.begin(), cells.end(), [&](const ComparedCell& cell) { return cell.verdict == verdict; }));
 }
@@ -193,7 +193,7 @@ Comparison compare(const Results& a, const Results& b, const Rule& rule) {
 }
 
 bool is_regression(const ComparedCell& cell, double over) {
-  return cell.verdict == Verdict::slower && cell.effect.ratio > 1 + over;
+  return cell.verdict == Change::slower && cell.effect.ratio > 1 + over;
 }
 
 std::pair<Results, Results> split_alternating(const Results& results) {

@@ -16,7 +16,7 @@ struct ComparedCell {
   std::string ran_a = {}, ran_b = {};  // "ring over shm"
   Effect effect = {};
   double p = 1;  // adjusted for the number of cells
-  Verdict verdict = Verdict::undecided;
+  Change verdict = Change::undecided;
   std::string why = {};  // why nothing could be decided, in words; empty if it is simply not known
 };
 
@@ -34,7 +34,7 @@ struct Comparison {
   std::vector<LeftOutCell> left_out = {};
   std::vector<std::string> warnings = {};  // one line each: differences other than the compared ones
 
-  std::size_t count(Verdict verdict) const;
+  std::size_t count(Change verdict) const;
 };
 
 // The medians of launches that both cells have, in the order of time.

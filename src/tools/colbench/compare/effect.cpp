@@ -35,8 +35,8 @@ Sides without_shared_noise(std::span<const double> a, std::span<const double> b)
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  return verdict == Verdict::faster ? "faster" : verdict == Verdict::slower ? "slower" : "undecided";
+std::string_view to_string(Change verdict) {
+  return verdict == Change::faster ? "faster" : verdict == Change::slower ? "slower" : "undecided";
 }
 
 Effect effect_of(std::span<const double> a, std::span<const double> b, const Rule& rule) {
@@ -60,11 +60,11 @@ Effect effect_of(std::span<const double> a, std::span<const double> b, const Rul
   return effect;
 }
 
-Verdict verdict_of(const Effect& effect, double p, const Rule& rule) {
-  if (p > rule.alpha) return Verdict::undecided;
-  if (effect.ratio >= 1 + rule.min_effect && effect.interval.low > 1) return Verdict::slower;
-  if (effect.ratio <= 1 / (1 + rule.min_effect) && effect.interval.high < 1) return Verdict::faster;
-  return Verdict::undecided;
+Change verdict_of(const Effect& effect, double p, const Rule& rule) {
+  if (p > rule.alpha) return Change::undecided;
+  if (effect.ratio >= 1 + rule.min_effect && effect.interval.low > 1) return Change::slower;
+  if (effect.ratio <= 1 / (1 + rule.min_effect) && effect.interval.high < 1) return Change::faster;
+  return Change::undecided;
 }
 
 std::size_t fewest_launches(std::size_t tests, const Rule& rule) {

@@ -10,8 +10,8 @@
 
 namespace col::colbench {
 
-enum class Verdict : std::uint8_t { faster, slower, undecided };  // B, against A
-std::string_view to_string(Verdict verdict);
+enum class Change : std::uint8_t { faster, slower, undecided };  // B, against A
+std::string_view to_string(Change verdict);
 
 struct Rule {
   double alpha = 0.05;       // the largest probability that chance alone gives any verdict
@@ -45,7 +45,7 @@ Effect effect_of(std::span<const double> a, std::span<const double> b, const Rul
 // Slower: `p` (adjusted for the number of tests) is at most alpha, the ratio is at least 1 + min_effect, and its
 // interval is above 1. All three are required, so that a verdict never contradicts the numbers beside it. Faster: the
 // same for A over B.
-Verdict verdict_of(const Effect& effect, double p, const Rule& rule);
+Change verdict_of(const Effect& effect, double p, const Rule& rule);
 
 // The smallest number of launches a side with which this number of tests can give a verdict.
 std::size_t fewest_launches(std::size_t tests, const Rule& rule);

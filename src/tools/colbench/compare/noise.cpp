@@ -59,7 +59,7 @@ std::vector<double> draw_side(std::span<const double> a, std::span<const double>
 bool is_detected(DrawnSides sides, double slowdown, const Rule& rule) {
   for (double& seconds : sides.b) seconds *= 1 + slowdown;
   const Effect effect = effect_of(sides.a, sides.b, rule);
-  return verdict_of(effect, effect.p, rule) == Verdict::slower;
+  return verdict_of(effect, effect.p, rule) == Change::slower;
 }
 
 const Cell* find(const Results& results, const CellSpec& spec) {

@@ -19,7 +19,7 @@ struct Floor {
   double lowest = 0, highest = 0;          // the extremes of these medians, over their median, less 1
   std::optional<double> interleaved = {};  // smallest_detectable(), if A and B are measured in turn
   std::optional<double> apart = {};        // the same, if they are two runs
-  bool is_false_alarm() const { return cell.verdict != Verdict::undecided; }
+  bool is_false_alarm() const { return cell.verdict != Change::undecided; }
 };
 
 struct Noise {

@@ -22,10 +22,10 @@ bool varies(const std::vector<CellSpec>& specs, Value value) {
                      [&](const CellSpec& spec) { return value(spec) != value(specs.front()); });
 }
 
-tools::Tone tone_of(Verdict verdict) {
-  return verdict == Verdict::faster   ? tools::Tone::good
-         : verdict == Verdict::slower ? tools::Tone::bad
-                                      : tools::Tone::faint;
+tools::Tone tone_of(Change verdict) {
+  return verdict == Change::faster   ? tools::Tone::good
+         : verdict == Change::slower ? tools::Tone::bad
+                                     : tools::Tone::faint;
 }
 
 // "reason (3 rows)" for each reason, most frequent first.
@@ -91,8 +91,8 @@ std::string interval_text(const Interval& interval) {
 
 std::string comparison_summary(const Comparison& comparison) {
   std::string text = fmt::format("{} compared: {} faster, {} slower, {} undecided",
-                                 tools::counted(comparison.cells.size(), "row"), comparison.count(Verdict::faster),
-                                 comparison.count(Verdict::slower), comparison.count(Verdict::undecided));
+                                 tools::counted(comparison.cells.size(), "row"), comparison.count(Change::faster),
+                                 comparison.count(Change::slower), comparison.count(Change::undecided));
   if (!comparison.left_out.empty()) text += fmt::format("; {} left out", comparison.left_out.size());
   return text;
 }

@@ -33,11 +33,11 @@ constexpr const char* kCompareFooter =
     "Exit code: 0; 4 with --fail-over when a row is slower by more than that; 6 when no row could be compared because\n"
     "all of them are invalid or were not measured.";
 
-struct Options {
+struct CompareTexts {
   std::string min_effect = "3%", fail_over, json;
 };
 
-int exit_code_of(const Comparison& comparison, const Options& options, double over) {
+int exit_code_of(const Comparison& comparison, const CompareTexts& options, double over) {
   if (comparison.cells.empty()) return tools::exit_code::kInvalidMeasurement;
   if (options.fail_over.empty()) return tools::exit_code::kSuccess;
   const bool slower = std::any_of(comparison.cells.begin(), comparison.cells.end(),
@@ -69,7 +69,7 @@ void write_json(const std::string& path, const std::string& json) {
 }  // namespace
 
 int run_compare(const Invocation& invocation) {
-  Options options;
+  CompareTexts options;
   CommandLine line("colbench compare", kCompareUsage, kCompareFooter);
   line.add_option("Verdict", "--min-effect", options.min_effect, "PERCENT",
                   "smaller differences are none (default 3%)");

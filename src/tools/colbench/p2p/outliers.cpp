@@ -17,8 +17,8 @@ constexpr std::size_t kLeastValues = 3;
 constexpr std::size_t kMostNamed = 8;
 
 // What a value must exceed to be slower than the rest.
-struct Rule {
-  explicit Rule(std::span<const PairTime> times) {
+struct Threshold {
+  explicit Threshold(std::span<const PairTime> times) {
     std::vector<double> values;
     for (const PairTime& time : times) values.push_back(time.seconds);
     median = lower_median(values);
@@ -70,7 +70,7 @@ Outliers find_outliers(int ranks, std::span<const PairTime> pairs) {
   const std::vector<PairTime> scores = faster_pairs(ranks, pairs);
   if (scores.size() < kLeastValues || pairs.size() < kLeastValues) return found;
   found.comparable = true;
-  const Rule of_ranks(scores);
+  const Threshold of_ranks(scores);
   for (const PairTime& score : scores) {
     if (score.low > of_ranks.limit)
       found.ranks.push_back({score.first, score.seconds, score.seconds / of_ranks.median});
@@ -80,7 +80,7 @@ Outliers find_outliers(int ranks, std::span<const PairTime> pairs) {
     return std::any_of(found.ranks.begin(), found.ranks.end(), [&](const auto& slow) { return has(pair, slow.rank); });
   });
   if (rest.empty()) return found;
-  const Rule of_pairs(rest);
+  const Threshold of_pairs(rest);
   found.median = of_pairs.median;
   if (rest.size() < kLeastValues) return found;
   std::sort(rest.begin(), rest.end(),

@@ -52,14 +52,14 @@ const TunedRange& range_at(const TunedSeries& series, std::size_t point) {
   return series.ranges.back();
 }
 
-struct Change {
+struct TableChange {
   std::size_t first, last;  // bytes
   std::string from, to;
   double sum = 0;  // of log2 of how many times faster
   int sizes = 0;   // at which both were measured
 };
 
-std::string change_text(const TunedSeries& series, const Change& change) {
+std::string change_text(const TunedSeries& series, const TableChange& change) {
   std::string where(to_string(series.cell.operation));
   where += fmt::format(", {} ranks, {}", series.cell.ranks, series.backend);
   if (series.cell.operation != Operation::barrier) {
@@ -154,7 +154,7 @@ std::string series_text(const TunedSeries& series) {
 
 std::vector<std::string> changes_of(const TunedSeries& series, const OtherChoice& other) {
   std::vector<std::string> lines;
-  std::optional<Change> open;
+  std::optional<TableChange> open;
   const auto close = [&] {
     if (open) lines.push_back(change_text(series, *open));
     open.reset();
@@ -170,7 +170,7 @@ std::vector<std::string> changes_of(const TunedSeries& series, const OtherChoice
       continue;
     }
     if (open && (open->from != from || open->to != to)) close();
-    if (!open) open = Change{.first = point.bytes, .last = point.bytes, .from = from, .to = to};
+    if (!open) open = TableChange{.first = point.bytes, .last = point.bytes, .from = from, .to = to};
     open->last = point.bytes;
     const TunedEntry* before = point.find(from);
     const TunedEntry* after = point.find(to);

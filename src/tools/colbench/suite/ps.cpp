@@ -40,21 +40,21 @@ std::size_t copied_elements(const Plan& plan) {
   return copied;
 }
 
-struct Row {
+struct MethodRow {
   const Cell* cell = nullptr;
   const PsMethod* method = nullptr;
   CellStatistics statistics = {};
   bool good() const { return statistics.n > 0 && cell->invalid.empty(); }
 };
 
-std::vector<Row> rows_of(const Results& results, int ranks) {
-  std::vector<Row> rows;
+std::vector<MethodRow> rows_of(const Results& results, int ranks) {
+  std::vector<MethodRow> rows;
   for (const Cell& cell : results.cells) {
     const PsMethod* method = ps_method_of(cell.spec);
     if (cell.spec.ranks == ranks && method != nullptr) rows.push_back({&cell, method, statistics_of(cell)});
   }
   // By size, then as the methods are listed: cells may have been measured in any order.
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+  std::stable_sort(rows.begin(), rows.end(), [](const MethodRow& a, const MethodRow& b) {
     return std::pair(a.cell->spec.bytes, a.method) < std::pair(b.cell->spec.bytes, b.method);
   });
   return rows;
@@ -69,7 +69,7 @@ std::string times_text(double ratio) {
 }
 
 // How many times the reference's time a row takes; "about 1" where the intervals of the two overlap.
-std::string ratio_text(const Row& row, const Row* reference) {
+std::string ratio_text(const MethodRow& row, const MethodRow* reference) {
   if (reference == nullptr || !reference->good() || reference->statistics.median <= 0) return "-";
   if (&row == reference) return "1";
   const CellStatistics &a = row.statistics, &b = reference->statistics;
@@ -89,11 +89,11 @@ std::string title(const Results& results, int ranks) {
 }
 
 // "store (emulated) takes 3.20x (64M) to 41.0x (1K) the time of col over shm".
-std::string span_line(const std::vector<Row>& rows, const std::map<std::size_t, const Row*>& references,
+std::string span_line(const std::vector<MethodRow>& rows, const std::map<std::size_t, const MethodRow*>& references,
                       const PsMethod& method) {
-  const Row *least = nullptr, *most = nullptr;
+  const MethodRow *least = nullptr, *most = nullptr;
   double low = 0, high = 0;
-  for (const Row& row : rows) {
+  for (const MethodRow& row : rows) {
     const auto reference = references.find(row.cell->spec.bytes);
     if (row.method != &method || !row.good() || reference == references.end()) continue;
     const double ratio = row.statistics.median / reference->second->statistics.median;
@@ -204,10 +204,10 @@ Shares shares_of(double seconds, double smallest_seconds, std::optional<std::siz
 }
 
 std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style) {
-  const std::vector<Row> rows = rows_of(results, ranks);
+  const std::vector<MethodRow> rows = rows_of(results, ranks);
   std::map<const PsMethod*, double> smallest;
-  std::map<std::size_t, const Row*> references;
-  for (const Row& row : rows) {
+  std::map<std::size_t, const MethodRow*> references;
+  for (const MethodRow& row : rows) {
     if (!row.good()) continue;
     smallest.emplace(row.method, row.statistics.median);  // rows are by size: the first one is the smallest
     if (row.method == &ps_methods()[kReferenceMethod]) references.emplace(row.cell->spec.bytes, &row);
@@ -220,7 +220,7 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
   const bool several_sizes = !rows.empty() && rows.front().cell->spec.bytes != rows.back().cell->spec.bytes;
   if (!several_sizes) table[0].resize(6);
   std::size_t last_size = 0;
-  for (const Row& row : rows) {
+  for (const MethodRow& row : rows) {
     const std::size_t bytes = row.cell->spec.bytes;
     const bool first = table.size() == 1 || bytes != last_size;
     last_size = bytes;
