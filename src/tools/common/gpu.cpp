@@ -72,7 +72,7 @@ void copy(void* to, const void* from, std::size_t bytes, int device) {
 }
 
 BackendFactory& device_factory() {
-  if (BackendFactory* const factory = find_backend(device_backend())) return *factory;
+  if (BackendFactory* const factory = find_device_backend()) return *factory;
   throw Error(ErrorCode::unavailable, "this build of col has no backend for GPUs");
 }
 
@@ -98,12 +98,11 @@ std::string why_no_nccl() {
 }
 
 std::string device_backend() {
-  return std::string(to_string(Backend::nccl));
+  const BackendFactory* const factory = find_device_backend();
+  return factory != nullptr ? std::string(factory->name()) : "";
 }
 
-// A backend whose library is missing here cannot be asked.
 bool moves_device_memory(std::string_view backend) {
-  if (backend == device_backend()) return true;
   const BackendFactory* const factory = find_backend(backend);
   return factory != nullptr && factory->device() != Device::Type::cpu;
 }

@@ -22,7 +22,7 @@ DeviceMemory& gpus();
 std::string why_no_gpus();
 std::string why_no_nccl();
 
-// The name of the backend for GPUs, whether it can be used here or not.
+// The name of the backend for GPUs, whether it can be used here or not; empty if this build has none.
 std::string device_backend();
 // Whether the channels of this backend move the memory of GPUs. False for a name that no backend has.
 bool moves_device_memory(std::string_view backend);
