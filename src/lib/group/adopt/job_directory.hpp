@@ -10,7 +10,8 @@
 // The lock on `members` shows which ranks live: the kernel takes a rank's share away when the rank ends, in any way. So
 //
 //   - if nobody shares the lock of a directory, the directory is left over, and the next rank of any job removes it;
-//   - a rank joins the directory of its job if a rank lives in it, and the line for this rank is still free. A directory
+//   - a rank joins the directory of its job if a rank lives in it, and the line for this rank is still free. A
+//   directory
 //     that all ranks have entered is never joined again. So what is left of an earlier job of the same name (a restart,
 //     a port used again) is never taken for this one;
 //   - otherwise it makes a new directory. No rank waits for another here, so the order does not matter. If a rank never

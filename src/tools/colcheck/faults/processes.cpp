@@ -28,8 +28,8 @@
 #include <col/job.hpp>
 
 #include "launch/job/small_file.hpp"
-#include "launch/processes/signals.hpp"
 #include "launch/processes/program.hpp"
+#include "launch/processes/signals.hpp"
 
 namespace col::colcheck {
 namespace {
