@@ -11,9 +11,8 @@
 //
 //   - if nobody shares the lock of a directory, the directory is left over, and the next rank of any job removes it;
 //   - a rank joins the directory of its job if a rank lives in it, and the line for this rank is still free. A
-//   directory
-//     that all ranks have entered is never joined again. So what is left of an earlier job of the same name (a restart,
-//     a port used again) is never taken for this one;
+//     directory that all ranks have entered is never joined again. So what is left of an earlier job of the same name
+//     (a restart, a port used again) is never taken for this one;
 //   - otherwise it makes a new directory. No rank waits for another here, so the order does not matter. If a rank never
 //     comes, this is found when the ranks make a group, and the error names the missing rank.
 #pragma once
