@@ -1,5 +1,5 @@
 // What the environment decides about calls: COL_BACKEND, COL_ALGORITHM, COL_SELECTION, and words that mean nothing.
-// COL_NUMERICS is in rank_order_test.cpp, COL_CHECK in check_test.cpp, COL_PROGRESS in progress_test.cpp.
+// COL_NUMERICS is in numerics_test.cpp, COL_CHECK in mismatches_test.cpp, COL_PROGRESS in progress_test.cpp.
 #include <algorithm>
 #include <chrono>
 #include <fstream>

@@ -5,7 +5,7 @@
 //
 // The job does not see the launcher of the calling process: its processes get their own environment, and nobody but its
 // ranks notices that one of them is lost. So its processes are started as launch starts ranks
-// (launch/processes/spawn.hpp), but not supervised by launch: a launcher would end the others, or tell them what the
+// (launch/processes/program.hpp), but not supervised by launch: a launcher would end the others, or tell them what the
 // drill wants them to find out.
 #pragma once
 
