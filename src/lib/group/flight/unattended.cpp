@@ -17,7 +17,7 @@
 namespace col::group {
 namespace {
 
-std::atomic<Unattended*> current{nullptr};
+std::atomic<Unattended*> of_process{nullptr};
 
 void move_all_on() noexcept {
   Unattended::instance().move_on();
@@ -25,7 +25,7 @@ void move_all_on() noexcept {
 
 // The parent's may be locked by a thread that is not here. No memory is asked for: its locks may be as bad.
 void forget_parent() {
-  current.store(nullptr, std::memory_order_relaxed);
+  of_process.store(nullptr, std::memory_order_relaxed);
   core::Background::groups.store(0, std::memory_order_relaxed);
 }
 
@@ -43,13 +43,13 @@ void add_once(std::vector<std::weak_ptr<Access>>& groups, std::weak_ptr<Access> 
 Unattended& Unattended::instance() {
   // acquire pairs with the release below: a thread that sees the object sees it complete. Never destroyed: groups may
   // outlive statics.
-  Unattended* known = current.load(std::memory_order_acquire);
+  Unattended* known = of_process.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
   static const int kRegistered = ::pthread_atfork(nullptr, nullptr, forget_parent);
   static_cast<void>(kRegistered);
   core::Background::move_on.store(move_all_on, std::memory_order_relaxed);
   std::unique_ptr<Unattended> own(new Unattended);
-  if (current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
+  if (of_process.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
   return *known;
 }
 

@@ -24,12 +24,13 @@ std::optional<double> take_number(std::string_view& text) {
   return number;
 }
 
-struct Unit {
+struct NamedUnit {
   std::string_view name;
   double size;
 };
-constexpr std::array kTimes = {Unit{"ns", 1e-9}, Unit{"us", 1e-6}, Unit{"µs", 1e-6}, Unit{"ms", 1e-3}, Unit{"s", 1}};
-constexpr std::array kPerSecond = {Unit{"B/s", 1}, Unit{"bit/s", 0.125}, Unit{"bps", 0.125}};
+constexpr std::array kTimes = {NamedUnit{"ns", 1e-9}, NamedUnit{"us", 1e-6}, NamedUnit{"µs", 1e-6},
+                               NamedUnit{"ms", 1e-3}, NamedUnit{"s", 1}};
+constexpr std::array kPerSecond = {NamedUnit{"B/s", 1}, NamedUnit{"bit/s", 0.125}, NamedUnit{"bps", 0.125}};
 
 // "G" and "Gi" of "GB/s" and "GiB/s"; 0 when it is neither.
 double power_of(std::string_view prefix) {
@@ -54,7 +55,7 @@ std::optional<double> parse_time(std::string_view text) {
   const auto number = take_number(text);
   if (!number) return std::nullopt;
   if (text.empty()) return *number == 0 ? number : std::nullopt;
-  for (const Unit& unit : kTimes) {
+  for (const NamedUnit& unit : kTimes) {
     if (text == unit.name) return *number * unit.size;
   }
   return std::nullopt;
@@ -63,7 +64,7 @@ std::optional<double> parse_time(std::string_view text) {
 std::optional<double> parse_speed(std::string_view text) {
   const auto number = take_number(text);
   if (!number || *number == 0) return std::nullopt;
-  for (const Unit& unit : kPerSecond) {
+  for (const NamedUnit& unit : kPerSecond) {
     if (!text.ends_with(unit.name)) continue;
     const double power = power_of(text.substr(0, text.size() - unit.name.size()));
     if (power > 0) return *number * power * unit.size;

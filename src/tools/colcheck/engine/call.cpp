@@ -14,7 +14,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::byte kPattern{0xa5};
+constexpr std::byte kUnwritten{0xa5};
 
 Bytes bytes_of(TensorView view) {
   Bytes bytes(view.bytes());
@@ -128,11 +128,11 @@ void Call::lay_out() {
   const bool rooted_elsewhere = is_rooted(case_.primitive) && group_.rank() != case_.root;
   if (case_.in_place && (!rooted_elsewhere || case_.primitive == Primitive::reduce)) return lay_out_in_place();
   Bytes input = part_.input;
-  if (!part_.reads) input.assign(maybe(1) ? input.size() : 0, kPattern);
+  if (!part_.reads) input.assign(maybe(1) ? input.size() : 0, kUnwritten);
   assign(first_, input, Side::input);
   in_ = first_.view(0, elements(input), case_.dtype);
 
-  Bytes output(part_.writes || !rooted_elsewhere || maybe(2) ? part_.output.size() : 0, kPattern);
+  Bytes output(part_.writes || !rooted_elsewhere || maybe(2) ? part_.output.size() : 0, kUnwritten);
   if (case_.primitive == Primitive::broadcast && group_.rank() == case_.root) output = part_.output;
   assign(second_, output, Side::output);
   out_ = second_.view(0, elements(output), case_.dtype);
@@ -148,7 +148,7 @@ void Call::lay_out_in_place() {
     assign(first_, part_.input, Side::input);
     out_offset = offset;
   } else {
-    Bytes whole(part_.output.size(), kPattern);
+    Bytes whole(part_.output.size(), kUnwritten);
     std::copy(part_.input.begin(), part_.input.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset));
     assign(first_, whole, Side::input);
     in_offset = offset;

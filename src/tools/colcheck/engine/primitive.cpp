@@ -6,7 +6,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::array<std::string_view, kMessagesCount> kMessages = {"send_recv", "sendrecv", "recv_any", "batch"};
+constexpr std::array<std::string_view, kMessagesCount> kMessageNames = {"send_recv", "sendrecv", "recv_any", "batch"};
 
 constexpr std::array<std::string_view, kOperatorCount> kOperators = {
     "sum", "product", "min", "max", "avg", "band", "bor", "bxor", "premul_sum", "user", "ordered"};
@@ -35,7 +35,7 @@ std::optional<Messages> Primitive::messages() const {
 
 std::string_view to_string(Primitive primitive) {
   if (const auto collective = primitive.collective()) return to_string(*collective);
-  return kMessages.at(static_cast<std::size_t>(*primitive.messages()));
+  return kMessageNames.at(static_cast<std::size_t>(*primitive.messages()));
 }
 
 std::optional<Primitive> primitive_from_string(std::string_view name) {
