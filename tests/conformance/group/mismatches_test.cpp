@@ -121,13 +121,13 @@ TEST_CASE("check: strict leaves no more keys behind with every group that is mad
 using TwoGroupBody = std::function<void(Group& group, Group& other, bool odd)>;
 
 // What follows a first call that differs: `first` is under way, and `next` the same on all ranks.
-struct Case {
+struct MismatchCase {
   std::string what;
   std::function<void(Group& group, Group& other, bool odd, Work& first, std::vector<int>& next)> go_on;
   Op op = ReduceOp::sum;
 };
 
-std::vector<Case> cases() {
+std::vector<MismatchCase> cases() {
   return {
       {"the next call is the same on all ranks",
        [](Group& group, Group&, bool, Work& first, auto& next) {
@@ -200,7 +200,7 @@ TEST_CASE("in flight: the first call that differs is named on every rank, whatev
                                .rank = kOddRank,
                                .says = "rank 2 called iallreduce of 9 int32",
                                .within = 10});  // within a second on a quiet machine
-  for (const Case& c : cases()) {
+  for (const MismatchCase& c : cases()) {
     INFO(c.what);
     play_on_each_backend(judge, [&](Group& group, Group& other, bool odd) {
       std::vector<int> in(odd ? 9 : 8, 1), out(in.size()), next(1000, 1);

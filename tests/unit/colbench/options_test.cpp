@@ -7,13 +7,13 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Request read(const std::vector<std::string>& arguments) {
+col::colbench::Request read(const std::vector<std::string>& arguments) {
   CommandLine line("colbench", "usage", "footer");
   line.add_cells();
   line.add_method();
   line.add_outputs();
   if (!line.parse(arguments, 1)) throw UsageError("a text was printed");
-  Request& request = line.request();
+  col::colbench::Request& request = line.request();
   request.operations = parse_operations(line.words().empty() ? "allreduce" : line.words().front());
   if (request.sizes.empty()) request.sizes = {1024};
   return request;
@@ -36,8 +36,8 @@ TEST_CASE("colbench options: lists and ranges of sizes", "[colbench]") {
 }
 
 TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
-  const Request request = read({"allreduce,barrier,broadcast", "--size", "8,1K", "--algo", "ring,auto", "--place",
-                                "both", "-n", "3", "--root", "all", "--backend", "auto"});
+  const col::colbench::Request request = read({"allreduce,barrier,broadcast", "--size", "8,1K", "--algo", "ring,auto",
+                                               "--place", "both", "-n", "3", "--root", "all", "--backend", "auto"});
   const std::vector<CellSpec> cells = cells_of(request);
   std::size_t reduced = 0, barriers = 0, broadcasts = 0;
   for (const CellSpec& cell : cells) {
@@ -53,7 +53,7 @@ TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
 }
 
 TEST_CASE("colbench options: nccl-tests' names mean what they mean there", "[colbench]") {
-  const Request request = read({"-b", "8", "-e", "128", "-f", "4", "-n", "20", "-w", "5", "-c", "0"});
+  const col::colbench::Request request = read({"-b", "8", "-e", "128", "-f", "4", "-n", "20", "-w", "5", "-c", "0"});
   CHECK(request.sizes == std::vector<std::size_t>{8, 32, 128});
   CHECK(request.method.min_iterations == 20);
   CHECK(request.method.max_iterations == 20);
@@ -89,7 +89,7 @@ TEST_CASE("colbench options: what is wrong is said with what to write instead", 
 }
 
 TEST_CASE("colbench options: on GPUs, messages go between any two kinds of memory", "[colbench]") {
-  Request request;
+  col::colbench::Request request;
   request.operations = {Operation::allreduce, Operation::pingpong};
   request.sizes = {1024};
   request.device = col::Device::Type::cuda;
