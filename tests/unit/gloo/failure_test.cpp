@@ -197,7 +197,8 @@ TEST_CASE("gloo: a large send in flight ends when its receiver dies", "[gloo]") 
 }
 
 TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not the end of the process", "[gloo]") {
-  constexpr std::uint64_t kSlot = 0x9000'0000'0000'0001ULL;  // by hand: the channel never lets two lengths share a slot
+  constexpr std::uint64_t kSharedSlot =
+      0x9000'0000'0000'0001ULL;  // by hand: the channel never lets two lengths share a slot
   require_well(run_ranks(2, [](int rank, GlooChannel& channel) {
     std::vector<std::byte> data(1000, std::byte{1});
     WaitContext wait = wait_for(10s);
@@ -206,14 +207,14 @@ TEST_CASE("gloo: a message longer than the buffer posted for it is an error, not
     if (rank == 0) {
       std::fill(data.begin(), data.end(), std::byte{2});
       ending_of([&] {
-        buffer->send(1, kSlot, 0, data.size());
+        buffer->send(1, kSharedSlot, 0, data.size());
         buffer->waitSend();
       });
       const Ending after = ending_of([&] { barrier(channel, 1, 10s); });
       expect(after.code == ErrorCode::peer_lost, after.text);
     } else {
       const Ending ending = ending_of([&] {
-        buffer->recv(0, kSlot, 0, 10);
+        buffer->recv(0, kSharedSlot, 0, 10);
         buffer->waitRecv();
       });
       expect(ending.code.has_value() && ending.seconds < 5, "the wait fails");
