@@ -79,12 +79,12 @@ TEST_CASE("cell: which rank's buffers are on a GPU", "[colbench]") {
 }
 
 TEST_CASE("cell: buffers in turn are together larger than the caches of the processor and of the GPU", "[colbench]") {
-  constexpr std::size_t kMebi = std::size_t{1} << 20;
-  const CellSpec spec{.operation = Operation::allreduce, .bytes = kMebi};
-  CHECK(rotated_sets(spec, 2) * 2 * kMebi > 128 * kMebi);
-  CHECK(rotated_sets(spec, 2, 50 * kMebi) == rotated_sets(spec, 2));
-  CHECK(rotated_sets(spec, 2, 126 * kMebi) * 2 * kMebi > 2 * 126 * kMebi);
-  CHECK(rotated_sets({.operation = Operation::allreduce, .bytes = 8}, 2, 126 * kMebi) == 4096);
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const CellSpec spec{.operation = Operation::allreduce, .bytes = kMiB};
+  CHECK(rotated_sets(spec, 2) * 2 * kMiB > 128 * kMiB);
+  CHECK(rotated_sets(spec, 2, 50 * kMiB) == rotated_sets(spec, 2));
+  CHECK(rotated_sets(spec, 2, 126 * kMiB) * 2 * kMiB > 2 * 126 * kMiB);
+  CHECK(rotated_sets({.operation = Operation::allreduce, .bytes = 8}, 2, 126 * kMiB) == 4096);
 }
 
 TEST_CASE("order: crosses as text and is the same afterwards", "[colbench]") {
