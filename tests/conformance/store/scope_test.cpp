@@ -98,7 +98,7 @@ TEST_CASE("store: a URL that names no store is refused with the form that works"
   };
   for (const auto& [url, reason] : cases) {
     INFO(url);
-    const Error error = expect_error(ErrorCode::invalid_argument, reason, [&] { open_store(url); });
+    const Error error = expect_error(ErrorCode::invalid_argument, reason, [&url = url] { open_store(url); });
     INFO(error.message());
     CHECK(has(error.message(), "file:///dir"));
     CHECK(has(error.message(), "tcp://host:port"));
