@@ -164,7 +164,7 @@ TEST_CASE("fault job: ranks see an environment of their own, whatever launcher s
   Job job(spec);
   const std::string store = "COL_STORE=file://" + job.store_directory() + "\n";
   const JobEnd end = job.finish();
-  for (const char* foreign : {"OMPI_", "PMI_", "SLURM_", "COL_CONTROL", "COL_ERROR_FILE", "\nRANK=", "=77"}) {
+  for (const char* foreign : {"OMPI_", "PMI_", "SLURM_", "COL_CONTROL", "COL_ERROR_FILE", "\nRANK=", "COL_RANK=77"}) {
     INFO(foreign << "\n" << end.ranks[1].output);
     CHECK(end.ranks[1].output.find(foreign) == std::string::npos);
   }
