@@ -13,8 +13,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench algorithms COLL[,COLL] [--size 32M] [-n RANKS] [options]";
-constexpr const char* kFooter =
+constexpr const char* kAlgorithmsUsage = "Usage: colbench algorithms COLL[,COLL] [--size 32M] [-n RANKS] [options]";
+constexpr const char* kAlgorithmsFooter =
     "Columns: # is the rank by the measured median; busbw in GB/s; the model's time (the plan simulated under what was "
     "fitted to\n"
     "this machine), its rank, and how many times longer the measurement takes; rounds of the longest rank, messages "
@@ -57,7 +57,7 @@ std::string report(const Results& results, tools::Style style) {
 }  // namespace
 
 int run_algorithms(const Invocation& invocation) {
-  CommandLine line("colbench algorithms", kUsage, kFooter);
+  CommandLine line("colbench algorithms", kAlgorithmsUsage, kAlgorithmsFooter);
   line.add_cells();
   line.add_method();
   line.add_outputs();

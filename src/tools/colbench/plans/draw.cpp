@@ -14,8 +14,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench draw [COLL] --algorithm NAME [-n RANKS] [-o FILE]";
-constexpr const char* kFooter = R"(COLL is allreduce unless it is given, or the plan comes from a file.
+constexpr const char* kDrawUsage = "Usage: colbench draw [COLL] --algorithm NAME [-n RANKS] [-o FILE]";
+constexpr const char* kDrawFooter = R"(COLL is allreduce unless it is given, or the plan comes from a file.
 
 Examples:
   colbench draw --algorithm mst -n 8                 on the terminal
@@ -25,11 +25,11 @@ Examples:
 
 constexpr int kMostDrawnRanks = 64;
 
-struct Texts {
+struct DrawTexts {
   std::string algorithm, ranks, root, size, count, file = "-";
 };
 
-void define(CommandLine& line, Texts& texts) {
+void define_draw(CommandLine& line, DrawTexts& texts) {
   constexpr const char* kWhat = "What";
   line.add_option(kWhat, "--algorithm,--algo", texts.algorithm, "NAME", "ring, knomial:radix=3, file:plan.json");
   line.add_option(kWhat, "-n,--ranks", texts.ranks, "N", "default: 8, or as many as the file is for");
@@ -47,7 +47,7 @@ int number(const char* name, const std::string& text, int least, int most, int o
 }
 
 // The cell whose plans are to be drawn. One element a rank, where the command line says nothing: every label is short.
-CellSpec cell_of(const Texts& texts, Collective collective, int ranks) {
+CellSpec draw_cell_of(const DrawTexts& texts, Collective collective, int ranks) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
   cell.ranks = number("--ranks", texts.ranks, 1, kMostDrawnRanks, ranks);
@@ -65,7 +65,7 @@ CellSpec cell_of(const Texts& texts, Collective collective, int ranks) {
   return cell;
 }
 
-PlanProblem::Spec problem_of(const Texts& texts, const CellSpec& cell, const AlgorithmSpec& algorithm) {
+PlanProblem::Spec problem_of(const DrawTexts& texts, const CellSpec& cell, const AlgorithmSpec& algorithm) {
   PlanProblem::Spec spec = colbench::problem_of(cell, algorithm);
   if (texts.count.empty()) return spec;
   const auto count = tools::parse_whole_number<std::size_t>(texts.count, 1, std::size_t{1} << 40);
@@ -102,9 +102,9 @@ std::string drawing(Form form, const PlanProblem& problem, const PlanOfRank& pla
 }  // namespace
 
 int run_draw(const Invocation& invocation) {
-  Texts texts;
-  CommandLine line("colbench draw", kUsage, kFooter);
-  define(line, texts);
+  DrawTexts texts;
+  CommandLine line("colbench draw", kDrawUsage, kDrawFooter);
+  define_draw(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   if (texts.algorithm.empty()) throw UsageError("which algorithm? write --algorithm mst");
   const Form form = form_of(texts.file);
@@ -113,7 +113,7 @@ int run_draw(const Invocation& invocation) {
   Collective collective = named ? parse_collective(line.words().front()) : Collective::allreduce;
   const PlanSource source = PlanSource::find(collective, texts.algorithm);
   if (source.file() && !named) collective = source.file()->collective();
-  const CellSpec cell = cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);
+  const CellSpec cell = draw_cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);
   const PlanProblem problem(problem_of(texts, cell, source.spec()));
   if (const auto refusal = source.refuse(problem)) throw UsageError(*refusal);
 

@@ -19,22 +19,23 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench explain COLL [--size 32M | --sizes 8:1G:x4] [-n RANKS] [options]";
-constexpr const char* kFooter =
+constexpr const char* kExplainUsage =
+    "Usage: colbench explain COLL [--size 32M | --sizes 8:1G:x4] [-n RANKS] [options]";
+constexpr const char* kExplainFooter =
     R"(It asks the tables and variables that a group on this host would ask; nothing is measured, no rank is started.
 
 Examples:
   colbench explain allreduce --size 32M -n 8 --backend gloo
   COL_SELECTION=my.json colbench explain allgather --sizes 1K:16M:x4 -n 7)";
 
-constexpr int kMostRanks = 65'536;
+constexpr int kMostExplainedRanks = 65'536;
 
-struct Texts {
+struct ExplainTexts {
   std::string ranks, size, sizes, backend = "auto";
   CellOptions cell = {};
 };
 
-void define(CommandLine& line, Texts& texts) {
+void define_explain(CommandLine& line, ExplainTexts& texts) {
   constexpr const char* kWhat = "What";
   line.add_option(kWhat, "-n,--ranks", texts.ranks, "N", "default: the usable cores, at least 2");
   line.add_option(kWhat, "--size", texts.size, "BYTES", "default: 32M");
@@ -43,14 +44,15 @@ void define(CommandLine& line, Texts& texts) {
   texts.cell.define(line);
 }
 
-CellSpec cell_of(const Texts& texts, Collective collective) {
+CellSpec explain_cell_of(const ExplainTexts& texts, Collective collective) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
   cell.ranks = std::max(2, launch::usable_cpus());
   if (!texts.ranks.empty()) {
-    const auto ranks = tools::parse_whole_number(texts.ranks, 1, kMostRanks);
+    const auto ranks = tools::parse_whole_number(texts.ranks, 1, kMostExplainedRanks);
     if (!ranks)
-      throw UsageError(fmt::format("--ranks should be a number from 1 to {}, not '{}'", kMostRanks, texts.ranks));
+      throw UsageError(
+          fmt::format("--ranks should be a number from 1 to {}, not '{}'", kMostExplainedRanks, texts.ranks));
     cell.ranks = *ranks;
   }
   texts.cell.apply(cell);
@@ -138,13 +140,13 @@ std::string others_text(const CellSpec& cell, const Chooser& chooser, const Algo
 }  // namespace
 
 int run_explain(const Invocation& invocation) {
-  Texts texts;
-  CommandLine line("colbench explain", kUsage, kFooter);
-  define(line, texts);
+  ExplainTexts texts;
+  CommandLine line("colbench explain", kExplainUsage, kExplainFooter);
+  define_explain(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   if (line.words().empty()) throw UsageError("which collective? write: colbench explain allreduce --size 32M");
   if (!texts.size.empty() && !texts.sizes.empty()) throw UsageError("give --size or --sizes, not both");
-  CellSpec cell = cell_of(texts, parse_collective(line.words().front()));
+  CellSpec cell = explain_cell_of(texts, parse_collective(line.words().front()));
   const std::vector<std::size_t> sizes = parse_sizes(!texts.sizes.empty() ? texts.sizes
                                                      : texts.size.empty() ? std::string("32M")
                                                                           : texts.size);

@@ -18,8 +18,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench simulate [COLL] --ranks N [--topology nodes:512x8] [options]";
-constexpr const char* kFooter =
+constexpr const char* kSimulateUsage = "Usage: colbench simulate [COLL] --ranks N [--topology nodes:512x8] [options]";
+constexpr const char* kSimulateFooter =
     R"(COLL is allreduce unless it is given. Messages take alpha + bytes / beta, one at a time in each direction of a rank.
 
 Example:
@@ -27,13 +27,13 @@ Example:
 
 Exit code: 0; 2 usage.)";
 
-struct Texts {
+struct SimulateTexts {
   std::string ranks, topology = "flat", alpha, beta, alpha_intra, beta_intra, gamma, copy, sizes = "8:1G:x4";
   std::string algorithms = "all", max_time = "10s";
   CellOptions cell = {};
 };
 
-void define(CommandLine& line, Texts& texts) {
+void define_simulate(CommandLine& line, SimulateTexts& texts) {
   constexpr const char* kWhere = "Machine";
   line.add_option(kWhere, "-n,--ranks", texts.ranks, "N", "how many ranks; default: as many as the topology has");
   line.add_option(kWhere, "--topology", texts.topology, "TEXT",
@@ -57,7 +57,7 @@ void define(CommandLine& line, Texts& texts) {
 
 // ---- What is asked for ----------------------------------------------------------------------------------------------
 
-Topology topology_of(const Texts& texts) {
+Topology topology_of(const SimulateTexts& texts) {
   int ranks = 0;
   if (!texts.ranks.empty()) {
     const auto number = tools::parse_whole_number(texts.ranks, 2, kMostSimulatedRanks);
@@ -71,7 +71,7 @@ Topology topology_of(const Texts& texts) {
   return topology;
 }
 
-CostModel model_of(const Texts& texts, const Topology& topology, bool nic_shared) {
+CostModel model_of(const SimulateTexts& texts, const Topology& topology, bool nic_shared) {
   CostModel model;
   if (!texts.alpha.empty()) model.inter.alpha = time_option("--alpha", texts.alpha);
   if (!texts.beta.empty()) model.inter.beta = 1 / speed_option("--beta", texts.beta);
@@ -88,7 +88,7 @@ CostModel model_of(const Texts& texts, const Topology& topology, bool nic_shared
   return model;
 }
 
-CellSpec cell_of(const Texts& texts, Collective collective, int ranks) {
+CellSpec simulate_cell_of(const SimulateTexts& texts, Collective collective, int ranks) {
   CellSpec cell;
   cell.operation = static_cast<Operation>(collective);
   cell.ranks = ranks;
@@ -99,7 +99,7 @@ CellSpec cell_of(const Texts& texts, Collective collective, int ranks) {
 }
 
 // As blocks of whole elements make them, none twice.
-std::vector<std::size_t> sizes_of(const Texts& texts, CellSpec cell) {
+std::vector<std::size_t> sizes_of(const SimulateTexts& texts, CellSpec cell) {
   if (cell.operation == Operation::barrier) return {0};
   std::vector<std::size_t> sizes;
   for (const std::size_t bytes : parse_sizes(texts.sizes)) {
@@ -212,14 +212,14 @@ std::string crossovers(SimulatedCosts& costs, std::span<const PlanSource> source
 }  // namespace
 
 int run_simulate(const Invocation& invocation) {
-  Texts texts;
-  CommandLine line("colbench simulate", kUsage, kFooter);
-  define(line, texts);
+  SimulateTexts texts;
+  CommandLine line("colbench simulate", kSimulateUsage, kSimulateFooter);
+  define_simulate(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
   const Topology topology = topology_of(texts);
   const CostModel model = model_of(texts, topology, line.given("--nic-shared"));
   const Collective collective = line.words().empty() ? Collective::allreduce : parse_collective(line.words().front());
-  const CellSpec cell = cell_of(texts, collective, topology.ranks);
+  const CellSpec cell = simulate_cell_of(texts, collective, topology.ranks);
   const std::vector<std::size_t> sizes = sizes_of(texts, cell);
   const auto names = tools::parse_list(texts.algorithms);
   if (!names) throw UsageError(fmt::format("--algo should be a list such as ring,mst, not '{}'", texts.algorithms));

@@ -17,8 +17,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o my_selection.json]";
-constexpr const char* kFooter =
+constexpr const char* kTuneUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o my_selection.json]";
+constexpr const char* kTuneFooter =
     R"(All collectives unless some are named; -n takes several numbers of ranks, as 2,4,7-8. An algorithm takes the place
 of another one only where their intervals do not overlap. Use the table with COL_SELECTION=my_selection.json
 (docs/selection.md); what it has no rule for is decided by the one built in. Unless they are given: --sizes
@@ -67,7 +67,7 @@ void check(const Request& request) {
 
 // Nothing when a text (--help) was printed instead.
 std::optional<Job> job_of(const std::vector<std::string>& arguments, std::string& file) {
-  CommandLine line("colbench tune", kUsage, kFooter);
+  CommandLine line("colbench tune", kTuneUsage, kTuneFooter);
   line.add_cells();
   line.add_method();
   line.add_option("Output", "-o,--output", file, "FILE", "where the table goes; default: stdout");

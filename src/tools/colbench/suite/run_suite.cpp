@@ -18,8 +18,8 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kUsage = "Usage: colbench suite ps [-n 1,2,4,8,16] [--sizes 1K:64M:x16] [options]";
-constexpr const char* kFooter =
+constexpr const char* kSuiteUsage = "Usage: colbench suite ps [-n 1,2,4,8,16] [--sizes 1K:64M:x16] [options]";
+constexpr const char* kSuiteFooter =
     R"(ps: an allreduce of float32 by an object store and remote calls (emulated), by a central and by a sharded parameter
 server, and by col's own algorithms, over shared memory and over Gloo, for every number of ranks in -n (here a list,
 by default 1,2,4,8,16) and every size. A table for each number of ranks: times, how they compare, and how much of
@@ -61,7 +61,7 @@ std::vector<Cell> take_too_large(std::vector<CellSpec>& cells) {
 
 int run_ps(const Invocation& invocation, std::vector<std::string> arguments) {
   const std::vector<int> rank_list = take_rank_list(arguments, {1, 2, 4, 8, 16});
-  CommandLine line("colbench suite ps", kUsage, kFooter);
+  CommandLine line("colbench suite ps", kSuiteUsage, kSuiteFooter);
   std::string sizes_text = "1K:64M:x16";
   line.add_option("What", "--sizes,--size", sizes_text, "LIST", "bytes of the tensor; default: 1K:64M:x16");
   line.add_method();

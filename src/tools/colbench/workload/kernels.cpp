@@ -1,5 +1,3 @@
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include "colbench/workload/workload.hpp"
 
 #if defined(__x86_64__)
+#include <emmintrin.h>
 #endif
 
 namespace col::colbench {

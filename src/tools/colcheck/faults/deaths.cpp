@@ -17,7 +17,7 @@ namespace col::colcheck {
 namespace {
 
 // The call that is struck is not the first of its group.
-constexpr int kCalls = 2;
+constexpr int kDeathCalls = 2;
 
 // ---- killed: SIGKILL before a step of an algorithm's plan.
 //
@@ -48,7 +48,7 @@ Blow blow_of(const Case& c) {
 std::vector<int> steps_of(const Case& c) {
   const Blow blow = blow_of(c);
   if (blow.step != kThree && blow.step != kEvery) return {static_cast<int>(blow.step)};
-  const int count = count_steps(numbered(c, kCalls), blow.victim);
+  const int count = count_steps(numbered(c, kDeathCalls), blow.victim);
   std::vector<int> every(static_cast<std::size_t>(count));
   std::iota(every.begin(), every.end(), 0);
   if (blow.step == kEvery || count == 0) return every;
@@ -65,8 +65,8 @@ std::string problem_with_survivors(const JobEnd& end, int victim, ErrorCode code
 
 std::string kill_at(const Case& c, int step) {
   const int victim = blow_of(c).victim;
-  Job job(
-      spec_of({.c = c, .calls = kCalls}, {.fault = fmt::format("kill:rank={},op={},step={}", victim, kCalls, step)}));
+  Job job(spec_of({.c = c, .calls = kDeathCalls},
+                  {.fault = fmt::format("kill:rank={},op={},step={}", victim, kDeathCalls, step)}));
   const JobEnd end = job.finish();
   const RankEnd& killed = end.of(victim);
   const bool struck = killed.ending.signal == SIGKILL && !killed.overdue && !killed.report;
@@ -83,7 +83,7 @@ void add_blows(Case c, Effort effort, std::vector<Case>& all) {
   const int first = victim_of(c);
   for (int i = 0; i < c.ranks; ++i) {
     const int victim = (first + i) % c.ranks;
-    if (count_steps(numbered(c, kCalls), victim) == 0) continue;
+    if (count_steps(numbered(c, kDeathCalls), victim) == 0) continue;
     c.variant = encode_blow({victim, effort == Effort::full ? kEvery : kThree});
     all.push_back(c);
     if (effort == Effort::quick) return;
@@ -200,12 +200,12 @@ void add_exits_early(const Selection& selection, std::vector<Case>& all) {
 
 Finding run_exits_early(Rank& /*rank*/, const Case& c) {
   const int leaver = victim_of(c);
-  Drill drill{.c = c, .calls = kCalls};
+  Drill drill{.c = c, .calls = kDeathCalls};
   JobSpec spec;
   if (c.variant == kInside) {
     // Without a named algorithm, the first step is the only one that is there for certain.
-    const int steps = c.algorithm.empty() ? 1 : count_steps(numbered(c, kCalls), leaver);
-    spec.fault = fmt::format("exit:rank={},op={},step={},code=0", leaver, kCalls,
+    const int steps = c.algorithm.empty() ? 1 : count_steps(numbered(c, kDeathCalls), leaver);
+    spec.fault = fmt::format("exit:rank={},op={},step={},code=0", leaver, kDeathCalls,
                              mix(c.seed, 3) % static_cast<std::uint64_t>(steps));
   } else {
     drill.odd = leaver;
@@ -237,8 +237,8 @@ void add_survivors(const Selection& selection, std::vector<Case>& all) {
 
 Finding run_survivors(Rank& /*rank*/, const Case& c) {
   const int victim = victim_of(c);
-  Job job(spec_of({.c = c, .calls = kCalls, .regroups = true},
-                  {.fault = fmt::format("kill:rank={},op={}", victim, kCalls)}));
+  Job job(spec_of({.c = c, .calls = kDeathCalls, .regroups = true},
+                  {.fault = fmt::format("kill:rank={},op={}", victim, kDeathCalls)}));
   const JobEnd end = job.finish();
   std::string problem = problem_with_survivors(end, victim);
   for (int rank = 0; rank < c.ranks && problem.empty(); ++rank) {

@@ -10,7 +10,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr int kCalls = 2;
+constexpr int kDelayCalls = 2;
 constexpr Duration kPatient = std::chrono::seconds(5), kTimeout = std::chrono::seconds(1);
 constexpr double kTimeoutSeconds = 1, kEpsilonSeconds = 1;
 // Ranks give up nearly at once, and the first takes the others along.
@@ -30,7 +30,7 @@ std::string problem_with_timeouts(const JobEnd& end, int culprit, double since) 
 
 // A step of the rank's plan for the last call, where a fault can strike.
 std::uint64_t drawn_step(const Case& c, int rank) {
-  return mix(c.seed, 3) % static_cast<std::uint64_t>(count_steps(numbered(c, kCalls), rank));
+  return mix(c.seed, 3) % static_cast<std::uint64_t>(count_steps(numbered(c, kDelayCalls), rank));
 }
 
 // ---- absent: a rank stays away from the making of the group (Case::variant 0), or from a call after some that went
@@ -53,7 +53,7 @@ void add_absent(const Selection& selection, std::vector<Case>& all) {
 Finding run_absent(Rank& /*rank*/, const Case& c) {
   const int absent = victim_of(c);
   const auto oddity = c.variant == kFromGroup ? Drill::Oddity::never_joins : Drill::Oddity::stays_away;
-  Job job(spec_of({.c = c, .calls = kCalls, .odd = absent, .oddity = oddity}, {.timeout = kTimeout}));
+  Job job(spec_of({.c = c, .calls = kDelayCalls, .odd = absent, .oddity = oddity}, {.timeout = kTimeout}));
   job.await_point(absent, "away");
   const double away = job.now();
   job.await_reports_of_others(absent);
@@ -94,9 +94,10 @@ void add_late(const Selection& selection, std::vector<Case>& all) {
 Finding run_late(Rank& /*rank*/, const Case& c) {
   const int slow = victim_of(c);
   const std::uint64_t way = c.variant % kLatenesses;
-  Job job(spec_of({.c = c, .calls = kCalls}, {.timeout = kTimeouts[way],
-                                              .fault = fmt::format("delay:rank={},op={},step={},ms={}", slow, kCalls,
-                                                                   drawn_step(c, slow), kDelayMs[way])}));
+  Job job(
+      spec_of({.c = c, .calls = kDelayCalls}, {.timeout = kTimeouts[way],
+                                               .fault = fmt::format("delay:rank={},op={},step={},ms={}", slow,
+                                                                    kDelayCalls, drawn_step(c, slow), kDelayMs[way])}));
   const double started = job.now();
   const JobEnd end = job.finish();
   const bool struck = end.of(slow).ended_at - started >= kDelayMs[way] * 1e-3;
@@ -137,8 +138,8 @@ Finding run_stopped(Rank& /*rank*/, const Case& c) {
   const int victim = victim_of(c);
   const bool between = c.variant == kLongBetween;
   JobSpec spec{.timeout = c.variant == kShort ? kPatient : kTimeout};
-  if (!between) spec.fault = fmt::format("stop:rank={},op={},step={}", victim, kCalls, drawn_step(c, victim));
-  Job job(spec_of({.c = c, .calls = kCalls, .asks_to_call = between}, spec));
+  if (!between) spec.fault = fmt::format("stop:rank={},op={},step={}", victim, kDelayCalls, drawn_step(c, victim));
+  Job job(spec_of({.c = c, .calls = kDelayCalls, .asks_to_call = between}, spec));
   if (between) {
     job.await_point_of_all("call");
     job.signal(victim, SIGSTOP);

@@ -114,7 +114,7 @@ namespace {
 
 enum Way : std::uint64_t { kComputes, kIsStopped };
 // Seconds: how late they are is judged elsewhere.
-constexpr double kPatience = 10;
+constexpr double kHungPatience = 10;
 
 void add_hung(const Selection& selection, std::vector<Case>& all) {
   std::vector<int> sizes = drill_ranks(selection, 3);
@@ -142,7 +142,7 @@ Finding run_hung(Rank& /*rank*/, const Case& c) {
   const JobEnd end = job.finish();
   return Finding::of(
       first_of({problem_with_errors(
-                    end, {.code = ErrorCode::timeout, .culprit = victim, .exempt = {victim}, .within = kPatience}),
+                    end, {.code = ErrorCode::timeout, .culprit = victim, .exempt = {victim}, .within = kHungPatience}),
                 problem_with_traces(end)}));
 }
 

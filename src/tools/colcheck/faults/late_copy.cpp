@@ -105,9 +105,9 @@ std::int32_t value(int from, std::size_t i) {
 
 // ---- The property
 
-constexpr int kCalls = 4;  // in the first ones the ranks find out that they can copy
-constexpr std::size_t kElements = 20'000;
-constexpr Duration kTimeout = std::chrono::seconds(2);
+constexpr int kCopyCalls = 4;  // in the first ones the ranks find out that they can copy
+constexpr std::size_t kCopyElements = 20'000;
+constexpr Duration kCopyTimeout = std::chrono::seconds(2);
 
 void add_late_copies(const Selection& selection, std::vector<Case>& all) {
   std::vector<Primitive> calls = {Primitive::alltoall, Primitive::scatter};
@@ -127,14 +127,14 @@ void add_late_copies(const Selection& selection, std::vector<Case>& all) {
     c.primitive = call;
     c.algorithm = "shared";
     c.dtype = DType::int32;
-    c.count = kElements;
+    c.count = kCopyElements;
   }
 }
 
 Finding run_late_copy(Rank& /*rank*/, const Case& c) {
   const int reader = c.ranks - 1;  // no root
-  Job job(
-      spec_of({.c = c, .calls = kCalls, .odd = reader, .oddity = Drill::Oddity::copies_late}, {.timeout = kTimeout}));
+  Job job(spec_of({.c = c, .calls = kCopyCalls, .odd = reader, .oddity = Drill::Oddity::copies_late},
+                  {.timeout = kCopyTimeout}));
   bool held = job.await_point(reader, "copying");
   for (int rank = 0; rank < reader; ++rank) held = held && job.await_point(rank, "overwritten");
   job.go_on(reader);
@@ -144,7 +144,7 @@ Finding run_late_copy(Rank& /*rank*/, const Case& c) {
   const auto& report = end.of(reader).report;
   if (report && report->message == kCannotHold) return Finding::skip("system calls cannot be held here");
   const bool has_error =
-      report && !report->good() && report->code != "wrong_data" && report->doing == fmt::format("call {}", kCalls);
+      report && !report->good() && report->code != "wrong_data" && report->doing == fmt::format("call {}", kCopyCalls);
   return Finding::of(first_of({held || !has_error ? "" : "it was not held: " + describe(end, reader),
                                has_error ? "" : describe(end, reader) + "; expected an error in its last call",
                                problem_with_traces(end)}));

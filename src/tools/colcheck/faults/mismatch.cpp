@@ -18,7 +18,7 @@ enum Strictness : std::uint64_t { kLazy, kStrict };
 // From the moment at which the last rank may call. The library waits for 100 ms before it looks, and needs some more to
 // find the rank that differs.
 constexpr double kSecondOrSo = 1.5;
-constexpr Duration kTimeout = std::chrono::seconds(2);
+constexpr Duration kMismatchTimeout = std::chrono::seconds(2);
 constexpr int kCalls = 2;
 
 struct Mismatch {
@@ -102,8 +102,8 @@ constexpr Mismatch kOp{"mismatch_op", "one rank that calls another primitive is 
 constexpr Primitive kCallsOfCount[] = {
     Primitive::allreduce,      Primitive::broadcast, Primitive::reduce,  Primitive::allgather, Primitive::allgatherv,
     Primitive::reduce_scatter, Primitive::gather,    Primitive::scatter, Primitive::alltoall,  Primitive::scan};
-constexpr Mismatch kCount{"mismatch_count", "one rank that calls with another count is named on all ranks",
-                          DType::float32, kCallsOfCount, &change_count};
+constexpr Mismatch kMismatchCount{"mismatch_count", "one rank that calls with another count is named on all ranks",
+                                  DType::float32, kCallsOfCount, &change_count};
 
 constexpr Primitive kCallsOfDType[] = {
     Primitive::allreduce,       Primitive::broadcast, Primitive::reduce,   Primitive::allgather,
@@ -123,7 +123,7 @@ constexpr Mismatch kReduceOp{"mismatch_reduce_op", "one rank that reduces by ano
 
 constexpr Primitive kCallsInFlight[] = {Primitive::allreduce, Primitive::broadcast, Primitive::reduce,
                                         Primitive::allgather, Primitive::scatter,   Primitive::barrier};
-constexpr Mismatch kInFlight{
+constexpr Mismatch kDrillInFlight{
     "mismatch_in_flight", "one rank that starts another call is named on all ranks, which wait in the next one",
     DType::float32,       kCallsInFlight,
     &change_something,    true};
@@ -167,7 +167,7 @@ Finding run_mismatch(const Mismatch& mismatch, const Case& c) {
   mismatch.change(*drill.other);
   drill.asks_to_call = true;
   drill.in_flight = mismatch.in_flight;
-  Job job(spec_of(drill, {.timeout = kTimeout,
+  Job job(spec_of(drill, {.timeout = kMismatchTimeout,
                           .environment = {fmt::format("COL_CHECK={}", c.variant == kStrict ? "strict" : "lazy")}}));
   job.await_point_of_all("call");
   const double called = job.now();
@@ -194,10 +194,10 @@ constexpr Property property_of() {
 }  // namespace
 
 const Property kFaultMismatchOp = property_of<kOp>();
-const Property kFaultMismatchCount = property_of<kCount>();
+const Property kFaultMismatchCount = property_of<kMismatchCount>();
 const Property kFaultMismatchDType = property_of<kDType>();
 const Property kFaultMismatchRoot = property_of<kRoot>();
 const Property kFaultMismatchReduceOp = property_of<kReduceOp>();
-const Property kFaultMismatchInFlight = property_of<kInFlight>();
+const Property kFaultMismatchInFlight = property_of<kDrillInFlight>();
 
 }  // namespace col::colcheck

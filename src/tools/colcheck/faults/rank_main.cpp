@@ -187,8 +187,8 @@ void FaultRank::make_more_groups() {
 
 void FaultRank::tangle() {
   begin("tangle");
-  constexpr Duration kTimeout = std::chrono::seconds(1);
-  Tangle tangle(group_, drill_.c.seed, kTimeout);
+  constexpr Duration kTangleTimeout = std::chrono::seconds(1);
+  Tangle tangle(group_, drill_.c.seed, kTangleTimeout);
   try {
     tangle.run([] { ask("away"); });
   } catch (const Error& error) {

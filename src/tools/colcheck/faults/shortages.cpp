@@ -22,7 +22,7 @@
 namespace col::colcheck {
 namespace {
 
-constexpr double kEpsilonSeconds = 1;
+constexpr double kShortageEpsilon = 1;
 
 // One number of ranks is enough.
 std::vector<int> fewest_ranks(const Selection& selection) {
@@ -37,7 +37,7 @@ bool is_one_of(const Report& report, std::initializer_list<ErrorCode> codes) {
 
 // Empty if the report came in time.
 std::string problem_with_time(const JobEnd& end, int rank, Duration timeout) {
-  const double most = std::chrono::duration<double>(timeout).count() + kEpsilonSeconds;
+  const double most = std::chrono::duration<double>(timeout).count() + kShortageEpsilon;
   return end.of(rank).report->seconds > most ? describe(end, rank) + "; that is too late" : "";
 }
 
@@ -114,16 +114,16 @@ Finding run_shm_full(Rank& /*rank*/, const Case& c) {
 
 constexpr Duration kDescriptorTimeout = std::chrono::seconds(1);
 // So many suffice for a group of four on any backend.
-constexpr std::uint64_t kEnough = 40, kStanding = 1000;
+constexpr std::uint64_t kEnoughShortages = 40, kStanding = 1000;
 constexpr int kSlowMs = 400;
 
 void add_descriptor_limit(const Selection& selection, std::vector<Case>& all) {
   DrillCases drills(selection, "descriptor_limit", fewest_ranks(selection), all);
-  std::vector<std::uint64_t> limits = {0, 4, 8, kEnough, kStanding};
+  std::vector<std::uint64_t> limits = {0, 4, 8, kEnoughShortages, kStanding};
   if (drills.full()) {
     limits.clear();
     for (std::uint64_t limit = 0; limit <= 20; ++limit) limits.push_back(limit);
-    limits.insert(limits.end(), {kEnough, kStanding});
+    limits.insert(limits.end(), {kEnoughShortages, kStanding});
   }
   for (const std::string& backend : drills.backends()) {
     for (const std::uint64_t limit : limits) drills.add(backend, Primitive::allreduce).variant = limit;
@@ -136,8 +136,8 @@ std::string problem_with_poor_rank(const JobEnd& end, const Case& c, int poor) {
   const Report& own = *end.of(poor).report;
   // Without a single one it cannot even look for the others.
   if (own.good()) return c.variant == 0 ? describe(end, poor) + "; expected resource" : problem_with_success(end);
-  if (c.variant >= kEnough || !is_one_of(own, {ErrorCode::resource}))
-    return describe(end, poor) + (c.variant >= kEnough ? "; expected success" : "; expected resource");
+  if (c.variant >= kEnoughShortages || !is_one_of(own, {ErrorCode::resource}))
+    return describe(end, poor) + (c.variant >= kEnoughShortages ? "; expected success" : "; expected resource");
   for (int rank = 0; rank < c.ranks; ++rank) {
     if (rank == poor) continue;
     problem = problem_with_end(end, rank);

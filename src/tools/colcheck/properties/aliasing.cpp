@@ -35,7 +35,7 @@ bool has_output_list(Primitive primitive) {
   return primitive == Primitive::allgather || primitive == Primitive::gather || primitive == Primitive::alltoall;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_aliasing(const Selection& selection, std::vector<Case>& all) {
   Draw draw(selection, "aliasing");
   const int repeats = draw.quick() ? 1 : 6;
   for (const Form& form : draw.forms()) {
@@ -139,7 +139,7 @@ std::string refused_call_problem(Rank& rank, const Case& c) {
   return problem.empty() ? difference("the memory of the refused call", memory, before) : problem;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_aliasing(Rank& rank, const Case& c) {
   const auto overlap = static_cast<Overlap>(c.variant);
   if (c.count < 2 || (rank.size() == 1 && (overlap == Overlap::list || overlap == Overlap::twice)))
     return Finding::skip("so few elements or tensors cannot overlap");
@@ -150,6 +150,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kAliasing{"aliasing", "overlaps other than in place are refused before any data moves",
-                         Property::Kind::group, &cases, &run};
+                         Property::Kind::group, &add_aliasing, &run_aliasing};
 
 }  // namespace col::colcheck

@@ -13,12 +13,12 @@
 namespace col::colcheck {
 namespace {
 
-constexpr int kRounds = 6;
+constexpr int kBarrierRounds = 6;
 constexpr std::size_t kQuickRanks = 3;  // numbers of ranks that a form comes with in a quick run
 // One rank, another one each round, enters so much later; the others up to a tenth of that.
 constexpr std::int64_t kLate = 150'000;  // nanoseconds
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_barrier(const Selection& selection, std::vector<Case>& all) {
   const bool quick = selection.effort == Effort::quick;
   std::size_t number = 0;
   for (const std::string& backend : selection.backends) {
@@ -67,17 +67,17 @@ Passage pass(Group& group, const Case& c) {
   return passage;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_barrier(Rank& rank, const Case& c) {
   const auto me = static_cast<std::uint64_t>(rank.rank()), n = static_cast<std::uint64_t>(rank.size());
   std::vector<Passage> own;
-  for (std::uint64_t round = 0; round < kRounds; ++round) {
+  for (std::uint64_t round = 0; round < kBarrierRounds; ++round) {
     const std::uint64_t random = mix(c.seed, me, round);
     const bool is_late = (mix(c.seed) + round) % n == me;
     spin(is_late ? kLate : static_cast<std::int64_t>(random % (kLate / 10)));
     own.push_back(pass(rank.group(), c));
   }
   const std::vector<std::vector<Passage>> ranks = rank.group().allgather_object(own);
-  for (std::size_t round = 0; round < kRounds; ++round) {
+  for (std::size_t round = 0; round < kBarrierRounds; ++round) {
     std::size_t last = 0, first = 0;
     for (std::size_t r = 1; r < ranks.size(); ++r) {
       if (ranks[r][round].entered > ranks[last][round].entered) last = r;
@@ -94,6 +94,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kBarrier{"barrier", "no rank leaves a barrier before the last one has entered it", Property::Kind::group,
-                        &cases, &run};
+                        &add_barrier, &run_barrier};
 
 }  // namespace col::colcheck

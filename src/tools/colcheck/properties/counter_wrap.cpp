@@ -23,13 +23,13 @@ namespace {
 // Case::variant: the number that the counter passes. It counts collectives, unless it is the number of bytes.
 constexpr std::uint64_t kSigned32 = std::uint64_t{1} << 31, kUnsigned32 = std::uint64_t{1} << 32,
                         kSigned64 = std::uint64_t{1} << 63;
-constexpr std::uint64_t kBytes = 1;  // 2^32 bytes from each rank to the next one
+constexpr std::uint64_t kWrapBytes = 1;  // 2^32 bytes from each rank to the next one
 // Collectives before the number that is passed; the program is longer than that by far.
 constexpr std::uint64_t kBefore = 4;
-constexpr std::size_t kLength = 20;
+constexpr std::size_t kWrapLength = 20;
 constexpr int kCollectives = static_cast<int>(Primitive::barrier) + 1;
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_counter_wrap(const Selection& selection, std::vector<Case>& all) {
   SequenceCases cases(selection, "counter_wrap", 67, ranks_for_sequences(selection, 2), all);
   for (const std::string& backend : cases.backends()) {
     for (const std::uint64_t limit : {kSigned32, kUnsigned32, kSigned64}) {
@@ -38,7 +38,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
     }
     // Others leave the counting of bytes to the kernel.
     if (!cases.quick() && backend == to_string(Backend::shm))
-      cases.add(backend, Primitive::sendrecv, kBytes).ranks = cases.ranks().front();
+      cases.add(backend, Primitive::sendrecv, kWrapBytes).ranks = cases.ranks().front();
   }
 }
 
@@ -100,7 +100,7 @@ std::string pass_operations(Rank& rank, const Case& c) {
   group.record_trace(false);
   context->destroy_group("wrap");
   group = context->init_group(rank.spec_of_all("wrap"));
-  const std::string wrong = run_program(group, {.about = c.primitive}, c.seed, kLength);
+  const std::string wrong = run_program(group, {.about = c.primitive}, c.seed, kWrapLength);
   if (problem.empty()) problem = wrong;
   context->destroy_group("wrap");
   context->finalize();
@@ -130,9 +130,9 @@ std::string pass_bytes(Rank& rank, const Case& c) {
   return problem;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_counter_wrap(Rank& rank, const Case& c) {
   if (rank.size() < 2) return Finding::skip("it takes two ranks");
-  if (c.variant == kBytes) return Finding::of(pass_bytes(rank, c));
+  if (c.variant == kWrapBytes) return Finding::of(pass_bytes(rank, c));
   if (c.variant <= kBefore) throw std::invalid_argument("no number of collectives to pass");
   return Finding::of(pass_operations(rank, c));
 }
@@ -140,6 +140,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kCounterWrap{"counter_wrap", "groups go on rightly when their counters pass 2^31, 2^32 and 2^63",
-                            Property::Kind::group, &cases, &run};
+                            Property::Kind::group, &add_counter_wrap, &run_counter_wrap};
 
 }  // namespace col::colcheck

@@ -30,7 +30,7 @@ enum Shape : std::uint64_t {
   kChildren,  // what dup, split and subgroup make
   kShapeCount
 };
-constexpr int kRounds = 5;
+constexpr int kGroupRounds = 5;
 
 // The groups of this rank, by their place in the order of all groups; the others are false.
 using Groups = std::vector<Group>;
@@ -105,7 +105,7 @@ Finding run_overlapping_groups(Rank& rank, const Case& c) {
   std::mt19937_64 common(mix(c.seed, 1));
   std::mt19937_64 own(mix(c.seed, 3, static_cast<std::uint64_t>(rank.rank())));
   OpenCalls calls;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kGroupRounds; ++round) {
     std::shuffle(order.begin(), order.end(), common);
     std::vector<Program> programs;
     const bool asynchronous = round % 2 == 1;

@@ -28,11 +28,12 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::size_t kElements = (std::size_t{1} << 31) + 3;  // one more than 32 bits with a sign can tell, and odd
-constexpr std::size_t kHalf = (std::size_t{1} << 30) + 3;      // two such blocks are more, too
-constexpr std::size_t kBytes = (std::size_t{1} << 32) + 24;
+constexpr std::size_t kHugeElements =
+    (std::size_t{1} << 31) + 3;                            // one more than 32 bits with a sign can tell, and odd
+constexpr std::size_t kHalf = (std::size_t{1} << 30) + 3;  // two such blocks are more, too
+constexpr std::size_t kHugeBytes = (std::size_t{1} << 32) + 24;
 constexpr std::size_t kSpare = std::size_t{1} << 30;  // of memory, for everything else
-constexpr auto kTimeout = std::chrono::minutes(2);
+constexpr auto kHugeTimeout = std::chrono::minutes(2);
 
 struct Wanted {
   Primitive primitive;
@@ -44,14 +45,14 @@ struct Wanted {
 // Few, as most of the time goes into pages that are new. All but two have messages or offsets of more than 2^31 bytes;
 // those have that many elements in all.
 constexpr std::array kWanted = {
-    Wanted{Primitive::broadcast, DType::uint8, kElements, true},
-    Wanted{Primitive::allreduce, DType::int8, kElements, false, "mst"},
-    Wanted{Primitive::send_recv, DType::uint8, kElements},
+    Wanted{Primitive::broadcast, DType::uint8, kHugeElements, true},
+    Wanted{Primitive::allreduce, DType::int8, kHugeElements, false, "mst"},
+    Wanted{Primitive::send_recv, DType::uint8, kHugeElements},
     Wanted{Primitive::allgather, DType::uint8, kHalf},
-    Wanted{Primitive::gather, DType::uint8, kElements},
-    Wanted{Primitive::scatter, DType::uint8, kElements},
+    Wanted{Primitive::gather, DType::uint8, kHugeElements},
+    Wanted{Primitive::scatter, DType::uint8, kHugeElements},
     Wanted{Primitive::reduce_scatter, DType::int8, kHalf},
-    Wanted{Primitive::broadcast, DType::float64, kBytes / 8, false, "chain_pipelined"},
+    Wanted{Primitive::broadcast, DType::float64, kHugeBytes / 8, false, "chain_pipelined"},
 };
 
 // The wanted algorithm if --algo lets it through, else another.
@@ -64,7 +65,7 @@ std::optional<Form> form_for(const Draw& draw, const Wanted& wanted, int ranks) 
   return found;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_huge(const Selection& selection, std::vector<Case>& all) {
   Draw draw(selection, "huge");
   const auto ranks = std::find_if(selection.ranks.begin(), selection.ranks.end(), [](int n) { return n > 1; });
   if (draw.quick() || ranks == selection.ranks.end()) return;
@@ -254,9 +255,9 @@ std::string problem_of_call(Group& group, const Case& c) {
   return call.problem();
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_huge(Rank& rank, const Case& c) {
   // A group keeps its scratch for as long as it lives: this one must not live long.
-  Group group = rank.make_group(std::max<Duration>(rank.timeout(), kTimeout));
+  Group group = rank.make_group(std::max<Duration>(rank.timeout(), kHugeTimeout));
   const std::uint64_t needed = needed_bytes(c, rank.size());
   const auto available = available_memory();
   std::string problem;
@@ -272,6 +273,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kHuge{"huge", "vectors of more than 2^31 elements, or 2^32 bytes, are right wherever one looks",
-                     Property::Kind::group, &cases, &run};
+                     Property::Kind::group, &add_huge, &run_huge};
 
 }  // namespace col::colcheck

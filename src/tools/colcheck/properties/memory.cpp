@@ -169,7 +169,7 @@ constexpr std::byte kPattern{0x5c};
 // Small, around what shared memory sends whole, and beyond.
 constexpr std::array<std::size_t, 5> kBytes = {40, 8 << 10, (8 << 10) + 8, 20 << 10, 72 << 10};
 // For a case, if every rank sends to every rank.
-constexpr std::size_t kMostQuickBytes = std::size_t{1} << 18, kMostBytes = std::size_t{1} << 22;
+constexpr std::size_t kMostQuickMemory = std::size_t{1} << 18, kMostMemory = std::size_t{1} << 22;
 
 void add_refill(const Selection& selection, std::vector<Case>& all) {
   Draw draw(selection, "refill");
@@ -178,7 +178,7 @@ void add_refill(const Selection& selection, std::vector<Case>& all) {
     auto c = draw.next(form);
     if (!c || c->primitive == Primitive::barrier) return;
     const auto p = static_cast<std::size_t>(c->ranks);
-    const std::size_t most = (draw.quick() ? kMostQuickBytes : kMostBytes) / (p * p);
+    const std::size_t most = (draw.quick() ? kMostQuickMemory : kMostMemory) / (p * p);
     c->count = count_of_bytes(*c, std::min(kBytes[turn++ % kBytes.size()], most));
     c->in_place = in_place;
     if (c->primitive == Primitive::recv_any) c->tag = c->tag / 8 * 8;  // each round has one of its own

@@ -40,7 +40,7 @@ using Data = std::vector<std::uint32_t>;
 
 // ---- Cases
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_messages(const Selection& selection, std::vector<Case>& all) {
   const bool quick = selection.effort == Effort::quick;
   SequenceCases cases(selection, "messages", 52, ranks_for_sequences(selection), all);
   const auto add = [&](const std::string& backend, Primitive primitive, std::uint64_t variant, std::size_t count,
@@ -302,7 +302,7 @@ std::string disagree(Rank& rank, const Case& c) {
   return problem;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_messages(Rank& rank, const Case& c) {
   // Around a ring, with messages that no transport keeps until they are received.
   if (c.primitive == Primitive::sendrecv) return Finding::of(run_case(rank.group(), c));
   if (c.primitive == Primitive::recv_any) return Finding::of(from_any(rank.group(), c));
@@ -325,8 +325,8 @@ Finding run(Rank& rank, const Case& c) {
 const Property kMessages{"messages",
                          "messages keep their order within a tag, do not deadlock, and are never cut off",
                          Property::Kind::group,
-                         &cases,
-                         &run,
+                         &add_messages,
+                         &run_messages,
                          OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -13,13 +13,13 @@
 namespace col::colcheck {
 namespace {
 
-constexpr int kMostQuickRanks = 5;
+constexpr int kMostQuickProgramRanks = 5;
 // One call in so many is longer than what transports send at once.
 constexpr std::uint64_t kLongEvery = 16;
-constexpr std::size_t kLongCount = 9001;
+constexpr std::size_t kLongProgramCount = 9001;
 // Tags of receives from any rank. They are above those of other properties, and differ by more than the length of a
 // program.
-constexpr int kFirstTag = 1 << 24;
+constexpr int kFirstProgramTag = 1 << 24;
 constexpr int kTagsOfProgram = 1 << 10;
 
 // Whether the algorithm, which may have parameters, can serve the call.
@@ -42,7 +42,7 @@ std::vector<int> ranks_for_sequences(const Selection& selection, int fewest) {
   for (const int n : selection.ranks) {
     if (n < fewest) continue;
     ranks.push_back(n);
-    if (n <= kMostQuickRanks) few.push_back(n);
+    if (n <= kMostQuickProgramRanks) few.push_back(n);
   }
   if (selection.effort == Effort::full || ranks.empty()) return ranks;
   return few.empty() ? std::vector<int>{ranks.front()} : few;
@@ -69,7 +69,7 @@ Program::Program(ProgramStyle style, int ranks, std::uint64_t seed)
     : style_(std::move(style)),
       ranks_(ranks),
       random_(seed),
-      first_tag_(kFirstTag + static_cast<int>(mix(seed) % kTagsOfProgram) * kTagsOfProgram) {}
+      first_tag_(kFirstProgramTag + static_cast<int>(mix(seed) % kTagsOfProgram) * kTagsOfProgram) {}
 
 Primitive Program::draw_primitive() {
   const auto fits = [&](Primitive p) {
@@ -106,7 +106,7 @@ Case Program::next() {
   } while (!is_defined(c.op, c.dtype) || !has_one_result(c));
   const auto count_class = static_cast<int>(below(kCountClasses));
   const bool is_long = below(kLongEvery) == 0;
-  if (c.primitive != Primitive::barrier) c.count = is_long ? kLongCount : count_of(count_class, ranks_, c.seed);
+  if (c.primitive != Primitive::barrier) c.count = is_long ? kLongProgramCount : count_of(count_class, ranks_, c.seed);
   if (is_rooted(c.primitive)) c.root = static_cast<int>(below(static_cast<std::uint64_t>(ranks_)));
   c.in_place = has_in_place(c.primitive) && below(2) == 0;
   c.asynchronous = has_i_form(c.primitive) && style_.asynchronous && (!style_.blocking || below(3) > 0);

@@ -25,7 +25,7 @@ enum Target : std::uint64_t {
   kCreation,  // the making and destroying of groups
   kTargetCount
 };
-constexpr std::size_t kLength = 10;
+constexpr std::size_t kSignalLength = 10;
 constexpr int kCreations = 3;
 // A case goes on until every rank has had so many.
 constexpr std::uint64_t kEnough = 20;
@@ -33,7 +33,7 @@ constexpr int kMostRounds = 200;
 constexpr std::chrono::microseconds kInterval(150);
 constexpr std::chrono::milliseconds kNap(2);  // of the rank that the others wait for, so that they sleep
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_signals(const Selection& selection, std::vector<Case>& all) {
   SequenceCases cases(selection, "signals", 65, ranks_for_sequences(selection, 2), all);
   for (const std::string& backend : cases.backends()) {
     for (std::uint64_t target = 0; target < kTargetCount; ++target) {
@@ -125,11 +125,11 @@ void nap() {
 }
 
 // What is wrong with one round of the case.
-std::string round_of(Rank& rank, const Case& c, std::uint64_t round) {
+std::string signal_round_of(Rank& rank, const Case& c, std::uint64_t round) {
   const std::uint64_t seed = mix(c.seed, round);
   const auto late = static_cast<int>(seed % static_cast<std::uint64_t>(rank.size()));
   if (rank.rank() == late) nap();
-  if (c.variant == kProgram) return run_program(rank.group(), {.about = c.primitive}, seed, kLength);
+  if (c.variant == kProgram) return run_program(rank.group(), {.about = c.primitive}, seed, kSignalLength);
   std::string problem;
   for (int i = 0; i < kCreations; ++i) {
     Group group = rank.make_group();
@@ -140,14 +140,14 @@ std::string round_of(Rank& rank, const Case& c, std::uint64_t round) {
   return problem;
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_signals(Rank& rank, const Case& c) {
   arrived = 0;
   const Storm storm;
   std::string problem;
   std::vector<std::uint64_t> fewest{0};
   for (std::uint64_t round = 0; fewest[0] < kEnough; ++round) {
     if (round == kMostRounds) return Finding::fail(fmt::format("only {} signals have come", fewest[0]));
-    const std::string next = round_of(rank, c, round);
+    const std::string next = signal_round_of(rank, c, round);
     if (problem.empty()) problem = next;
     fewest[0] = arrived;
     rank.group().allreduce(fewest, {.op = ReduceOp::min});
@@ -158,6 +158,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kSignals{"signals", "a storm of signals at every rank disturbs no call and no making of a group",
-                        Property::Kind::group, &cases, &run};
+                        Property::Kind::group, &add_signals, &run_signals};
 
 }  // namespace col::colcheck

@@ -16,14 +16,14 @@
 namespace col::colcheck {
 namespace {
 
-constexpr std::size_t kCount = 1000;
+constexpr std::size_t kStickyCount = 1000;
 // What a mismatch is made of: calls that no rank can end without hearing of all others.
 constexpr std::array<Primitive, 4> kBreakers = {Primitive::allreduce, Primitive::allgather, Primitive::alltoall,
                                                 Primitive::reduce_scatter};
 
 using Data = std::vector<std::int32_t>;
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_sticky_error(const Selection& selection, std::vector<Case>& all) {
   SequenceCases cases(selection, "sticky_error", 59, ranks_for_sequences(selection, 2), all);
   for (const std::string& backend : cases.backends()) {
     // Each takes as long as a diagnosis does.
@@ -31,7 +31,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
       Case& c = cases.add(backend, kBreakers[cases.number() % kBreakers.size()]);
       // Where most agree, the diagnosis takes less time than between two.
       if (cases.quick()) c.ranks = cases.ranks().back();
-      c.count = kCount;
+      c.count = kStickyCount;
       c.dtype = DType::int32;
     }
   }
@@ -62,7 +62,7 @@ std::string not_sticky(const char* name, const Error& first, const std::function
 }
 
 std::string all_sticky(Group& group, const Error& first, Work& open) {
-  Data data(kCount, 1);
+  Data data(kStickyCount, 1);
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
       {"allreduce", [&] { group.allreduce(data); }},
       {"ibroadcast", [&] { std::ignore = group.ibroadcast(data); }},
@@ -82,7 +82,7 @@ std::string all_sticky(Group& group, const Error& first, Work& open) {
   return "what was in flight when the group broke has ended well";
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_sticky_error(Rank& rank, const Case& c) {
   if (rank.size() < 2) return Finding::skip("it takes two ranks");
   const GroupSpec spec = rank.spec_of_all(fmt::format("{}/sticky", rank.group().name()));
   Context& context = rank.context();
@@ -118,6 +118,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kStickyError{"sticky_error", "a broken group names the first cause at every call, and can be made anew",
-                            Property::Kind::group, &cases, &run};
+                            Property::Kind::group, &add_sticky_error, &run_sticky_error};
 
 }  // namespace col::colcheck

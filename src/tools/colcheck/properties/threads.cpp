@@ -18,7 +18,7 @@ namespace {
 // mix.
 
 constexpr std::uint64_t kThreadsOfRank = 3;
-constexpr std::size_t kLength = 12;
+constexpr std::size_t kThreadLength = 12;
 
 // Case::variant: where the threads have their groups from.
 enum Origin : std::uint64_t {
@@ -41,7 +41,7 @@ std::string work(Rank& rank, Group group, const std::string& name, const Case& c
   if (own) group = rank.context().init_group(rank.spec_of_all(name));
   // The first thread has the primitive of the case, the others have what comes after it.
   const auto about = static_cast<Primitive>((static_cast<std::size_t>(c.primitive) + 5 * thread) % kPrimitiveCount);
-  std::string problem = run_program(group, {.about = about}, mix(c.seed, 1, thread), kLength);
+  std::string problem = run_program(group, {.about = about}, mix(c.seed, 1, thread), kThreadLength);
   if (own) rank.context().destroy_group(name);
   return problem;
 }
@@ -91,9 +91,9 @@ enum Inside : std::uint64_t {
   kWaitFor,     // Work::wait_for()
   kInsideCount
 };
-constexpr std::size_t kCount = 257;
+constexpr std::size_t kThreadCount = 257;
 
-using Data = std::vector<std::int64_t>;
+using ThreadData = std::vector<std::int64_t>;
 
 void add_one_group_two_threads(const Selection& selection, std::vector<Case>& all) {
   SequenceCases cases(selection, "one_group_two_threads", 55, ranks_for_sequences(selection, 2), all);
@@ -105,30 +105,30 @@ void add_one_group_two_threads(const Selection& selection, std::vector<Case>& al
   }
 }
 
-Data input(const Case& c, int rank) {
-  Data data(kCount);
-  for (std::size_t i = 0; i < kCount; ++i)
+ThreadData input(const Case& c, int rank) {
+  ThreadData data(kThreadCount);
+  for (std::size_t i = 0; i < kThreadCount; ++i)
     data[i] = static_cast<std::int64_t>(mix(c.seed, static_cast<std::uint64_t>(rank), i) >> 16);
   return data;
 }
 
-Data expected(const Case& c, int ranks) {
+ThreadData expected(const Case& c, int ranks) {
   if (c.variant != kCollective) return input(c, 1);
-  Data sum(kCount, 0);
+  ThreadData sum(kThreadCount, 0);
   for (int r = 0; r < ranks; ++r) {
-    const Data data = input(c, r);
-    for (std::size_t i = 0; i < kCount; ++i) sum[i] += data[i];
+    const ThreadData data = input(c, r);
+    for (std::size_t i = 0; i < kThreadCount; ++i) sum[i] += data[i];
   }
   return sum;
 }
 
 // The other ranks' part in the call that rank 0's first thread is inside of.
-void take_part(Group& group, const Case& c, const Data& in, Data& out) {
+void take_part(Group& group, const Case& c, const ThreadData& in, ThreadData& out) {
   if (c.variant == kCollective) return group.allreduce(in, out);
   if (group.rank() == 1) group.send(in, 0);
 }
 
-bool is_refused(const std::function<void()>& call) {
+bool is_refused_call(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -140,7 +140,7 @@ bool is_refused(const std::function<void()>& call) {
 
 // Rank 0's first thread: goes inside as soon as the second one lets it, which looks in now and then. `started` is what
 // it waits for, if it does not start it itself.
-void go_inside(Group& group, const Case& c, const Data& in, Data& out, Work& started, Duration timeout) {
+void go_inside(Group& group, const Case& c, const ThreadData& in, ThreadData& out, Work& started, Duration timeout) {
   const auto call = [&] {
     if (c.variant == kReceive) return group.recv(out, 1);
     if (c.variant == kCollective) return group.allreduce(in, out);
@@ -148,15 +148,15 @@ void go_inside(Group& group, const Case& c, const Data& in, Data& out, Work& sta
     if (!started.wait_for(timeout)) throw std::runtime_error("wait_for() came back before the call had ended");
   };
   const Deadline deadline = Deadline::after(timeout);
-  while (is_refused(call)) {
+  while (is_refused_call(call)) {
     if (deadline.expired()) throw std::runtime_error("the first thread is refused, but no other one is inside");
   }
 }
 
 // Every kind of call that the second thread is not refused; empty when it is refused all of them.
 std::string not_refused(Group& group, Work& other) {
-  Data a(kCount, 1), b(kCount, 2);
-  const Data before = b;
+  ThreadData a(kThreadCount, 1), b(kThreadCount, 2);
+  const ThreadData before = b;
   const std::vector<std::pair<const char*, std::function<void()>>> calls = {
       {"allreduce", [&] { group.allreduce(a, b); }},
       {"iallreduce", [&] { std::ignore = group.iallreduce(a, b); }},
@@ -178,7 +178,7 @@ std::string not_refused(Group& group, Work& other) {
       {"dup", [&] { group.dup(); }},
       {"record_trace", [&] { group.record_trace(false); }}};
   for (const auto& [name, call] : calls) {
-    if (!is_refused(call)) return fmt::format("{} is not refused while another thread is inside", name);
+    if (!is_refused_call(call)) return fmt::format("{} is not refused while another thread is inside", name);
   }
   return b == before ? "" : "a refused call has written its output";
 }
@@ -188,7 +188,7 @@ std::string try_all(Rank& rank, Group& group, Work& other, const std::atomic<boo
   // The other ranks wait for the word meanwhile.
   const Deadline deadline = Deadline::after(rank.timeout() / 4);
   std::string problem;
-  while (problem.empty() && !is_refused([&] { group.record_trace(false); })) {
+  while (problem.empty() && !is_refused_call([&] { group.record_trace(false); })) {
     if (failed || deadline.expired()) problem = "the second thread is not refused, though the first one is inside";
   }
   if (problem.empty()) problem = not_refused(group, other);
@@ -199,8 +199,8 @@ std::string try_all(Rank& rank, Group& group, Work& other, const std::atomic<boo
 Finding run_one_group_two_threads(Rank& rank, const Case& c) {
   if (rank.size() < 2) return Finding::skip("it takes two ranks");
   Group group = rank.make_group();
-  const Data in = input(c, rank.rank());
-  Data out = in, late(kCount);
+  const ThreadData in = input(c, rank.rank());
+  ThreadData out = in, late(kThreadCount);
   // Something else in flight, for the second thread to ask for.
   Work other = rank.rank() == 0 ? group.irecv(late, 1, {.tag = 7}) : Work();
   std::string problem;

@@ -156,7 +156,7 @@ std::string problem_with_batch(Group& group, const Case& c) {
 
 // ---- The property
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_v_forms(const Selection& selection, std::vector<Case>& all) {
   constexpr DType kDTypes[] = {DType::uint8, DType::int32, DType::float16, DType::float32, DType::float64};
   Draw draw(selection, "v_forms");
   std::uint64_t turn = selection.seed % kShapeCount;
@@ -177,7 +177,7 @@ void cases(const Selection& selection, std::vector<Case>& all) {
   }
 }
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_v_forms(Rank& rank, const Case& c) {
   if (c.primitive == Primitive::batch) return Finding::of(problem_with_batch(rank.group(), c));
   Call call(rank.group(), c, part_for(c, rank.rank()));
   call.start();
@@ -189,8 +189,8 @@ Finding run(Rank& rank, const Case& c) {
 const Property kVForms{"v_forms",
                        "blocks may have any counts: none, all with one rank, skewed, in any place",
                        Property::Kind::group,
-                       &cases,
-                       &run,
+                       &add_v_forms,
+                       &run_v_forms,
                        OnGpus::buffers};
 
 }  // namespace col::colcheck

@@ -188,7 +188,7 @@ std::vector<Form> forms_for(const Draw& draw, const Selection& selection, std::u
   return chosen;
 }
 
-void cases(const Selection& selection, std::vector<Case>& all) {
+void add_wrong_arguments(const Selection& selection, std::vector<Case>& all) {
   Draw draw(selection, "wrong_arguments");
   const int repeats = draw.quick() ? 1 : 4;
   for (std::uint64_t variant = 0; variant < kMistakeCount; ++variant) {
@@ -298,7 +298,7 @@ class WrongCall {
   Bytes in_memory_, out_memory_;
 };
 
-Finding run(Rank& rank, const Case& c) {
+Finding run_wrong_arguments(Rank& rank, const Case& c) {
   const auto mistake = static_cast<Mistake>(c.variant);
   if (c.variant >= kMistakeCount || !kMistakes[c.variant].is_possible(c.primitive, c.ranks) ||
       (c.count == 0 && c.primitive != Primitive::barrier))
@@ -311,6 +311,6 @@ Finding run(Rank& rank, const Case& c) {
 }  // namespace
 
 const Property kWrongArguments{"wrong_arguments", "wrong calls are invalid_argument, and leave the group as it was",
-                               Property::Kind::group, &cases, &run};
+                               Property::Kind::group, &add_wrong_arguments, &run_wrong_arguments};
 
 }  // namespace col::colcheck
