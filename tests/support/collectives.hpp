@@ -79,8 +79,10 @@ inline Work call_by_name(Group& group, const Call& call, const Options& options,
       return either([&] { return group.iscan(in, out, options); }, [&] { group.scan(in, out, options); });
     case exscan:
       return either([&] { return group.iexscan(in, out, options); }, [&] { group.exscan(in, out, options); });
-    default:
+    case barrier:
       return either([&] { return group.ibarrier(options); }, [&] { group.barrier(options); });
+    default:  // one that is new
+      return either([&] { return group.start(call, options); }, [&] { group.run(call, options); });
   }
 }
 
@@ -146,7 +148,8 @@ Sides<T> sides_of(const tools::ReferenceCall& call, int rank, T other, Value val
   sides.in.assign(sides.lengths.in, other);
   sides.before.assign(sides.lengths.out, other);
   auto& own = call.collective == Collective::broadcast ? sides.before : sides.in;
-  for (std::size_t i = 0; i < tools::elements_of(input_blocks(call, rank)); ++i) own[i] = value(rank, i);
+  const std::size_t brought = tools::elements_of(input_blocks(call, rank));
+  for (std::size_t i = 0; i < brought; ++i) own[i] = value(rank, i);
   for (const tools::Segment& segment : output_segments(call, rank)) {
     const std::size_t begin = tools::begin_of(input_blocks(call, segment.first), segment.block);
     for (std::size_t i = begin; i < begin + segment.count; ++i) {

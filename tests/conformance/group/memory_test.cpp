@@ -442,7 +442,7 @@ TEST_CASE("memory: thousands of allocations leave no mapping, no descriptor and 
       rounds(20);
       const std::size_t maps = lines_of("/proc/self/maps"), descriptors = open_descriptors();
       const std::size_t size = status_of("VmSize"), shared = status_of("RssShmem");
-      rounds(group.backend() == "gloo" ? 100 : kInstrumented ? 200 : 1000);
+      rounds(group.backend() == "gloo" ? 100 : kInstrumented ? 200 : 500);
       // AddressSanitizer's own come and go; one for each allocation would be 800.
       expect(lines_of("/proc/self/maps") <= maps + (kInstrumented ? 400 : 50),
              fmt::format("{} mappings, then {}", maps, lines_of("/proc/self/maps")));
