@@ -249,13 +249,13 @@ void enter_private_shm(pid_t holder) {
 
 void refuse_memfd() {
 #ifdef __aarch64__
-  constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
+  constexpr unsigned kOwnArchitecture = AUDIT_ARCH_AARCH64;
 #else
-  constexpr unsigned kArchitecture = AUDIT_ARCH_X86_64;
+  constexpr unsigned kOwnArchitecture = AUDIT_ARCH_X86_64;
 #endif
   sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 0, 3),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kOwnArchitecture, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
