@@ -81,7 +81,7 @@ inline Work call_by_name(Group& group, const Call& call, const Options& options,
       return either([&] { return group.iexscan(in, out, options); }, [&] { group.exscan(in, out, options); });
     case barrier:
       return either([&] { return group.ibarrier(options); }, [&] { group.barrier(options); });
-    default:  // one that is new
+    default:  // a new collective, until its methods are here
       return either([&] { return group.start(call, options); }, [&] { group.run(call, options); });
   }
 }

@@ -85,7 +85,7 @@ class PieceTable {
   }
 
  private:
-  // A quick run_whole_case uses chosen algorithms and those of backends. `exact` has small counts with all others.
+  // A quick run uses chosen algorithms and those of backends. `exact` has small counts with all others.
   bool skips(const Form& form) const {
     if (form.primitive == Primitive::barrier) return true;
     return draw_.quick() && form.built_in != nullptr && selection_.algorithms.empty() && !is_segmented(form);

@@ -14,18 +14,7 @@
 namespace col::colcheck {
 namespace {
 
-// The parameters of a row, in this order. For parameters with a "none", the last value means none.
-enum ExactParameter : std::size_t {
-  kExactForm,
-  kExactRanks,
-  kExactBackend,
-  kExactDType,
-  kExactOperator,
-  kExactCount,
-  kExactRoot,
-  kExactPlace,
-  kExactWay
-};
+// The last value of a parameter that has a "none".
 constexpr int kNoDType = kDTypeCount, kNoOperator = kOperatorCount, kNoCount = kCountClasses;
 
 class Circumstances {
@@ -44,43 +33,46 @@ class Circumstances {
   }
 
   Case case_of(const Row& row, std::size_t number, std::uint64_t seed) const {
-    const Form& form = forms_[static_cast<std::size_t>(row[kExactForm])];
+    const Form& form = forms_[static_cast<std::size_t>(row[kForm])];
     Case c;
     c.seed = seed;
-    c.backend = selection_.backends[static_cast<std::size_t>(row[kExactBackend])];
-    c.ranks = selection_.ranks[static_cast<std::size_t>(row[kExactRanks])];
+    c.backend = selection_.backends[static_cast<std::size_t>(row[kBackend])];
+    c.ranks = selection_.ranks[static_cast<std::size_t>(row[kRanks])];
     c.primitive = form.primitive;
     c.algorithm = form.algorithm;
-    if (row[kExactDType] != kNoDType) c.dtype = static_cast<DType>(row[kExactDType]);
-    if (row[kExactOperator] != kNoOperator) c.op = static_cast<Operator>(row[kExactOperator]);
-    if (row[kExactCount] != kNoCount) c.count = count_of(row[kExactCount], c.ranks, seed);
-    if (row[kExactRoot] != no_root_) c.root = row[kExactRoot];
-    c.in_place = row[kExactPlace] == 1;
-    c.asynchronous = row[kExactWay] == 1;
+    if (row[kDType] != kNoDType) c.dtype = static_cast<DType>(row[kDType]);
+    if (row[kOperator] != kNoOperator) c.op = static_cast<Operator>(row[kOperator]);
+    if (row[kCount] != kNoCount) c.count = count_of(row[kCount], c.ranks, seed);
+    if (row[kRoot] != no_root_) c.root = row[kRoot];
+    c.in_place = row[kPlace] == 1;
+    c.asynchronous = row[kWay] == 1;
     c.tag = collective_of(c.primitive) ? 0 : tag_of(c.primitive, number);
     return c;
   }
 
  private:
+  // The parameters of a row, in this order.
+  enum Parameter : std::size_t { kForm, kRanks, kBackend, kDType, kOperator, kCount, kRoot, kPlace, kWay };
+
   bool form_allows(const Form& form, Choice other) const {
     const bool moves = form.primitive != Primitive::barrier;
     switch (other.parameter) {
-      case kExactRanks:
+      case kRanks:
         return serves(form, selection_.ranks[static_cast<std::size_t>(other.value)]);
-      case kExactBackend:
+      case kBackend:
         return !form.is_native() || form.backend == selection_.backends[static_cast<std::size_t>(other.value)];
-      case kExactDType:
+      case kDType:
         return moves == (other.value != kNoDType) && (!moves || takes(form, static_cast<DType>(other.value)));
-      case kExactOperator:
+      case kOperator:
         return is_reduction(form.primitive) == (other.value != kNoOperator) &&
                takes(form, static_cast<Operator>(other.value));
-      case kExactCount:
+      case kCount:
         return moves == (other.value != kNoCount);
-      case kExactRoot:
+      case kRoot:
         return is_rooted(form.primitive) == (other.value != no_root_);
-      case kExactPlace:
+      case kPlace:
         return other.value == 0 || has_in_place(form.primitive);
-      case kExactWay:
+      case kWay:
         return other.value == 0 || (has_i_form(form.primitive) && !form.is_native());
       default:
         return true;
@@ -88,10 +80,10 @@ class Circumstances {
   }
 
   bool compatible(Choice a, Choice b) const {
-    if (a.parameter == kExactForm) return form_allows(forms_[static_cast<std::size_t>(a.value)], b);
-    if (a.parameter == kExactRanks && b.parameter == kExactRoot)
+    if (a.parameter == kForm) return form_allows(forms_[static_cast<std::size_t>(a.value)], b);
+    if (a.parameter == kRanks && b.parameter == kRoot)
       return b.value == no_root_ || b.value < selection_.ranks[static_cast<std::size_t>(a.value)];
-    if (a.parameter == kExactDType && b.parameter == kExactOperator && a.value != kNoDType && b.value != kNoOperator)
+    if (a.parameter == kDType && b.parameter == kOperator && a.value != kNoDType && b.value != kNoOperator)
       return is_defined(static_cast<Operator>(b.value), static_cast<DType>(a.value));
     return true;
   }

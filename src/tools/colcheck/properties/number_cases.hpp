@@ -22,6 +22,10 @@ inline constexpr DType kFloats[] = {DType::float32, DType::bfloat16, DType::floa
 inline constexpr DType kHalves[] = {DType::float16, DType::bfloat16};
 inline constexpr DType kIntegers[] = {DType::int32, DType::uint8,  DType::int64,
                                       DType::int8,  DType::uint64, DType::uint32};
+// The operators that may round, and the same with min and max.
+inline constexpr Operator kScaling[] = {Operator::sum, Operator::product, Operator::avg, Operator::premul_sum};
+inline constexpr Operator kOrdering[] = {Operator::sum, Operator::product, Operator::avg,
+                                         Operator::min, Operator::max,     Operator::premul_sum};
 inline constexpr std::uint64_t kUsual[] = {0};
 
 struct NumberCases {

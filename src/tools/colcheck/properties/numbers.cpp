@@ -28,8 +28,6 @@ Finding judged(Rank& rank, const Case& c, const Reduction& call, const PerRank<T
 // more is for the powers of u. A product is rounded p - 1 times: (p + 2) * u * |result|. 16-bit floats are summed in
 // float32 and then rounded once: between the roundings of both ends of that range, every value is right, and no other.
 
-constexpr Operator kScaling[] = {Operator::sum, Operator::product, Operator::avg, Operator::premul_sum};
-
 void add_rounding(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(
       selection,
@@ -110,9 +108,6 @@ Finding run_half_sums(Rank& rank, const Case& c) {
 // difference, zeros in all combinations of signs, and denormals. All of them are in every block of the vector. The
 // results do not depend on the order of the ranks, except for the payload of a NaN, which is not checked. min and max
 // of a NaN and anything are NaN, min of both zeros is -0 and max +0, and a denormal is not flushed to zero.
-
-constexpr Operator kOrdering[] = {Operator::sum, Operator::product, Operator::avg,
-                                  Operator::min, Operator::max,     Operator::premul_sum};
 
 void add_special_values(const Selection& selection, std::vector<Case>& all) {
   const std::size_t before = all.size();

@@ -22,10 +22,8 @@ namespace {
 // on the order of the operations, where NaNs with different payloads meet, and wherever in memory each rank has its
 // buffers. The digests are compared outside of the library.
 
-constexpr Operator kSameOrdering[] = {Operator::sum, Operator::product, Operator::avg,
-                                      Operator::min, Operator::max,     Operator::premul_sum};
-constexpr std::uint64_t kPlain = 0, kSameCompressed = 1;
-constexpr std::uint64_t kVariants[] = {kPlain, kSameCompressed};
+constexpr std::uint64_t kPlain = 0, kOnlyCompressed = 1;
+constexpr std::uint64_t kVariants[] = {kPlain, kOnlyCompressed};
 
 bool is_alike_everywhere(Primitive primitive) {
   return primitive == Primitive::allreduce || primitive == Primitive::allgather || primitive == Primitive::allgatherv ||
@@ -40,7 +38,7 @@ void add_same_bits(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(selection,
                    {.property = "same_bits",
                     .dtypes = kFloats,
-                    .operators = kSameOrdering,
+                    .operators = kOrdering,
                     .variants = kVariants,
                     .full_rows = 24,
                     .fewest_ranks = 2,
@@ -52,7 +50,7 @@ void add_same_bits(const Selection& selection, std::vector<Case>& all) {
 
 // Now and then NaNs on two ranks, each with a payload of its own.
 template <class T>
-PerRank<T> same_inputs_of(const Case& c, std::size_t count) {
+PerRank<T> inputs_with_nans(const Case& c, std::size_t count) {
   PerRank<T> inputs = ill_conditioned_inputs<T>(c.ranks, count, c.seed);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t random = mix(c.seed, 20, i);
@@ -89,12 +87,12 @@ Finding run_same_bits(Rank& rank, const Case& c) {
   return with_float(c.dtype, [&](auto element) {
     using T = decltype(element);
     // Blocks of a v-form are up to twice as long as the average.
-    const PerRank<T> inputs = same_inputs_of<T>(c, is_v_form(c.primitive) ? 2 * c.count : c.count);
+    const PerRank<T> inputs = inputs_with_nans<T>(c, is_v_form(c.primitive) ? 2 * c.count : c.count);
     const std::size_t offset = mix(c.seed, 21, static_cast<std::uint64_t>(rank.rank())) % 16;
     std::vector<T> output;
     if (is_reduction(c.primitive)) {
       Reduction call = reduction_of(c, &broken_scale);
-      call.compress = c.variant == kSameCompressed;
+      call.compress = c.variant == kOnlyCompressed;
       output = output_of(rank.group(), call, inputs[static_cast<std::size_t>(rank.rank())], offset);
     } else {
       output = moved(rank.group(), c, inputs, offset);
@@ -108,7 +106,6 @@ Finding run_same_bits(Rank& rank, const Case& c) {
 // ---- repeatable: The same call with the same inputs gives the same bits every time: whichever rank comes first,
 // wherever the buffers are, and in a group that has just been made.
 
-constexpr Operator kSameScaling[] = {Operator::sum, Operator::product, Operator::avg, Operator::premul_sum};
 constexpr std::uint64_t kOneGroup = 0, kFreshGroup = 1;
 // Making a group takes longer than all the calls in it.
 constexpr std::uint64_t kGroups[] = {kOneGroup, kOneGroup, kOneGroup, kOneGroup,
@@ -119,7 +116,7 @@ void add_repeatable(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(selection,
                    {.property = "repeatable",
                     .dtypes = kFloats,
-                    .operators = kSameScaling,
+                    .operators = kScaling,
                     .variants = kGroups,
                     .quick_rows = 2,
                     .full_rows = 6,
@@ -184,7 +181,7 @@ bool is_native(Primitive primitive, const std::string& algorithm) {
          find_algorithm(*collective_of(primitive), AlgorithmSpec::parse(algorithm).name) == nullptr;
 }
 
-bool is_kept_number(const Form& form) {
+bool is_kept_form(const Form& form) {
   return is_reduction(form.primitive) && keeps_rank_order(form.primitive, form.algorithm);
 }
 
@@ -196,11 +193,11 @@ void add_rank_order(const Selection& selection, std::vector<Case>& all) {
   add_number_cases(selection,
                    {.property = "rank_order",
                     .dtypes = kFloats,
-                    .operators = kSameScaling,
+                    .operators = kScaling,
                     .quick_rows = 5,
                     .full_rows = 24,
                     .shortest = 0,  // the order must not depend on the length
-                    .takes = &is_kept_number},
+                    .takes = &is_kept_form},
                    all);
   constexpr DType kOne[] = {DType::float32};
   constexpr Operator kSum[] = {Operator::sum};
