@@ -30,6 +30,7 @@ ContextSpec make_spec(int rank, int ranks, const RankOptions& options, std::shar
   spec.store = std::move(store);
   spec.control = std::move(control);
   spec.timeout = options.timeout;
+  if (options.adapt) options.adapt(spec);
   return spec;
 }
 

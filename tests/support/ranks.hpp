@@ -48,6 +48,7 @@ struct RankOptions {
   Duration timeout = std::chrono::seconds(20);  // the contexts' timeout
   std::string job_id = "test";
   bool control_page = true;
+  std::function<void(ContextSpec&)> adapt = {};  // changes what the ranks make their contexts of
 };
 
 // Runs `body` in one thread per rank, each with a Context of its own (current in that thread) over one MemoryStore.

@@ -80,6 +80,13 @@ void check_spec(const GroupSpec& spec) {
                 spec.name);
 }
 
+std::shared_ptr<const group::CallSettings> settings_of(const ContextSpec& spec) {
+  auto settings = std::make_shared<group::CallSettings>(group::CallSettings::from_environment());
+  settings->interrupt = spec.interrupt;
+  settings->serialize = spec.serialize;
+  return settings;
+}
+
 }  // namespace
 
 // Keeps a name in the registry while its group is being made, so that it cannot be made twice.
@@ -112,10 +119,7 @@ class Context::Impl::Reservation {
 };
 
 Context::Impl::Impl(ContextSpec spec)
-    : spec_(std::move(spec)),
-      nonce_(group::random_nonce()),
-      pid_(getpid()),
-      settings_(std::make_shared<group::CallSettings>(group::CallSettings::from_environment())) {
+    : spec_(std::move(spec)), nonce_(group::random_nonce()), pid_(getpid()), settings_(settings_of(spec_)) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
   if (spec_.store) job_scope_ = make_prefix_store(spec_.store, "job/" + group::job_name(spec_));
   if (RankRecord* own = record()) own->join(spec_.rank);

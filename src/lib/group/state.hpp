@@ -11,6 +11,7 @@
 #include <col/group.hpp>
 
 #include "group/flight/access.hpp"
+#include "group/flight/continuation.hpp"
 #include "group/flight/core.hpp"
 #include "group/flight/flight.hpp"
 #include "group/flight/lanes.hpp"
@@ -97,16 +98,26 @@ class Group::State : public std::enable_shared_from_this<Group::State> {
 
 // One operation of a group, for those who hold it.
 struct Work::Handle {
-  std::shared_ptr<Group::State> state;  // shared: a Work may outlive its group's handles
-  group::PendingPtr pending;
+  std::shared_ptr<Group::State>
+      state;  // shared: a Work may outlive its group's handles. Null: no group is behind `after`
+  group::PendingPtr pending = {};
+  std::shared_ptr<group::Continuation> after = {};  // in place of `pending`: a function given to then()
 
   // Returns false if the operation has not ended after `budget`. A budget of zero means "its timeout", after which it
   // fails.
   bool wait(Duration budget);
   bool test();
+  bool has_ended() const;
+  std::optional<Error> error() const;
+  Duration timeout() const;
+  WaitContext waiting(Deadline deadline) const;
+  // For an operation whose time is over: throws its error, or the timeout.
+  void time_out();
 
  private:
+  bool throw_or_tell() const;
   bool outlived_group() const;
+  bool await_function(Duration budget);
 };
 
 }  // namespace col

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <thread>
@@ -47,6 +48,43 @@ class Observer : public col::WaitObserver {
 }
 
 }  // namespace
+
+TEST_CASE("wait: an interrupt ends it within a few slices, by what it throws", "[job]") {
+  int calls = 0;
+  const col::Interrupt interrupt = [&] {
+    if (++calls == 3) throw 42;
+  };
+  WaitContext wait(Deadline::after(20s), nullptr, nullptr, nullptr, &interrupt);
+  const auto begin = Deadline::Clock::now();
+  try {
+    wait_forever(wait);
+  } catch (int thrown) {
+    CHECK(thrown == 42);
+    CHECK(WaitContext::take_interruption() == std::current_exception());
+    CHECK(WaitContext::take_interruption() == nullptr);
+  }
+  CHECK(calls == 3);
+  CHECK(Deadline::Clock::now() - begin > 100ms);  // three slices, and not at every check
+  CHECK(Deadline::Clock::now() - begin < 10s);
+}
+
+TEST_CASE("wait: what an interrupt has thrown is forgotten with the next wait that has one", "[job]") {
+  const col::Interrupt interrupt = [] { throw 42; };
+  WaitContext wait(Deadline::after(20s), nullptr, nullptr, nullptr, &interrupt);
+  CHECK_THROWS_AS(wait_forever(wait), int);
+  const WaitContext next(1s, nullptr, nullptr, nullptr, &interrupt);
+  CHECK(WaitContext::take_interruption() == nullptr);
+  const col::Interrupt none;
+  WaitContext empty(Deadline::after(60ms), nullptr, nullptr, nullptr, &none);
+  CHECK(error_of([&] { wait_forever(empty); }).code() == ErrorCode::timeout);
+}
+
+TEST_CASE("wait: a short one asks no interrupt", "[job]") {
+  const col::Interrupt interrupt = [] { throw 42; };
+  WaitContext wait(Deadline::after(20s), nullptr, nullptr, nullptr, &interrupt);
+  for (int i = 0; i < 100; ++i) wait.check();
+  SUCCEED();
+}
 
 TEST_CASE("deadline: always finite, never negative", "[job]") {
   const auto now = Deadline::Clock::now();

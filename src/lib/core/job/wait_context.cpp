@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <exception>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,9 @@ constexpr Duration kLongestSlice = std::chrono::milliseconds(50);
 // look at them, and short against a long message.
 constexpr Duration kBusySlice = std::chrono::microseconds(50);
 
+// What the interrupt of this thread's last wait has thrown, until somebody takes it.
+thread_local std::exception_ptr interruption;
+
 }  // namespace
 
 Deadline Deadline::after(Duration budget) noexcept {
@@ -34,29 +39,36 @@ Duration Deadline::remaining() const noexcept {
 
 WaitObserver::~WaitObserver() = default;
 
-WaitContext::WaitContext(Deadline deadline, ControlPage* page, RankRecord* record, WaitObserver* observer) noexcept
-    : deadline_(deadline),
-      page_(page),
-      record_(record),
-      observer_(observer),
-      started_(Deadline::Clock::now()),
-      next_slow_(started_ + kFirstSlow),
-      slow_interval_(2 * kFirstSlow) {}
+WaitContext::WaitContext(Deadline deadline, ControlPage* page, RankRecord* record, WaitObserver* observer,
+                         const Interrupt* interrupt) noexcept
+    : WaitContext(deadline.budget(), page, record, observer, interrupt) {
+  deadline_ = deadline;
+  begin();
+}
 
-WaitContext::WaitContext(Duration budget, ControlPage* page, RankRecord* record, WaitObserver* observer) noexcept
+WaitContext::WaitContext(Duration budget, ControlPage* page, RankRecord* record, WaitObserver* observer,
+                         const Interrupt* interrupt) noexcept
     : is_started_(false),
       deadline_(Deadline::of(budget)),
       page_(page),
       record_(record),
       observer_(observer),
-      slow_interval_(2 * kFirstSlow) {}
+      interrupt_(interrupt != nullptr && *interrupt ? interrupt : nullptr),
+      slow_interval_(2 * kFirstSlow) {
+  if (interrupt_ != nullptr) interruption = nullptr;
+}
 
 void WaitContext::start() noexcept {
   if (is_started_) return;
-  is_started_ = true;
   deadline_ = Deadline::after(deadline_.budget());
+  begin();
+}
+
+void WaitContext::begin() noexcept {
+  is_started_ = true;
   started_ = Deadline::Clock::now();
   next_slow_ = started_ + kFirstSlow;
+  next_interrupt_ = started_ + kLongestSlice;
 }
 
 void WaitContext::check() {
@@ -68,6 +80,7 @@ void WaitContext::check() {
   if (meanwhile_) meanwhile_();
   if (core::Background::any()) (*core::Background::move_on.load(std::memory_order_relaxed))();
   const auto now = Deadline::Clock::now();
+  ask_interrupt(now);
   look(now);
   if (now < deadline_.at()) return;
   if (observer_ != nullptr) observer_->on_timeout(deadline_.budget());
@@ -90,6 +103,21 @@ void WaitContext::look(Deadline::Clock::time_point now) {
   slow_interval_ = std::min(2 * slow_interval_, kLongestSlowInterval);
   if (!told_) waiting(-1, -1);
   if (observer_ != nullptr && observer_->on_slow(now - started_)) next_slow_ = now + kFirstSlow;
+}
+
+void WaitContext::ask_interrupt(Deadline::Clock::time_point now) {
+  if (interrupt_ == nullptr || now < next_interrupt_) return;
+  next_interrupt_ = now + kLongestSlice;
+  try {
+    (*interrupt_)();
+  } catch (...) {
+    interruption = std::current_exception();
+    throw;
+  }
+}
+
+std::exception_ptr WaitContext::take_interruption() noexcept {
+  return std::exchange(interruption, nullptr);
 }
 
 void WaitContext::hurry() noexcept {

@@ -1,26 +1,61 @@
 // Handles of operations that have been started.
 #include <algorithm>
+#include <chrono>
+#include <ranges>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "core/duration.hpp"
+#include "group/flight/unattended.hpp"
 #include "group/state.hpp"
 
 namespace col {
+namespace {
+
+// Of what follows nothing that has a timeout.
+constexpr Duration kDefaultThenTimeout = std::chrono::minutes(5);
+
+}  // namespace
+
+bool Work::Handle::has_ended() const {
+  return after ? after->has_ended() : pending->has_ended();
+}
+
+Duration Work::Handle::timeout() const {
+  return after ? after->timeout() : pending->timeout;
+}
+
+WaitContext Work::Handle::waiting(Deadline deadline) const {
+  return state ? state->core().waiting(deadline) : WaitContext(deadline);
+}
+
+// Nothing is locked: an operation that has ended stays as it is.
+std::optional<Error> Work::Handle::error() const {
+  if (!has_ended()) return std::nullopt;
+  return after ? after->error() : pending->error;
+}
+
+bool Work::Handle::throw_or_tell() const {
+  if (!has_ended()) return false;
+  if (const auto failure = error()) throw *failure;
+  return true;
+}
 
 // Whether the group is gone, and the operation ended with it.
 bool Work::Handle::outlived_group() const {
   const auto lock = state->access().lock_if_destroyed();
-  if (!lock) return false;
-  if (pending->error) throw *pending->error;
-  return pending->ended;
+  return lock && throw_or_tell();
 }
 
 bool Work::Handle::wait(Duration budget) {
-  if (outlived_group()) return true;
-  const group::Use use(state->access());
+  if (after) return await_function(budget);
+  if (throw_or_tell() || outlived_group()) return true;
+  const group::Use use(state->access(), pending->timeout);
   group::Flight& flight = state->flight();
   if (budget <= Duration::zero()) {
-    if (!pending->ended) flight.await(*pending);
-  } else if (!pending->ended) {
+    flight.await(*pending);
+  } else if (!pending->has_ended()) {
     group::Core& core = state->core();
     group::Watch& watch = pending->watch_in(core.surroundings());
     // Its deadline is later than the budget, so that the wait ends without breaking anything.
@@ -30,7 +65,7 @@ bool Work::Handle::wait(Duration budget) {
     try {
       for (int turn = 0;; ++turn) {
         flight.progress_all();
-        if (pending->ended) break;
+        if (pending->has_ended()) break;
         if (until.expired()) return false;
         watch.look();
         wait.check();
@@ -40,23 +75,50 @@ bool Work::Handle::wait(Duration budget) {
       core.fail_with_current(watch.diagnosis(), pending->name);
     }
   }
-  if (pending->error) throw *pending->error;
-  return true;
+  return throw_or_tell();
+}
+
+// For a function that was given to then(). The progress thread does the work.
+bool Work::Handle::await_function(Duration budget) {
+  if (group::ProgressThread::is_this() && !has_ended())
+    throw Error(
+        ErrorCode::invalid_argument,
+        "a function that was given to Work::then() must not wait for another one; give it to that one's then()");
+  // Later than the budget, as above; and its operation times out first.
+  WaitContext wait = waiting(Deadline::after(std::min(budget, Deadline::kMaxBudget) + timeout() + timeout() / 8));
+  if (budget <= Duration::zero())
+    after->await(wait);
+  else
+    after->await_for(wait, budget);
+  return throw_or_tell();
 }
 
 bool Work::Handle::test() {
+  if (throw_or_tell()) return true;
+  if (after) {
+    group::move_others_on();
+    return throw_or_tell();
+  }
   if (outlived_group()) return true;
   const group::Use use(state->access());
   group::Flight& flight = state->flight();
-  if (!pending->ended) flight.progress_all();
-  if (!pending->ended) {
+  flight.progress_all();
+  if (!pending->has_ended()) {
     RankRecord* const record = state->core().record();
     if (record != nullptr) record->touch();  // a rank that polls again and again is not stuck
     flight.look_why(*pending);
     group::move_others_on();
   }
-  if (pending->error) throw *pending->error;
-  return pending->ended;
+  return throw_or_tell();
+}
+
+void Work::Handle::time_out() {
+  if (throw_or_tell()) return;
+  if (after)
+    throw Error(ErrorCode::timeout, fmt::format("the function given to Work::then() has not ended after {}",
+                                                core::format_duration(after->timeout())));
+  const group::Use use(state->access(), pending->timeout);
+  state->flight().time_out(*pending);
 }
 
 Work::Work(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
@@ -74,18 +136,78 @@ bool Work::test() {
   return !handle_ || handle_->test();
 }
 
-// In a forked child, the lock of both may be a thread's that is not here.
+bool Work::has_ended() const noexcept {
+  return !handle_ || handle_->has_ended();
+}
+
 std::optional<Error> Work::error() const {
-  if (!handle_ || handle_->state->core().is_forked_child()) return std::nullopt;
-  const auto lock = handle_->state->access().lock_to_look();
-  return handle_->pending->ended ? handle_->pending->error : std::nullopt;
+  return handle_ ? handle_->error() : std::nullopt;
 }
 
 int Work::source() const {
-  if (!handle_ || handle_->state->core().is_forked_child()) return -1;
-  const auto lock = handle_->state->access().lock_to_look();
+  if (!handle_ || handle_->after) return -1;
   const group::Pending& pending = *handle_->pending;
-  return pending.ended && !pending.error ? pending.source : -1;
+  return pending.has_ended() && !pending.error ? pending.source : -1;
+}
+
+Work Work::then(std::function<void(const std::optional<Error>&)> function) {
+  if (!function) throw Error(ErrorCode::invalid_argument, "Work::then() needs a function; this one is empty");
+  group::Continuation::Before before;
+  Duration timeout = kDefaultThenTimeout;
+  std::shared_ptr<Group::State> state;
+  if (handle_) {
+    state = handle_->state;
+    if (handle_->after)
+      before.continuation = handle_->after;
+    else
+      before = {.pending = handle_->pending, .access = {state, &state->access()}};
+    timeout = handle_->timeout();
+  }
+  auto after = std::make_shared<group::Continuation>(std::move(before), std::move(function), timeout);
+  group::ProgressThread::instance().watch(after);
+  return Work(std::make_shared<Handle>(Handle{std::move(state), {}, std::move(after)}));
+}
+
+// ---- Several
+
+bool wait_all(std::span<Work> works, Duration budget) {
+  const Deadline until = Deadline::after(budget);
+  std::optional<Error> first;
+  bool all = true;
+  for (Work& work : works) {
+    try {
+      if (budget <= Duration::zero())
+        work.wait();
+      else
+        all = work.wait_for(until.remaining()) && all;
+    } catch (const Error& error) {
+      if (!first) first = error;
+    }
+  }
+  if (all && first) throw *first;
+  return all;
+}
+
+std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget) {
+  if (works.empty()) throw Error(ErrorCode::invalid_argument, "wait_any() needs at least one Work; the list is empty");
+  const auto ended = [&]() { return std::ranges::find_if(works, [](const Work& work) { return work.has_ended(); }); };
+  if (ended() == works.end()) {
+    const auto shortest = std::ranges::min_element(works, {}, [](const Work& work) { return work.handle_->timeout(); });
+    const bool may_time_out = budget <= Duration::zero();
+    const Deadline until = Deadline::after(may_time_out ? shortest->handle_->timeout() : budget);
+    WaitContext wait = works.front().handle_->waiting(Deadline::after(until.budget() + kDefaultThenTimeout));
+    for (int turn = 0; ended() == works.end(); ++turn) {
+      // It moves on all that is in flight in its group, and in groups that no thread is in a call of.
+      if (works[static_cast<std::size_t>(turn) % works.size()].test()) break;
+      if (until.expired() && !may_time_out) return std::nullopt;
+      if (until.expired()) shortest->handle_->time_out();
+      wait.check();
+      group::Flight::pause(turn);
+    }
+  }
+  const auto first = ended();
+  first->wait();  // throws its error
+  return static_cast<std::size_t>(first - works.begin());
 }
 
 }  // namespace col

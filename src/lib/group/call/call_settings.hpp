@@ -1,10 +1,11 @@
-// The environment's settings for calls.
+// The settings for the calls of a context's groups.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <col/job.hpp>
 #include <col/select.hpp>
 
 #include "exec/fault.hpp"
@@ -21,8 +22,10 @@ struct CallSettings {
   bool progress_thread = false;                   // COL_PROGRESS=thread
   std::optional<exec::Fault> fault = {};          // COL_FAULT
   std::string backend = {};                       // COL_BACKEND; empty: automatic
+  Interrupt interrupt = {};                       // as in the ContextSpec, and so below
+  bool serialize = false;
 
-  // Throws invalid_argument that names the variable; io if a file cannot be read.
+  // All but the last two. Throws invalid_argument that names the variable; io if a file cannot be read.
   static CallSettings from_environment();
 };
 

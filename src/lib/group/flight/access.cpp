@@ -16,6 +16,41 @@ thread_local const Access* moved_on = nullptr;
 
 }  // namespace
 
+// ---- Turns
+
+void Turns::enter(WaitContext& wait) {
+  const auto self = std::this_thread::get_id();
+  std::unique_lock lock(mutex_);
+  if (entered_ > 0 && queue_.front() == self) {
+    ++entered_;
+    return;
+  }
+  queue_.push_back(self);
+  try {
+    while (queue_.front() != self) {
+      changed_.wait_for(lock, wait.slice());
+      lock.unlock();  // for what a check calls
+      wait.check();
+      lock.lock();
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    std::erase(queue_, self);
+    changed_.notify_all();
+    throw;
+  }
+  entered_ = 1;
+}
+
+void Turns::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--entered_ > 0) return;
+  queue_.pop_front();
+  changed_.notify_all();
+}
+
+// ---- Access
+
 void Access::throw_unusable() const {
   if (core_.is_forked_child())
     throw core_.own_error(
@@ -43,8 +78,48 @@ void Access::require_not_inside() const {
 void Access::throw_in_use() const {
   throw core_.own_error(
       ErrorCode::invalid_argument,
-      "the group is in use by another thread; give each thread a group of its own, and let a reduction of yours "
-      "use none of the groups that run it");
+      "the group is in use by another thread; give each thread a group of its own, or set ContextSpec::serialize, and "
+      "let a reduction of yours use none of the groups that run it");
+}
+
+void Access::enter(std::optional<Duration> timeout) {
+  if (timeout && ProgressThread::is_this())
+    throw core_.own_error(
+        ErrorCode::invalid_argument,
+        "a function that was given to Work::then() must not wait: it may start operations, and give another function "
+        "to their then()");
+  begin_turn(timeout.value_or(core_.timeout()));
+  // acquire pairs with the release in leave(): the next call, maybe in another thread, sees what this one wrote.
+  if (!in_use_.exchange(true, std::memory_order_acquire)) return;
+  end_turn();
+  require_usable();  // with turns, it is in use by who destroys it, or by this thread
+  throw_in_use();
+}
+
+void Access::leave() noexcept {
+  in_use_.store(false, std::memory_order_release);
+  end_turn();
+}
+
+void Access::end_turn() noexcept {
+  if (core_.settings().serialize) turns_.leave();
+}
+
+void Access::begin_turn(Duration timeout) {
+  if (!core_.settings().serialize) return;
+  // Without the rank's record, which tells of the call that this one waits for.
+  WaitContext wait(Deadline::after(timeout), core_.surroundings().control.get(), nullptr, nullptr,
+                   &core_.settings().interrupt);
+  wait.describe("another thread's call on the group");
+  try {
+    turns_.enter(wait);
+  } catch (const Error& error) {
+    if (WaitContext::take_interruption() != nullptr) throw;
+    throw core_.own_error(error.code(), error.message());
+  } catch (...) {
+    WaitContext::take_interruption();
+    throw;
+  }
 }
 
 // Called at the begin and the end of a call: operations in flight are moved forward by their own waits, or else by the
@@ -83,10 +158,16 @@ bool Access::move_on_unattended() {
   return !active.empty();
 }
 
-std::unique_lock<std::mutex> Access::lock_to_look() {
-  if (is_inside()) return {};                                   // this thread has it
-  if (in_use_.load(std::memory_order_acquire)) throw_in_use();  // pairs with Use
-  return std::unique_lock(mutex_);
+void Access::time_out(Pending& pending) noexcept {
+  const auto lock = try_lock();
+  if (!lock || destroyed_ || core_.is_forked_child()) return;
+  const auto* const outer = std::exchange(moved_on, this);
+  try {
+    if (!pending.has_ended()) flight_.time_out(pending);
+  } catch (const std::exception&) {  // kept for those who ask
+  }
+  moved_on = outer;
+  if (flight_.active().empty()) leave_to_others(false);
 }
 
 std::unique_lock<std::mutex> Access::lock_unless_used() {

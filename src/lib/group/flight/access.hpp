@@ -3,13 +3,32 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 #include "group/flight/core.hpp"
 #include "group/flight/flight.hpp"
 
 namespace col::group {
+
+// Threads that use one group in turn, in the order of their arrival: ContextSpec::serialize.
+class Turns {
+ public:
+  // Blocks until the threads that came before have left. Throws what wait.check() throws. A thread that has its turn
+  // may enter again, and leaves as often.
+  void enter(WaitContext& wait);
+  void leave() noexcept;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::thread::id> queue_;  // the first has its turn
+  int entered_ = 0;                    // how often it has entered
+};
 
 class Access {
  public:
@@ -32,12 +51,9 @@ class Access {
   bool mark_destroyed() noexcept { return !destroyed_.exchange(true); }
   bool is_destroyed() const noexcept { return destroyed_; }
 
-  // For a look at an operation. Waits for others that move the group on, which takes moments, but not for a call: then
-  // it throws invalid_argument.
-  std::unique_lock<std::mutex> lock_to_look();
-  // The same for memory that is to be freed: an empty lock if the group is in use. A call that begins meanwhile waits
-  // for the lock and is not refused. It also works when the group was destroyed, because a call in another thread may
-  // not have ended.
+  // For memory that is to be freed. Waits for others that move the group on, which takes moments, but not for a call:
+  // an empty lock if the group is in use. A call that begins meanwhile waits for the lock and is not refused. It also
+  // works when the group was destroyed, because a call in another thread may not have ended.
   std::unique_lock<std::mutex> lock_unless_used();
   // Empty if anybody uses the group or moves it on.
   std::unique_lock<std::mutex> try_lock();
@@ -47,48 +63,71 @@ class Access {
 
   // For threads that are not in a call of this group. Returns whether anything is still in flight. Does not block.
   bool move_on_unattended();
+  // For an operation whose time is over, and which no thread waits for: breaks the group with a timeout that tells why.
+  // Does nothing while another thread uses the group.
+  void time_out(Pending& pending) noexcept;
   // Whether this thread is inside that function, for any group.
   static bool is_moving_one_on() noexcept;
 
  private:
+  friend class Turn;
   friend class Use;
   friend class LastUse;
 
   [[noreturn]] void throw_unusable() const;
+  // What begins and ends every use. `timeout`: of a call that blocks.
+  void enter(std::optional<Duration> timeout);
+  void leave() noexcept;
+  void begin_turn(Duration timeout);
+  void end_turn() noexcept;
   bool is_inside() const noexcept;
   void leave_to_others(bool leaves) noexcept;
 
   Core& core_;
   Flight& flight_;
   std::weak_ptr<Access> self_;
+  Turns turns_;  // of threads that want to set the next member, if their calls are serialized
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
   std::mutex mutex_;                // guards the member below, the channels, and what is in flight
   bool is_left_to_others_ = false;  // in Unattended
 };
 
+// Keeps other threads waiting between the parts of a call that consists of several, if calls are serialized.
+class Turn {
+ public:
+  explicit Turn(Access& access) : access_(access) { access_.begin_turn(access_.core_.timeout()); }
+  ~Turn() { access_.end_turn(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  Access& access_;
+};
+
 // One call of a user's thread on a group: marks the group as in use by this thread.
 class Use {
  public:
-  explicit Use(Access& access) : access_(access) {
+  // A call that blocks says for how long at most. Throws not_initialized, and invalid_argument: the group is in use, or
+  // this thread must not wait.
+  explicit Use(Access& access, std::optional<Duration> timeout = std::nullopt) : access_(access) {
     access_.require_usable();
     access_.require_not_inside();
-    // acquire pairs with the release below: the next call, maybe in another thread, sees what this one wrote.
-    if (access_.in_use_.exchange(true, std::memory_order_acquire)) access_.throw_in_use();
+    access_.enter(timeout);
     lock_ = std::unique_lock(access_.mutex_);
     try {
       access_.require_usable();  // again: another thread may have destroyed it in between
       access_.leave_to_others(false);
     } catch (...) {
       lock_.unlock();
-      access_.in_use_.store(false, std::memory_order_release);
+      access_.leave();
       throw;
     }
   }
   ~Use() {
     access_.leave_to_others(true);
     lock_.unlock();
-    access_.in_use_.store(false, std::memory_order_release);
+    access_.leave();
   }
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
@@ -102,7 +141,8 @@ class Use {
 class LastUse {
  public:
   explicit LastUse(Access& access) noexcept : access_(access) {
-    if (access_.is_inside() || access_.in_use_.exchange(true, std::memory_order_acquire)) return;  // as in Use
+    // acquire: as in Access::enter().
+    if (access_.is_inside() || access_.in_use_.exchange(true, std::memory_order_acquire)) return;
     lock_ = std::unique_lock(access_.mutex_);
     access_.leave_to_others(false);
   }

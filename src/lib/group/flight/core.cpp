@@ -48,6 +48,11 @@ void Core::fail(const Error& cause) {
 }
 
 void Core::fail_with_current(Diagnosis& diagnosis, std::string_view what) {
+  // Not the present exception: a backend may have made something else of it.
+  if (const std::exception_ptr interruption = WaitContext::take_interruption()) {
+    break_with(own_error(ErrorCode::aborted, fmt::format("rank {} was interrupted in {}", rank(), what)));
+    std::rethrow_exception(interruption);
+  }
   if (broken_) throw *broken_;  // by something else in flight, which has been explained
   try {
     throw;

@@ -52,10 +52,10 @@ class Core {
 
   // For a wait of this rank. With a Duration, it reads the clock only when it waits.
   WaitContext waiting(Deadline deadline, WaitObserver* observer = nullptr) {
-    return WaitContext(deadline, spec_.surroundings.control.get(), record(), observer);
+    return WaitContext(deadline, spec_.surroundings.control.get(), record(), observer, &settings().interrupt);
   }
   WaitContext waiting(Duration budget, WaitObserver* observer = nullptr) {
-    return WaitContext(budget, spec_.surroundings.control.get(), record(), observer);
+    return WaitContext(budget, spec_.surroundings.control.get(), record(), observer, &settings().interrupt);
   }
 
   // COL_FAULT strikes here, if it is about this collective of this rank.
@@ -77,7 +77,8 @@ class Core {
   const std::optional<Error>& broken() const { return broken_; }
   // Breaks the group.
   [[noreturn]] void fail(const Error& cause);
-  // Called in a catch block: breaks the group with the present exception, which came from `what`.
+  // Called in a catch block: breaks the group with the present exception, which came from `what`. The exception of an
+  // interrupt leaves as it is.
   [[noreturn]] void fail_with_current(Diagnosis& diagnosis, std::string_view what);
   void break_with(const Error& cause) noexcept;
   // What ends the channels and the operations in flight when the group breaks. Set once, before the first call.

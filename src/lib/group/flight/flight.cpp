@@ -58,7 +58,7 @@ void Trace::add(std::uint64_t sequence, Collective collective, std::string_view 
 
 PendingPtr Flight::acquire() {
   for (const PendingPtr& pending : pool_) {
-    if (pending.use_count() > 1 || !pending->ended) continue;
+    if (pending.use_count() > 1 || !pending->has_ended()) continue;
     pending->reset();
     return pending;
   }
@@ -82,7 +82,7 @@ void Flight::abandon(const Error& cause) noexcept {
   for (const PendingPtr& pending : active_) {
     pending->executor.abandon();
     pending->error = cause;
-    pending->ended = true;
+    pending->end();
   }
   active_.clear();
 }
@@ -226,18 +226,26 @@ bool Flight::move_on(Pending& pending) {
 }
 
 void Flight::finish(Pending& pending) {
-  pending.ended = true;
   pending.staging.reset();
   // A user's function may hold what its owner wants back.
   if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
   if (pending.collective) trace_.add(pending);
+  pending.end();
 }
 
 void Flight::await(Pending& pending) {
   progress_all();
-  if (!pending.ended) {
+  await(pending, Deadline::after(pending.timeout));
+}
+
+void Flight::time_out(Pending& pending) {
+  await(pending, Deadline::of(pending.timeout));
+}
+
+void Flight::await(Pending& pending, const Deadline& deadline) {
+  if (!pending.has_ended()) {
     Diagnosis diagnosis = pending.diagnose(core_.surroundings());
-    WaitContext wait = core_.waiting(Deadline::after(pending.timeout), &diagnosis);
+    WaitContext wait = core_.waiting(deadline, &diagnosis);
     try {
       await_until(pending, wait);
     } catch (...) {
@@ -248,7 +256,7 @@ void Flight::await(Pending& pending) {
 }
 
 void Flight::await_until(Pending& pending, WaitContext& wait) {
-  for (int turn = 0; !pending.ended; ++turn) {
+  for (int turn = 0; !pending.has_ended(); ++turn) {
     block(pending, wait, turn);
     progress_all();
   }

@@ -68,6 +68,8 @@ class Flight {
 
   // Blocks until `pending` has ended, at most for its timeout. Throws its error.
   void await(Pending& pending);
+  // The same for one whose time is over.
+  void time_out(Pending& pending);
   // Blocks until every collective in flight has ended, each for its own timeout.
   void await_collectives();
   // Breaks the group when `pending` cannot end, for a rank that does not wait for it.
@@ -91,6 +93,7 @@ class Flight {
   void execute(Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
+  void await(Pending& pending, const Deadline& deadline);
   void await_until(Pending& pending, WaitContext& wait);
   void block(Pending& pending, WaitContext& wait, int turn);
 

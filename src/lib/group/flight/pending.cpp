@@ -81,7 +81,7 @@ void Pending::reset() {
   form = {};
   error.reset();
   source = -1;
-  ended = false;
+  begin_again();
 }
 
 std::vector<Operation> Pending::describe(int rank, int size) const {

@@ -1,6 +1,7 @@
 // One operation of a group that has been started: a collective that runs by a plan, or messages.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -65,10 +66,15 @@ class Pending : public CollectiveCall {
   std::unique_ptr<std::byte[]> scaled = {};   // the multiplied input of a premul_sum; kept for the next one
   std::size_t scaled_bytes = 0;
   std::exception_ptr copy_failure = {};  // of a message that is sent while it is copied
-  bool ended = true;
   std::optional<Error> error = {};
   int source = -1;                    // of a receive that has ended
   std::unique_ptr<Watch> watch = {};  // set once it has been tested, or left to others, before its end
+
+  // Any thread may ask. Once it has ended, `error` and `source` stay as they are, and any thread may read them.
+  // acquire pairs with end().
+  bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  void end() noexcept { ended_.store(true, std::memory_order_release); }
+  void begin_again() noexcept { ended_.store(false, std::memory_order_relaxed); }
 
   void reset();
   // Whether a call would be the same as this one: the same buffers, and the same in everything that decisions and
@@ -81,6 +87,9 @@ class Pending : public CollectiveCall {
   // Both must not outlive it.
   Diagnosis diagnose(Surroundings& surroundings) const;
   Watch& watch_in(Surroundings& surroundings);
+
+ private:
+  std::atomic<bool> ended_{true};
 };
 
 using PendingPtr = std::shared_ptr<Pending>;  // shared by the group, its Works and its pool

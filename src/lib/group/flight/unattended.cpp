@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "core/job/background.hpp"
 #include "core/log.hpp"
@@ -28,6 +31,8 @@ void forget_parent() {
   of_process.store(nullptr, std::memory_order_relaxed);
   core::Background::groups.store(0, std::memory_order_relaxed);
 }
+
+thread_local bool is_progress_thread = false;
 
 // Between two looks while something is in flight: short against a message, long against a look.
 constexpr auto kPause = std::chrono::microseconds(50);
@@ -88,47 +93,73 @@ ProgressThread& ProgressThread::instance() {
   ProgressThread* known = current.load(std::memory_order_acquire);
   while (known == nullptr || known->pid_ != getpid()) {
     std::unique_ptr<ProgressThread> own(new ProgressThread);
-    if (!current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) continue;
-    known = own.release();
-    known->start();
+    if (current.compare_exchange_strong(known, own.get(), std::memory_order_acq_rel)) known = own.release();
   }
   return *known;
 }
 
 ProgressThread::ProgressThread() : pid_(getpid()) {}
 
-// Every signal is blocked in it: the program's are never delivered to a thread that it does not know of.
-void ProgressThread::start() {
+bool ProgressThread::is_this() noexcept {
+  return is_progress_thread;
+}
+
+// Requires: mutex_ is held. Every signal is blocked in the thread: the program's are never delivered to one that it
+// does not know of.
+void ProgressThread::require_started() {
+  if (is_started_) return;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::string problem;
   try {
     std::thread([this] { loop(); }).detach();
+    is_started_ = true;
   } catch (const std::system_error& error) {
-    core::log::warn("COL_PROGRESS=thread: no thread can be started ({}); operations move inside calls only",
-                    error.what());
+    problem = error.what();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!is_started_) throw Error(ErrorCode::resource, fmt::format("no thread can be started: {}", problem));
 }
 
 void ProgressThread::watch(std::weak_ptr<Access> group) {
   const std::lock_guard lock(mutex_);
+  try {
+    require_started();
+  } catch (const Error& error) {
+    if (!std::exchange(has_warned_, true))
+      core::log::warn("COL_PROGRESS=thread: {}; operations move inside calls only", error.message());
+    return;
+  }
   add_once(watched_, std::move(group));
   changed_.notify_one();
 }
 
+void ProgressThread::watch(std::shared_ptr<Continuation> continuation) {
+  const std::lock_guard lock(mutex_);
+  require_started();
+  continuations_.push_back(std::move(continuation));
+  changed_.notify_one();
+}
+
 void ProgressThread::loop() {
-  std::vector<std::weak_ptr<Access>> round;
+  is_progress_thread = true;
+  std::vector<std::weak_ptr<Access>> groups;
+  std::vector<std::shared_ptr<Continuation>> continuations;
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return !watched_.empty(); });
-      round = std::exchange(watched_, {});
+      continuations_.insert(continuations_.begin(), continuations.begin(), continuations.end());
+      changed_.wait(lock, [this] { return !watched_.empty() || !continuations_.empty(); });
+      groups = std::exchange(watched_, {});
+      continuations = std::exchange(continuations_, {});
     }
-    for (const auto& watched : round) {
+    for (const auto& watched : groups) {
       const auto group = watched.lock();
       if (group && group->move_on_unattended()) watch(group);
     }
+    const Access* moved = nullptr;
+    std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
     std::this_thread::sleep_for(kPause);
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "group/flight/access.hpp"
+#include "group/flight/continuation.hpp"
 
 namespace col::group {
 
@@ -32,25 +33,33 @@ class Unattended {
   std::vector<std::weak_ptr<Access>> groups_;  // weak: a group ends when its handles do
 };
 
-// COL_PROGRESS=thread: one thread for each process, which moves operations forward while the program computes.
+// One thread for each process: it moves operations forward while the program computes (COL_PROGRESS=thread), and runs
+// continuations.
 class ProgressThread {
  public:
-  // Started at the first call in this process; a forked child gets its own. It never ends: at exit it sleeps, or it
+  // A forked child gets its own. It is started when it has something to do, and never ends: at exit it sleeps, or it
   // ends with the process.
   static ProgressThread& instance();
 
   // Moves `group` forward until nothing is in flight in it.
   void watch(std::weak_ptr<Access> group);
+  // Runs it when what comes before has ended. Throws resource if the thread cannot be started.
+  void watch(std::shared_ptr<Continuation> continuation);
+  // Whether the calling thread is one.
+  static bool is_this() noexcept;
 
  private:
   ProgressThread();
-  void start();
+  void require_started();
   [[noreturn]] void loop();
 
   const std::int64_t pid_;  // the process that it belongs to
-  std::mutex mutex_;
+  std::mutex mutex_;        // guards the rest
+  bool is_started_ = false;
+  bool has_warned_ = false;
   std::condition_variable changed_;
   std::vector<std::weak_ptr<Access>> watched_;  // weak: a group ends when its handles are gone
+  std::vector<std::shared_ptr<Continuation>> continuations_;
 };
 
 }  // namespace col::group

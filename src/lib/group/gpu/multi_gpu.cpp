@@ -56,7 +56,7 @@ void MultiGpu::check_numerics(const MultiGpuCall& call, const Options& options) 
 }
 
 void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout_of(options));
   check_both(call.name, options);
   check(call, options, core_.shape());
   check_numerics(call, options);
@@ -91,7 +91,7 @@ void MultiGpu::run(const MultiGpuCall& call, const Options& options) {
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }
-  pending->ended = true;
+  pending->end();
   if (flight_.trace().is_on()) flight_.trace().add(pending->sequence, call.collective, algorithm());
   if (core_.record() != nullptr) core_.record()->end();
 }
@@ -123,7 +123,7 @@ void MultiGpu::compare_first(const Operation& operation, WaitContext& wait) {
 }
 
 void MultiGpu::exchange(const MultiGpuMessage& asked, const Options& options) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout_of(options));
   check_both(asked.name, options);
   check(asked, core_.shape());
   if (options.tag != 0)
@@ -163,7 +163,7 @@ void MultiGpu::exchange(const MultiGpuMessage& asked, const Options& options) {
   } catch (...) {
     core_.fail_with_current(diagnosis, pending->name);
   }
-  pending->ended = true;
+  pending->end();
   if (core_.record() != nullptr) core_.record()->end();
 }
 

@@ -213,7 +213,7 @@ std::vector<int> Family::staying(std::span<const int> excluded) const {
 
 // Returns the name of the group to be made.
 std::string Family::agree_to_shrink(std::span<const int> excluded, const std::vector<int>& ranks, std::string child) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout());
   const std::uint64_t number = ++shrinks_;
   if (child.empty()) child = fmt::format("{}/shrink{}", core_.name(), number);
   std::vector<int> leaving(excluded.begin(), excluded.end());

@@ -181,7 +181,8 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
                        Duration timeout) {
   const GroupSpec& spec = request.spec;
-  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer,
+                   &request.context.interrupt);
   // So that others see what this rank waits in.
   if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
   const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
@@ -271,7 +272,8 @@ GroupParts join_alone(const JoinRequest& request, JoinObserver& observer, Durati
     core::log::info("group '{}': a world of one, no backend needed", spec.name);
     return parts;
   }
-  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer);
+  WaitContext wait(Deadline::after(timeout), request.context.control.get(), request.record, &observer,
+                   &request.context.interrupt);
   ConnectRequest connect;
   connect.group = spec.name;
   connect.store = parts.core.surroundings.scope;
@@ -298,6 +300,11 @@ GroupParts join(const JoinRequest& request) {
   const GroupSpec& spec = request.spec;
   const Duration timeout = spec.timeout > Duration::zero() ? spec.timeout : request.context.timeout;
   JoinObserver observer(request);
+  const auto leave_record = [&](int held_up_by) {
+    if (request.record == nullptr) return;
+    request.record->fail(held_up_by);
+    request.record->end(spec.name);
+  };
   try {
     if (spec.world_size == 1) return join_alone(request, observer, timeout);
     const std::string wanted = wanted_backend(spec);
@@ -310,14 +317,16 @@ GroupParts join(const JoinRequest& request) {
           spec.name);
     return join_others(request, wanted, observer, timeout);
   } catch (const Error& error) {
-    if (request.record != nullptr) {
-      request.record->fail(error.code() == ErrorCode::timeout ? observer.held_up_by() : -1);
-      request.record->end(spec.name);
-    }
+    leave_record(error.code() == ErrorCode::timeout ? observer.held_up_by() : -1);
+    if (const auto interruption = WaitContext::take_interruption()) std::rethrow_exception(interruption);
     if (error.group() == spec.name) throw;
     // This error comes from a wait, which knows neither the group nor its ranks. The rank of an abort cause is one of
     // the job.
     throw Error(error.code(), error.message(), spec.name, observer.group_rank(error.rank()), error.world_rank());
+  } catch (...) {
+    leave_record(-1);
+    if (const auto interruption = WaitContext::take_interruption()) std::rethrow_exception(interruption);
+    throw;
   }
 }
 

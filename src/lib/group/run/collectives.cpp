@@ -16,7 +16,7 @@ constexpr std::size_t kRepeated = 128;
 }  // namespace
 
 void Collectives::run(Request request, const Options& options) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout_of(options));
   if (lanes_.own().channel != nullptr) {
     // A training step makes the calls of the last one again: they need no new checks, and no new decision.
     PendingPtr& known = slot_of(request);
@@ -24,7 +24,7 @@ void Collectives::run(Request request, const Options& options) {
       core_.check_name(options.group);
       request.algorithm = known->decision->native;
       if (DeviceExtension* const gpu = lanes_.gpu_of(known->channel)) gpu->check(request);
-      known->ended = false;
+      known->begin_again();
       known->watch.reset();
       known->timeout = core_.timeout_of(options);
       starter_.announce(*known);
@@ -35,7 +35,7 @@ void Collectives::run(Request request, const Options& options) {
 }
 
 void Collectives::run_on_host(Request request, const Options& options) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout_of(options));
   run_over(&lanes_.on_host(), std::move(request), options);
 }
 

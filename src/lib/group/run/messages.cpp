@@ -14,7 +14,7 @@
 namespace col::group {
 
 int Messages::exchange(std::string_view name, std::vector<Leg> legs, const Options& options) {
-  const Use use(access_);
+  const Use use(access_, core_.timeout_of(options));
   const PendingPtr pending = begin(name, std::move(legs), options, true);
   flight_.await(*pending);
   return pending->source;
@@ -117,7 +117,7 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
     fetch(*pending);
     post(pending);
   } catch (...) {
-    pending->ended = true;
+    pending->end();
     if (pending->legs.size() == 1 && pending->legs.front().peer == core_.rank() && !core_.broken())
       throw;  // nothing has left this rank: the group stays usable
     flight_.fail(*pending);

@@ -56,7 +56,8 @@
 // Every run with the same inputs and the same algorithm gets the same bits too.
 //
 // Thread safety. Different threads may use different groups at once. Two threads that use one group at once get an
-// error (invalid_argument), not a race. The Works of a group count as uses of the group.
+// error (invalid_argument), not a race; with ContextSpec::serialize, the second waits for its turn. To wait for a Work,
+// or to test it, counts as a use of its group.
 //
 // In place. Two overlaps of input and output are allowed. Any other overlap is invalid_argument.
 // - The output is exactly the input: allreduce, reduce, scan, exscan, alltoall(v).
@@ -115,19 +116,44 @@ class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_E
   bool wait_for(Duration budget);
   // Returns whether the operation has ended. Does not block. Throws the operation's error.
   bool test();
-  // The operation's error; nothing after success, and nothing before the end. Does not block, does not move the
-  // operation on, and does not throw that error. Throws invalid_argument while a call of the group is running, as
-  // source() does.
+  // Runs `function` when the operation has ended, with its error, or with nothing after success. The library's progress
+  // thread runs it, one function after another; this call starts that thread, which then also moves the operation on.
+  // If the operation has not ended after its timeout, counted from now, it fails with `timeout`, as in wait(). Returns
+  // the handle of the function: it has ended when the function has returned, and its error is what the function has
+  // thrown (a col::Error, or `internal` with the words of another exception). Several functions of one operation run in
+  // any order.
+  //
+  // The function may start operations, if no other thread uses their group at that time (or ContextSpec::serialize).
+  // It must not wait: calls that block throw invalid_argument there. While it runs, nothing else is moved on by that
+  // thread. It is destroyed in that thread too. Throws invalid_argument (no function), and resource (no thread).
+  Work then(std::function<void(const std::optional<Error>& error)> function);
+
+  // The rest may be called at any time, by any thread, also while a call of the group is running. None of it blocks,
+  // moves the operation on, or throws.
+
+  bool has_ended() const noexcept;
+  // The operation's error; nothing after success, and nothing before the end.
   std::optional<Error> error() const;
   // After the end of a receive: the rank that sent the message. Otherwise -1.
   int source() const;
 
  private:
   friend class Group;
+  friend COL_EXPORT std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget);
   struct Handle;
   explicit Work(std::shared_ptr<Handle> handle);
   std::shared_ptr<Handle> handle_;  // shared by the copies; null when there is nothing to wait for
 };
+
+// Waits for all of them, for each as Work::wait() does, and then throws the first error in the order of the list. With
+// a budget above zero, it returns false if they have not all ended by then; those go on. The works may belong to
+// several groups.
+COL_EXPORT bool wait_all(std::span<Work> works, Duration budget = {});
+// Waits until one of them has ended, and returns its place in the list, or throws its error. If several have ended, it
+// takes the first of the list. Blocks for the shortest of their timeouts at most, counted from now, and then throws
+// that one's timeout. With a budget above zero, it returns nothing after that time, and all go on. An interrupt
+// (ContextSpec::interrupt) ends the wait, and breaks nothing. Throws invalid_argument for an empty list.
+COL_EXPORT std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget = {});
 
 // One message of a batch: see Group::batch().
 struct COL_EXPORT Message {
@@ -600,6 +626,16 @@ struct COL_EXPORT ContextSpec {
   // The source of these values: "colrun" (COL_*), "torchrun", "slurm", "openmpi", "mpich", "pmi" (another launcher that
   // speaks PMI), "kubernetes". Empty for a world of one rank without any launcher.
   std::string launcher = {};
+  // Called by every wait of the context's groups about every 50 ms, in the thread that waits; not by calls that end
+  // sooner. To end the wait, it throws anything: an interpreter ends a call on Ctrl-C in this way. The exception leaves
+  // the call unchanged. The group is then broken on all ranks, with `aborted`, and the outputs hold unspecified values.
+  // While a group is being made, or while this rank waits for its turn (serialize), only this rank notices. The
+  // function must not use a group of the context. Empty: none.
+  Interrupt interrupt = {};
+  // What happens when two threads use one group at once. False: the second gets invalid_argument. True: it waits until
+  // the call of the first has ended, in the order of arrival, and for its own timeout at most (timeout). Then it has
+  // its whole timeout again. The ranks must still make the same calls in the same order.
+  bool serialize = false;
 
   // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
   // else a world of one. Throws invalid_argument that names the variable and says what it should be.

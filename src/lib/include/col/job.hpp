@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -192,17 +193,20 @@ class COL_EXPORT WaitObserver {
   virtual void on_timeout(Duration budget) = 0;
 };
 
+// A program's own reason to end a wait: Ctrl-C in an interpreter, say. It ends the wait by throwing anything.
+using Interrupt = std::function<void()>;
+
 // The state of one wait; every blocking function takes one. Not thread safe: each waiting call has its own.
 //   WaitContext wait(Deadline::after(5s), page, record);
 //   while (!ready()) { block_at_most(wait.slice()); wait.check(); }
 class COL_EXPORT WaitContext {
  public:
   explicit WaitContext(Deadline deadline, ControlPage* page = nullptr, RankRecord* record = nullptr,
-                       WaitObserver* observer = nullptr) noexcept;
+                       WaitObserver* observer = nullptr, const Interrupt* interrupt = nullptr) noexcept;
   // The same, with a deadline `budget` after the first check(), slice() or deadline(). For calls that mostly end
   // without any of these: they then never read the clock.
   explicit WaitContext(Duration budget, ControlPage* page = nullptr, RankRecord* record = nullptr,
-                       WaitObserver* observer = nullptr) noexcept;
+                       WaitObserver* observer = nullptr, const Interrupt* interrupt = nullptr) noexcept;
 
   ~WaitContext() { resume(); }
   WaitContext(const WaitContext&) = delete;
@@ -239,9 +243,13 @@ class COL_EXPORT WaitContext {
   // Sets work that this rank does for others while it waits. Each check() calls it, and throws what it throws.
   void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
 
-  // Throws if the wait must end: the job's abort cause as an Error of that code, what the observer throws, or timeout.
-  // Cheap if nothing is wrong: one load and one clock read.
+  // Throws if the wait must end: the job's abort cause as an Error of that code, what the observer or the interrupt
+  // throws, or timeout. It calls the interrupt once in 50 ms. Cheap if nothing is wrong: one load and one clock read.
   void check();
+
+  // For who catches what a wait has thrown, maybe as something else made of it: what the interrupt of the last wait of
+  // this thread has thrown, or null. Asked again, it returns null.
+  static std::exception_ptr take_interruption() noexcept;
 
   // Only the observer's part of check(). For a caller that does not wait, but looks again and again.
   void look();
@@ -254,7 +262,9 @@ class COL_EXPORT WaitContext {
 
  private:
   void start() noexcept;
+  void begin() noexcept;
   void look(Deadline::Clock::time_point now);
+  void ask_interrupt(Deadline::Clock::time_point now);
 
   bool is_started_ = true;
   bool told_ = false;  // the record says that this rank waits
@@ -262,7 +272,9 @@ class COL_EXPORT WaitContext {
   ControlPage* page_;
   RankRecord* record_;
   WaitObserver* observer_;
+  const Interrupt* interrupt_;  // null, or a function
   Deadline::Clock::time_point started_;
+  Deadline::Clock::time_point next_interrupt_;
   Deadline::Clock::time_point next_slow_;
   Duration slow_interval_;
   std::string what_;

@@ -1,0 +1,65 @@
+// A function that runs when an operation has ended: Work::then().
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <col/job.hpp>
+
+#include "group/flight/access.hpp"
+#include "group/flight/pending.hpp"
+
+namespace col::group {
+
+class Continuation {
+ public:
+  using Function = std::function<void(const std::optional<Error>&)>;
+
+  // What has to end first: an operation, with its group; another continuation; or nothing.
+  struct Before {
+    PendingPtr pending = {};
+    std::shared_ptr<Access> access = {};  // shared: the group is moved on until the operation has ended
+    std::shared_ptr<Continuation> continuation = {};
+
+    bool has_ended() const;
+    std::optional<Error> error() const;  // Requires: it has ended
+  };
+
+  // An operation that has not ended after `timeout` breaks its group with a timeout.
+  Continuation(Before before, Function function, Duration timeout);
+  Continuation(const Continuation&) = delete;
+  Continuation& operator=(const Continuation&) = delete;
+
+  // For the progress thread. Returns whether it has ended now. It runs the function if what comes before has ended, and
+  // moves that on before, unless its group is `moved`, the one that was moved on last. Does not block, except for what
+  // the function does.
+  bool move_on(const Access*& moved) noexcept;
+
+  // Any thread may call the rest.
+  bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }  // pairs with run()
+  // What the function has thrown. Requires: it has ended.
+  const std::optional<Error>& error() const { return error_; }
+  Duration timeout() const { return timeout_; }
+  // Blocks until it has ended. Throws what wait.check() throws.
+  void await(WaitContext& wait);
+  // The same for `budget` at most; returns whether it has ended.
+  bool await_for(WaitContext& wait, Duration budget);
+
+ private:
+  void run() noexcept;
+
+  Before before_;
+  Function function_;
+  const Duration timeout_;
+  const Deadline deadline_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Error> error_;  // written before the next one
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace col::group
