@@ -135,16 +135,21 @@ TEST_CASE("interrupt: that returns lets calls go on", "[group]") {
 }
 
 TEST_CASE("interrupt: a col::Error leaves as it is, too", "[group]") {
-  threads_on_each_backend(2, check_good,
-                          [](Group& group) {
-                            if (group.rank() == 1) return;
-                            const Error error = error_of([&] { group.barrier(); });
-                            expect(error.code() == ErrorCode::io && error.message() == "the user left", error.what());
-                            expect_error({.code = ErrorCode::aborted, .rank = 0}, [&] { group.barrier(); });
-                          },
-                          {.adapt = [](ContextSpec& spec) {
-                            if (spec.rank == 0) spec.interrupt = [] { throw Error(ErrorCode::io, "the user left"); };
-                          }});
+  const auto body = [](Group& group, Context& context) {
+    const std::string key = "left on " + std::string(group.backend());
+    if (group.rank() == 1) {
+      context.spec().store->wait_for(key, 20s);
+      return;
+    }
+    const Error error = error_of([&] { group.barrier(); });
+    context.spec().store->set(key, "");
+    expect(error.code() == ErrorCode::io && error.message() == "the user left", error.what());
+    expect_error({.code = ErrorCode::aborted, .rank = 0}, [&] { group.barrier(); });
+  };
+  const auto adapt = [](ContextSpec& spec) {
+    if (spec.rank == 0) spec.interrupt = [] { throw Error(ErrorCode::io, "the user left"); };
+  };
+  threads_on_each_backend(2, check_good, body, {.adapt = adapt});
 }
 
 }  // namespace
