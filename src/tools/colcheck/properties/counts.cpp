@@ -60,8 +60,6 @@ constexpr std::array kDTypes = {DType::uint8, DType::bfloat16, DType::int32, DTy
 // What a case may move if every rank sends to every rank: the reference costs more than the call.
 constexpr std::size_t kMostQuickBytes = std::size_t{2} << 20, kMostBytes = std::size_t{6} << 20;
 
-enum Parameter : std::size_t { kForm, kRanks, kBackend, kPiece, kStep, kType };
-
 // Whether algorithms cut the vector into one piece per rank.
 bool is_cut(Primitive primitive) {
   return primitive == Primitive::allreduce || primitive == Primitive::reduce || primitive == Primitive::broadcast;
@@ -85,6 +83,8 @@ class PieceTable {
   }
 
  private:
+  enum Parameter : std::size_t { kForm, kRanks, kBackend, kPiece, kStep, kType };
+
   // A quick run uses chosen algorithms and those of backends. `exact` has small counts with all others.
   bool skips(const Form& form) const {
     if (form.primitive == Primitive::barrier) return true;
