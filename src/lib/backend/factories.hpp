@@ -6,9 +6,6 @@
 
 #include <col/backend.hpp>
 
-namespace col::gloo_backend {
-std::unique_ptr<BackendFactory> make_factory();
-}
 namespace col::shm_backend {
 std::unique_ptr<BackendFactory> make_factory();
 }

@@ -22,8 +22,12 @@ struct Registry {
 
   Registry() {
 #ifdef COL_HAVE_GLOO
-    factories.push_back(gloo_backend::make_factory());
+    constexpr bool kGlooBuilt = true;
+#else
+    constexpr bool kGlooBuilt = false;
 #endif
+    factories.push_back(backend::make_module_factory(
+        {.backend = "gloo", .file = "libcol_gloo.so", .needs = "Gloo (libgloo-dev)", .built = kGlooBuilt}));
 #ifdef COL_HAVE_SHM
     factories.push_back(shm_backend::make_factory());
 #endif

@@ -93,7 +93,8 @@ constexpr std::array kTable = {
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
              "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
     Variable{"COL_PLUGIN_PATH", "folders, separated by colons", "the folder of libcol.so",
-             "Where the libraries of backends that are loaded on first use (libcol_nccl.so) are looked for before.",
+             "Where the libraries of backends that are loaded on first use (libcol_gloo.so, libcol_nccl.so) are looked "
+             "for before.",
              false},
     Variable{"COL_NCCL_LIBRARY", "path", "libnccl.so.2, as the dynamic linker finds it, else in the CUDA toolkit",
              "The NCCL that the nccl backend loads.", false},

@@ -6,9 +6,11 @@
 
 #include <atomic>
 
+#include "core/module_export.hpp"
+
 namespace col::core {
 
-class ForkGuard {
+class COL_MODULE_EXPORT ForkGuard {
  public:
   ForkGuard() noexcept;
   ~ForkGuard();

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "core/module_export.hpp"
+
 namespace col::core::log {
 
 enum class Level : int { off, warn, info, debug };
@@ -16,10 +18,10 @@ enum class Level : int { off, warn, info, debug };
 std::optional<Level> parse_level(std::string_view name) noexcept;
 
 // Whether lines of `level` are written. Reads COL_LOG and COL_LOG_FILE at the first call in the process.
-bool enabled(Level level) noexcept;
+COL_MODULE_EXPORT bool enabled(Level level) noexcept;
 // Writes "col[rank] warn: text\n" to COL_LOG_FILE or stderr. Line breaks in `text` become spaces. Requires: level is
 // not off. Never throws: a line that cannot be written is lost.
-void write(Level level, std::string_view text) noexcept;
+COL_MODULE_EXPORT void write(Level level, std::string_view text) noexcept;
 // Sets the rank that labels the lines of this process; -1 (no label) until it is set.
 void set_rank(int rank) noexcept;
 

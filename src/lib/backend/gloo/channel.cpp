@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/build_id.hpp"
 #include "backend/channel_checks.hpp"
-#include "backend/factories.hpp"
 #include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
 #include "core/blocked_signal.hpp"
@@ -163,7 +163,8 @@ class Factory final : public BackendFactory {
  public:
   std::string_view name() const override { return "gloo"; }
 
-  // It is linked in, and TCP needs nothing that a machine may lack; a missing interface is an error of connect().
+  // The library that it is in needs Gloo, and TCP needs nothing that a machine may lack; a missing interface is an
+  // error of connect().
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
@@ -176,10 +177,15 @@ class Factory final : public BackendFactory {
   }
 };
 
-}  // namespace
-
-std::unique_ptr<BackendFactory> make_factory() {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the type of BackendModule::make_factory
+std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment /*environment*/) {
   return std::make_unique<Factory>();
 }
 
+}  // namespace
 }  // namespace col::gloo_backend
+
+extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
+  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::gloo_backend::make_factory};
+  return &kModule;
+}

@@ -12,6 +12,7 @@
 
 #include <col/job.hpp>
 
+#include "core/module_export.hpp"
 #include "core/unique_fd.hpp"
 #include "store/tcp/endpoint.hpp"
 
@@ -79,7 +80,7 @@ Listener listen_on(const std::string& host, int port);
 // An address in digits.
 std::string numeric_address(const sockaddr* address, socklen_t size);
 // The address at the other end of a connected socket, in digits; "somewhere" if the other end has left.
-std::string numeric_peer(int fd);
+COL_MODULE_EXPORT std::string numeric_peer(int fd);
 
 // Sets the options for short answers that somebody waits for, and for noticing a host that is gone silently.
 void set_options(int fd) noexcept;
