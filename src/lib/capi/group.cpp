@@ -1,0 +1,200 @@
+// Groups: how they are made, what they are, how they end.
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <col/group.hpp>
+
+#include "capi/convert.hpp"
+#include "capi/guard.hpp"
+#include "capi/handles.hpp"
+#include "capi/sized.hpp"
+
+namespace col::capi {
+namespace {
+
+// Null if this rank is not part of the group.
+col_group* handle_of(Group group, std::shared_ptr<Context> context) {
+  if (!group) return nullptr;
+  std::string name(group.name()), backend(group.backend());
+  return new col_group{std::move(group), std::move(context), std::move(name), std::move(backend)};
+}
+
+// A group from another one: of the same context.
+col_group* child_of(const col_group& parent, Group child) {
+  return handle_of(std::move(child), parent.context);
+}
+
+Context& context_or_current(col_context* context) {
+  return context == nullptr ? Context::current() : *context->value;
+}
+
+std::shared_ptr<Context> kept(const col_context* context) {
+  return context == nullptr ? nullptr : context->value;
+}
+
+GroupSpec group_spec_of(const col_group_spec* given, const ContextSpec& context) {
+  const col_group_spec known = known_part_or_zeros(given, "col_group_spec");
+  check_reserved(known.reserved, "col_group_spec");
+  if (known.world_size == 0 && known.rank != 0)
+    refuse("col_group_spec: rank is {} without a world_size; set both, or neither", known.rank);
+  const std::string_view backend = text_of(known.backend);
+  GroupSpec spec;
+  if (known.name != nullptr) spec.name = known.name;
+  spec.rank = known.world_size == 0 ? context.rank : known.rank;
+  spec.world_size = known.world_size == 0 ? context.world_size : known.world_size;
+  if (backend != "auto") spec.backend_name = backend;
+  spec.timeout = duration_of(known.timeout_ns, "col_group_spec: timeout_ns");
+  spec.is_high_priority_stream = known.high_priority_stream != 0;
+  return spec;
+}
+
+std::span<const std::int32_t> ranks_of(const std::int32_t* ranks, std::size_t count, std::string_view role) {
+  if (ranks == nullptr && count > 0) refuse("{} is NULL, but its count is {}", role, count);
+  return {ranks, count};
+}
+
+char* copy_of(const std::string& text) {
+  char* const copy = new char[text.size() + 1];
+  std::memcpy(copy, text.c_str(), text.size() + 1);
+  return copy;
+}
+
+}  // namespace
+}  // namespace col::capi
+
+using namespace col::capi;  // NOLINT(google-build-using-namespace): the functions below have no namespace
+
+extern "C" {
+
+int32_t col_init(col_group** group, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(group, "group");
+    made = handle_of(col::init(), nullptr);
+  });
+}
+
+int32_t col_group_init(col_context* context, const col_group_spec* spec, col_group** group, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(group, "group");
+    col::Context& owner = context_or_current(context);
+    made = handle_of(owner.init_group(group_spec_of(spec, owner.spec())), kept(context));
+  });
+}
+
+int32_t col_group_get(col_context* context, const char* name, col_group** group, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& found = result(group, "group");
+    found = handle_of(context_or_current(context).group(name == nullptr ? "default" : name), kept(context));
+  });
+}
+
+int32_t col_group_rank(const col_group* group) {
+  return group == nullptr ? -1 : group->value.rank();
+}
+int32_t col_group_size(const col_group* group) {
+  return group == nullptr ? 0 : group->value.size();
+}
+const char* col_group_name(const col_group* group) {
+  return group == nullptr ? nullptr : group->name.c_str();
+}
+const char* col_group_backend(const col_group* group) {
+  return group == nullptr ? nullptr : group->backend.c_str();
+}
+int64_t col_group_timeout(const col_group* group) {
+  return group == nullptr ? 0 : group->value.timeout().count();
+}
+
+int32_t col_group_device(const col_group* group, int32_t* type, int32_t* index, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& its_type = result(type, "type");
+    std::int32_t& its_index = result(index, "index");
+    const col::Device device = required(group, "group").value.device();
+    its_type = static_cast<std::int32_t>(device.type);
+    its_index = device.index;
+  });
+}
+
+int32_t col_group_world_rank(const col_group* group, int32_t rank, int32_t* world_rank, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& found = result(world_rank, "world_rank");
+    found = required(group, "group").value.world_rank(rank);
+  });
+}
+
+int32_t col_group_rank_of(const col_group* group, int32_t world_rank, int32_t* rank, col_error** error) {
+  return guarded(error, [&] {
+    std::int32_t& found = result(rank, "rank");
+    found = required(group, "group").value.rank_of(world_rank);
+  });
+}
+
+int32_t col_group_split(col_group* group, int32_t color, int32_t key, col_group** child, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(child, "child");
+    col_group& parent = required(group, "group");
+    made = child_of(parent, parent.value.split(color, key));
+  });
+}
+
+int32_t col_group_subgroup(col_group* group, const int32_t* ranks, size_t count, const char* name, col_group** child,
+                           col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(child, "child");
+    col_group& parent = required(group, "group");
+    made = child_of(parent, parent.value.subgroup(ranks_of(ranks, count, "ranks"), &required(name, "name")));
+  });
+}
+
+int32_t col_group_dup(col_group* group, col_group** child, col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(child, "child");
+    col_group& parent = required(group, "group");
+    made = child_of(parent, parent.value.dup());
+  });
+}
+
+int32_t col_group_shrink(col_group* group, const int32_t* excluded, size_t count, const char* name, col_group** child,
+                         col_error** error) {
+  return guarded(error, [&] {
+    col_group*& made = result(child, "child");
+    col_group& parent = required(group, "group");
+    made = child_of(parent, parent.value.shrink(ranks_of(excluded, count, "excluded"), std::string(text_of(name))));
+  });
+}
+
+int32_t col_group_destroy(col_group* group, col_error** error) {
+  return guarded(error, [&] { required(group, "group").value.destroy(); });
+}
+
+void col_group_free(col_group* group) {
+  delete group;
+}
+
+int32_t col_group_explain(const col_group* group, int32_t collective, size_t bytes, uint32_t dtype,
+                          const col_options* options, char** text, col_error** error) {
+  return guarded(error, [&] {
+    char*& words = result(text, "text");
+    words = copy_of(
+        required(group, "group")
+            .value.explain(collective_of(collective), bytes, static_cast<col::DType>(dtype), options_of(options)));
+  });
+}
+
+int32_t col_group_algorithms(const col_group* group, int32_t collective, char** names, col_error** error) {
+  return guarded(error, [&] {
+    char*& lines = result(names, "names");
+    std::string text;
+    for (const std::string& name : required(group, "group").value.algorithms(collective_of(collective)))
+      text.append(text.empty() ? "" : "\n").append(name);
+    lines = copy_of(text);
+  });
+}
+
+void col_text_free(char* text) {
+  delete[] text;
+}
+
+}  // extern "C"
