@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <col/backend.hpp>
 #include <col/group.hpp>
 
 #include "capi/convert.hpp"
@@ -45,7 +46,10 @@ GroupSpec group_spec_of(const col_group_spec* given, const ContextSpec& context)
   if (known.name != nullptr) spec.name = known.name;
   spec.rank = known.world_size == 0 ? context.rank : known.rank;
   spec.world_size = known.world_size == 0 ? context.world_size : known.world_size;
-  if (backend != "auto") spec.backend_name = backend;
+  if (find_backend(backend) != nullptr)
+    spec.backend_name = backend;
+  else if (!backend.empty())
+    spec.backend = backend_from_string(backend);
   spec.timeout = duration_of(known.timeout_ns, "col_group_spec: timeout_ns");
   spec.is_high_priority_stream = known.high_priority_stream != 0;
   return spec;
