@@ -28,6 +28,13 @@ rank 1 of 3: the sum is 6
 rank 2 of 3: the sum is 6
 TXT
 
+# So does a program in C, whose compiler sees no C++.
+cp "$SOURCE_DIR/src/examples/hello_c/hello.c" .
+# shellcheck disable=SC2046,SC2086 # lists of words
+${CC:-cc} -std=c99 -Wall -Wextra -Wpedantic -Werror ${EXTRA_FLAGS:-} hello.c -o hello_c $(flags --cflags --libs) ||
+  fail "hello.c does not compile"
+[ "$(./hello_c)" = "rank 0 of 1: the sum is 1" ] || fail "in C it says: $(./hello_c)"
+
 # The program uses the installed library, by its soname.
 library=$(ldd ./hello | awk '$1 == "libcol.so.0" {print $3}')
 case $library in "$prefix"/*) ;; *) fail "hello uses '$library', not the installed libcol.so.0" ;; esac

@@ -3,7 +3,7 @@
 
 set -euo pipefail
 
-: "${COLRUN:?}" "${DIGITS_TRAINER:?}" "${HELLO:?}" "${TOUR:?}" "${BUILD_DIR:?}" "${SOURCE_DIR:?}"
+: "${COLRUN:?}" "${DIGITS_TRAINER:?}" "${HELLO:?}" "${HELLO_C:?}" "${TOUR:?}" "${BUILD_DIR:?}" "${SOURCE_DIR:?}"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/col-examples-XXXXXX")
 trap 'rm -rf "$work"' EXIT

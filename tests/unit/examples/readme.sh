@@ -3,22 +3,23 @@
 set -euo pipefail
 cd "$1"
 
-# block FILE: README.md's block that is marked as this file.
+# block PAGE FILE: the page's block that is marked as this file.
 block() {
-  awk -v mark="<!-- $1 -->" '$0 == mark {found = 1; next}
-       found && /^```cpp$/ {inside = 1; next}
+  awk -v mark="<!-- $2 -->" '$0 == mark {found = 1; next}
+       found && /^```c(pp)?$/ {inside = 1; next}
        inside && /^```$/ {exit}
-       inside {print}' README.md
+       inside {print}' "$1"
 }
 
-# compare FILE TEXT: that block is this text of the file.
+# compare PAGE FILE TEXT: that block is this text of the file.
 compare() {
-  [ -n "$(block "$1")" ] || { echo "README.md has no block marked <!-- $1 -->"; exit 1; }
-  diff <(block "$1") <(printf '%s\n' "$2") || { echo "README.md and $1 differ (above: < README, > file)"; exit 1; }
+  [ -n "$(block "$1" "$2")" ] || { echo "$1 has no block marked <!-- $2 -->"; exit 1; }
+  diff <(block "$1" "$2") <(printf '%s\n' "$3") || { echo "$1 and $2 differ (above: < page, > file)"; exit 1; }
 }
 
-compare src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
-compare src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
+compare README.md src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
+compare README.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
+compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
 
 # The data is what its README says it is.
 want=$(grep -oE '[0-9a-f]{64}' src/examples/data/README.md)

@@ -31,6 +31,7 @@ for backend in src/lib/backend/*/; do
 done
 rule src/lib/exec core plan exec
 rule src/lib/group core json store plan backend exec group
+rule src/lib/capi capi
 for tool in src/tools/*/; do
   [ -d "$tool" ] && rule "${tool%/}" json common launch "$(basename "$tool")"
 done
