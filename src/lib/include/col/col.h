@@ -32,7 +32,7 @@
  * version.
  *
  * Handles. A function that makes a handle gives it to the caller, who frees it with the function of its type. That
- * ignores NULL. Handles may be freed in any order: a group's context, say, lives as long as its handles.
+ * ignores NULL. Handles may be freed in any order: each stays valid until it is freed itself.
  *
  * Text. Text is UTF-8 and ends with a zero byte. The library copies what it is given and keeps. Text that a function
  * returns as const char* belongs to its handle, or is valid for ever.
@@ -327,10 +327,12 @@ typedef void (*col_op_function)(const void* left, const void* right, void* resul
 typedef struct col_op_spec {
   size_t size;
   col_op_function function;
-  void* user;                  /* passed to `function` */
-  void (*release)(void* user); /* called once, when nothing uses the operator any more; may be NULL */
-  const char* name;            /* for messages: ranks compare it. NULL: "user" */
-  int32_t commutative;         /* 0: it is applied in rank order */
+  void* user; /* passed to `function` */
+  /* Called once, when nothing uses the operator any more, by any thread that calls the library. It must not call the
+   * library itself. May be NULL. */
+  void (*release)(void* user);
+  const char* name;    /* for messages: ranks compare it. NULL: "user" */
+  int32_t commutative; /* 0: it is applied in rank order */
   int32_t reserved;
 } col_op_spec;
 
@@ -435,7 +437,8 @@ COL_API int32_t col_ibatch(col_group* group, const col_message* messages, size_t
 /* Blocks until the operation has ended, for its timeout at most, counted from now. Returns the operation's error, at
  * every call. */
 COL_API int32_t col_work_wait(col_work* work, col_error** error);
-/* The same for `timeout_ns` at most; the operation then goes on. `*ended` is 1 if it has ended, else 0. */
+/* The same for `timeout_ns` at most; the operation then goes on. `*ended` is 1 if it has ended, else 0. Zero: as
+ * col_work_test(). */
 COL_API int32_t col_work_wait_for(col_work* work, int64_t timeout_ns, int32_t* ended, col_error** error);
 /* The same without blocking. */
 COL_API int32_t col_work_test(col_work* work, int32_t* ended, col_error** error);
