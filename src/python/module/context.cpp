@@ -1,0 +1,175 @@
+#include "context.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "group.hpp"
+#include "meet.hpp"
+#include "work.hpp"
+
+namespace col::python {
+namespace {
+
+// Made by init(store=…); null if the environment describes the job. Never destroyed: at exit, other threads may still
+// be inside a call.
+Context*& own_context() {
+  static Context* context = nullptr;
+  return context;
+}
+
+Duration duration_or_default(nb::handle timeout, const char* function) {
+  return timeout.is_none() ? Duration::zero() : duration_of(timeout, function);
+}
+
+struct Explicit {
+  std::optional<std::string> store;
+  std::optional<int> rank, world_size;
+  std::optional<std::string> token, job_id;
+
+  bool is_given() const { return store || rank || world_size || token || job_id; }
+};
+
+ContextSpec spec_of(const Explicit& given, Duration timeout) {
+  if (!given.rank || !given.world_size)
+    refuse("init: store=, rank= and world_size= belong together; without all three, the environment says who this is");
+  if (*given.world_size < 1 || *given.rank < 0 || *given.rank >= *given.world_size)
+    refuse("init: rank=" + std::to_string(*given.rank) +
+           " does not fit world_size=" + std::to_string(*given.world_size) + "; ranks count from 0");
+  if (!given.store) {
+    if (*given.world_size > 1)
+      refuse("init: world_size=" + std::to_string(*given.world_size) +
+             " needs a store=, where the ranks meet: file:///a/directory/all/ranks/share, or tcp://host:port");
+    ContextSpec alone;
+    alone.timeout = timeout;
+    return alone;
+  }
+  return meet({.store = *given.store,
+               .rank = *given.rank,
+               .world_size = *given.world_size,
+               .token = given.token.value_or(""),
+               .job_id = given.job_id.value_or(""),
+               .timeout = timeout});
+}
+
+Group init_default(Context& context, const std::string& backend, Duration timeout) {
+  if (context.is_initialized("default")) return context.group("default");
+  return context.init_group({.rank = context.spec().rank,
+                             .world_size = context.spec().world_size,
+                             .backend = backend_from_string(backend),
+                             .timeout = timeout});
+}
+
+Group init(const std::string& backend, nb::object timeout, std::optional<std::string> store, std::optional<int> rank,
+           std::optional<int> world_size, std::optional<std::string> token, std::optional<std::string> job_id) {
+  const Duration budget = duration_or_default(timeout, "init");
+  const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
+  if (given.is_given()) {
+    if (own_context() != nullptr)
+      throw Error(ErrorCode::already_initialized, "init: this process is in a job already; finalize() ends that");
+    own_context() = without_gil([&] { return new Context(spec_of(given, budget)); });
+    try {
+      return without_gil([&] { return init_default(*own_context(), backend, budget); });
+    } catch (...) {
+      // It may be tried again.
+      Context* const failed = std::exchange(own_context(), nullptr);
+      without_gil([&] { delete failed; });
+      throw;
+    }
+  }
+  return without_gil([&] { return init_default(current_context(), backend, budget); });
+}
+
+void finalize() {
+  Context* const own = std::exchange(own_context(), nullptr);
+  std::exception_ptr error;
+  try {
+    without_gil([&] { own != nullptr ? own->finalize() : Context::current().finalize(); });
+  } catch (...) {
+    error = std::current_exception();
+  }
+  let_go_of_dropped();
+  if (own != nullptr) without_gil([&] { delete own; });
+  if (error) std::rethrow_exception(error);
+}
+
+Group init_collective_group(int world_size, int rank, const std::string& backend, const std::string& group_name,
+                            nb::object timeout) {
+  const Duration budget = duration_or_default(timeout, "init_collective_group");
+  return without_gil([&] {
+    return current_context().init_group({.name = group_name,
+                                         .rank = rank,
+                                         .world_size = world_size,
+                                         .backend = backend_from_string(backend),
+                                         .timeout = budget});
+  });
+}
+
+std::optional<Group> group_of(const std::string& name) {
+  Context& context = current_context();
+  if (!context.is_initialized(name)) return std::nullopt;
+  return context.group(name);
+}
+
+}  // namespace
+
+Context& current_context() {
+  return own_context() != nullptr ? *own_context() : Context::current();
+}
+
+void bind_context(nb::module_& module) {
+  const nb::arg_v group_name = nb::arg("group_name") = "default";
+  module.def("init", init, nb::kw_only(), nb::arg("backend") = "auto", nb::arg("timeout") = nb::none(),
+             nb::arg("store") = nb::none(), nb::arg("rank") = nb::none(), nb::arg("world_size") = nb::none(),
+             nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(),
+             "Joins group 'default', and returns it: with the ranks that the environment gives (from colrun or another "
+             "launcher), else as a world of one. With store, rank and world_size, these say it. A second call returns "
+             "the same group.");
+  module.def("finalize", finalize,
+             "Destroys all groups. Call it when a rank is done: its peers then know that it did not crash.");
+  module.def("init_collective_group", init_collective_group, nb::arg("world_size"), nb::arg("rank"),
+             nb::arg("backend") = "auto", group_name, nb::arg("timeout") = nb::none(),
+             "Joins a group by its name, which the free functions find it by. Returns it.");
+  module.def(
+      "get_group", [](const std::string& name) { return without_gil([&] { return current_context().group(name); }); },
+      group_name, "The group of that name. Joins it if needed, and if the store says how.");
+  module.def(
+      "is_group_initialized",
+      [](const std::string& name) { return without_gil([&] { return current_context().is_initialized(name); }); },
+      group_name, "Whether this process is in a group of that name.");
+  module.def(
+      "destroy_collective_group",
+      [](const std::string& name) {
+        const bool found = without_gil([&] { return current_context().destroy_group(name); });
+        let_go_of_dropped();
+        return found;
+      },
+      group_name, "Leaves the group. Returns false if there is none of that name.");
+  module.def(
+      "get_rank",
+      [](const std::string& name) {
+        return without_gil([&] {
+          const auto group = group_of(name);
+          return group ? group->rank() : -1;
+        });
+      },
+      group_name, "This process's rank in the group; -1 if it is in none of that name.");
+  module.def(
+      "get_collective_group_size",
+      [](const std::string& name) {
+        return without_gil([&] {
+          const auto group = group_of(name);
+          return group ? group->size() : -1;
+        });
+      },
+      group_name, "The number of ranks of the group; -1 if this process is in none of that name.");
+}
+
+}  // namespace col::python

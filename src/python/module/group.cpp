@@ -1,0 +1,90 @@
+#include "group.hpp"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "arguments.hpp"
+#include "gil.hpp"
+#include "methods.hpp"
+#include "work.hpp"
+
+namespace col::python {
+namespace {
+
+std::string device_name(Device device) {
+  return device.type == Device::Type::cpu ? "cpu" : "cuda:" + std::to_string(device.index);
+}
+
+std::string description(const Group& group) {
+  try {
+    return "<col.Group '" + std::string(group.name()) + "': rank " + std::to_string(group.rank()) + " of " +
+           std::to_string(group.size()) + ", " + std::string(group.backend()) + ">";
+  } catch (const Error& error) {
+    return "<col.Group: " + error.message() + ">";
+  }
+}
+
+const PyType_Slot* group_slots() {
+  static const PyType_Slot* const slots = [] {
+    MethodTable table;
+    add_collectives(table);
+    add_messages(table);
+    return new PyType_Slot[2]{{Py_tp_methods, table.take()}, {0, nullptr}};
+  }();
+  return slots;
+}
+
+}  // namespace
+
+nb::object group_or_none(Group group) {
+  return group ? nb::cast(std::move(group)) : nb::none();
+}
+
+Options options_with(nb::handle timeout, const char* function, int root, int tag) {
+  Options options;
+  options.root = root;
+  options.tag = tag;
+  if (!timeout.is_none()) options.timeout = duration_of(timeout, function);
+  return options;
+}
+
+GroupClass bind_group(nb::module_& module) {
+  GroupClass group(
+      module, "Group", nb::type_slots(group_slots()),
+      "A named, ordered set of ranks with connections of its own.\n\n"
+      "All ranks of a group make the same collective calls in the same order. Every call blocks until this "
+      "rank's part is done, but for those whose names begin with an i: they return a Work at once. A call "
+      "blocks for its timeout at most, in seconds; without one, for the group's.");
+  group.def_prop_ro("rank", &Group::rank, "Of this process in the group, from 0.")
+      .def_prop_ro("size", &Group::size, "Number of ranks.")
+      .def_prop_ro(
+          "name", [](const Group& g) { return std::string(g.name()); }, "Its name in this process.")
+      .def_prop_ro(
+          "backend", [](const Group& g) { return std::string(g.backend()); },
+          "What moves the data: 'shm', 'gloo', 'nccl', or 'self' (a world of one rank on the CPU).")
+      .def_prop_ro(
+          "device", [](const Group& g) { return device_name(g.device()); },
+          "The memory that the group moves without extra copies: 'cpu', or 'cuda:0' and the like.")
+      .def_prop_ro("ranks", &Group::ranks, "For each rank of this group, in order: its rank in the job.")
+      .def_prop_ro(
+          "timeout", [](const Group& g) { return std::chrono::duration<double>(g.timeout()).count(); },
+          "How many seconds the group's calls wait if they do not say.")
+      .def("world_rank", &Group::world_rank, nb::arg("rank"), "ranks[rank].")
+      .def("rank_of", &Group::rank_of, nb::arg("world_rank"),
+           "The rank in this group of the process with this rank in the job; -1 if it is not a member.")
+      .def(
+          "destroy",
+          [](Group& g) {
+            without_gil([&] { g.destroy(); });
+            let_go_of_dropped();
+          },
+          "Leaves the group. Not collective. Ends the operations that are in flight here.")
+      .def("__repr__", description);
+  return group;
+}
+
+}  // namespace col::python

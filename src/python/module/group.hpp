@@ -1,0 +1,25 @@
+// Group for Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <col/group.hpp>
+
+namespace nb = nanobind;
+
+namespace col::python {
+
+using GroupClass = nb::class_<Group>;
+
+GroupClass bind_group(nb::module_& module);
+// More of its methods; each is a file.
+void add_objects(GroupClass& group);
+void add_families(GroupClass& group);
+void add_insight(GroupClass& group);
+
+// A Group, or None for the group that a rank has not joined.
+nb::object group_or_none(Group group);
+// The options of the calls that take a timeout alone, and a root or a tag at most.
+Options options_with(nb::handle timeout, const char* function, int root = 0, int tag = 0);
+
+}  // namespace col::python

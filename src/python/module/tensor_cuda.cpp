@@ -1,0 +1,76 @@
+// __cuda_array_interface__, version 2 and 3: cupy, numba and others have it beside DLPack, and it asks nothing of the
+// device.
+#include <string>
+
+#include <nanobind/stl/string.h>
+
+#include "errors.hpp"
+#include "tensor.hpp"
+
+namespace col::python {
+namespace {
+
+// "<f4" and the like.
+DType dtype_of_typestr(const std::string& typestr, Role role) {
+  const std::size_t bytes = typestr.size() > 2 ? static_cast<std::size_t>(typestr[2] - '0') : 0;
+  const bool is_sixteen = typestr.size() == 4 && typestr.substr(2) == "16";
+  ElementKind kind = ElementKind::opaque;
+  switch (typestr.size() > 1 ? typestr[1] : ' ') {
+    case 'i':
+      kind = ElementKind::signed_integer;
+      break;
+    case 'u':
+      kind = ElementKind::unsigned_integer;
+      break;
+    case 'f':
+      kind = ElementKind::floating;
+      break;
+    case 'c':
+      kind = ElementKind::complex;
+      break;
+    case 'b':
+      kind = ElementKind::boolean;
+      break;
+    default:
+      break;
+  }
+  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (kind != ElementKind::opaque && kDTypes[i].kind == kind && kDTypes[i].size == (is_sixteen ? 16 : bytes) &&
+        dtype != DType::bfloat16 && typestr[0] != '>')
+      return dtype;
+  }
+  refuse_dtype(role, typestr);
+}
+
+}  // namespace
+
+bool read_cuda_array(PyObject* object, Role role, Tensor& tensor) {
+  const nb::object found = nb::getattr(nb::handle(object), "__cuda_array_interface__", nb::none());
+  if (!PyDict_Check(found.ptr())) return false;
+  const auto interface = nb::borrow<nb::dict>(found);
+  const auto data = nb::cast<nb::tuple>(interface["data"]);
+  tensor.view.dtype = dtype_of_typestr(nb::cast<std::string>(interface["typestr"]), role);
+  tensor.view.data = PyLong_AsVoidPtr(nb::handle(data[0]).ptr());
+  tensor.is_read_only = nb::cast<bool>(data[1]);
+  const auto shape = nb::cast<nb::tuple>(interface["shape"]);
+  const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::object(nb::none());
+  tensor.view.count = 1;
+  for (const nb::handle extent : shape) tensor.view.count *= nb::cast<std::size_t>(extent);
+  if (!strides.is_none()) {
+    std::size_t expected = size_of(tensor.view.dtype);
+    for (std::size_t i = nb::len(shape); i-- > 0;) {
+      const auto extent = nb::cast<std::size_t>(shape[i]);
+      if (extent > 1 && nb::cast<std::int64_t>(strides[i]) != static_cast<std::int64_t>(expected))
+        refuse_strides(role, Library::other);
+      expected *= extent;
+    }
+  }
+  // The interface does not name the device; its libraries have an object that does.
+  const nb::object device = nb::getattr(nb::handle(object), "device", nb::none());
+  const nb::object id = device.is_none() ? nb::object(nb::none()) : nb::getattr(device, "id", nb::none());
+  tensor.view.device = {Device::Type::cuda, id.is_none() ? 0 : nb::cast<int>(id)};
+  return true;
+}
+
+}  // namespace col::python

@@ -1,0 +1,77 @@
+#include <string>
+
+#include "dlpack.hpp"
+#include "errors.hpp"
+#include "tensor.hpp"
+
+namespace col::python {
+namespace {
+
+void view_of(const dlpack::Tensor& lent, Role role, Tensor& tensor) {
+  try {
+    tensor.view = TensorView::from_dlpack(lent);
+  } catch (const Error& error) {
+    refuse(std::string(role.function) + ": " + role.name + ": " + error.message());
+  }
+}
+
+template <class Managed>
+std::shared_ptr<void> give_back_later(Managed* managed) {
+  return {managed, [](void* lent) {
+            auto* const tensor = static_cast<Managed*>(lent);
+            if (tensor->deleter != nullptr) tensor->deleter(tensor);
+          }};
+}
+
+// New libraries say by the keyword that they may hand out read-only memory; old ones do not know it.
+nb::object ask_for_capsule(PyObject* object) {
+  const nb::object method = nb::handle(object).attr("__dlpack__");
+  try {
+    return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+  }
+  return method();
+}
+
+}  // namespace
+
+bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
+  if (!nb::hasattr(nb::handle(object), "__dlpack__")) return false;
+  nb::object capsule;
+  try {
+    capsule = ask_for_capsule(object);
+  } catch (nb::python_error& error) {
+    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + said(error));
+  }
+  if (void* const versioned = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
+    auto* const managed = static_cast<dlpack::VersionedTensor*>(versioned);
+    PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+    tensor.lease = give_back_later(managed);
+    tensor.is_read_only = (managed->flags & dlpack::kReadOnly) != 0;
+    view_of(managed->tensor, role, tensor);
+    return true;
+  }
+  PyErr_Clear();
+  auto* const managed = static_cast<dlpack::ManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  if (managed == nullptr) throw nb::python_error();
+  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+  tensor.lease = give_back_later(managed);
+  view_of(managed->tensor, role, tensor);
+  return true;
+}
+
+bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor& tensor) {
+  const auto* api = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(exchange_api, "dlpack_exchange_api"));
+  while (api != nullptr && api->version.major != 1) api = api->previous;
+  if (api == nullptr || api->tensor_from_object == nullptr) return false;
+  dlpack::Tensor lent;
+  if (api->tensor_from_object(object, &lent) != 0) {
+    nb::python_error error;
+    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + said(error));
+  }
+  view_of(lent, role, tensor);
+  return true;
+}
+
+}  // namespace col::python

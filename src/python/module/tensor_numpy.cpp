@@ -1,0 +1,75 @@
+#include <array>
+#include <string>
+
+#include <nanobind/stl/string.h>
+
+#include "errors.hpp"
+#include "foreign.hpp"
+#include "numpy_layout.hpp"
+#include "tensor.hpp"
+
+namespace col::python {
+namespace {
+
+// numpy's type numbers below 24, by their C types.
+constexpr DType kNone = DType::bytes;
+constexpr std::array<DType, 24> kByNumber = {DType::boolean,
+                                             DType::int8,
+                                             DType::uint8,
+                                             DType::int16,
+                                             DType::uint16,
+                                             DType::int32,
+                                             DType::uint32,
+                                             dtype_of<long>(),
+                                             dtype_of<unsigned long>(),
+                                             dtype_of<long long>(),
+                                             dtype_of<unsigned long long>(),
+                                             DType::float32,
+                                             DType::float64,
+                                             kNone,
+                                             DType::complex64,
+                                             DType::complex128,
+                                             kNone,
+                                             kNone,
+                                             kNone,
+                                             kNone,
+                                             kNone,
+                                             kNone,
+                                             kNone,
+                                             DType::float16};
+
+// bfloat16 is a type of the package ml_dtypes, and gets its number when that is imported.
+DType dtype_of_number(int number, PyObject* dtype, Role role) {
+  static int bfloat16 = -1;
+  if (number >= 0 && number < static_cast<int>(kByNumber.size()) &&
+      kByNumber[static_cast<std::size_t>(number)] != kNone)
+    return kByNumber[static_cast<std::size_t>(number)];
+  if (number == bfloat16) return DType::bfloat16;
+  const auto name = nb::cast<std::string>(nb::handle(dtype).attr("name"));
+  if (name != "bfloat16") refuse_dtype(role, name);
+  bfloat16 = number;
+  return DType::bfloat16;
+}
+
+}  // namespace
+
+void read_numpy(PyObject* object, Role role, Tensor& tensor) {
+  const auto& array = *reinterpret_cast<const NumpyArray*>(object);
+  const NumpyDType& dtype = array.dtype_layout();
+  tensor.library = Library::numpy;
+  tensor.numpy_dtype = array.dtype;
+  tensor.view.dtype = dtype_of_number(dtype.number, array.dtype, role);
+  if (dtype.byte_order == '>')
+    refuse(std::string(role.function) + ": " + role.name +
+           " holds its elements in the byte order of other machines; "
+           "convert it: " +
+           role.name + ".astype(" + role.name + ".dtype.newbyteorder('='))");
+  if ((array.flags & kNumpyContiguous) == 0) refuse_strides(role, Library::numpy);
+  tensor.is_read_only = (array.flags & kNumpyWriteable) == 0;
+  std::size_t count = 1;
+  for (int i = 0; i < array.ndim; ++i) count *= static_cast<std::size_t>(array.shape[i]);
+  tensor.view.count = count;
+  tensor.view.data = array.data;
+}
+
+}  // namespace col::python
