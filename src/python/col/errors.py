@@ -8,9 +8,9 @@ class Error(RuntimeError):
     a single rank. `world_rank` is the rank of the same process in the job. `group` is the name of the group, or empty.
     """
 
-    code = "internal"
+    code: str = "internal"
 
-    def __init__(self, message, rank=-1, world_rank=-1, group=""):
+    def __init__(self, message: str, rank: int = -1, world_rank: int = -1, group: str = "") -> None:
         super().__init__(message)
         self.rank = rank
         self.world_rank = world_rank
@@ -92,7 +92,7 @@ class IoError(Error, OSError):
 class Internal(Error):
     """A bug in col; please report it with the message."""
 
-    code = "internal"
+    code: str = "internal"
 
 
 BY_CODE = {

@@ -11,6 +11,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "group.hpp"
+#include "lists.hpp"
 #include "memory.hpp"
 #include "messages.hpp"
 #include "operators.hpp"
@@ -38,6 +39,7 @@ NB_MODULE(_col, module) {
   py::add_insight(group);
   py::bind_context(module);
   py::bind_memory(module);
+  py::bind_lists(module);
   module.def("version", [] { return std::string(col::version()); });
   module.def("gloo_unavailable_reason", col::gloo_unavailable_reason,
              "Why Gloo is not available, in words; empty if it is.");
