@@ -29,8 +29,7 @@ def make_exchanged_type():
     @FromObject
     def lend(lender, tensor):
         if lender.array is None:
-            ctypes.pythonapi.PyErr_SetString(ctypes.py_object(BufferError), b"nothing here")
-            return -1
+            return -1  # ctypes cannot set an exception as well
         tensor.contents.data = lender.array.ctypes.data
         tensor.contents.device_type, tensor.contents.device_id = 1, 0
         tensor.contents.ndim = 1

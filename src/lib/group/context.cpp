@@ -301,6 +301,17 @@ namespace {
 
 thread_local Context* scoped_context = nullptr;
 
+// What embed() was told. Never destroyed, as the context.
+struct Embedding {
+  std::mutex mutex;
+  Interrupt interrupt;
+
+  static Embedding& instance() {
+    static auto* const embedding = new Embedding;
+    return *embedding;
+  }
+};
+
 }  // namespace
 
 Context::Context(ContextSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
@@ -311,6 +322,10 @@ Context& Context::current() {
   // Never destroyed: at exit, other threads may still be inside a call. The operating system closes what is open.
   static Context* const process = [] {
     ContextSpec spec = ContextSpec::from_environment();
+    {
+      const std::lock_guard lock(Embedding::instance().mutex);
+      spec.interrupt = Embedding::instance().interrupt;
+    }
     if (spec.world_size > 1) core::log::set_rank(spec.rank);
     if (spec.rank == 0)
       for (const std::string& warning : core::env::misspelt()) core::log::warn("{}", warning);
@@ -319,6 +334,11 @@ Context& Context::current() {
     return context.release();
   }();
   return *process;
+}
+
+void Context::embed(Interrupt interrupt) {
+  const std::lock_guard lock(Embedding::instance().mutex);
+  Embedding::instance().interrupt = std::move(interrupt);
 }
 
 Context::Scope::Scope(Context& context) noexcept : previous_(std::exchange(scoped_context, &context)) {}

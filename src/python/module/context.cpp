@@ -12,6 +12,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "group.hpp"
+#include "interrupt.hpp"
 #include "meet.hpp"
 #include "work.hpp"
 
@@ -74,7 +75,11 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
   if (given.is_given()) {
     if (own_context() != nullptr)
       throw Error(ErrorCode::already_initialized, "init: this process is in a job already; finalize() ends that");
-    own_context() = without_gil([&] { return new Context(spec_of(given, budget)); });
+    own_context() = without_gil([&] {
+      ContextSpec spec = spec_of(given, budget);
+      spec.interrupt = check_signals;
+      return new Context(std::move(spec));
+    });
     try {
       return without_gil([&] { return init_default(*own_context(), backend, budget); });
     } catch (...) {
@@ -125,6 +130,7 @@ Context& current_context() {
 }
 
 void bind_context(nb::module_& module) {
+  Context::embed(check_signals);
   const nb::arg_v group_name = nb::arg("group_name") = "default";
   module.def("init", init, nb::kw_only(), nb::arg("backend") = "auto", nb::arg("timeout") = nb::none(),
              nb::arg("store") = nb::none(), nb::arg("rank") = nb::none(), nb::arg("world_size") = nb::none(),

@@ -27,7 +27,9 @@ class ListCall {
   }
 
   ConstTensorView input(nb::handle tensor, const char* name) { return keep(as_input(tensor.ptr(), {function_, name})); }
-  TensorView output(nb::handle tensor, const char* name) { return keep(as_output(tensor.ptr(), {function_, name}, true)); }
+  TensorView output(nb::handle tensor, const char* name) {
+    return keep(as_output(tensor.ptr(), {function_, name}, true));
+  }
 
   // Ranks that are not the root may pass None.
   std::vector<ConstTensorView> inputs(nb::handle list) {
@@ -107,12 +109,15 @@ void list_alltoall(nb::object output_list, nb::object input_list, const std::str
 
 }  // namespace
 
+// col/ray.py calls them, with all arguments.
 void bind_lists(nb::module_& module) {
-  module.def("list_allgather", list_allgather);
-  module.def("list_reducescatter", list_reducescatter);
-  module.def("list_gather", list_gather, nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
-  module.def("list_scatter", list_scatter, nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg().none());
-  module.def("list_alltoall", list_alltoall);
+  const auto given = [] { return nb::arg(); };
+  const auto maybe = [] { return nb::arg().none(); };
+  module.def("list_allgather", list_allgather, given(), given(), given(), maybe());
+  module.def("list_reducescatter", list_reducescatter, given(), given(), given(), given(), maybe());
+  module.def("list_gather", list_gather, maybe(), given(), given(), given(), maybe());
+  module.def("list_scatter", list_scatter, given(), maybe(), given(), given(), maybe());
+  module.def("list_alltoall", list_alltoall, given(), given(), given(), maybe());
 }
 
 }  // namespace col::python

@@ -67,8 +67,8 @@ bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor&
   if (api == nullptr || api->tensor_from_object == nullptr) return false;
   dlpack::Tensor lent;
   if (api->tensor_from_object(object, &lent) != 0) {
-    nb::python_error error;
-    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + said(error));
+    const std::string why = PyErr_Occurred() != nullptr ? said(nb::python_error()) : "it does not say why";
+    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + why);
   }
   view_of(lent, role, tensor);
   return true;

@@ -1,5 +1,7 @@
 #include "work.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,29 +19,12 @@ std::vector<WorkObject::Parts>& dropped() {
   return *list;
 }
 
-// An error of the operation's own is its end. Others are about the question: another thread uses the group.
-bool has_failed(const Work& work) noexcept {
-  try {
-    return work.error().has_value();
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-bool has_ended(Work& work) noexcept {
-  try {
-    return work.test();
-  } catch (...) {
-    return has_failed(work);
-  }
-}
-
 }  // namespace
 
 WorkObject::WorkObject(Parts parts, nb::object result) : parts_(std::move(parts)), result_(std::move(result)) {}
 
 WorkObject::~WorkObject() {
-  if (ended_ || parts_.buffers.empty()) return;
+  if (ended_ || parts_.buffers.empty() || parts_.work.has_ended()) return;
   dropped().push_back(std::move(parts_));
 }
 
@@ -56,7 +41,7 @@ auto WorkObject::ask(Call&& call) {
 }
 
 void WorkObject::let_go_if_ended() {
-  ended_ = without_gil([this] { return has_failed(parts_.work); });
+  ended_ = parts_.work.has_ended();  // else the error is about the question: another thread uses the group, say
   if (ended_) parts_.buffers.clear();
 }
 
@@ -89,18 +74,17 @@ bool WorkObject::done() {
 }
 
 int WorkObject::source() const {
-  return without_gil([this] { return parts_.work.source(); });
+  return parts_.work.source();
 }
 
 void let_go_of_dropped() {
   if (dropped().empty()) return;
-  std::vector<WorkObject::Parts> looked_at = std::exchange(dropped(), {});
-  std::vector<bool> ended(looked_at.size());
-  without_gil([&] {
-    for (std::size_t i = 0; i < looked_at.size(); ++i) ended[i] = has_ended(looked_at[i].work);
-  });
-  for (std::size_t i = 0; i < looked_at.size(); ++i)
-    if (!ended[i]) dropped().push_back(std::move(looked_at[i]));
+  const auto first_ended = std::partition(dropped().begin(), dropped().end(),
+                                          [](const WorkObject::Parts& parts) { return !parts.work.has_ended(); });
+  // What is let go may run code of Python's that drops another.
+  const std::vector<WorkObject::Parts> ended(std::make_move_iterator(first_ended),
+                                             std::make_move_iterator(dropped().end()));
+  dropped().erase(first_ended, dropped().end());
 }
 
 void bind_work(nb::module_& module) {

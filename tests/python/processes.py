@@ -1,0 +1,39 @@
+"""Runs programs as ranks, each test with processes of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+COLRUN = os.environ.get("COLRUN", "colrun")
+LIMIT = 60
+
+
+def start(size, program, *options):
+    """The program as ranks under colrun."""
+    command = [COLRUN, "-n", str(size), *options, sys.executable, "-c", textwrap.dedent(program)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        out, err = process.communicate(timeout=LIMIT)
+        raise AssertionError(f"it has not ended after {LIMIT} s:\n{out}\n{err}")
+    return process.returncode, out, err
+
+
+def run(size, program, *options):
+    """Its exit code, and what it wrote to stdout and stderr."""
+    return finish(start(size, program, *options))
+
+
+def alone(program, **environment):
+    """One process without a launcher."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment},
+    )
+    return finish(process)

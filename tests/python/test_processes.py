@@ -1,0 +1,405 @@
+"""The interpreter: Ctrl-C, threads, fork, spawn, its end, imports, and what many calls leave behind."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import col
+import processes
+import ranks
+
+
+def test_import_is_light():
+    code, out, err = processes.alone(
+        """
+        import sys
+        before = set(sys.modules)
+        import col
+        print([m for m in ("numpy", "torch", "ray", "typing", "asyncio", "pickle") if m in set(sys.modules) - before])
+        """
+    )
+    assert code == 0 and out.strip() == "[]", (out, err)
+
+
+@pytest.mark.parametrize("order", ["col, torch", "torch, col", "numpy, col, torch", "col, numpy"])
+def test_import_orders(order):
+    code, out, err = processes.run(
+        2,
+        f"""
+        import {order}
+        world = col.init()
+        import torch, numpy
+        x = torch.ones(3)
+        y = numpy.ones(3)
+        world.allreduce(x)
+        world.allreduce(y)
+        print(x.tolist() == y.tolist() == [2, 2, 2])
+        col.finalize()
+        """,
+    )
+    assert code == 0 and out.split() == ["True", "True"], err
+
+
+INTERRUPTED = {
+    "collective": "world.allreduce(np.ones(3))",
+    "wait": "world.iallreduce(np.ones(3)).wait()",
+    "wait_for": "world.iallreduce(np.ones(3)).wait_for(60)",
+    "recv": "world.recv(np.ones(3), 1)",
+    "barrier": "world.barrier()",
+    "object": "world.broadcast_object(root=1)",
+    "dup": "world.dup()",
+}
+
+
+@pytest.mark.parametrize("call", INTERRUPTED)
+def test_interrupt(call):
+    code, out, err = processes.run(
+        2,
+        f"""
+        import os, signal, sys, threading, time, numpy as np, col
+        world = col.init(timeout=60)
+        assert world.backend == "shm"
+        own = world.dup()
+        world.barrier()
+        if world.rank == 0:
+            began = 0
+            def press():
+                global began
+                began = time.monotonic()
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.3, press).start()
+            try:
+                {INTERRUPTED[call]}
+            except KeyboardInterrupt:
+                print("interrupted after", time.monotonic() - began < 0.5)
+            try:
+                world.barrier()
+            except col.Aborted as error:
+                print("broken")
+            own.barrier()
+            sys.exit(0)
+        own.barrier()
+        """,
+    )
+    assert "interrupted after True\n" in out and "broken" in out, (code, out, err)
+
+
+def test_others_are_told_of_an_interrupt():
+    code, out, err = processes.run(
+        3,
+        """
+        import os, signal, threading, numpy as np, col
+        world = col.init(timeout=60)
+        world.barrier()
+        if world.rank == 0:
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            if world.rank < 2:
+                world.allreduce(np.ones(3))
+            else:
+                world.recv(np.ones(3), 0)
+        except KeyboardInterrupt:
+            print("interrupted")
+        except col.Error as error:
+            print("told", type(error).__name__)
+        """,
+    )
+    assert out.count("interrupted") == 1 and out.count("told Aborted") == 2, (code, out, err)
+
+
+def test_interrupt_while_the_group_is_made():
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import col; print('waiting', flush=True); col.init(store='file://' + __import__('tempfile').mkdtemp(), rank=0, world_size=2)"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    assert process.stdout.readline() == "waiting\n"
+    time.sleep(0.3)  # not for its own sake: the signal should find it waiting
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in err and time.monotonic() - began < 5
+
+
+def threads(group):
+    import threading
+
+    groups = [group.dup() for _ in range(3)]
+    errors = []
+
+    def calls(own):
+        try:
+            for k in range(200):
+                x = np.full(50, float(k))
+                assert (own.allreduce(x) == k * own.size).all()
+        except BaseException as error:
+            errors.append(error)
+
+    running = [threading.Thread(target=calls, args=(own,)) for own in groups]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    for own in groups:
+        own.destroy()
+    assert not errors, errors
+
+
+def test_a_group_for_each_thread():
+    ranks.run(2, threads)
+
+
+def gil_is_released(group):
+    import threading
+
+    own = group.dup()
+    if group.rank == 0:
+        counted = 0
+        done = threading.Event()
+
+        def count():
+            nonlocal counted
+            while not done.is_set():
+                counted += 1
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        before = counted
+        own.barrier()
+        counted_meanwhile = counted - before
+        done.set()
+        thread.join()
+        assert counted_meanwhile > 1000
+    else:
+        time.sleep(0.3)  # the work of this rank, which the other waits for
+        own.barrier()
+    own.destroy()
+
+
+def test_other_threads_run_meanwhile():
+    ranks.run(2, gil_is_released)
+
+
+def two_threads_one_group(group):
+    import threading
+
+    own = group.dup()
+    entered = threading.Event()
+    outcome = []
+
+    def waits():
+        entered.set()
+        try:
+            own.recv(np.zeros(1), 1 - group.rank, timeout=20)
+            outcome.append("received")
+        except col.Error as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    entered.wait()
+    refused = None
+    while refused is None and thread.is_alive():
+        try:
+            own.explain("allreduce", 8)  # any thread may
+            own.send(np.zeros(1), group.rank, tag=9)
+            own.recv(np.zeros(1), group.rank, tag=9)
+        except col.InvalidArgument as error:
+            refused = str(error)
+    group.barrier()
+    own_answer = group.dup()
+    own_answer.destroy()
+    while True:
+        try:
+            own.send(np.zeros(1), 1 - group.rank)
+            break
+        except col.InvalidArgument:  # the other thread is still in its call
+            own.destroy()
+            break
+    thread.join()
+    assert "in use by another thread" in refused
+
+
+def test_two_threads_on_one_group():
+    ranks.run(2, two_threads_one_group)
+
+
+AT_EXIT = {
+    "message": "world.irecv(np.zeros(1000), 1 - world.rank)",
+    "kept message": "work = world.irecv(np.zeros(1000), 1 - world.rank)",
+    "collective": "work = world.iallreduce(np.zeros(1 << 20))",
+    "dropped collective": "world.iallreduce(np.zeros(1 << 20))",
+    "own function": "work = world.iallreduce(np.zeros(1 << 16), op=lambda a, b: a + b)",
+    "shared memory": "memory = col.alloc(1 << 20); work = world.iallreduce(memory)",
+    "daemon thread": "threading.Thread(target=world.recv, args=(np.zeros(10), 1 - world.rank), daemon=True).start(); time.sleep(0.1)",
+    "exception": "work = world.irecv(np.zeros(1000), 1 - world.rank); raise SystemExit(0)",
+    "finalized": "work = world.irecv(np.zeros(1000), 1 - world.rank); finalize()",
+}
+
+
+@pytest.mark.parametrize("progress", ["", "thread"])
+@pytest.mark.parametrize("what", AT_EXIT)
+def test_exit_with_work_in_flight(what, progress):
+    began = time.monotonic()
+    os.environ["COL_PROGRESS"] = progress
+    try:
+        code, out, err = processes.run(
+            2,
+            f"""
+            import threading, time, numpy as np, col
+            def finalize():
+                try:
+                    col.finalize()
+                except col.Error as error:
+                    print(error)
+            world = col.init()
+            world.barrier()
+            {AT_EXIT[what]}
+            """,
+        )
+    finally:
+        del os.environ["COL_PROGRESS"]
+    assert code == 0 and "Traceback" not in err and "rror" not in err, (code, out, err)
+    assert time.monotonic() - began < 20
+
+
+def test_fork():
+    code, out, err = processes.run(
+        2,
+        """
+        import os, sys, numpy as np, col
+        world = col.init()
+        work = world.iallreduce(np.ones(1000))
+        child = os.fork()
+        if child == 0:
+            try:
+                world.barrier()
+            except col.NotInitialized as error:
+                print("child refused", flush=True)
+            del work
+            sys.exit(0)  # with all that Python does at its end
+        assert os.waitpid(child, 0)[1] == 0
+        work.wait()
+        world.barrier()
+        print("parent", world.allreduce(np.ones(1))[0])
+        col.finalize()
+        """,
+    )
+    assert code == 0 and out.count("child refused") == 2 and out.count("parent 2.0") == 2, (code, out, err)
+
+
+def in_a_pool(rank, size, store):
+    import col
+
+    group = col.init(store=store, rank=rank, world_size=size)
+    total = float(group.allreduce(np.ones(1))[0])
+    col.finalize()
+    return total
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_multiprocessing(method, tmp_path):
+    import multiprocessing
+
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        calls = [pool.apply_async(in_a_pool, (r, 2, f"file://{tmp_path}")) for r in range(2)]
+        assert [call.get(60) for call in calls] == [2.0, 2.0]
+
+
+def test_init_again(tmp_path):
+    code, out, err = processes.alone(
+        f"""
+        import col, numpy as np
+        for k in range(3):
+            group = col.init(store="file://{tmp_path}", rank=0, world_size=1, job_id=str(k))
+            assert group.allreduce(np.ones(1))[0] == 1
+            try:
+                col.init(store="file://{tmp_path}", rank=0, world_size=1)
+            except col.AlreadyInitialized as error:
+                print("refused")
+            assert col.init().rank == 0  # the same
+            col.finalize()
+        """
+    )
+    assert code == 0 and out.count("refused") == 3, err
+
+
+def growth(group):
+    def state():
+        import resource
+
+        return (
+            len(os.listdir("/proc/self/fd")),
+            int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize(),
+            sys.getrefcount(x), sys.getrefcount(x.dtype), sys.getrefcount(None), sys.getrefcount("sum"),
+        )
+
+    x = np.ones(4)
+    out = np.ones(4 * group.size)
+
+    def calls(count):
+        for _ in range(count):
+            group.allreduce(x, op="max", timeout=20)
+            group.allgather(x, out)
+            group.allgather(x)
+            group.iallreduce(x, op="max").wait()
+            group.iallreduce(x, op="max")
+            try:
+                group.broadcast(x, root=99)
+            except col.InvalidArgument:
+                pass
+        group.barrier()
+        group.barrier()
+
+    calls(1000)
+    before = state()
+    calls(20_000 // 4)
+    after = state()
+    assert after[0] == before[0]
+    assert after[1] - before[1] < 4 << 20
+    for had, has in zip(before[2:], after[2:]):
+        assert abs(has - had) < 100, (before, after)
+
+
+def test_many_calls_leave_nothing_behind():
+    ranks.run(2, growth)
+
+
+def test_stubs():
+    """The stub names what the module has, with the same arguments."""
+    path = os.path.join(os.path.dirname(col.__file__), "_col.pyi")
+    tree = ast.parse(open(path).read())
+    module = {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert set(module) == {name for name in dir(col._col) if not name.startswith("_")}
+    for kind in (node for node in module.values() if isinstance(node, ast.ClassDef)):
+        functions = {node.name: node for node in kind.body if isinstance(node, ast.FunctionDef)}
+        real = getattr(col._col, kind.name)
+        public = {name for name in vars(real) if not name.startswith("_")}
+        assert {name for name in functions if not name.startswith("__")} == public, kind.name
+        for name, function in functions.items():
+            text = getattr(vars(real).get(name), "__text_signature__", None)
+            if text is None:
+                continue
+            arguments = function.args
+            stub = [a.arg for a in arguments.args] + ["*"] * bool(arguments.kwonlyargs) + [a.arg for a in arguments.kwonlyargs]
+            assert stub == [a.split("=")[0].strip("$ ") for a in text.strip("()").split(",")], name
+
+
+def test_examples_pass_mypy():
+    examples = os.path.join(os.path.dirname(__file__), "..", "..", "src", "examples", "python")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, examples], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_hello(n):
+    program = open(os.path.join(os.path.dirname(__file__), "..", "..", "src", "examples", "python", "hello.py")).read()
+    code, out, err = processes.run(n, program)
+    assert code == 0 and sorted(out.splitlines()) == [f"rank {r} of {n}: the sum is {n * (n + 1) // 2}" for r in range(n)]

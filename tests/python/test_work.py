@@ -1,0 +1,182 @@
+"""Operations in flight."""
+
+import asyncio
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import col
+import ranks
+
+
+class Watched(np.ndarray):
+    """An array whose end can be seen."""
+
+
+def watched(count):
+    return np.ones(count).view(Watched)
+
+
+def waits(group):
+    x = np.ones(4)
+    work = group.iallreduce(x)
+    assert work.result is x and work.wait_for(20) is True and work.done() and work.wait() is x
+    assert work.source == -1
+    assert x.tolist() == [group.size] * 4
+    works = [group.iallgather(np.full(2, group.rank)) for _ in range(5)]
+    for work in reversed(works):
+        assert work.wait(timeout=20).tolist() == sorted(list(range(group.size)) * 2)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_waits(n):
+    ranks.run(n, waits)
+
+
+def not_ended(group):
+    if group.rank == 0:
+        out = np.zeros(1)
+        work = group.irecv(out, 1)
+        assert not work.done() and work.wait_for(0.01) is False and work.wait_for(0) is False
+        with pytest.raises(col.Timeout, match="goes on"):
+            work.wait(timeout=0.01)
+        group.barrier()
+        assert work.wait(20) is out and out[0] == 7 and work.source == 1
+    else:
+        group.barrier()
+        group.send(np.array([7.0]), 0)
+
+
+def test_not_ended():
+    ranks.run(2, not_ended)
+
+
+def dropped_collective(group):
+    data = watched(1 << 16)
+    gone = weakref.ref(data)
+    group.iallreduce(data)
+    del data
+    group.barrier()  # ends it
+    group.barrier()  # lets go of what it used
+    gc.collect()
+    assert gone() is None
+
+
+def dropped_message(group):
+    if group.rank == 0:
+        data = watched(8)
+        gone = weakref.ref(data)
+        group.irecv(data, 1)
+        del data
+        gc.collect()
+        group.barrier()
+        assert gone() is not None  # nothing was sent yet
+        group.barrier()
+        group.recv(np.zeros(1), 1, tag=1)  # sent after it
+        group.ibarrier().wait()
+        assert gone() is None
+    else:
+        group.barrier()
+        group.barrier()
+        group.send(np.full(8, 5.0), 0)
+        group.send(np.zeros(1), 0, tag=1)
+        group.ibarrier().wait()
+
+
+@pytest.mark.parametrize("function", [dropped_collective, dropped_message])
+def test_dropped_work_keeps_its_arrays(function):
+    ranks.run(2, function)
+
+
+def result_outlives(group):
+    results = [group.iallreduce(np.full(3, float(k))) for k in range(3)]
+    arrays = [work.wait() for work in results]
+    del results
+    gc.collect()
+    assert [array[0] for array in arrays] == [0, group.size, 2 * group.size]
+
+
+def test_result_outlives_its_work():
+    ranks.run(2, result_outlives)
+
+
+def awaits(group):
+    async def tasks():
+        ticks = 0
+
+        async def ticking():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(ticking())
+        if group.rank == 1:
+            await asyncio.sleep(0.05)
+        x = np.ones(3)
+        assert await group.iallreduce(x) is x
+        first, second = await asyncio.gather(
+            wait_for(group.iallgather(np.array([group.rank]))), wait_for(group.ibroadcast(np.array([group.rank]), root=1))
+        )
+        other.cancel()
+        assert x.tolist() == [group.size] * 3 and first.tolist() == [0, 1] and second.tolist() == [1]
+        assert ticks > 3
+
+    async def wait_for(work):
+        return await work
+
+    asyncio.run(tasks())
+
+
+def test_await():
+    ranks.run(2, awaits)
+
+
+def await_fails(group):
+    own = group.dup()
+
+    async def fails():
+        await own.iallreduce(np.ones(3 + group.rank), timeout=20)
+
+    with pytest.raises(col.Mismatch):
+        asyncio.run(fails())
+    own.destroy()
+
+
+def test_await_raises():
+    ranks.run(2, await_fails)
+
+
+def error_every_time(group):
+    own = group.dup()
+    work = own.iallreduce(np.ones(3 + group.rank), timeout=20)
+    for _ in range(2):
+        with pytest.raises(col.Mismatch):
+            work.wait()
+    with pytest.raises(col.Mismatch):
+        work.done()
+    own.destroy()
+
+
+def test_error_at_every_wait():
+    ranks.run(2, error_every_time)
+
+
+def after_destroy(group):
+    own = group.dup()
+    work = own.ibarrier()
+    work.wait()
+    own.destroy()
+    assert work.done()
+    own = group.dup()
+    kept = own.iallreduce(np.ones(3))
+    own.barrier()
+    own.destroy()
+    assert kept.wait().tolist() == [group.size] * 3
+    own.destroy()  # does nothing
+
+
+def test_work_outlives_its_group():
+    ranks.run(2, after_destroy)
