@@ -9,7 +9,9 @@ packages=(g++ meson ninja-build pkg-config cmake
 # For the tests: launchers whose worlds they join, tools that make several nodes on one machine, PyTorch for programs that
 # were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server
-               python3-torch patchelf)
+               python3-torch python3-dev python3-venv patchelf)
+# What the Python package and its tests take from PyPI. Debian's torch needs numpy 1.
+python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes)
 
 say() { printf '%s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
@@ -38,6 +40,19 @@ install_packages() {
   # shellcheck disable=SC2086 # a list of words
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
     die "apt-get could not install: $missing"
+}
+
+# make_python DIR: a virtual environment over the distribution's Python, which has torch, with what the Python package needs.
+make_python() {
+  local dir=$1
+  local wanted=${python_packages[*]}
+  [ "$(cat "$dir/has" 2>/dev/null)" != "$wanted" ] || return 0
+  say "Making a virtual environment for Python in $dir: $wanted"
+  rm -rf "$dir"
+  /usr/bin/python3 -m venv --system-site-packages "$dir" || die "cannot make a virtual environment in $dir"
+  "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "${python_packages[@]}" ||
+    die "pip could not install $wanted"
+  printf '%s\n' "$wanted" >"$dir/has"
 }
 
 # configure DIR MESON_OPTION…: sets DIR up, or changes the options of one that is set up already.

@@ -1,7 +1,9 @@
 // Collectives, messages, works and memory.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include <col/group.hpp>
 #include <col/memory.hpp>
@@ -27,6 +29,14 @@ std::int32_t started(col_group* group, col_work** work, col_error** error, const
     handle->value = start(required(group, "group").value);
     made = handle.release();
   });
+}
+
+// The works of a list, in its order.
+std::vector<Work> works_of(col_work* const* works, std::size_t count) {
+  std::vector<Work> all;
+  if (count > 0) required(works, "works");
+  for (std::size_t i = 0; i < count; ++i) all.push_back(required(works[i], "a work of the list").value);
+  return all;
 }
 
 }  // namespace
@@ -119,6 +129,38 @@ int32_t col_work_test(col_work* work, int32_t* ended, col_error** error) {
   return guarded(error, [&] {
     std::int32_t& has_ended = result(ended, "ended");
     has_ended = required(work, "work").value.test() ? 1 : 0;
+  });
+}
+
+int32_t col_work_wait_all(col_work* const* works, size_t count, int64_t timeout_ns, int32_t* ended, col_error** error) {
+  return guarded(error, [&] {
+    int32_t& have_ended = result(ended, "ended");
+    auto all = works_of(works, count);
+    have_ended = col::wait_all(all, duration_of(timeout_ns, "timeout_ns")) ? 1 : 0;
+  });
+}
+
+int32_t col_work_wait_any(col_work* const* works, size_t count, int64_t timeout_ns, size_t* index, col_error** error) {
+  return guarded(error, [&] {
+    size_t& place = result(index, "index");
+    auto all = works_of(works, count);
+    place = col::wait_any(all, duration_of(timeout_ns, "timeout_ns")).value_or(count);
+  });
+}
+
+int32_t col_work_then(col_work* work, void (*function)(const col_error* error, void* user), void* user,
+                      col_work** after, col_error** error) {
+  return guarded(error, [&] {
+    if (after != nullptr) *after = nullptr;
+    col::Work& before = required(work, "work").value;
+    if (function == nullptr) refuse("function is NULL; this function needs it");
+    auto handle = std::make_unique<col_work>();  // first: there must be a handle for what has been started
+    handle->value = before.then([function, user](const std::optional<col::Error>& failure) {
+      if (!failure) return function(nullptr, user);
+      const col_error given{*failure};
+      function(&given, user);
+    });
+    if (after != nullptr) *after = handle.release();
   });
 }
 

@@ -57,7 +57,6 @@ void check_place(int rank, int size, std::string_view role, std::string_view siz
 }
 
 ContextSpec place_of(const col_context_spec& given) {
-  check_reserved(given.reserved, "col_context_spec");
   ContextSpec spec;
   spec.rank = given.rank;
   spec.world_size = given.world_size == 0 ? 1 : given.world_size;
@@ -76,6 +75,14 @@ ContextSpec place_of(const col_context_spec& given) {
   spec.job_id = text_of(given.job_id);
   spec.restart_count = given.restart_count;
   spec.timeout = duration_of(given.timeout_ns, "col_context_spec: timeout_ns");
+  spec.serialize = given.serialize != 0;
+  if (given.interrupt != nullptr) {
+    spec.interrupt = [interrupt = given.interrupt, user = given.interrupt_user] {
+      const int answer = interrupt(user);
+      if (answer == 0) return;
+      throw Error(ErrorCode::aborted, fmt::format("the program's interrupt ended the wait: it returned {}", answer));
+    };
+  }
   return spec;
 }
 

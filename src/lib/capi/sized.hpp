@@ -24,7 +24,7 @@ inline constexpr std::size_t kFirstSize = 0;
 template <>
 inline constexpr std::size_t kFirstSize<col_store_spec> = 48;
 template <>
-inline constexpr std::size_t kFirstSize<col_context_spec> = 56;
+inline constexpr std::size_t kFirstSize<col_context_spec> = 72;
 template <>
 inline constexpr std::size_t kFirstSize<col_group_spec> = 48;
 template <>

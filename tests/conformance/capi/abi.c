@@ -33,7 +33,7 @@ void test_abi(void) {
   MEMBER(col_store_spec, reserved, 36, 4);
   MEMBER(col_store_spec, timeout_ns, 40, 8);
 
-  SIZE(col_context_spec, 56);
+  SIZE(col_context_spec, 72);
   MEMBER(col_context_spec, size, 0, 8);
   MEMBER(col_context_spec, store, 8, 8);
   MEMBER(col_context_spec, rank, 16, 4);
@@ -42,8 +42,10 @@ void test_abi(void) {
   MEMBER(col_context_spec, local_world_size, 28, 4);
   MEMBER(col_context_spec, job_id, 32, 8);
   MEMBER(col_context_spec, restart_count, 40, 4);
-  MEMBER(col_context_spec, reserved, 44, 4);
+  MEMBER(col_context_spec, serialize, 44, 4);
   MEMBER(col_context_spec, timeout_ns, 48, 8);
+  MEMBER(col_context_spec, interrupt, 56, 8);
+  MEMBER(col_context_spec, interrupt_user, 64, 8);
 
   SIZE(col_group_spec, 48);
   MEMBER(col_group_spec, size, 0, 8);

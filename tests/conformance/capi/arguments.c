@@ -119,7 +119,6 @@ static void check_context(void) {
   check_place((col_context_spec){.local_rank = 1}, "local_rank is 1 without a local_world_size");
   check_place((col_context_spec){.local_rank = 3, .local_world_size = 2}, "local_rank 3 does not fit");
   check_place((col_context_spec){.timeout_ns = -1}, "-1 ns");
-  check_place((col_context_spec){.reserved = 1}, "reserved is 1");
   FAILS(col_context_create(NULL, &context, &error), COL_ERROR_INVALID_ARGUMENT, "col_context_spec is NULL");
   FAILS(col_context_create(&(col_context_spec){.size = 3}, &context, &error), COL_ERROR_INVALID_ARGUMENT, "no version");
   FAILS(col_context_finalize(NULL, &error), COL_ERROR_INVALID_ARGUMENT, "context is NULL");

@@ -74,8 +74,53 @@ static void lengths_differ(const rank_place* at) {
   col_work_free(work);
 }
 
+static int32_t stop_at_once(void* user) {
+  ++*(int*)user;
+  return 7;
+}
+
+/* Rank 1 waits for the others, and its program ends the wait. */
+static void one_is_interrupted(const rank_place* at) {
+  col_error* error;
+  col_store* store;
+  col_context* context;
+  col_group* group;
+  int asked = 0;
+  double word = 0;
+  const col_tensor tensor = doubles(&word, 1);
+  const col_store_spec opened = {.size = sizeof opened, .url = store_url()};
+  OK(col_store_open(&opened, &store, &error));
+  const col_context_spec spec = {.size = sizeof spec,
+                                 .store = store,
+                                 .rank = at->rank,
+                                 .world_size = at->size,
+                                 .job_id = "interrupted",
+                                 .serialize = 1,
+                                 .timeout_ns = INT64_C(30000000000),
+                                 .interrupt = at->rank == 1 ? stop_at_once : NULL,
+                                 .interrupt_user = &asked};
+  OK(col_context_create(&spec, &context, &error));
+  OK(col_group_init(context, NULL, &group, &error));
+  asked = 0;
+  if (at->rank == 1) {
+    FAILS(allreduce(group, 1, 0, &error), COL_ERROR_ABORTED, "it returned 7");
+    CHECK(asked == 1);
+    FAILS(allreduce(group, 1, 0, &error), COL_ERROR_ABORTED, "interrupted");
+    for (int r = 0; r < at->size; ++r) {
+      if (r != 1) OK(col_send(at->world, &tensor, r, NULL, &error));
+    }
+  } else {
+    OK(col_recv(at->world, &tensor, 1, NULL, &error));
+    FAILS(allreduce(group, 1, 0, &error), COL_ERROR_ABORTED, "rank 1 was interrupted");
+  }
+  col_context_free(context);
+  col_group_free(group);
+  col_store_free(store);
+}
+
 void test_failures(void) {
   on_ranks(3, one_calls_something_else);
   on_ranks(2, one_is_late);
   on_ranks(2, lengths_differ);
+  on_ranks(3, one_is_interrupted);
 }

@@ -39,8 +39,9 @@
  *
  * Time. Times are in nanoseconds. Zero means the default, and a negative time is invalid_argument.
  *
- * Thread safety. Any thread may call any function. Two threads that use one group at once, or one of its works, get
- * invalid_argument. One handle must not be freed while another thread uses it.
+ * Thread safety. Any thread may call any function. Two threads that use one group at once, or wait for its works, get
+ * invalid_argument, or take turns (col_context_spec.serialize). One handle must not be freed while another thread uses
+ * it.
  */
 #ifndef COL_COL_H
 #define COL_COL_H
@@ -223,8 +224,15 @@ typedef struct col_context_spec {
   int32_t local_world_size;
   const char* job_id; /* equal on all ranks, and on no other job that uses the store */
   int32_t restart_count;
-  int32_t reserved;
+  /* Not 0: threads that use one group at once take turns, in the order of their arrival. 0: the second one gets
+   * invalid_argument. */
+  int32_t serialize;
   int64_t timeout_ns; /* of all calls that say nothing else; zero: 5 minutes */
+  /* Called about every 50 ms by each wait of the context's groups, in the thread that waits. If it returns anything
+   * else than 0, the call ends with `aborted`, and the group is broken on all ranks. It must not use a group of the
+   * context. NULL: none. */
+  int32_t (*interrupt)(void* user);
+  void* interrupt_user; /* passed to `interrupt` */
 } col_context_spec;
 
 /* A registry of groups, with what is needed to make them: the place of this process, or of a thread that plays a rank,
@@ -442,6 +450,20 @@ COL_API int32_t col_work_wait(col_work* work, col_error** error);
 COL_API int32_t col_work_wait_for(col_work* work, int64_t timeout_ns, int32_t* ended, col_error** error);
 /* The same without blocking. */
 COL_API int32_t col_work_test(col_work* work, int32_t* ended, col_error** error);
+/* Waits for all works of the list, for each as col_work_wait() does. Returns the first error in the order of the list.
+ * With `timeout_ns` above zero, `*ended` is 0 if they have not all ended by then. They may be of several groups. */
+COL_API int32_t col_work_wait_all(col_work* const* works, size_t count, int64_t timeout_ns, int32_t* ended,
+                                  col_error** error);
+/* Waits until one of the works has ended: `*index` is its place in the list. Returns the error of that work. Blocks for
+ * the shortest of their timeouts. With `timeout_ns` above zero, `*index` is `count` if none has ended by then. */
+COL_API int32_t col_work_wait_any(col_work* const* works, size_t count, int64_t timeout_ns, size_t* index,
+                                  col_error** error);
+/* Calls `function` in a thread of the library when the operation has ended, with its error, or with NULL after success.
+ * The error object belongs to the library. The function may start operations; calls that block are invalid_argument
+ * there. `*after` gets a work that ends when the function has returned; `after` may be NULL. Does not block. Errors:
+ * resource (no thread). */
+COL_API int32_t col_work_then(col_work* work, void (*function)(const col_error* error, void* user), void* user,
+                              col_work** after, col_error** error);
 /* After the end of a receive: the rank that sent the message. Otherwise -1. Does not block. */
 COL_API int32_t col_work_source(const col_work* work, int32_t* source, col_error** error);
 /* Frees the handle alone. The operation goes on, and uses its buffers until a barrier of the group (for collectives) or
