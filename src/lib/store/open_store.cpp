@@ -40,24 +40,27 @@ std::shared_ptr<Store> open_file_store(std::string_view url) {
   return make_file_store(directory);
 }
 
-std::shared_ptr<Store> open_tcp_store(std::string_view url) {
+std::shared_ptr<Store> open_tcp_store(std::string_view url, StoreOptions options) {
   const auto endpoint = store::tcp::parse_endpoint(url.substr(kTcpScheme.size()));
   if (!endpoint) reject(url, "needs a host and a port from 1 to 65535 (an address with colons in brackets)");
-  const std::string token = store::tcp::token_from_environment();
-  if (token.empty())
-    reject(url, "needs the token of the job in COL_STORE_TOKEN, or in a file that COL_STORE_TOKEN_FILE names");
-  return make_tcp_store(endpoint->host, endpoint->port, token,
-                        core::env::get_duration("COL_TIMEOUT").value_or(kDefaultTimeout),
-                        store::tcp::job_from_environment());
+  if (options.token.empty()) options.token = store::tcp::token_from_environment();
+  if (options.token.empty())
+    reject(
+        url,
+        "needs the token of the job: StoreOptions::token, COL_STORE_TOKEN, or a file that COL_STORE_TOKEN_FILE names");
+  if (options.job.empty()) options.job = store::tcp::job_from_environment();
+  if (options.timeout == Duration::zero())
+    options.timeout = core::env::get_duration("COL_TIMEOUT").value_or(kDefaultTimeout);
+  return make_tcp_store(endpoint->host, endpoint->port, options.token, options.timeout, options.job);
 }
 
 }  // namespace
 
-std::shared_ptr<Store> open_store(std::string_view url) {
+std::shared_ptr<Store> open_store(std::string_view url, const StoreOptions& options) {
   const auto scheme_end = url.find("://");
   if (scheme_end == std::string_view::npos) reject(url, "has no scheme");
   if (url.starts_with(kFileScheme)) return open_file_store(url);
-  if (url.starts_with(kTcpScheme)) return open_tcp_store(url);
+  if (url.starts_with(kTcpScheme)) return open_tcp_store(url, options);
   reject(url, fmt::format("has the scheme '{}', which this version of col does not support",
                           store::printable(url.substr(0, scheme_end))));
 }

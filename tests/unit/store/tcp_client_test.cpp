@@ -323,6 +323,35 @@ TEST_CASE("store token: COL_STORE=tcp:// takes it from the environment, or from 
   CHECK(has(error_of([&] { open_store(url)->get("k"); }), "mismatch: "));
 }
 
+TEST_CASE("store token: a program can pass token, job and timeout by itself, and the environment fills the rest",
+          "[store][tcp]") {
+  StoreServerSpec spec = server_spec();
+  spec.job = store_job("train", 2);
+  const StoreServer server(spec);
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(server.port());
+  const ScopedVariable file("COL_STORE_TOKEN_FILE", std::nullopt);
+  {
+    const ScopedVariable no_token("COL_STORE_TOKEN", std::nullopt);
+    const ScopedVariable no_job("COL_JOB_ID", std::nullopt);
+    check_has(error_of([&] { open_store(url, {.job = spec.job}); }), {"invalid_argument: ", "StoreOptions::token"});
+    open_store(url, {.token = kToken, .job = spec.job})->set("k", "passed");
+  }
+  // What is passed wins.
+  const ScopedVariable wrong("COL_STORE_TOKEN", "wrong");
+  const ScopedVariable job("COL_JOB_ID", "another");
+  CHECK(open_store(url, {.token = kToken, .job = spec.job})->get("k") == "passed");
+  CHECK(has(error_of([&] { open_store(url, {.job = spec.job})->get("k"); }), "mismatch: "));
+  CHECK(has(error_of([&] { open_store(url, {.token = kToken})->get("k"); }), "mismatch: "));
+  CHECK(has(error_of([&] { open_store(url, {.token = std::string(513, 'x')}); }), "invalid_argument: "));
+  CHECK(has(error_of([&] { open_store(url, {.token = kToken, .timeout = -1s}); }), "invalid_argument: "));
+  // Nobody listens there.
+  const std::string nowhere = "tcp://127.0.0.1:1";
+  CHECK(has(error_of([&] { open_store(nowhere, {.token = kToken, .timeout = 100ms})->get("k"); }), "timeout: "));
+  // A directory needs none of them.
+  const TempDir directory;
+  open_store("file://" + directory.path(), {.token = kToken})->set("k", "v");
+}
+
 TEST_CASE("store token: a file that others could have read, or that holds no token, is refused", "[store][tcp]") {
   const TempDir directory;
   const std::string path = directory / "token";

@@ -135,11 +135,16 @@ class COL_EXPORT StoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Opens the store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). For
-// tcp, the token is COL_STORE_TOKEN, else the content of the file COL_STORE_TOKEN_FILE (owned by this user, mode 0600).
-// The job is that of COL_JOB_ID and COL_RESTART_COUNT. The timeout is COL_TIMEOUT, else 5 minutes. Throws
-// invalid_argument for any other scheme, and names those that work; also for a token that is missing or that others can
-// read.
-COL_EXPORT std::shared_ptr<Store> open_store(std::string_view url);
+// What open_store() takes from the environment if the program does not say it. Only for tcp.
+struct StoreOptions {
+  std::string token = {};  // empty: COL_STORE_TOKEN, else the content of COL_STORE_TOKEN_FILE
+  std::string job = {};    // see make_tcp_store() and store_job(); empty: that of COL_JOB_ID and COL_RESTART_COUNT
+  Duration timeout = {};   // zero: COL_TIMEOUT, else 5 minutes
+};
+
+// Opens the store of a URL: "file:///dir", or "tcp://host:port" ("tcp://[::1]:4711" for an address with colons). A
+// token file must be owned by this user and have mode 0600. Throws invalid_argument for any other scheme, and names
+// those that work; also for a token that is missing, too long, or that others can read, and for a negative timeout.
+COL_EXPORT std::shared_ptr<Store> open_store(std::string_view url, const StoreOptions& options = {});
 
 }  // namespace col
