@@ -1,4 +1,6 @@
-// The place of a process in its job, from COL_* or another launcher's variables (docs/environment.md).
+// The place of a process in its job: from COL_* or another launcher's variables (docs/environment.md), or from a store
+// alone.
+#include <chrono>
 #include <climits>
 #include <utility>
 
@@ -12,6 +14,8 @@
 #include "group/adopt/adopted_job.hpp"
 #include "group/adopt/launchers.hpp"
 #include "group/join/host.hpp"
+#include "group/join/host_page.hpp"
+#include "group/join/job_meeting.hpp"
 #include "store/base/text.hpp"
 
 namespace col {
@@ -20,6 +24,7 @@ namespace {
 namespace env = core::env;
 
 constexpr int kMaxRanks = 1 << 24;
+constexpr Duration kMeetingTimeout = std::chrono::minutes(5);
 
 int get_int(std::string_view name, int least, int most, int fallback) {
   return static_cast<int>(env::get_int(name, least, most).value_or(fallback));
@@ -121,6 +126,35 @@ ContextSpec ContextSpec::from_environment() {
                     spec.world_size));
   if (url) spec.store = open_store(*url);
   if (spec.world_size > 1) attach_control(spec, *url, nullptr);
+  return spec;
+}
+
+ContextSpec ContextSpec::meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id,
+                              Duration timeout) {
+  if (world_size < 1 || world_size > kMaxRanks)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a world size of {} makes no job; it must be from 1 to {}", world_size, kMaxRanks));
+  if (rank < 0 || rank >= world_size)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("rank {} does not fit a world size of {}; ranks count from 0 to {}", rank, world_size,
+                            world_size - 1));
+  if (timeout < Duration::zero())
+    throw Error(ErrorCode::invalid_argument, "the timeout of a meeting must not be negative; zero means 5 minutes");
+  if (!store && world_size > 1)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} ranks need a store to meet; pass one that all of them reach: open_store(), or "
+                            "make_memory_store() for ranks that are threads",
+                            world_size));
+  ContextSpec spec;
+  spec.rank = rank;
+  spec.world_size = world_size;
+  spec.job_id = std::move(job_id);
+  spec.store = std::move(store);
+  spec.timeout = timeout;
+  if (world_size == 1) return spec;
+  const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : kMeetingTimeout);
+  const auto scope = group::meeting_scope(spec);
+  group::share_host_page(spec, group::meet_job(spec, *scope, deadline), *scope, deadline);
   return spec;
 }
 

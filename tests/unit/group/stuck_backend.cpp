@@ -50,7 +50,7 @@ void register_stuck_backend() {
   if (find_backend("stuck") == nullptr) register_backend(std::make_unique<StuckBackend>());
 }
 
-void check_ended(const std::vector<Outcome>& outcomes, const Ending& ending, std::vector<int> ranks) {
+void check_ended(const std::vector<Outcome>& outcomes, const GroupEnding& ending, std::vector<int> ranks) {
   INFO(show(outcomes));
   if (ranks.empty()) {
     ranks.resize(outcomes.size());

@@ -13,14 +13,14 @@ namespace col::test {
 // Registers it as "stuck", once per process.
 void register_stuck_backend();
 
-struct Ending {
+struct GroupEnding {
   ErrorCode code;
   std::optional<int> culprit = {};      // what the error must name; not looked at if it is empty
   std::vector<std::string> words = {};  // of its message
   double seconds = 60;                  // less than that
 };
 // The ranks in `ranks`; empty: all. Their messages have one line.
-void check_ended(const std::vector<Outcome>& outcomes, const Ending& ending, std::vector<int> ranks = {});
+void check_ended(const std::vector<Outcome>& outcomes, const GroupEnding& ending, std::vector<int> ranks = {});
 void check_all_good(const std::vector<Outcome>& outcomes);
 
 }  // namespace col::test

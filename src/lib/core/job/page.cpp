@@ -137,24 +137,43 @@ RecordLayout* PageMapping::record(int local_rank) const noexcept {
   return reinterpret_cast<RecordLayout*>(bytes);
 }
 
-std::optional<PageMapping> create_page_file(const std::string& path, int local_ranks, std::string_view job_id,
-                                            Publish publish) {
-  check_local_ranks(local_ranks);
+namespace {
+
+// The file at `path`, which is empty and that only this process knows, becomes a page.
+PageMapping make_page(int fd, const std::string& path, int local_ranks, std::string_view job_id) {
   const std::size_t size_bytes = page_size(static_cast<std::size_t>(local_ranks));
-  TemporaryFile file(path);
   // Space is taken now: on a full disk a hole would end the process with SIGBUS at its first write.
   int error = 0;
   {
     const BlockedSignal too_long(SIGXFSZ);  // EFBIG says it
-    while ((error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(size_bytes))) == EINTR) {
+    while ((error = ::posix_fallocate(fd, 0, static_cast<off_t>(size_bytes))) == EINTR) {
     }
   }
   if (error != 0) throw_system_error(error, "allocate", path);
-  void* address = map_shared(file.fd(), size_bytes, path);
+  void* address = map_shared(fd, size_bytes, path);
   PageMapping page(address, size_bytes);
   initialize(page, address, local_ranks, hash_job(job_id));
+  return page;
+}
+
+}  // namespace
+
+std::optional<PageMapping> create_page_file(const std::string& path, int local_ranks, std::string_view job_id,
+                                            Publish publish) {
+  check_local_ranks(local_ranks);
+  TemporaryFile file(path);
+  PageMapping page = make_page(file.fd(), path, local_ranks, job_id);
   if (!file.publish(path, publish)) return std::nullopt;
   return page;
+}
+
+UniqueFd create_unnamed_page(int local_ranks, std::string_view job_id) {
+  constexpr const char* kName = "col-control";  // what /proc/<pid>/maps shows
+  check_local_ranks(local_ranks);
+  UniqueFd file(::memfd_create(kName, MFD_CLOEXEC));
+  if (!file) throw_system_error(errno, "create", kName);
+  make_page(file.get(), kName, local_ranks, job_id);
+  return file;
 }
 
 std::optional<PageMapping> open_page_file(const std::string& path, std::string_view job_id) {

@@ -18,6 +18,8 @@
 
 #include <col/job.hpp>
 
+#include "core/unique_fd.hpp"
+
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
@@ -135,5 +137,8 @@ std::optional<PageMapping> create_page_file(const std::string& path, int local_r
 // Maps the page at `path`; nothing when there is no file. Throws io, resource, mismatch.
 std::optional<PageMapping> open_page_file(const std::string& path, std::string_view job_id);
 PageMapping create_anonymous_page(int local_ranks);
+// A page in a file without a name: other processes open the descriptor as /proc/<pid>/fd/<n> while this one has it. The
+// kernel removes the page when the last process has let go of it. Throws as create_page_file().
+UniqueFd create_unnamed_page(int local_ranks, std::string_view job_id);
 
 }  // namespace col::core

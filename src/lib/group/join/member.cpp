@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "group/join/decoded.hpp"
 #include "json/json_fields.hpp"
 
 namespace col::group {
@@ -43,17 +44,6 @@ void fields(GroupRecord& record, Visit& visit) {
 }
 
 namespace {
-
-template <class T>
-T decoded(std::string_view text, std::string_view what) {
-  try {
-    return core::parsed_json<T>(text, std::string(what), core::UnknownMembers::skipped);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::internal,
-                fmt::format("the {} in the store cannot be read ({}); is the store shared with another program?", what,
-                            error.message()));
-  }
-}
 
 struct Setting {
   std::string_view name;

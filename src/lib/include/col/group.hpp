@@ -647,6 +647,31 @@ struct COL_EXPORT ContextSpec {
   // where rank 0 is, its port is taken, or the launcher does not answer); io or resource (the directory cannot be
   // used).
   static ContextSpec from_environment();
+
+  // The place of one of `world_size` ranks that have nothing in common but a store, and know their numbers: for
+  // programs that start their ranks by themselves, as processes on any hosts or as threads. Every rank calls it.
+  //
+  //   auto store = col::open_store("tcp://node1:4711", {.token = token});
+  //   col::Context context(col::ContextSpec::meet(store, rank, world_size, "run 17"));
+  //
+  // Fills local_rank, local_world_size (by host: same boot, same pid namespace), job_id, store, timeout and control.
+  // The ranks of a host share the page. It has no name, so nothing stays on the host, however the ranks end. A rank
+  // has joined its job then: if its process ends before Context::finalize(), the others lose a peer. `launcher` stays
+  // empty, and restart_count 0. In a world of one, nobody is met: store may be null, and control is.
+  //
+  // job_id: each start of a job needs its own in one store, and all its ranks the same. A further meeting of all ranks
+  // under a job_id, after an earlier one has ended, works, too; but a lone rank that is started again waits in vain.
+  //
+  // Collective: blocks until all ranks have come, for `timeout` at most (zero: 5 minutes), which also becomes the
+  // context's. A rank makes three calls to the store if the others are there; rank 0 makes two for each rank. Some
+  // short keys for each host stay in the store. Thread safe. After a failure, all ranks may call it again.
+  //
+  // Errors: invalid_argument (a rank outside of the world; no store for several ranks), mismatch (two processes with
+  // one rank; ranks that were told of different world sizes or have other releases of col: it names the odd one),
+  // timeout that names the ranks that did not come, peer_lost (a rank of this host ended during the meeting), io,
+  // resource.
+  static ContextSpec meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id = {},
+                          Duration timeout = {});
 };
 
 // A registry of groups, with the store and the settings to make them. A process has one, made from the environment at

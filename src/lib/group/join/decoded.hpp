@@ -1,0 +1,27 @@
+// What a rank has written into the store, as another one reads it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "json/json_fields.hpp"
+
+namespace col::group {
+
+// Throws internal if `text` is no such thing. `what`: in words, for the message.
+template <class T>
+T decoded(std::string_view text, std::string_view what) {
+  try {
+    return core::parsed_json<T>(text, std::string(what), core::UnknownMembers::skipped);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::internal,
+                fmt::format("the {} in the store cannot be read ({}); is the store shared with another program?", what,
+                            error.message()));
+  }
+}
+
+}  // namespace col::group

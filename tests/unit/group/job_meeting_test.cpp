@@ -1,0 +1,401 @@
+// ContextSpec::meet(): who is where, and every way in which it fails.
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <col/group.hpp>
+
+#include "group/join/host.hpp"
+#include "support/outcomes.hpp"
+#include "support/temp_dir.hpp"
+
+using namespace std::chrono_literals;
+using col::ContextSpec;
+using col::ErrorCode;
+using col::Store;
+using col::test::check_ending;
+using col::test::check_good;
+using col::test::expect;
+using col::test::expect_error;
+using col::test::Outcome;
+using col::test::run_processes;
+using col::test::run_threads;
+
+namespace {
+
+// Another store, with something that happens before or after some of its calls.
+class AlteredStore final : public Store {
+ public:
+  explicit AlteredStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+
+  std::function<std::string(std::string_view key, std::string_view value)> alter = [](auto, auto value) {
+    return std::string(value);
+  };
+  std::function<void(std::string_view key)> after_write = [](auto) {};
+  std::function<void(std::string_view key)> after_read = [](auto) {};
+  int rounds = 0;  // without looks of a rank that waits for long
+
+  void set(std::string_view key, std::string_view value) override {
+    ++rounds;
+    store_->set(key, alter(key, value));
+    after_write(key);
+  }
+  std::optional<std::string> get(std::string_view key) override { return store_->get(key); }
+  std::string wait(std::string_view key, col::WaitContext& wait) override {
+    ++rounds;
+    std::string value = store_->wait(key, wait);
+    after_read(key);
+    return value;
+  }
+  std::int64_t add(std::string_view key, std::int64_t delta) override { return store_->add(key, delta); }
+  std::optional<std::string> compare_set(std::string_view key, std::optional<std::string_view> expected,
+                                         std::string_view desired) override {
+    ++rounds;
+    const auto before = store_->compare_set(key, expected, alter(key, desired));
+    after_write(key);
+    return before;
+  }
+  bool erase(std::string_view key) override {
+    ++rounds;
+    return store_->erase(key);
+  }
+  std::size_t num_keys(std::string_view prefix) override { return store_->num_keys(prefix); }
+
+ private:
+  const std::shared_ptr<Store> store_;
+};
+
+std::function<void(std::string_view)> die_at(std::string_view part) {
+  return [part](std::string_view key) {
+    if (key.ends_with(part)) raise(SIGKILL);
+  };
+}
+
+std::string replaced(std::string_view text, const std::string& what, const std::string& by) {
+  std::string result(text);
+  for (auto at = result.find(what); at != std::string::npos; at = result.find(what, at + by.size()))
+    result.replace(at, what.size(), by);
+  return result;
+}
+
+// Pages of hosts that this process has mapped, or has open.
+int pages_mapped() {
+  std::ifstream maps("/proc/self/maps");
+  int pages = 0;
+  for (std::string line; std::getline(maps, line);) pages += line.find("memfd:col-control") != std::string::npos;
+  return pages;
+}
+int pages_open() {
+  int pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed_meanwhile;
+    const std::string target = std::filesystem::read_symlink(entry.path(), closed_meanwhile).string();
+    pages += target.find("memfd:col-control") != std::string::npos;
+  }
+  return pages;
+}
+
+void check_mentions(const Outcome& outcome, const std::vector<std::string>& words) {
+  INFO(outcome.text);
+  for (const std::string& word : words) CHECK(outcome.text.find(word) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("meet: each rank learns its place on its host, and shares a page with the others there", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(6, [&](int rank, col::Context&) {
+    // To their launcher, ranks 2, 3 and 5 are on another machine.
+    const bool elsewhere = rank == 2 || rank == 3 || rank == 5;
+    const auto disguised = std::make_shared<AlteredStore>(store);
+    if (elsewhere)
+      disguised->alter = [](auto, auto value) { return replaced(value, col::group::this_host().boot_id, "another"); };
+    const ContextSpec spec = ContextSpec::meet(disguised, rank, 6, "job", 20s);
+    expect(spec.rank == rank && spec.world_size == 6 && spec.job_id == "job" && spec.store == disguised);
+    expect(spec.timeout == 20s && spec.launcher.empty() && spec.restart_count == 0);
+    const int local_ranks[] = {0, 1, 0, 1, 2, 2};
+    expect(spec.local_rank == local_ranks[rank] && spec.local_world_size == 3, fmt::format("{}", spec.local_rank));
+    expect(spec.control && spec.control->local_ranks() == 3);
+    std::vector<int> neighbours;
+    for (const auto& activity : spec.control->activities(false)) neighbours.push_back(activity.rank);
+    // The first rank of a host returns when all others there have come.
+    if (spec.local_rank == 0) expect(neighbours == (elsewhere ? std::vector{2, 3, 5} : std::vector{0, 1, 4}));
+  });
+  check_good(outcomes);
+  CHECK(pages_open() == 0);
+  CHECK(pages_mapped() == 0);
+}
+
+TEST_CASE("meet: a rank that is alone on its host, or in the world, needs nobody", "[group]") {
+  const auto store = col::make_memory_store();
+  check_good(run_threads(2, [&](int rank, col::Context&) {
+    const auto disguised = std::make_shared<AlteredStore>(store);
+    disguised->alter = [&](auto, auto value) {
+      return replaced(value, col::group::this_host().boot_id, fmt::format("host {}", rank));
+    };
+    const ContextSpec spec = ContextSpec::meet(disguised, rank, 2);
+    expect(spec.local_rank == 0 && spec.local_world_size == 1 && spec.control->local_ranks() == 1);
+  }));
+  const ContextSpec alone = ContextSpec::meet(nullptr, 0, 1);
+  CHECK(alone.world_size == 1);
+  CHECK(alone.local_world_size == 1);
+  CHECK_FALSE(alone.control);
+}
+
+TEST_CASE("meet: many ranks, each with three rounds to the store, and few keys that stay", "[group]") {
+  constexpr int kRanks = 200;
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(kRanks,
+                                    [&](int rank, col::Context&) {
+                                      const auto counting = std::make_shared<AlteredStore>(store);
+                                      const ContextSpec spec = ContextSpec::meet(counting, rank, kRanks, "job", 60s);
+                                      expect(spec.local_rank == rank && spec.local_world_size == kRanks);
+                                      // Rank 0 removes what it reads. It may have written and erased a word, too.
+                                      const int most = rank == 0 ? 2 * kRanks + 20 : 3;
+                                      expect(counting->rounds <= most, fmt::format("{} rounds", counting->rounds));
+                                    },
+                                    {.control_page = false});
+  check_good(outcomes);
+  CHECK(store->num_keys() == 2);  // the roster, and where the page is
+}
+
+TEST_CASE("meet: processes share the page, which is gone with them", "[group]") {
+  const auto outcomes = run_processes(4, [](int rank, col::Context& given) {
+    {
+      const ContextSpec spec = ContextSpec::meet(given.spec().store, rank, 4, "another");
+      expect(pages_open() == 0 && pages_mapped() == 1);
+      if (rank == 3) spec.control->abort({.rank = 3, .message = "rank 3 says so"});
+      const col::Deadline deadline = col::Deadline::after(10s);
+      while (!spec.control->aborted() && !deadline.expired()) usleep(1000);
+      expect(spec.control->abort_cause().value_or(col::AbortCause{}).message == "rank 3 says so");
+    }
+    expect(pages_mapped() == 0);
+  });
+  check_good(outcomes);
+}
+
+TEST_CASE("meet: one job after another under one id, and two jobs at once, do not mix", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(6, [&](int thread, col::Context&) {
+    const std::string job = thread < 3 ? "a" : "b";
+    for (int meeting = 0; meeting < 20; ++meeting) {
+      const ContextSpec spec = ContextSpec::meet(store, thread % 3, 3, job, 20s);
+      expect(spec.local_rank == thread % 3 && spec.control->local_ranks() == 3);
+      // The first cause of a page never changes: so this page is new, and of this job.
+      const std::string cause = fmt::format("meeting {} of {}", meeting, job);
+      spec.control->abort({.message = cause});
+      expect(spec.control->abort_cause()->message == cause, spec.control->abort_cause()->message);
+    }
+  });
+  check_good(outcomes);
+  CHECK(store->num_keys() == 4);
+}
+
+TEST_CASE("meet: a world may change from one meeting to the next", "[group]") {
+  const auto store = col::make_memory_store();
+  for (const int ranks : {2, 4, 3}) {
+    check_good(run_threads(ranks, [&](int rank, col::Context&) {
+      expect(ContextSpec::meet(store, rank, ranks, "job", 20s).local_world_size == ranks);
+    }));
+  }
+}
+
+// ---- Errors
+
+TEST_CASE("meet: wrong arguments are refused at once", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto refused = [&](int rank, int world_size, std::shared_ptr<Store> in, col::Duration timeout = {}) {
+    return expect_error(ErrorCode::invalid_argument, "", [&] { ContextSpec::meet(in, rank, world_size, "", timeout); })
+        .message();
+  };
+  using col::test::has;
+  CHECK(has(refused(0, 2, nullptr), "need a store"));
+  CHECK(has(refused(-1, 2, store), "rank -1 does not fit a world size of 2"));
+  CHECK(has(refused(2, 2, store), "ranks count from 0 to 1"));
+  CHECK(has(refused(0, 0, store), "a world size of 0"));
+  CHECK(has(refused(0, 1 << 25, store), "a world size of"));
+  CHECK(has(refused(0, 2, store, -1s), "negative"));
+  CHECK(store->num_keys() == 0);
+}
+
+TEST_CASE("meet: two processes that say one rank are told of one another", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(3, [&](int thread, col::Context&) {
+    ContextSpec::meet(store, std::min(thread, 1), 3, "job", 1s);  // 0, 1, 1
+  });
+  INFO(col::test::show(outcomes));
+  // Of the two, one comes first. It waits for rank 2, as rank 0 does.
+  check_ending(outcomes[0], {ErrorCode::timeout, 2, "rank 2 did not come to the meeting of job 'job' (3 ranks)"});
+  const bool second = outcomes[2].code == ErrorCode::mismatch;
+  check_ending(outcomes[second ? 2 : 1], {ErrorCode::mismatch, 1, "two processes say that they are rank 1"});
+  check_mentions(outcomes[second ? 2 : 1], {fmt::format("pid {}", getpid()), "job_id"});
+  check_ending(outcomes[second ? 1 : 2], {ErrorCode::timeout, 2, "rank 2 did not come"});
+}
+
+TEST_CASE("meet: a world size that disagrees is told to all, with the odd one's name; then they can meet", "[group]") {
+  const auto store = col::make_memory_store();
+  for (const int odd : {0, 1, 3}) {
+    INFO("odd one: " << odd);
+    const auto outcomes = run_threads(
+        4, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, rank == odd ? 5 : 4, "job", 20s); });
+    col::test::check_all(outcomes, {ErrorCode::mismatch, odd, "ranks disagree on the world size", 10});
+    check_good(run_threads(4, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, 4, "job", 20s); }));
+  }
+}
+
+TEST_CASE("meet: a rank beyond the world in which the others have met is told so", "[group]") {
+  const auto store = col::make_memory_store();
+  check_good(run_threads(2, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, 2, "job", 20s); }));
+  const col::Error error = expect_error(ErrorCode::mismatch, "job 'job' has met with 2 ranks",
+                                        [&] { ContextSpec::meet(store, 2, 3, "job", 300ms); });
+  CHECK(error.rank() == 2);
+}
+
+TEST_CASE("meet: a timeout names the ranks that did not come; then they can meet", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto run = [&](const std::vector<int>& ranks, int world_size, col::Duration timeout) {
+    return run_threads(static_cast<int>(ranks.size()), [&](int i, col::Context&) {
+      ContextSpec::meet(store, ranks[static_cast<std::size_t>(i)], world_size, "job", timeout);
+    });
+  };
+  for (const Outcome& outcome : run({0, 2}, 4, 1s))
+    check_ending(outcome, {ErrorCode::timeout, -1, "ranks 1, 3 did not come to the meeting of job 'job'"});
+  for (const Outcome& outcome : run({0, 1, 3}, 4, 1s))
+    check_ending(outcome, {ErrorCode::timeout, 2, "rank 2 did not come"});
+  // Only rank 0 knows about all.
+  for (const Outcome& outcome : run({1, 2}, 4, 300ms))
+    check_ending(outcome, {ErrorCode::timeout, 0, "rank 0 did not come"});
+  check_ending(run({0}, 100, 300ms).front(), {ErrorCode::timeout, -1, "18, 19, 20 and 79 more did not come"});
+  check_good(run({0, 1, 2, 3}, 4, 20s));
+}
+
+TEST_CASE("meet: a rank that has given up has come, and is not the one that is missing", "[group]") {
+  const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
+    ContextSpec::meet(given.spec().store, rank, 3, "another", rank == 0 ? 2s : 1s);
+  });
+  col::test::check_all(outcomes, {ErrorCode::timeout, 2, "rank 2 did not come"});
+}
+
+TEST_CASE("meet: a lone rank that is started again under the same id is told so", "[group]") {
+  const auto store = col::make_memory_store();
+  check_good(run_threads(2, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, 2, "job", 20s); }));
+  expect_error(ErrorCode::timeout, "has met already, without this process",
+               [&] { ContextSpec::meet(store, 1, 2, "job", 300ms); });
+  expect_error(ErrorCode::timeout, "rank 1 did not come", [&] { ContextSpec::meet(store, 0, 2, "job", 300ms); });
+}
+
+TEST_CASE("meet: a rank that dies while others are still missing ends the meeting", "[group]") {
+  const auto outcomes = run_processes(2, [](int rank, col::Context& given) {
+    const auto store = std::make_shared<AlteredStore>(given.spec().store);
+    store->after_write = [&](std::string_view key) {
+      if (!key.ends_with("member/1")) return;
+      // Rank 0 has seen it, and says who is missing.
+      col::make_prefix_store(given.spec().store, "meeting of another")->wait_for("word", 20s);
+      raise(SIGKILL);
+    };
+    ContextSpec::meet(store, rank, 3, "another", 30s);
+  });
+  INFO(col::test::show(outcomes));
+  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", 10});
+  CHECK(outcomes[1].signal == SIGKILL);
+}
+
+TEST_CASE("meet: a rank that dies before it has opened its host's page is noticed by the one that made it", "[group]") {
+  const auto outcomes = run_processes(3, [](int rank, col::Context& given) {
+    const auto store = std::make_shared<AlteredStore>(given.spec().store);
+    if (rank == 1) store->after_read = die_at("roster");
+    ContextSpec::meet(store, rank, 3, "another", 30s);
+  });
+  INFO(col::test::show(outcomes));
+  check_ending(outcomes[0], {ErrorCode::peer_lost, 1, "rank 1 of job 'another'", 10});
+  CHECK(outcomes[1].signal == SIGKILL);
+  CHECK(outcomes[2].good);
+}
+
+TEST_CASE("meet: a rank that dies before it has made its host's page is noticed by the others there", "[group]") {
+  const auto outcomes = run_processes(3, [](int rank, col::Context& given) {
+    const auto store = std::make_shared<AlteredStore>(given.spec().store);
+    if (rank == 0) store->after_write = die_at("roster");
+    ContextSpec::meet(store, rank, 3, "another", 30s);
+  });
+  col::test::check_all(outcomes, {ErrorCode::peer_lost, 0, "ended during the meeting", 10}, 0);
+}
+
+TEST_CASE("meet: what a process that died has left does not keep its rank out", "[group]") {
+  const col::test::TempDir directory;
+  const auto store = [&] { return std::make_shared<AlteredStore>(col::make_file_store(directory / "store")); };
+  const auto killed = run_processes(1, [&](int, col::Context&) {
+    const auto deadly = store();
+    deadly->after_write = die_at("member/1");
+    ContextSpec::meet(deadly, 1, 2, "job", 30s);
+  });
+  CHECK(killed.front().signal == SIGKILL);
+  check_good(run_processes(2, [&](int rank, col::Context&) { ContextSpec::meet(store(), rank, 2, "job", 20s); }));
+}
+
+TEST_CASE("meet: a page that cannot be made is the same error on every rank of the host", "[group]") {
+  const col::StoreServer server({.host = "127.0.0.1", .token = "a token"});
+  const auto outcomes = run_processes(3, [&](int rank, col::Context&) {
+    const rlimit nothing{0, 0};
+    if (rank == 0) expect(setrlimit(RLIMIT_FSIZE, &nothing) == 0);
+    ContextSpec::meet(col::make_tcp_store("127.0.0.1", server.port(), "a token", 20s), rank, 3, "job", 20s);
+  });
+  col::test::check_all(outcomes, {ErrorCode::resource, {}, "cannot allocate control page", 10});
+  for (const int rank : {1, 2}) check_mentions(outcomes[static_cast<std::size_t>(rank)], {"rank 0 (pid"});
+}
+
+TEST_CASE("meet: a page that a rank cannot open is an error there, and its maker names that rank", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(2, [&](int rank, col::Context&) {
+    const auto altered = std::make_shared<AlteredStore>(store);
+    altered->alter = [](auto, auto value) { return replaced(value, "\"descriptor\":", "\"descriptor\":77777"); };
+    ContextSpec::meet(altered, rank, 2, "job", 1s);
+  });
+  check_ending(outcomes[0], {ErrorCode::timeout, 1, "did not open the control page of this host"});
+  check_ending(outcomes[1], {ErrorCode::io, 0, "rank 1 cannot share the control page of rank 0"});
+}
+
+TEST_CASE("meet: a rank that is late with its host's page is named by those that wait for it", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto outcomes = run_threads(2, [&](int rank, col::Context&) {
+    const auto altered = std::make_shared<AlteredStore>(store);
+    if (rank == 0) {
+      altered->after_write = [&](std::string_view key) {
+        if (key.ends_with("roster")) store->wait_for("rank 1 has given up", 20s);
+      };
+    }
+    try {
+      ContextSpec::meet(altered, rank, 2, "job", 500ms);
+    } catch (const col::Error&) {
+      store->set("rank 1 has given up", "");
+      throw;
+    }
+  });
+  check_ending(outcomes[0], {ErrorCode::timeout, 1, "did not open the control page of this host in 500ms"});
+  check_ending(outcomes[1], {ErrorCode::timeout, 0, "did not make the control page of this host in 500ms"});
+}
+
+TEST_CASE("meet: what another program has written into the store is refused", "[group]") {
+  const auto store = col::make_memory_store();
+  const auto scope = col::make_prefix_store(store, "meeting of job");
+  scope->set("roster", "no roster");
+  expect_error(ErrorCode::internal, "the roster of a job in the store cannot be read",
+               [&] { ContextSpec::meet(store, 1, 2, "job", 1s); });
+  scope->set("member/0", "nobody");
+  expect_error(ErrorCode::internal, "the announcement of a rank in the store cannot be read",
+               [&] { ContextSpec::meet(store, 0, 2, "job", 1s); });
+  for (const char* words : {"no word", R"({"missing":[],"refusal":"no error"})"}) {
+    scope->set("word", words);
+    scope->erase("roster");
+    expect_error(ErrorCode::internal, "in the store cannot be read",
+                 [&] { ContextSpec::meet(store, 1, 2, "job", 2s); });
+  }
+}
