@@ -22,6 +22,7 @@
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
 #include "group/state.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col {
 
@@ -49,6 +50,7 @@ class Context::Impl {
   };
   Group make_group(const Adoption& adoption);
   std::optional<Adoption> adoptable(std::string_view name) const;
+  void end_record(const group::Core& core) noexcept;
   RankRecord* record() const;
   bool is_forked_child() const;
 
@@ -121,7 +123,7 @@ class Context::Impl::Reservation {
 Context::Impl::Impl(ContextSpec spec)
     : spec_(std::move(spec)), nonce_(group::random_nonce()), pid_(getpid()), settings_(settings_of(spec_)) {
   if (spec_.timeout <= Duration::zero()) spec_.timeout = kDefaultTimeout;
-  if (spec_.store) job_scope_ = make_prefix_store(spec_.store, "job/" + group::job_name(spec_));
+  if (spec_.store) job_scope_ = group::job_scope(spec_);
   if (RankRecord* own = record()) own->join(spec_.rank);
 }
 
@@ -225,16 +227,14 @@ std::optional<Context::Impl::Adoption> Context::Impl::adoptable(std::string_view
     return Adoption{.spec = std::move(spec)};
   }
   if (!job_scope_) return std::nullopt;
-  const auto text = job_scope_->get(group::record_key(name));
-  if (!text) return std::nullopt;
-  const group::GroupRecord record = group::GroupRecord::decode(*text);
-  if (left == record.id) return std::nullopt;
-  const auto self = std::find(record.global_ranks.begin(), record.global_ranks.end(), spec_.rank);
-  if (self == record.global_ranks.end()) return std::nullopt;
-  spec.world_size = record.world_size;
-  spec.rank = static_cast<int>(self - record.global_ranks.begin());
-  if (record.backend != "auto") spec.backend_name = record.backend;
-  return Adoption{std::move(spec), record.id, record.global_ranks};
+  const auto record = group::find_record(*job_scope_, name);
+  if (!record || left == record->id) return std::nullopt;
+  const auto self = std::find(record->global_ranks.begin(), record->global_ranks.end(), spec_.rank);
+  if (self == record->global_ranks.end()) return std::nullopt;
+  spec.world_size = record->world_size;
+  spec.rank = static_cast<int>(self - record->global_ranks.begin());
+  if (record->backend != to_string(Backend::automatic)) spec.backend_name = record->backend;
+  return Adoption{std::move(spec), record->id, record->global_ranks};
 }
 
 Group Context::Impl::group(std::string_view name) {
@@ -257,11 +257,23 @@ bool Context::Impl::destroy_group(std::string_view name) {
     groups_.erase(it);
     left_[state->core().name()] = state->core().id();
   }
+  end_record(state->core());
   if (const auto error = state->destroy()) {
     group::write_error_file(error_file_, *error);
     throw *error;
   }
   return true;
+}
+
+// A group that is destroyed can be declared again. Best effort: a store that has gone took the record with it.
+void Context::Impl::end_record(const group::Core& core) noexcept {
+  if (core.rank() != 0 || !job_scope_ || is_forked_child()) return;
+  const store::CallLimit limit(group::kStoreTime);
+  try {
+    group::end_record(*job_scope_, core.name(), core.id());
+  } catch (const std::exception& e) {
+    core::log::debug("group '{}': its record stays: {}", core.name(), e.what());
+  }
 }
 
 void Context::Impl::finalize() {

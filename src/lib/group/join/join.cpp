@@ -114,14 +114,12 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
 
 // A group of that name which stands without this rank, because that rank was told of another world.
 void look_for_standing_group(const JoinRequest& request) {
-  const auto text = request.job_scope->get(record_key(request.spec.name));
-  if (!text) return;
-  const GroupRecord record = GroupRecord::decode(*text);
-  if (record.world_size == request.spec.world_size) return;
+  const auto record = find_record(*request.job_scope, request.spec.name);
+  if (!record || record->world_size == request.spec.world_size) return;
   throw Error(ErrorCode::mismatch,
               fmt::format("ranks disagree on the world size: rank {} says {}, but a group of that name stands with {} "
                           "ranks; start all ranks with the same value",
-                          request.spec.rank, request.spec.world_size, record.world_size),
+                          request.spec.rank, request.spec.world_size, record->world_size),
               request.spec.name, request.spec.rank);
 }
 
@@ -294,6 +292,10 @@ std::uint64_t random_nonce() {
 
 std::string job_name(const ContextSpec& spec) {
   return fmt::format("{}#{}", spec.job_id, spec.restart_count);
+}
+
+std::shared_ptr<Store> job_scope(const ContextSpec& spec) {
+  return make_prefix_store(spec.store, "job/" + job_name(spec));
 }
 
 GroupParts join(const JoinRequest& request) {

@@ -30,6 +30,9 @@ std::uint64_t random_nonce();
 // "job id#generation": separates the keys of one run of a job from those of another.
 std::string job_name(const ContextSpec& spec);
 
+// The part of the store with the keys of that run of the job. Requires a store.
+std::shared_ptr<Store> job_scope(const ContextSpec& spec);
+
 // The result.
 struct GroupParts {
   Core::Spec core;  // without what comes from the context

@@ -128,4 +128,20 @@ std::string record_key(std::string_view group) {
   return "group record/" + std::string(group);
 }
 
+std::optional<GroupRecord> find_record(Store& job_scope, std::string_view group) {
+  const auto text = job_scope.get(record_key(group));
+  if (!text || text->empty()) return std::nullopt;
+  return GroupRecord::decode(*text);
+}
+
+bool end_record(Store& job_scope, std::string_view group, std::string_view id) {
+  const std::string key = record_key(group);
+  for (;;) {
+    const auto text = job_scope.get(key);
+    if (!text || text->empty()) return false;
+    if (!id.empty() && GroupRecord::decode(*text).id != id) return false;
+    if (job_scope.compare_set(key, *text, "") == text) return true;
+  }
+}
+
 }  // namespace col::group

@@ -10,6 +10,7 @@
 
 #include <col/backend.hpp>
 #include <col/error.hpp>
+#include <col/store.hpp>
 
 namespace col::group {
 
@@ -45,7 +46,8 @@ std::string encode_roster(const std::vector<Member>& members);
 std::vector<Member> decode_roster(std::string_view text);
 
 // How to join a group, kept in the store under its name. Rank 0 writes it when the group is complete, or a driver
-// writes it before any rank knows about the group. A worker that meets the name uses it to adopt the group.
+// writes it before any rank knows about the group (declare_group). A worker that meets the name uses it to adopt the
+// group. A record that has ended stays as an empty value, because a store compares only with values.
 struct GroupRecord {
   std::string id;  // differs from the id of every other group of the same name
   int world_size = 1;
@@ -58,5 +60,9 @@ struct GroupRecord {
 
 // The key of a group's record in the job's scope of the store.
 std::string record_key(std::string_view group);
+// The record of the group; nothing if there is none, or if it has ended.
+std::optional<GroupRecord> find_record(Store& job_scope, std::string_view group);
+// Ends the record of the group, if its id is `id`; empty: whatever its id is. Returns whether it did.
+bool end_record(Store& job_scope, std::string_view group, std::string_view id = {});
 
 }  // namespace col::group

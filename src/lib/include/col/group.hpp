@@ -752,6 +752,34 @@ COL_EXPORT int get_rank(std::string_view group_name = "default");
 COL_EXPORT int get_collective_group_size(std::string_view group_name = "default");
 // The handle of the group, for out-of-place calls and v-forms. Joins the group if needed, as Context::group() does.
 COL_EXPORT Group get_group(std::string_view group_name = "default");
+
+// A group as a process describes it that is no rank of it: Ray's create_collective_group.
+struct COL_EXPORT GroupDeclaration {
+  std::string name = "default";
+  std::vector<int> ranks = {};           // ranks[r]: the rank in the job of the group's rank r
+  Backend backend = Backend::automatic;  // as in GroupSpec; need not be available in the process that declares
+  std::string backend_name = {};         // one that the ranks add with register_backend(); it wins over `backend`
+  std::string job_id = {};               // of the ranks' ContextSpec
+  int restart_count = 0;                 // of the ranks' ContextSpec
+};
+// Writes the group into `store`, which must be that of its ranks. Each of them then joins at its first call that names
+// the group, as Context::group() does: that call waits for the others. Does not wait for any rank, and may come before
+// they have started. Ranks that look earlier get not_initialized, and may try again.
+//
+// A second declaration with the same ranks and backend changes nothing. Another one is already_initialized, also if
+// the ranks have made the group by themselves (init_group), until the group is destroyed (destroy_collective_group,
+// Group::destroy) on its rank 0, or undeclared. A rank that has left a group joins only a later declaration. So
+// destroy the group on all its ranks before you declare it again.
+//
+// Errors: invalid_argument (no store, no name, no ranks, a negative rank, a rank twice), already_initialized, those of
+// the store. A rank that the job does not have is found by the others, which wait for it. Blocks only as the store
+// does. Thread safe.
+COL_EXPORT void declare_group(std::shared_ptr<Store> store, const GroupDeclaration& group);
+// Nobody joins the group by its record any more. Ranks that have joined keep it. Returns whether there was a record.
+// Errors: invalid_argument (no store, no name), those of the store. Thread safe.
+COL_EXPORT bool undeclare_group(std::shared_ptr<Store> store, std::string_view name, std::string_view job_id = {},
+                                int restart_count = 0);
+
 COL_EXPORT bool gloo_available();
 // Starts the CUDA driver, if there is one. Processes that are forked afterwards cannot use CUDA.
 COL_EXPORT bool nccl_available();
