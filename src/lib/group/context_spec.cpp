@@ -2,6 +2,7 @@
 // alone.
 #include <chrono>
 #include <climits>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -130,7 +131,7 @@ ContextSpec ContextSpec::from_environment() {
 }
 
 ContextSpec ContextSpec::meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id,
-                              Duration timeout) {
+                              Duration timeout, Interrupt interrupt) {
   if (world_size < 1 || world_size > kMaxRanks)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("a world size of {} makes no job; it must be from 1 to {}", world_size, kMaxRanks));
@@ -151,10 +152,16 @@ ContextSpec ContextSpec::meet(std::shared_ptr<Store> store, int rank, int world_
   spec.job_id = std::move(job_id);
   spec.store = std::move(store);
   spec.timeout = timeout;
+  spec.interrupt = std::move(interrupt);
   if (world_size == 1) return spec;
   const Deadline deadline = Deadline::after(timeout > Duration::zero() ? timeout : kMeetingTimeout);
   const auto scope = group::meeting_scope(spec);
-  group::share_host_page(spec, group::meet_job(spec, *scope, deadline), *scope, deadline);
+  try {
+    group::share_host_page(spec, group::meet_job(spec, *scope, deadline), *scope, deadline);
+  } catch (...) {
+    if (const auto interruption = WaitContext::take_interruption()) std::rethrow_exception(interruption);
+    throw;
+  }
   return spec;
 }
 

@@ -47,7 +47,7 @@ class HostPage final : public WaitObserver {
       : spec_(spec),
         roster_(roster),
         scope_(scope),
-        wait_(deadline, nullptr, nullptr, this),
+        wait_(deadline, nullptr, nullptr, this, &spec.interrupt),
         maker_(roster.host(spec.rank)),
         identity_(fmt::format("{} {:016x}", spec.job_id, roster.nonce(maker_))) {}
 

@@ -88,7 +88,7 @@ std::optional<Member> come(std::string_view announcement) {
 class JobMeeting final : public WaitObserver {
  public:
   JobMeeting(const ContextSpec& spec, Store& scope, const Deadline& deadline)
-      : spec_(spec), scope_(scope), wait_(deadline, nullptr, nullptr, this) {
+      : spec_(spec), scope_(scope), wait_(deadline, nullptr, nullptr, this, &spec.interrupt) {
     const Host& host = this_host();
     self_.world_size = spec.world_size;
     self_.nonce = random_nonce();

@@ -201,13 +201,12 @@ typedef struct col_store_spec {
   size_t size;
   /* "file:///dir", a directory that all ranks can reach, or "tcp://host:port" ("tcp://[::1]:4711"). */
   const char* url;
-  /* The secret of a tcp store, 1 to 512 bytes. NULL: COL_STORE_TOKEN, else the file that COL_STORE_TOKEN_FILE names;
-   * the job and the timeout then are those of the environment too. */
-  const char* token;
-  const char* job_id; /* with a token: the job whose store it is; NULL: any */
+  /* For a tcp store. What is left out comes from the environment. */
+  const char* token;  /* the secret, 1 to 512 bytes; NULL: COL_STORE_TOKEN, else the file COL_STORE_TOKEN_FILE */
+  const char* job_id; /* the job whose store it is; NULL: COL_JOB_ID and COL_RESTART_COUNT, if they are set */
   int32_t restart_count;
   int32_t reserved;
-  int64_t timeout_ns; /* with a token: of each request; zero: 5 minutes */
+  int64_t timeout_ns; /* of each request; zero: COL_TIMEOUT, else 5 minutes */
 } col_store_spec;
 
 /* Opens a store. A tcp store connects at its first use. Does not block. Errors: invalid_argument, io. */
@@ -219,7 +218,7 @@ typedef struct col_context_spec {
   col_store* store; /* needed for more than one rank */
   int32_t rank;
   int32_t world_size; /* zero: 1 */
-  /* The place among the ranks of this host. A local_world_size of zero: not known. */
+  /* The place among the ranks of this host. A local_world_size of zero: not known; then all ranks meet in the store. */
   int32_t local_rank;
   int32_t local_world_size;
   const char* job_id; /* equal on all ranks, and on no other job that uses the store */
@@ -236,7 +235,10 @@ typedef struct col_context_spec {
 } col_context_spec;
 
 /* A registry of groups, with what is needed to make them: the place of this process, or of a thread that plays a rank,
- * in a job. Does not block, and does not meet other ranks. */
+ * in a job. If the ranks meet, this blocks until all have come, for the timeout at most; ContextSpec::meet() in
+ * <col/group.hpp> says what holds. Otherwise it does not block, and the death of a rank is noticed later. Errors:
+ * invalid_argument; of a meeting also mismatch, timeout (names the ranks that did not come), peer_lost, io, resource.
+ */
 COL_API int32_t col_context_create(const col_context_spec* spec, col_context** context, col_error** error);
 /* The same from the environment: from colrun, or another launcher (docs/environment.md); else a world of one. May wait
  * for other processes of this user for COL_TIMEOUT at most. Errors: invalid_argument names the variable; timeout,

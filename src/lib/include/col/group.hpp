@@ -663,7 +663,7 @@ struct COL_EXPORT ContextSpec {
   // under a job_id, after an earlier one has ended, works, too; but a lone rank that is started again waits in vain.
   //
   // Collective: blocks until all ranks have come, for `timeout` at most (zero: 5 minutes), which also becomes the
-  // context's. A rank makes three calls to the store if the others are there; rank 0 makes two for each rank. Some
+  // context's. `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if the others are there; rank 0 makes two for each rank. Some
   // short keys for each host stay in the store. Thread safe. After a failure, all ranks may call it again.
   //
   // Errors: invalid_argument (a rank outside of the world; no store for several ranks), mismatch (two processes with
@@ -671,7 +671,7 @@ struct COL_EXPORT ContextSpec {
   // timeout that names the ranks that did not come, peer_lost (a rank of this host ended during the meeting), io,
   // resource.
   static ContextSpec meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id = {},
-                          Duration timeout = {});
+                          Duration timeout = {}, Interrupt interrupt = {});
 };
 
 // A registry of groups, with the store and the settings to make them. A process has one, made from the environment at
