@@ -60,6 +60,11 @@ ContextSpec spec_of(const Explicit& given, Duration timeout) {
                .timeout = timeout});
 }
 
+void refuse_second() {
+  if (own_context() != nullptr)
+    throw Error(ErrorCode::already_initialized, "init: this process is in a job already; finalize() ends that");
+}
+
 Group init_default(Context& context, const std::string& backend, Duration timeout) {
   if (context.is_initialized("default")) return context.group("default");
   return context.init_group({.rank = context.spec().rank,
@@ -73,13 +78,14 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
   const Duration budget = duration_or_default(timeout, "init");
   const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
   if (given.is_given()) {
-    if (own_context() != nullptr)
-      throw Error(ErrorCode::already_initialized, "init: this process is in a job already; finalize() ends that");
-    own_context() = without_gil([&] {
+    refuse_second();
+    std::unique_ptr<Context> made = without_gil([&] {
       ContextSpec spec = spec_of(given, budget);
       spec.interrupt = check_signals;
-      return new Context(std::move(spec));
+      return std::make_unique<Context>(std::move(spec));
     });
+    refuse_second();  // another thread may have been faster
+    own_context() = made.release();
     try {
       return without_gil([&] { return init_default(*own_context(), backend, budget); });
     } catch (...) {

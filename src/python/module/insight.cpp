@@ -22,7 +22,8 @@ std::string explain(const Group& group, const std::string& collective, std::size
                   .algorithm = algorithm,
                   .deterministic = deterministic,
                   .compress = compress};
-  return group.explain(collective_from_string(collective), bytes, dtype_from_python(dtype), options);
+  const DType type = dtype_from_python(dtype);
+  return without_gil([&] { return group.explain(collective_from_string(collective), bytes, type, options); });
 }
 
 nb::object slice_of(const Slice& slice) {
@@ -62,7 +63,7 @@ void add_insight(GroupClass& group) {
       .def(
           "algorithms",
           [](const Group& g, const std::string& collective) {
-            return g.algorithms(collective_from_string(collective));
+            return without_gil([&] { return g.algorithms(collective_from_string(collective)); });
           },
           nb::arg("collective"), "The names that a call's algorithm may have in this group.")
       .def(

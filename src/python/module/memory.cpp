@@ -60,6 +60,7 @@ nb::object alloc(nb::object shape, nb::object dtype, nb::object group, nb::objec
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count_of(shape), size_of(type), &bytes)) refuse("alloc: more bytes than memory can hold");
   const Options options = options_with(timeout, "alloc");
+  if (!group.is_none() && !nb::isinstance<Group>(group)) refuse("alloc: group= takes a col.Group, not a name");
   Group owner =
       group.is_none() ? without_gil([] { return current_context().group("default"); }) : nb::cast<Group>(group);
   if (owner.device().type != Device::Type::cpu)
