@@ -180,3 +180,55 @@ def after_destroy(group):
 
 def test_work_outlives_its_group():
     ranks.run(2, after_destroy)
+
+
+def several(group):
+    arrays = [np.full(3, float(k)) for k in range(4)]
+    assert col.wait_all([group.iallreduce(array) for array in arrays]) == arrays
+    assert [array[0] for array in arrays] == [k * group.size for k in range(4)]
+    assert col.wait_all([], timeout=1) == []
+    out = np.zeros(1)
+    message = group.irecv(out, group.rank, tag=8)
+    works = [message, group.iallreduce(np.ones(3))]
+    assert col.wait_any(works) == 1 and message.error is None
+    with pytest.raises(col.Timeout, match="go on"):
+        col.wait_all([message], timeout=0.01)
+    with pytest.raises(col.Timeout, match="go on"):
+        col.wait_any([message], timeout=0.01)
+    group.send(np.array([4.0]), group.rank, tag=8)
+    assert col.wait_any([message]) == 0 and out[0] == 4
+    with pytest.raises(col.InvalidArgument, match="list of Works"):
+        col.wait_all([None])
+    with pytest.raises(col.InvalidArgument):
+        col.wait_any([])
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_several(n):
+    ranks.run(n, several)
+
+
+def followed(group):
+    own = group.dup()
+    seen = []
+    x = np.ones(3)
+    work = own.iallreduce(x)
+    after = work.then(lambda error: seen.append((error, x[0])))
+    after.wait()
+    assert seen == [(None, group.size)] and work.error is None
+
+    def fails(error):
+        raise KeyError("in then")
+
+    with pytest.raises(col.Error, match="in then"):
+        work.then(fails).wait()
+    with pytest.raises(col.InvalidArgument, match="function"):
+        work.then(3)
+    broken = own.iallreduce(np.ones(3 + group.rank), timeout=20)
+    broken.then(seen.append).wait()
+    assert isinstance(seen[1], col.Mismatch) and broken.error == seen[1]
+    own.destroy()
+
+
+def test_then():
+    ranks.run(2, followed)

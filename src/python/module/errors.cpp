@@ -18,19 +18,23 @@ void set_error_classes(nb::dict classes) {
   error_classes = classes.release().ptr();
 }
 
-void set_error(const Error& error) {
+nb::object exception_of(const Error& error) {
   const std::string code(to_string(error.code()));
-  PyObject* const type = error_classes == nullptr ? nullptr : PyDict_GetItemString(error_classes, code.c_str());
-  if (type == nullptr) {  // only while the package is being imported
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-    return;
-  }
-  const std::string group = error.group();
+  PyObject* type = error_classes == nullptr ? nullptr : PyDict_GetItemString(error_classes, code.c_str());
+  if (type == nullptr) type = PyExc_RuntimeError;  // only while the package is being imported
   PyObject* const exception =
-      PyObject_CallFunction(type, "siis", error.what(), error.rank(), error.world_rank(), group.c_str());
-  if (exception == nullptr) return;
-  PyErr_SetObject(type, exception);
-  Py_DECREF(exception);
+      PyObject_CallFunction(type, "siis", error.what(), error.rank(), error.world_rank(), error.group().c_str());
+  if (exception == nullptr) throw nb::python_error();
+  return nb::steal(exception);
+}
+
+void set_error(const Error& error) {
+  try {
+    const nb::object exception = exception_of(error);
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+  } catch (nb::python_error& another) {
+    another.restore();
+  }
 }
 
 void set_current_error() noexcept {
@@ -47,8 +51,12 @@ void set_current_error() noexcept {
   }
 }
 
+std::string text_of(nb::handle object) {
+  return nb::cast<std::string>(nb::str(object));
+}
+
 std::string said(const nb::python_error& error) {
-  return nb::cast<std::string>(nb::str(error.value()));
+  return text_of(error.value());
 }
 
 void refuse(std::string_view message) {

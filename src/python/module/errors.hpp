@@ -15,6 +15,8 @@ namespace col::python {
 // By the names of the codes, as the module's own set_error_classes().
 void set_error_classes(nb::dict classes);
 
+// The exception of an error's code.
+nb::object exception_of(const Error& error);
 // Sets Python's error.
 void set_error(const Error& error);
 
@@ -32,6 +34,8 @@ PyObject* guarded(Function&& function) noexcept {
   }
 }
 
+// str(object).
+std::string text_of(nb::handle object);
 // What an exception of Python's says, for a message of ours.
 std::string said(const nb::python_error& error);
 

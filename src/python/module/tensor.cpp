@@ -11,10 +11,6 @@
 namespace col::python {
 namespace {
 
-std::string text_of(nb::handle object) {
-  return nb::cast<std::string>(nb::str(object));
-}
-
 [[noreturn]] void refuse_tensor(PyObject* object, Role role) {
   const std::string type = Py_TYPE(object)->tp_name;
   std::string what = std::string(role.function) + ": " + role.name + " is a " + type + ", which is no array; ";

@@ -30,7 +30,7 @@ DType dtype_of_torch(PyObject* torch_dtype, Role role) {
   }();
   for (const TorchDType& pair : *known)
     if (pair.torch == torch_dtype) return pair.dtype;
-  refuse_dtype(role, nb::cast<std::string>(nb::str(nb::handle(torch_dtype))));
+  refuse_dtype(role, text_of(nb::handle(torch_dtype)));
 }
 
 // The names of torch's methods, so that none is made for a call.
@@ -67,7 +67,7 @@ Device device_of(PyObject* object, Role role) {
   if (get(object, names.is_cpu).is(nb::handle(Py_True))) return {};
   const nb::object device = nb::handle(object).attr("device");
   if (nb::cast<std::string>(device.attr("type")) != "cuda")
-    refuse(std::string(role.function) + ": " + role.name + " is on " + nb::cast<std::string>(nb::str(device)) +
+    refuse(std::string(role.function) + ": " + role.name + " is on " + text_of(device) +
            "; col moves memory of the CPU and of CUDA devices");
   return {Device::Type::cuda, static_cast<int>(PyLong_AsLong(call(object, names.get_device).ptr()))};
 }

@@ -1,8 +1,11 @@
 #include "work.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -19,7 +22,61 @@ std::vector<WorkObject::Parts>& dropped() {
   return *list;
 }
 
+// The function of then(). libcol calls it, and drops it, in a thread without the GIL.
+class HeldFunction {
+ public:
+  explicit HeldFunction(nb::object function) : function_(function.release().ptr()) {}
+  ~HeldFunction() {
+    const WithGil gil;
+    Py_DECREF(function_);
+  }
+  HeldFunction(const HeldFunction&) = delete;
+  HeldFunction& operator=(const HeldFunction&) = delete;
+
+  void call(const std::optional<Error>& error) const {
+    const WithGil gil;
+    try {
+      const nb::handle function(function_);
+      function(error ? exception_of(*error) : nb::none());
+    } catch (const nb::python_error& raised) {
+      throw std::runtime_error(std::string(nb::type_name(raised.type()).c_str()) + ": " + said(raised));
+    }
+  }
+
+ private:
+  PyObject* function_;
+};
+
 }  // namespace
+
+// The operations of a list of Works, as the free functions take them.
+struct WorkObject::Several {
+  nb::list kept;
+  std::vector<WorkObject*> objects;
+  std::vector<Work> works;
+
+  explicit Several(nb::iterable list) {
+    for (const nb::handle item : list) {
+      if (!nb::isinstance<WorkObject>(item)) refuse("wait_all and wait_any take a list of Works");
+      kept.append(item);
+      objects.push_back(nb::inst_ptr<WorkObject>(item));
+      works.push_back(objects.back()->parts_.work);
+    }
+  }
+
+  template <class Call>
+  auto ask(Call&& call) {
+    try {
+      return without_gil(std::forward<Call>(call));
+    } catch (...) {
+      for (WorkObject* const object : objects) {
+        object->let_go_if_ended();
+        object->parts_.operation.rethrow();
+      }
+      throw;
+    }
+  }
+};
 
 WorkObject::WorkObject(Parts parts, nb::object result) : parts_(std::move(parts)), result_(std::move(result)) {}
 
@@ -51,8 +108,7 @@ nb::object WorkObject::wait(nb::object timeout) {
   } else {
     const Duration budget = duration_of(timeout, "wait");
     if (!ask([this, budget] { return parts_.work.wait_for(budget); }))
-      throw Error(ErrorCode::timeout, "wait: the operation has not ended after " +
-                                          nb::cast<std::string>(nb::str(timeout)) + " s; it goes on");
+      throw Error(ErrorCode::timeout, "wait: the operation has not ended after " + text_of(timeout) + " s; it goes on");
   }
   ended_ = true;
   parts_.buffers.clear();
@@ -75,6 +131,39 @@ bool WorkObject::done() {
 
 int WorkObject::source() const {
   return parts_.work.source();
+}
+
+nb::object WorkObject::error() const {
+  const std::optional<Error> error = parts_.work.error();
+  return error ? exception_of(*error) : nb::none();
+}
+
+WorkObject WorkObject::then(nb::object function) {
+  if (PyCallable_Check(function.ptr()) == 0) refuse("then: it takes a function of one argument: the error, or None");
+  const auto held = std::make_shared<HeldFunction>(std::move(function));
+  const auto call = [held](const std::optional<Error>& error) { held->call(error); };
+  return {{.work = without_gil([&] { return parts_.work.then(call); })}, nb::none()};
+}
+
+nb::list WorkObject::wait_all(nb::iterable works, nb::object timeout) {
+  Several several(works);
+  const Duration budget = timeout.is_none() ? Duration::zero() : duration_of(timeout, "wait_all");
+  if (!several.ask([&] { return col::wait_all(several.works, budget); }))
+    throw Error(ErrorCode::timeout,
+                "wait_all: not all operations have ended after " + text_of(timeout) + " s; those that have not go on");
+  nb::list results;
+  for (WorkObject* const object : several.objects) results.append(object->wait(nb::none()));
+  return results;
+}
+
+std::size_t WorkObject::wait_any(nb::iterable works, nb::object timeout) {
+  Several several(works);
+  const Duration budget = timeout.is_none() ? Duration::zero() : duration_of(timeout, "wait_any");
+  const auto place = several.ask([&] { return col::wait_any(several.works, budget); });
+  if (!place)
+    throw Error(ErrorCode::timeout, "wait_any: no operation has ended after " + text_of(timeout) + " s; all go on");
+  several.objects[*place]->let_go_if_ended();
+  return *place;
 }
 
 void let_go_of_dropped() {
@@ -100,9 +189,19 @@ void bind_work(nb::module_& module) {
            "The same for so long at most. Returns whether the operation has ended; if not, it goes on.")
       .def("done", &WorkObject::done,
            "Returns whether the operation has ended, without blocking. Raises the operation's error.")
+      .def("then", &WorkObject::then, nb::arg("function"),
+           "Calls the function with None when the operation has ended, or with its error, in a thread of the library. "
+           "Returns the Work of the function. The function may start operations, and must not wait.")
+      .def_prop_ro("error", &WorkObject::error,
+                   "The operation's error, an exception that is not raised; None after success, and before the end.")
       .def_prop_ro("source", &WorkObject::source,
                    "After the end of a receive: the rank that sent the message. Otherwise -1.")
       .def_prop_ro("result", &WorkObject::result, "The output, which is complete once the operation has ended.");
+  module.def("wait_all", &WorkObject::wait_all, nb::arg("works"), nb::arg("timeout") = nb::none(),
+             "Waits for all of them, and returns their results. Raises the first error in the order of the list; "
+             "col.Timeout if `timeout` passes first: those that have not ended go on.");
+  module.def("wait_any", &WorkObject::wait_any, nb::arg("works"), nb::arg("timeout") = nb::none(),
+             "Waits until one of them has ended, and returns its place in the list, or raises its error.");
 }
 
 }  // namespace col::python

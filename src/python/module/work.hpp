@@ -43,9 +43,16 @@ class WorkObject {
   bool wait_for(double seconds);
   bool done();
   int source() const;
+  nb::object error() const;
+  WorkObject then(nb::object function);
   nb::object result() const { return result_; }
 
+  // Several at once: see <col/group.hpp>.
+  static nb::list wait_all(nb::iterable works, nb::object timeout);
+  static std::size_t wait_any(nb::iterable works, nb::object timeout);
+
  private:
+  struct Several;
   template <class Call>
   auto ask(Call&& call);
   void let_go_if_ended();
