@@ -159,3 +159,31 @@ def ray_read_only(group):
 
 def test_ray_writes_read_only_arrays():
     ranks.run(2, ray_read_only)
+
+
+def backends(group, backend):
+    if backend == "gloo" and not col.gloo_available():
+        with pytest.raises(col.Unavailable):
+            col.init_collective_group(group.size, group.rank, backend, "other")
+        return
+    own = col.init_collective_group(group.size, group.rank, backend, "other", timeout=20)
+    assert own.backend == backend and own.timeout == 20
+    assert own.allreduce(np.ones(1000)).tolist() == [group.size] * 1000
+    assert own.allgather(torch.tensor([group.rank])).tolist() == list(range(group.size))
+    own.destroy()
+
+
+@pytest.mark.parametrize("backend", ["shm", "gloo"])
+def test_backends(backend):
+    ranks.run(3, backends, backend)
+
+
+def no_such_backend(group):
+    with pytest.raises(col.InvalidArgument, match="auto|shm"):
+        col.init_collective_group(group.size, group.rank, "smoke", "other")
+    with pytest.raises(col.Unavailable):
+        col.init_collective_group(group.size, group.rank, "nccl", "other", timeout=20)
+
+
+def test_no_such_backend():
+    ranks.run(2, no_such_backend)

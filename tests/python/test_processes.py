@@ -57,14 +57,19 @@ INTERRUPTED = {
 }
 
 
-@pytest.mark.parametrize("call", INTERRUPTED)
-def test_interrupt(call):
+BACKENDS = [("shm", call) for call in INTERRUPTED]
+if col.gloo_available():
+    BACKENDS += [("gloo", "collective"), ("gloo", "recv")]
+
+
+@pytest.mark.parametrize("backend, call", BACKENDS)
+def test_interrupt(call, backend):
     code, out, err = processes.run(
         2,
         f"""
         import os, signal, sys, threading, time, numpy as np, col
-        world = col.init(timeout=60)
-        assert world.backend == "shm"
+        world = col.init(timeout=60, backend="{backend}")
+        assert world.backend == "{backend}"
         own = world.dup()
         world.barrier()
         if world.rank == 0:
