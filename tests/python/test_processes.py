@@ -298,10 +298,10 @@ def test_fork():
     assert code == 0 and out.count("child refused") == 2 and out.count("parent 2.0") == 2, (code, out, err)
 
 
-def in_a_pool(rank, size, store):
+def in_a_pool(rank, size, store, token=None, job_id=None):
     import col
 
-    group = col.init(store=store, rank=rank, world_size=size)
+    group = col.init(store=store, rank=rank, world_size=size, token=token, job_id=job_id)
     total = float(group.allreduce(np.ones(1))[0])
     col.finalize()
     return total
@@ -314,6 +314,23 @@ def test_multiprocessing(method, tmp_path):
     with multiprocessing.get_context(method).Pool(2) as pool:
         calls = [pool.apply_async(in_a_pool, (r, 2, f"file://{tmp_path}")) for r in range(2)]
         assert [call.get(60) for call in calls] == [2.0, 2.0]
+
+
+def test_a_store_in_this_process():
+    import multiprocessing
+
+    server = col.StoreServer("127.0.0.1")
+    assert server.url.startswith("tcp://127.0.0.1:") and len(server.token) == 32
+    with multiprocessing.get_context("forkserver").Pool(2) as pool:
+        for job_id in ("first", "second"):
+            calls = [pool.apply_async(in_a_pool, (r, 2, server.url, server.token, job_id)) for r in range(2)]
+            assert [call.get(60) for call in calls] == [2.0, 2.0]
+        stranger = pool.apply_async(in_a_pool, (0, 2, server.url, "another token", "third"))
+        with pytest.raises(col.Mismatch):
+            stranger.get(60)
+    server.stop()
+    with pytest.raises(col.IoError):
+        col.StoreServer("203.0.113.7")  # no address of this host
 
 
 def test_init_again(tmp_path):

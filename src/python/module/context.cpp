@@ -13,7 +13,6 @@
 #include "gil.hpp"
 #include "group.hpp"
 #include "interrupt.hpp"
-#include "meet.hpp"
 #include "work.hpp"
 
 namespace col::python {
@@ -38,26 +37,21 @@ struct Explicit {
   bool is_given() const { return store || rank || world_size || token || job_id; }
 };
 
+// Blocks until all ranks have come.
 ContextSpec spec_of(const Explicit& given, Duration timeout) {
   if (!given.rank || !given.world_size)
     refuse("init: store=, rank= and world_size= belong together; without all three, the environment says who this is");
-  if (*given.world_size < 1 || *given.rank < 0 || *given.rank >= *given.world_size)
-    refuse("init: rank=" + std::to_string(*given.rank) +
-           " does not fit world_size=" + std::to_string(*given.world_size) + "; ranks count from 0");
-  if (!given.store) {
-    if (*given.world_size > 1)
-      refuse("init: world_size=" + std::to_string(*given.world_size) +
-             " needs a store=, where the ranks meet: file:///a/directory/all/ranks/share, or tcp://host:port");
-    ContextSpec alone;
-    alone.timeout = timeout;
-    return alone;
-  }
-  return meet({.store = *given.store,
-               .rank = *given.rank,
-               .world_size = *given.world_size,
-               .token = given.token.value_or(""),
-               .job_id = given.job_id.value_or(""),
-               .timeout = timeout});
+  if (!given.store && *given.world_size > 1)
+    refuse(
+        "init: " + std::to_string(*given.world_size) +
+        " ranks need a store=, where they meet: file:///a/directory/all/ranks/share, or the url of a col.StoreServer");
+  std::shared_ptr<Store> store;
+  if (given.store)
+    store = open_store(*given.store, {.token = given.token.value_or(""),
+                                      .job = given.job_id ? store_job(*given.job_id, 0) : "",
+                                      .timeout = timeout});
+  return ContextSpec::meet(std::move(store), *given.rank, *given.world_size, given.job_id.value_or(""), timeout,
+                           check_signals);
 }
 
 void refuse_second() {
@@ -79,11 +73,7 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
   const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
   if (given.is_given()) {
     refuse_second();
-    std::unique_ptr<Context> made = without_gil([&] {
-      ContextSpec spec = spec_of(given, budget);
-      spec.interrupt = check_signals;
-      return std::make_unique<Context>(std::move(spec));
-    });
+    std::unique_ptr<Context> made = without_gil([&] { return std::make_unique<Context>(spec_of(given, budget)); });
     refuse_second();  // another thread may have been faster
     own_context() = made.release();
     try {

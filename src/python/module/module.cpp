@@ -15,6 +15,7 @@
 #include "memory.hpp"
 #include "messages.hpp"
 #include "operators.hpp"
+#include "store_server.hpp"
 #include "work.hpp"
 
 namespace nb = nanobind;
@@ -40,6 +41,7 @@ NB_MODULE(_col, module) {
   py::bind_context(module);
   py::bind_memory(module);
   py::bind_lists(module);
+  py::bind_store_server(module);
   module.def("version", [] { return std::string(col::version()); });
   module.def("gloo_unavailable_reason", col::gloo_unavailable_reason,
              "Why Gloo is not available, in words; empty if it is.");

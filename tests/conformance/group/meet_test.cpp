@@ -54,6 +54,14 @@ TEST_CASE("meet: processes that share a directory, or a server, are a world", "[
   }
 }
 
+TEST_CASE("meet: an interrupt ends the wait for a rank that does not come", "[group]") {
+  struct Stopped {};
+  const auto stop = [] { throw Stopped(); };
+  CHECK_THROWS_AS(ContextSpec::meet(col::make_memory_store(), 0, 2, "run", 60s, stop), Stopped);
+  CHECK_THROWS_AS(ContextSpec::meet(col::make_memory_store(), 1, 2, "run", 60s, stop), Stopped);
+  CHECK(ContextSpec::meet(nullptr, 0, 1, "run", {}, stop).interrupt);
+}
+
 TEST_CASE("meet: a rank that dies afterwards is lost to the others, as under colrun", "[group]") {
   const auto outcomes = col::test::run_processes(3, [](int rank, col::Context& given) {
     col::Context context(ContextSpec::meet(given.spec().store, rank, 3, "run", 30s));

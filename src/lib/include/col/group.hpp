@@ -669,7 +669,7 @@ struct COL_EXPORT ContextSpec {
   // Errors: invalid_argument (a rank outside of the world; no store for several ranks), mismatch (two processes with
   // one rank; ranks that were told of different world sizes or have other releases of col: it names the odd one),
   // timeout that names the ranks that did not come, peer_lost (a rank of this host ended during the meeting), io,
-  // resource.
+  // resource. `interrupt` becomes the context's, and ends this wait, too.
   static ContextSpec meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id = {},
                           Duration timeout = {}, Interrupt interrupt = {});
 };
