@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse_tensor(PyObject* object, Role role) {
   const std::string type = Py_TYPE(object)->tp_name;
-  std::string what = std::string(role.function) + ": " + role.name + " is a " + type + ", which is no array; ";
+  std::string what = role.text() + " is a " + type + ", which is no array; ";
   if (PyList_Check(object) || PyTuple_Check(object) || PyLong_Check(object) || PyFloat_Check(object))
     what += "write numpy.array(" + std::string(role.name) + ")";
   else if (object == Py_None)
@@ -59,14 +59,14 @@ void refuse_strides(Role role, Library library) {
   const bool is_input = name != "out";
   const std::string contiguous =
       library == Library::torch ? name + ".contiguous()" : "numpy.ascontiguousarray(" + name + ")";
-  refuse(std::string(role.function) + ": " + name + " is not contiguous in C order; " +
+  refuse(role.text() + " is not contiguous in C order; " +
          (is_input ? "pass " + contiguous : "pass a contiguous array, and copy from there"));
 }
 
 void refuse_dtype(Role role, const std::string& dtype) {
   std::string names;
   for (const DTypeRow& row : kDTypes) names += (names.empty() ? "" : ", ") + std::string(row.name);
-  refuse(std::string(role.function) + ": " + role.name + " has the dtype " + dtype +
+  refuse(role.text() + " has the dtype " + dtype +
          ", which col does not know; convert it, or pass a view of it as one of " + names);
 }
 
@@ -77,13 +77,12 @@ Tensor as_input(PyObject* object, Role role) {
 Tensor as_output(PyObject* object, Role role, bool allow_readonly) {
   Tensor tensor = read(object, role);
   if (tensor.is_read_only && !allow_readonly)
-    refuse(std::string(role.function) + ": " + role.name +
+    refuse(role.text() +
            " is read-only memory, and the call writes to it; pass a copy, or allow_readonly=True if the memory can be "
            "written all the same, as arrays from Ray's object store can");
   if (tensor.library == Library::torch && records_gradients(object))
-    refuse(std::string(role.function) + ": " + role.name +
-           " requires grad, and the call would write to it behind torch's back; pass " + role.name + ".detach() or " +
-           role.name + ".data, or call it under torch.no_grad()");
+    refuse(role.text() + " requires grad, and the call would write to it behind torch's back; pass " + role.name +
+           ".detach() or " + role.name + ".data, or call it under torch.no_grad()");
   return tensor;
 }
 

@@ -32,6 +32,8 @@ struct Tensor {
 struct Role {
   const char* function;
   const char* name;
+
+  std::string text() const { return std::string(function) + ": " + name; }
 };
 
 // Throws invalid_argument, which says what to write instead, for what is no tensor, has no dtype of col's, or is not

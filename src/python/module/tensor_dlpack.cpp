@@ -11,7 +11,7 @@ void view_of(const dlpack::Tensor& lent, Role role, Tensor& tensor) {
   try {
     tensor.view = TensorView::from_dlpack(lent);
   } catch (const Error& error) {
-    refuse(std::string(role.function) + ": " + role.name + ": " + error.message());
+    refuse(role.text() + ": " + error.message());
   }
 }
 
@@ -42,7 +42,7 @@ bool read_dlpack(PyObject* object, Role role, Tensor& tensor) {
   try {
     capsule = ask_for_capsule(object);
   } catch (nb::python_error& error) {
-    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + said(error));
+    refuse(role.text() + " does not lend its memory: " + said(error));
   }
   if (void* const versioned = PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")) {
     auto* const managed = static_cast<dlpack::VersionedTensor*>(versioned);
@@ -68,7 +68,7 @@ bool read_exchanged(PyObject* object, PyObject* exchange_api, Role role, Tensor&
   dlpack::Tensor lent;
   if (api->tensor_from_object(object, &lent) != 0) {
     const std::string why = PyErr_Occurred() != nullptr ? said(nb::python_error()) : "it does not say why";
-    refuse(std::string(role.function) + ": " + role.name + " does not lend its memory: " + why);
+    refuse(role.text() + " does not lend its memory: " + why);
   }
   view_of(lent, role, tensor);
   return true;

@@ -60,7 +60,7 @@ void read_numpy(PyObject* object, Role role, Tensor& tensor) {
   tensor.numpy_dtype = array.dtype;
   tensor.view.dtype = dtype_of_number(dtype.number, array.dtype, role);
   if (dtype.byte_order == '>')
-    refuse(std::string(role.function) + ": " + role.name +
+    refuse(role.text() +
            " holds its elements in the byte order of other machines; "
            "convert it: " +
            role.name + ".astype(" + role.name + ".dtype.newbyteorder('='))");

@@ -67,8 +67,7 @@ Device device_of(PyObject* object, Role role) {
   if (get(object, names.is_cpu).is(nb::handle(Py_True))) return {};
   const nb::object device = nb::handle(object).attr("device");
   if (nb::cast<std::string>(device.attr("type")) != "cuda")
-    refuse(std::string(role.function) + ": " + role.name + " is on " + text_of(device) +
-           "; col moves memory of the CPU and of CUDA devices");
+    refuse(role.text() + " is on " + text_of(device) + "; col moves memory of the CPU and of CUDA devices");
   return {Device::Type::cuda, static_cast<int>(PyLong_AsLong(call(object, names.get_device).ptr()))};
 }
 
@@ -86,10 +85,10 @@ void read_torch(PyObject* object, Role role, Tensor& tensor) {
     // A view that conjugates, or negates, as it is read: its memory holds something else.
     if (is_complex(tensor.view.dtype) &&
         (nb::cast<bool>(nb::handle(object).attr("is_conj")()) || nb::cast<bool>(nb::handle(object).attr("is_neg")())))
-      refuse(std::string(role.function) + ": " + role.name + " is a conjugate that torch has not computed yet; pass " +
-             role.name + ".resolve_conj().resolve_neg()");
+      refuse(role.text() + " is a conjugate that torch has not computed yet; pass " + role.name +
+             ".resolve_conj().resolve_neg()");
   } catch (nb::python_error& error) {  // a sparse tensor has no memory in one piece
-    refuse(std::string(role.function) + ": " + role.name + " is no dense tensor: torch says '" + said(error) + "'");
+    refuse(role.text() + " is no dense tensor: torch says '" + said(error) + "'");
   }
 }
 
