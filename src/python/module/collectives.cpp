@@ -159,7 +159,8 @@ class CollectiveCall {
     if (given != nullptr || row_.in == Extent::nothing) {
       out_ = as_output(given == nullptr ? Py_None : given, role, allow_readonly);
     } else if (is_in_place_by_default(row_)) {
-      out_ = as_output(in_.object, {function_, "x"}, allow_readonly);
+      require_writable(in_, {function_, "x"}, allow_readonly);
+      out_ = in_;
     } else {
       if (in_.object == nullptr)
         refuse(std::string(function_) + ": pass out=, an array for this rank's block: only the root knows its length");

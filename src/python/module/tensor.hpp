@@ -42,6 +42,8 @@ Tensor as_input(PyObject* object, Role role);
 // Throws it also for memory that must not be written: read-only unless `allow_readonly`, or a torch tensor that
 // requires grad.
 Tensor as_output(PyObject* object, Role role, bool allow_readonly);
+// The same for one that was read as an input.
+void require_writable(const Tensor& tensor, Role role, bool allow_readonly);
 
 // A new array of the library of `model` and its dtype, not initialized. Throws invalid_argument if that library is
 // neither numpy nor torch.
