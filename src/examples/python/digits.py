@@ -1,0 +1,149 @@
+"""Trains a small neural network on images of handwritten digits, data-parallel over all ranks:
+
+    colrun -n 4 python3 digits.py
+
+The numpy twin of digits_trainer, the C++ example: same network, same first weights, same order of images, same losses.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import numpy as np
+
+import col
+from mt19937_64 import Engine, seed_seq
+
+DATA = pathlib.Path(__file__).parent.parent / "data" / "digits.csv"
+PIXELS, HIDDEN, CLASSES = 64, 128, 10
+MOMENTUM = np.float32(0.9)
+
+
+def read_images(path):
+    """Pixels from -1 to 1, and labels, for training and for testing: every fifth image is for testing."""
+    table = np.loadtxt(path, delimiter=",", dtype=np.float32)
+    pixels, labels = table[:, :-1] / 8 - 1, table[:, -1].astype(int)
+    is_test = np.arange(len(table)) % 5 == 4
+    return pixels[~is_test], labels[~is_test], pixels[is_test], labels[is_test]
+
+
+def epoch_order(seed, epoch, count):
+    """The images in an order of their own for every epoch, the same on all ranks: nobody has to send it."""
+    engine = Engine(seed_seq([seed & 0xFFFFFFFF, seed >> 32, epoch, 0]))
+    order = list(range(count))
+    for left in range(count, 1, -1):
+        other = engine() % left
+        order[left - 1], order[other] = order[other], order[left - 1]
+    return np.array(order)
+
+
+def add_product(total, a, b):
+    """total += a @ b, one term after the other, as the C++ program adds. @ adds in an order of its own, and then the last
+    bits of the sums differ."""
+    for i in range(len(b)):
+        total += a[:, i, None] * b[i]
+    return total
+
+
+class Network:
+    """64 pixels, 128 ReLU units, softmax over 10 classes. All parameters are one array, so that all gradients are one
+    array, and one allreduce a step is enough."""
+
+    def __init__(self, seed):
+        self.parameters = np.zeros(PIXELS * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES, np.float32)
+        self.weights1, self.biases1, self.weights2, self.biases2 = self.parts(self.parameters)
+        engine = Engine(seed)
+        for weights in self.weights1, self.weights2:
+            units = np.array([engine() >> 11 for _ in range(weights.size)]) * 2.0**-53  # from 0 to 1
+            weights[:] = ((2 * units - 1) * np.sqrt(6 / weights.shape[1])).reshape(weights.shape)
+
+    @staticmethod
+    def parts(array):
+        """Views of the four parts of an array as large as the parameters."""
+        first = PIXELS * HIDDEN
+        second = first + HIDDEN
+        third = second + HIDDEN * CLASSES
+        return (array[:first].reshape(HIDDEN, PIXELS), array[first:second],
+                array[second:third].reshape(CLASSES, HIDDEN), array[third:])  # fmt: skip
+
+    def forward(self, images):
+        hidden = add_product(np.tile(self.biases1, (len(images), 1)), images, self.weights1.T)
+        hidden = np.maximum(hidden, 0)
+        return hidden, add_product(np.tile(self.biases2, (len(images), 1)), hidden, self.weights2.T)
+
+    def add_gradient(self, images, labels, gradient):
+        """Adds the gradient of the cross-entropy, summed over the images; returns the summed loss. Sums in float64, so
+        that cutting a batch differently over ranks changes no more than the last bits."""
+        hidden, logits = self.forward(images)
+        mine = np.arange(len(images)), labels
+        logits -= logits.max(axis=1, keepdims=True)
+        exps = np.exp(logits, dtype=np.float64)
+        sums = exps.cumsum(axis=1)[:, -1:]  # sum() would add pairwise
+        losses = np.log(sums[:, 0]) - logits[mine]
+
+        delta = (exps / sums).astype(np.float32)
+        delta[mine] -= 1
+        weights1, biases1, weights2, biases2 = self.parts(gradient)
+        add_product(weights2, delta.T, hidden)
+        biases2 += delta.sum(axis=0, dtype=np.float64)
+        hidden_delta = add_product(np.zeros_like(hidden), delta, self.weights2)
+        hidden_delta[hidden <= 0] = 0  # no gradient through a unit that is off
+        add_product(weights1, hidden_delta.T, images)
+        biases1 += hidden_delta.sum(axis=0, dtype=np.float64)
+        return losses.cumsum()[-1] if len(losses) else 0.0
+
+    def count_correct(self, images, labels):
+        return np.count_nonzero(self.forward(images)[1].argmax(axis=1) == labels)
+
+
+def my_part(world: col.Group, array: np.ndarray) -> np.ndarray:
+    """A contiguous part of about equal length for each rank."""
+    return np.array_split(array, world.size)[world.rank]
+
+
+def train(world: col.Group, options: argparse.Namespace) -> None:
+    images, labels, test_images, test_labels = read_images(options.data)
+    network = Network(options.seed)
+    world.broadcast(network.parameters)  # had rank 0 read them from a file, all would need them
+    velocity = np.zeros_like(network.parameters)
+    if world.rank == 0:
+        print(f"{world.size} ranks over {world.backend}, {len(images)} training and {len(test_images)} test images")
+
+    for epoch in range(options.epochs):
+        order = epoch_order(options.seed, epoch, len(images))
+        total = 0.0
+        for begin in range(0, len(order), options.batch):
+            batch = order[begin : begin + options.batch]
+            mine = my_part(world, batch)
+            gradient = np.zeros(len(network.parameters))
+            loss = network.add_gradient(images[mine], labels[mine], gradient)
+
+            fused = np.append(gradient, loss).astype(np.float32)  # one buffer, so one allreduce a step
+            world.allreduce(fused)
+            # All ranks hold the same sums and the same weights, so they take the same step and stay equal.
+            velocity *= MOMENTUM
+            velocity -= np.float32(options.lr / len(batch)) * fused[:-1]
+            network.parameters += velocity
+            total += float(fused[-1])
+
+        loss = total / len(order)
+        if not np.isfinite(loss):
+            sys.exit(f"the loss is not a number any more after epoch {epoch + 1}; try a smaller --lr")
+        correct = np.array([network.count_correct(my_part(world, test_images), my_part(world, test_labels))])
+        world.allreduce(correct)
+        if world.rank == 0:
+            accuracy = correct[0] / len(test_images)
+            print(f"epoch {epoch + 1:3}  loss {loss:.6f}  test accuracy {accuracy:.4f}", flush=True)
+
+
+parser = argparse.ArgumentParser(description="Trains a classifier of digits, data-parallel over all ranks.")
+parser.add_argument("--epochs", type=int, default=15, help="passes over the training images (default %(default)s)")
+parser.add_argument("--batch", type=int, default=128, help="images a step, over all ranks (default %(default)s)")
+parser.add_argument("--lr", type=float, default=0.1, help="learning rate (default %(default)s)")
+parser.add_argument("--seed", type=int, default=1, help="decides first weights and order (default %(default)s)")
+parser.add_argument("--data", type=pathlib.Path, default=DATA, help="images as CSV (default: those that come with col)")
+
+if __name__ == "__main__":
+    options = parser.parse_args()
+    train(col.init(), options)
+    col.finalize()
