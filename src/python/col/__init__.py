@@ -14,7 +14,7 @@ ray.util.collective: see col.ray. docs/python.md has more.
 
 import atexit
 
-from . import _col
+from . import _col, plan
 from ._col import Group, Message, Op, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any
 from .awaiting import await_work
 from .errors import (
@@ -32,7 +32,7 @@ __all__ = [
     "NotInitialized", "Op", "PeerLost", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable", "Work", "allgather", "alloc",
     "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",
-    "is_group_initialized", "nccl_available", "premul_sum", "recv", "reduce", "reducescatter", "scatter", "send",
+    "is_group_initialized", "nccl_available", "plan", "premul_sum", "recv", "reduce", "reducescatter", "scatter", "send",
     "user_op", "version", "wait_all", "wait_any",
 ]
 

@@ -15,6 +15,7 @@
 #include "memory.hpp"
 #include "messages.hpp"
 #include "operators.hpp"
+#include "plan.hpp"
 #include "store_server.hpp"
 #include "work.hpp"
 
@@ -41,6 +42,7 @@ NB_MODULE(_col, module) {
   py::bind_context(module);
   py::bind_memory(module);
   py::bind_lists(module);
+  py::bind_plan(module);
   py::bind_store_server(module);
   module.def("version", [] { return std::string(col::version()); });
   module.def("gloo_unavailable_reason", col::gloo_unavailable_reason,
