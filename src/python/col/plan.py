@@ -5,7 +5,7 @@
     plan.steps(0)[1]                      # what rank 0 does in round 1
     plan.verify().good                    # proven, not tried
     plan.simulate(alpha=2e-6).seconds     # how long it would take with 2 µs a message
-    plan.save("ring.json")                # world.allreduce(x, algorithm="file:ring.json") runs it
+    plan.save("ring.json")                # world.allreduce(x, out, algorithm="file:ring.json") runs it
 
 Nothing here communicates, and no rank is needed. docs/plans.md explains what plans are made of, and their files.
 """
@@ -88,14 +88,15 @@ class Plan:
         return self._plans.json()
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes a file that calls take as algorithm="file:PATH". It is for the count that the plan was made for."""
+        """Writes a file that calls take as algorithm="file:PATH", if they are what the plan was made for: of the same count,
+        and in place if it was made with in_place."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.to_json())
 
     def _repr_svg_(self) -> Optional[str]:
         try:
             return self.draw()
-        except InvalidArgument:  # too large for a picture
+        except InvalidArgument:  # too large, or its messages do not pair
             return None
 
     def __str__(self) -> str:

@@ -78,13 +78,13 @@ const Algorithm& algorithm_of(Collective collective, const AlgorithmSpec& wanted
   return *found;
 }
 
-void check_served(const std::string& name, const std::optional<std::string>& why_not) {
-  if (why_not) refuse("plan: " + name + " cannot: " + *why_not);
+void check_served(const std::optional<std::string>& why_not) {
+  if (why_not) refuse("plan: " + *why_not);
 }
 
 PlanSet plans_of_file(const PlanFile& file, PlanProblem::Spec spec, std::size_t element_size) {
   return {file.name(), std::move(spec), element_size, [&](const PlanProblem& problem) -> PlanOfRank {
-            check_served(file.name(), file.refuse(problem.request(0)));
+            check_served(file.refuse(problem.request(0)));
             return [file, &problem](int rank) { return file.build(problem.request(rank)); };
           }};
 }
@@ -110,7 +110,7 @@ PlanSet make_plan(const std::string& collective, const std::string& algorithm, c
   spec.parameters.radix = wanted.radix;
   if (wanted.segment_bytes != 0) spec.parameters.segment = std::max<std::size_t>(1, wanted.segment_bytes / bytes);
   return {wanted.text(), std::move(spec), bytes, [&](const PlanProblem& problem) {
-            check_served(wanted.text(), found.refuse(problem.request(0)));
+            check_served(found.refuse(problem.request(0)));
             return plans_of(found, problem);
           }};
 }

@@ -1,0 +1,189 @@
+"""The programs in src/examples/python, as a reader would start them."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+import pytest
+
+import processes
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "src" / "examples" / "python"
+NOTEBOOK = EXAMPLES / "notebook" / "allreduce.ipynb"
+
+
+def colrun(size, *command):
+    process = subprocess.Popen(
+        [processes.COLRUN, "-n", str(size), *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    return processes.finish(process)
+
+
+def example(size, name, *options):
+    code, out, err = colrun(size, sys.executable, EXAMPLES / name, *options)
+    assert code == 0, err
+    return out.splitlines()
+
+
+def test_hello():
+    assert sorted(example(4, "hello.py")) == [f"rank {rank} of 4: the sum is 10" for rank in range(4)]
+
+
+# ---- digits.py
+
+
+def losses(lines):
+    return [float(line.split()[3]) for line in lines if line.startswith("epoch")]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_digits_has_the_losses_of_the_cpp_trainer(size):
+    """All additions are made in the same order, so the losses are the same to the last digit. Only a compiler that joins
+    products and sums into single instructions changes their last bits; for x86-64 none does so unasked."""
+    options = "--epochs", 4, "--seed", 5
+    code, out, err = colrun(size, os.environ["DIGITS_TRAINER"], "--no-save", *options)
+    assert code == 0, err
+    theirs = losses(out.splitlines())
+    assert len(theirs) == 4
+    ours = losses(example(size, "digits.py", *options))
+    assert ours == (theirs if platform.machine() == "x86_64" else pytest.approx(theirs, abs=1e-4))
+
+
+def test_digits_learns():
+    lines = example(2, "digits.py", "--epochs", 4, "--batch", 64, "--lr", 0.05)
+    assert losses(lines)[-1] < 0.2 and float(lines[-1].split()[-1]) > 0.9, lines
+
+
+def test_digits_says_what_is_wrong():
+    code, out, err = colrun(2, sys.executable, EXAMPLES / "digits.py", "--lr", "1e20", "--epochs", "2")
+    assert code != 0 and "try a smaller --lr" in err
+    code, out, err = colrun(1, sys.executable, EXAMPLES / "digits.py", "--data", "none.csv")
+    assert code != 0 and "none.csv" in err
+
+
+# ---- article.py
+
+ALL = "0 1 2 3"
+ARTICLE = {
+    "reduce": ["10", "2", "3", "4"],
+    "allreduce": ["10"] * 4,
+    "scatter": ["0", "10", "20", "30"],
+    "gather": [ALL],
+    "allgather": [ALL] * 4,
+    "broadcast": ["0.5"] * 4,
+}
+
+
+def test_article():
+    want = [f"rank {rank}: {name}: {value}" for name, values in ARTICLE.items() for rank, value in enumerate(values)]
+    assert sorted(example(4, "article.py")) == sorted(want)
+
+
+def test_article_knows_its_examples():
+    code, out, err = colrun(1, sys.executable, EXAMPLES / "article.py", "gathr")
+    assert code != 0 and "no example 'gathr'; choose from reduce, " in err
+
+
+# ---- The notebook
+
+NOTEBOOK_CHECKS = """
+import xml.etree.ElementTree
+
+assert alpha > 0 and beta > 0 and len(times) == len(sizes)
+assert bde_checked == {size: [True] * size for size in (1, 2, 4, 8)}
+assert mst_checked == {size: [True] * size for size in (1, 2, 3, 6, 7, 8)}
+assert run(2, check, lambda world, x: None) == [False] * 2
+assert is_the_same
+for plan in mst, bde, bde_of_6:
+    assert plan.verify() and xml.etree.ElementTree.fromstring(plan._repr_svg_()).tag.endswith("svg")
+assert all(predicted > 0 and seconds > 0 for predicted, seconds in table.values()) and len(table) == 6
+assert table[2, "bde"][0] < table[2, "mst"][0] < table[2, "ring"][0]
+assert table[2**18, "ring"][0] < table[2**18, "bde"][0]
+assert not broken and broken.rank == lost["to"]
+
+
+import ranks
+ranks.TIMEOUT = 10  # how long a rank may wait for one that has failed
+
+
+def fails(world):
+    if world.rank == 1:
+        raise ValueError("as a test wants")
+    world.barrier()
+
+
+try:
+    run(2, fails)
+    raise AssertionError("no error")
+except RuntimeError as error:
+    assert "rank 1:" in str(error) and "ValueError: as a test wants" in str(error)
+
+try:
+    run(2, lambda world: __import__("os")._exit(3))
+    raise AssertionError("no error")
+except RuntimeError as error:
+    assert "ended without an answer" in str(error)
+print("all good")
+"""
+
+
+def notebook():
+    return json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+
+
+def code_cells():
+    return ["".join(cell["source"]) for cell in notebook()["cells"] if cell["cell_type"] == "code"]
+
+
+def test_notebook_is_clean():
+    book = notebook()
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+    cells = book["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells)
+    for cell in cells:
+        assert set(cell) - {"outputs", "execution_count"} == {"cell_type", "id", "metadata", "source"}
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [] and cell["execution_count"] is None
+            assert len(cell["source"]) <= 25, "a cell that long is hard to read: " + cell["source"][0]
+    for link in re.findall(r"\]\(([^)]+)\)", "".join("".join(cell["source"]) for cell in cells)):
+        assert (NOTEBOOK.parent / link).exists(), link
+
+
+def test_notebook_runs():
+    process = subprocess.Popen(
+        [sys.executable, "-c", "\n\n".join([*code_cells(), NOTEBOOK_CHECKS])], cwd=NOTEBOOK.parent,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+    code, out, err = processes.finish(process)
+    assert code == 0 and out.endswith("all good\n"), (out, err)
+    assert "latency" in out and "mst <good: 6 rounds, 14 messages" in out and "waits to receive" in out
+
+
+# ---- Types
+
+
+def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp_path):
+    cells = tmp_path / "cells.py"
+    cells.write_text("\n\n".join(code_cells()), encoding="utf-8")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "import col\n"
+        "world = col.init()\n"
+        "world.allreduce(1.0, oper='sum')\n"
+        "rank: str = world.rank\n"
+        "col.plan.build('allreduce', 'ring', ranks='4')\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "mypy.ini").write_text("[mypy]\ncheck_untyped_defs = True\n[mypy-torch]\nfollow_imports = skip\n")
+    programs = [*EXAMPLES.glob("*.py"), *NOTEBOOK.parent.glob("*.py"), cells, wrong]
+    assert len(programs) >= 7
+    answer = subprocess.run(
+        [sys.executable, "-m", "mypy", *map(str, programs)], cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": os.environ["PYTHONPATH"]}, capture_output=True, text=True, timeout=240,
+    )
+    errors = [line for line in answer.stdout.splitlines() if ": error: " in line]
+    assert [line.split(": ")[0] for line in errors] == [f"wrong.py:{n}" for n in (3, 4, 5)], answer.stdout + answer.stderr
