@@ -6,7 +6,7 @@ cd "$1"
 # block PAGE FILE: the page's block that is marked as this file.
 block() {
   awk -v mark="<!-- $2 -->" '$0 == mark {found = 1; next}
-       found && /^```c(pp)?$/ {inside = 1; next}
+       found && /^```(c|cpp|python)$/ {inside = 1; next}
        inside && /^```$/ {exit}
        inside {print}' "$1"
 }
@@ -20,6 +20,7 @@ compare() {
 compare README.md src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
 compare README.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
 compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
+compare docs/python.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"  # without its docstring
 
 # The data is what its README says it is.
 want=$(grep -oE '[0-9a-f]{64}' src/examples/data/README.md)
