@@ -29,8 +29,9 @@ def example(size, name, *options):
     return out.splitlines()
 
 
-def test_hello():
-    assert sorted(example(4, "hello.py")) == [f"rank {rank} of 4: the sum is 10" for rank in range(4)]
+@pytest.mark.parametrize("size, total", [(1, 1), (4, 10)])
+def test_hello(size, total):
+    assert sorted(example(size, "hello.py")) == [f"rank {rank} of {size}: the sum is {total}" for rank in range(size)]
 
 
 # ---- digits.py
@@ -165,6 +166,16 @@ def test_notebook_runs():
 
 # ---- Types
 
+MYPY = """
+[mypy]
+strict = True
+[mypy-cells]
+disallow_untyped_defs = False
+disallow_untyped_calls = False
+[mypy-torch]
+follow_imports = skip
+"""  # torch takes long to read
+
 
 def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp_path):
     cells = tmp_path / "cells.py"
@@ -178,7 +189,7 @@ def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp
         "col.plan.build('allreduce', 'ring', ranks='4')\n",
         encoding="utf-8",
     )
-    (tmp_path / "mypy.ini").write_text("[mypy]\ncheck_untyped_defs = True\n[mypy-torch]\nfollow_imports = skip\n")
+    (tmp_path / "mypy.ini").write_text(MYPY)
     programs = [*EXAMPLES.glob("*.py"), *NOTEBOOK.parent.glob("*.py"), cells, wrong]
     assert len(programs) >= 7
     answer = subprocess.run(

@@ -410,18 +410,3 @@ def test_stubs():
             arguments = function.args
             stub = [a.arg for a in arguments.args] + ["*"] * bool(arguments.kwonlyargs) + [a.arg for a in arguments.kwonlyargs]
             assert stub == [a.split("=")[0].strip("$ ") for a in text.strip("()").split(",")], name
-
-
-def test_examples_pass_mypy():
-    examples = os.path.join(os.path.dirname(__file__), "..", "..", "src", "examples", "python")
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, examples], capture_output=True, text=True
-    )
-    assert checked.returncode == 0, checked.stdout
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_hello(n):
-    program = open(os.path.join(os.path.dirname(__file__), "..", "..", "src", "examples", "python", "hello.py")).read()
-    code, out, err = processes.run(n, program)
-    assert code == 0 and sorted(out.splitlines()) == [f"rank {r} of {n}: the sum is {n * (n + 1) // 2}" for r in range(n)]

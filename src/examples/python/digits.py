@@ -5,11 +5,15 @@
 The numpy twin of digits_trainer, the C++ example: same network, same first weights, same order of images, same losses.
 """
 
+from __future__ import annotations
+
 import argparse
 import pathlib
 import sys
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import col
 from mt19937_64 import Engine, seed_seq
@@ -17,9 +21,10 @@ from mt19937_64 import Engine, seed_seq
 DATA = pathlib.Path(__file__).parent.parent / "data" / "digits.csv"
 PIXELS, HIDDEN, CLASSES = 64, 128, 10
 MOMENTUM = np.float32(0.9)
+Array = NDArray[Any]
 
 
-def read_images(path):
+def read_images(path: pathlib.Path) -> tuple[Array, Array, Array, Array]:
     """Pixels from -1 to 1, and labels, for training and for testing: every fifth image is for testing."""
     table = np.loadtxt(path, delimiter=",", dtype=np.float32)
     pixels, labels = table[:, :-1] / 8 - 1, table[:, -1].astype(int)
@@ -27,7 +32,7 @@ def read_images(path):
     return pixels[~is_test], labels[~is_test], pixels[is_test], labels[is_test]
 
 
-def epoch_order(seed, epoch, count):
+def epoch_order(seed: int, epoch: int, count: int) -> Array:
     """The images in an order of their own for every epoch, the same on all ranks: nobody has to send it."""
     engine = Engine(seed_seq([seed & 0xFFFFFFFF, seed >> 32, epoch, 0]))
     order = list(range(count))
@@ -37,7 +42,7 @@ def epoch_order(seed, epoch, count):
     return np.array(order)
 
 
-def add_product(total, a, b):
+def add_product(total: Array, a: Array, b: Array) -> Array:
     """total += a @ b, one term after the other, as the C++ program adds. @ adds in an order of its own, and then the last
     bits of the sums differ."""
     for i in range(len(b)):
@@ -49,7 +54,7 @@ class Network:
     """64 pixels, 128 ReLU units, softmax over 10 classes. All parameters are one array, so that all gradients are one
     array, and one allreduce a step is enough."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int) -> None:
         self.parameters = np.zeros(PIXELS * HIDDEN + HIDDEN + HIDDEN * CLASSES + CLASSES, np.float32)
         self.weights1, self.biases1, self.weights2, self.biases2 = self.parts(self.parameters)
         engine = Engine(seed)
@@ -58,7 +63,7 @@ class Network:
             weights[:] = ((2 * units - 1) * np.sqrt(6 / weights.shape[1])).reshape(weights.shape)
 
     @staticmethod
-    def parts(array):
+    def parts(array: Array) -> tuple[Array, Array, Array, Array]:
         """Views of the four parts of an array as large as the parameters."""
         first = PIXELS * HIDDEN
         second = first + HIDDEN
@@ -66,12 +71,12 @@ class Network:
         return (array[:first].reshape(HIDDEN, PIXELS), array[first:second],
                 array[second:third].reshape(CLASSES, HIDDEN), array[third:])  # fmt: skip
 
-    def forward(self, images):
+    def forward(self, images: Array) -> tuple[Array, Array]:
         hidden = add_product(np.tile(self.biases1, (len(images), 1)), images, self.weights1.T)
         hidden = np.maximum(hidden, 0)
         return hidden, add_product(np.tile(self.biases2, (len(images), 1)), hidden, self.weights2.T)
 
-    def add_gradient(self, images, labels, gradient):
+    def add_gradient(self, images: Array, labels: Array, gradient: Array) -> float:
         """Adds the gradient of the cross-entropy, summed over the images; returns the summed loss. Sums in float64, so
         that cutting a batch differently over ranks changes no more than the last bits."""
         hidden, logits = self.forward(images)
@@ -90,13 +95,13 @@ class Network:
         hidden_delta[hidden <= 0] = 0  # no gradient through a unit that is off
         add_product(weights1, hidden_delta.T, images)
         biases1 += hidden_delta.sum(axis=0, dtype=np.float64)
-        return losses.cumsum()[-1] if len(losses) else 0.0
+        return float(losses.cumsum()[-1]) if len(losses) else 0.0
 
-    def count_correct(self, images, labels):
-        return np.count_nonzero(self.forward(images)[1].argmax(axis=1) == labels)
+    def count_correct(self, images: Array, labels: Array) -> int:
+        return int(np.count_nonzero(self.forward(images)[1].argmax(axis=1) == labels))
 
 
-def my_part(world: col.Group, array: np.ndarray) -> np.ndarray:
+def my_part(world: col.Group, array: Array) -> Array:
     """A contiguous part of about equal length for each rank."""
     return np.array_split(array, world.size)[world.rank]
 
