@@ -410,3 +410,96 @@ def test_stubs():
             arguments = function.args
             stub = [a.arg for a in arguments.args] + ["*"] * bool(arguments.kwonlyargs) + [a.arg for a in arguments.kwonlyargs]
             assert stub == [a.split("=")[0].strip("$ ") for a in text.strip("()").split(",")], name
+
+
+def test_threads_take_turns():
+    code, out, err = processes.run(
+        2,
+        """
+        import threading
+        import numpy as np
+        import col
+
+        world = col.init(serialize=True)
+        sums = []
+
+        def work():
+            for _ in range(50):
+                x = np.ones(1000)
+                world.allreduce(x)
+                sums.append(float(x[-1]))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(len(sums), set(sums))
+        col.finalize()
+        """,
+    )
+    assert code == 0 and out.splitlines() == ["200 {2.0}"] * 2, err
+
+
+def test_turns_that_come_too_late_are_refused():
+    code, out, err = processes.alone(
+        """
+        import col
+        col.init()
+        try:
+            col.init(serialize=True)
+        except col.AlreadyInitialized as error:
+            print("first one" in str(error))
+        """
+    )
+    assert code == 0 and out.strip() == "True", err
+
+
+def test_colrun_names_the_exception():
+    code, out, err = processes.run(
+        2,
+        """
+        import col
+
+        def fails():
+            raise ValueError("no such thing")
+
+        world = col.init()
+        if world.rank == 1:
+            fails()
+        world.barrier()
+        """,
+    )
+    assert code == 1
+    assert "exited with code 1 after" in err and " s: ValueError: no such thing\n" in err, err
+
+
+def test_await_ends_with_a_loop_that_is_closed():
+    code, out, err = processes.run(
+        2,
+        """
+        import asyncio
+        import numpy as np
+        import col
+
+        world = col.init()
+
+        async def gives_up():
+            task = asyncio.create_task(wait_for(world.irecv(np.ones(1), 1 - world.rank)))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                print("cancelled")
+
+        async def wait_for(work):
+            return await work
+
+        asyncio.run(gives_up())
+        world.send(np.ones(1), 1 - world.rank)  # what was started goes on
+        world.barrier()
+        col.finalize()
+        """,
+    )
+    assert code == 0 and out.split() == ["cancelled"] * 2 and "Traceback" not in err, err

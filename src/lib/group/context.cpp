@@ -317,6 +317,7 @@ thread_local Context* scoped_context = nullptr;
 struct Embedding {
   std::mutex mutex;
   Interrupt interrupt;
+  bool serialize = false;
 
   static Embedding& instance() {
     static auto* const embedding = new Embedding;
@@ -337,6 +338,7 @@ Context& Context::current() {
     {
       const std::lock_guard lock(Embedding::instance().mutex);
       spec.interrupt = Embedding::instance().interrupt;
+      spec.serialize = Embedding::instance().serialize;
     }
     if (spec.world_size > 1) core::log::set_rank(spec.rank);
     if (spec.rank == 0)
@@ -348,9 +350,10 @@ Context& Context::current() {
   return *process;
 }
 
-void Context::embed(Interrupt interrupt) {
+void Context::embed(Interrupt interrupt, bool serialize) {
   const std::lock_guard lock(Embedding::instance().mutex);
   Embedding::instance().interrupt = std::move(interrupt);
+  Embedding::instance().serialize = serialize;
 }
 
 Context::Scope::Scope(Context& context) noexcept : previous_(std::exchange(scoped_context, &context)) {}

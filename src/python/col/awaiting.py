@@ -1,16 +1,26 @@
 """`await work` in asyncio."""
 
-_LONGEST_PAUSE = 0.001  # seconds
-
 
 async def _ended(work):
     import asyncio  # costs more to import than all of col
 
-    pause = 0.0
-    while not work.done():
-        await asyncio.sleep(pause)
-        pause = min(_LONGEST_PAUSE, pause * 2 + 0.00005)
-    return work.result
+    if not work.done():
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
+
+        def end():
+            if not ended.done():  # the task may have been cancelled
+                ended.set_result(None)
+
+        def tell(error):
+            try:
+                loop.call_soon_threadsafe(end)
+            except RuntimeError:  # the loop was closed meanwhile: nobody waits any more
+                pass
+
+        work.then(tell)
+        await ended
+    return work.wait()
 
 
 def await_work(work):

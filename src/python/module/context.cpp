@@ -68,12 +68,17 @@ Group init_default(Context& context, const std::string& backend, Duration timeou
 }
 
 Group init(const std::string& backend, nb::object timeout, std::optional<std::string> store, std::optional<int> rank,
-           std::optional<int> world_size, std::optional<std::string> token, std::optional<std::string> job_id) {
+           std::optional<int> world_size, std::optional<std::string> token, std::optional<std::string> job_id,
+           bool serialize) {
   const Duration budget = duration_or_default(timeout, "init");
   const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
   if (given.is_given()) {
     refuse_second();
-    std::unique_ptr<Context> made = without_gil([&] { return std::make_unique<Context>(spec_of(given, budget)); });
+    std::unique_ptr<Context> made = without_gil([&] {
+      ContextSpec spec = spec_of(given, budget);
+      spec.serialize = serialize;
+      return std::make_unique<Context>(std::move(spec));
+    });
     refuse_second();  // another thread may have been faster
     own_context() = made.release();
     try {
@@ -85,7 +90,15 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
       throw;
     }
   }
-  return without_gil([&] { return init_default(current_context(), backend, budget); });
+  if (serialize) Context::embed(check_signals, true);
+  return without_gil([&] {
+    Context& context = current_context();
+    if (serialize && !context.spec().serialize)
+      throw Error(ErrorCode::already_initialized,
+                  "init: serialize=True comes too late, because a call has used col in this process before; pass it to "
+                  "the first one");
+    return init_default(context, backend, budget);
+  });
 }
 
 void finalize() {
@@ -130,10 +143,11 @@ void bind_context(nb::module_& module) {
   const nb::arg_v group_name = nb::arg("group_name") = "default";
   module.def("init", init, nb::kw_only(), nb::arg("backend") = "auto", nb::arg("timeout") = nb::none(),
              nb::arg("store") = nb::none(), nb::arg("rank") = nb::none(), nb::arg("world_size") = nb::none(),
-             nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(),
+             nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(), nb::arg("serialize") = false,
              "Joins group 'default', and returns it: with the ranks that the environment gives (from colrun or another "
              "launcher), else as a world of one. With store, rank and world_size, these say it. A second call returns "
-             "the same group.");
+             "the same group. With serialize, threads that use one group at once take turns; otherwise the second one "
+             "gets InvalidArgument.");
   module.def("finalize", finalize,
              "Destroys all groups. Call it when a rank is done: its peers then know that it did not crash.");
   module.def("init_collective_group", init_collective_group, nb::arg("world_size"), nb::arg("rank"),

@@ -231,6 +231,28 @@ TEST_CASE("report: the culprit's last lines are repeated, made harmless", "[laun
                 "colrun:", "colrun:   a\tb", "colrun:", "colrun:   \xc3\xa9"});
     CHECK(report_lines(story).back() == "colrun:   \\xc3\\xa9");
   }
+  SECTION("the exception of a Python program is the cause") {
+    words = {"Traceback (most recent call last):",
+             "  File \"old.py\", line 1, in <module>",
+             "    open('x')",
+             "OSError: no file",
+             "",
+             "During handling of the above exception, another exception occurred:",
+             "",
+             "Traceback (most recent call last):",
+             "  File \"new.py\", line 7, in <module>",
+             "    f()",
+             "    ^^^",
+             "  File \"new.py\", line 2, in f",
+             "    raise ValueError(a)",
+             "ValueError: two \x1b[31mlines",
+             "of it",
+             "last words of a thread"};
+    CHECK(report_lines(story)[0] ==
+          "colrun: rank 1 (pid 101, host n7) exited with code 7 after 0.0 s: ValueError: two lines");
+    words.resize(13);
+    CHECK(report_lines(story)[0] == "colrun: rank 1 (pid 101, host n7) exited with code 7 after 0.0 s");
+  }
   SECTION("no more than the last of them") {
     for (int line = 0; line < 30; ++line) words.push_back("line " + std::to_string(line));
     const auto lines = report_lines(story);

@@ -688,10 +688,10 @@ class COL_EXPORT Context {
   // The context of the innermost Scope in this thread, else the context of the process.
   static Context& current();
 
-  // What the context of the process gets beside what the environment says: ContextSpec::interrupt. For the binding of
-  // another language, which calls it when it is loaded: later than the first use of that context, it has no effect.
-  // Thread safe.
-  static void embed(Interrupt interrupt);
+  // What the context of the process gets beside what the environment says: ContextSpec::interrupt and serialize. For the
+  // binding of another language, which calls it when it is loaded: later than the first use of that context, it has no
+  // effect. Thread safe.
+  static void embed(Interrupt interrupt, bool serialize = false);
 
   // Makes a context current in this thread as long as the Scope lives.
   class COL_EXPORT Scope {

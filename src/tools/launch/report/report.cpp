@@ -42,6 +42,16 @@ std::string settled(std::string_view line) {
   return plain;
 }
 
+// The exception that ended a Python program, as the last traceback of its stderr names it: "ValueError: no such thing".
+// Empty if there is none. The lines of a frame are indented, and the exception follows the innermost one.
+std::string python_exception(const std::vector<std::string>& lines) {
+  const auto is_frame = [](const std::string& line) { return line.starts_with("  File \""); };
+  const auto frame = std::find_if(lines.rbegin(), lines.rend(), is_frame).base();
+  if (frame == lines.begin()) return "";
+  const auto named = std::find_if(frame, lines.end(), [](const std::string& line) { return !line.starts_with(' '); });
+  return named == lines.end() ? "" : tools::one_line(settled(*named));
+}
+
 class Report {
  public:
   Report(const JobStory& story, const ReportStyle& style) : story_(story), style_(style) {}
@@ -191,8 +201,10 @@ void Report::add_culprit() {
   if (rank == nullptr) return;
   const std::string walked_out = rank->status.collateral ? describe_walked_out() : "";
   add(walked_out, tools::Tone::bad);
-  add(fmt::format("rank {} (pid {}, host {}) {} after {:.1f} s", rank->rank, rank->status.pid,
-                  tools::one_line(rank->host), describe_status(rank->status), rank->status.seconds),
+  const std::string exception = python_exception(rank->last_stderr);
+  add(fmt::format("rank {} (pid {}, host {}) {} after {:.1f} s{}{}", rank->rank, rank->status.pid,
+                  tools::one_line(rank->host), describe_status(rank->status), rank->status.seconds,
+                  exception.empty() ? "" : ": ", exception),
       tools::Tone::bad);
   // That it lost a peer says less than which one, and how.
   if (rank->said && walked_out.empty()) {
