@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# The wheel brings along what it needs: it is installed into an environment that has nothing else, and used from another folder.
+set -euo pipefail
+: "${ROOT:?of the sources}" "${BUILD:?}" "${PYTHON:?}"
+work=$(mktemp -d "${TMPDIR:-/tmp}/col-wheel-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+"$ROOT/scripts/dev" wheel --no-install --python "$PYTHON" --objects "$BUILD" "$work" >"$work/log" 2>&1 ||
+  fail "scripts/dev wheel: $(tail -n 50 "$work/log")"
+tail -n 3 "$work/log"
+wheel=$(echo "$work"/libcol-*.whl)
+[ -f "$wheel" ] || fail "not one wheel: $wheel"
+grep -q "^$wheel: .* MB, libcol " "$work/log" || fail "it does not say what it has made"
+case $wheel in *-linux_*) fail "it needs libraries of this distribution: $wheel" ;; esac
+
+# No file lies where another package's could; what has to be there is.
+"$PYTHON" - "$wheel" <<'PY' || fail "its files (above)"
+import re, sys, zipfile
+
+entries = zipfile.ZipFile(sys.argv[1]).infolist()
+names = [entry.filename for entry in entries]
+outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/]*\.dist-info)/", name)]
+wanted = ["__init__.py", "_col.pyi", "py.typed", "run.py", "bin/colrun", "bin/colbench", "bin/colcheck", "lib/libcol.so",
+          "share/col/selection.json"]
+missing = [name for name in wanted if "col/" + name not in names]
+module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
+links = [entry.filename for entry in entries if entry.external_attr >> 28 == 0o12]
+print("outside:", outside, "missing:", missing, "module:", module, "links:", links)
+sys.exit(bool(outside or missing or links) or len(module) != 1 or module[0] > 1_000_000)
+PY
+
+"$PYTHON" -m venv "$work/environment"
+"$work/environment/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
+mkdir "$work/elsewhere"
+cd "$work/elsewhere"
+# in_environment COMMAND…: with nothing of the caller's environment; no command takes longer than its limit.
+in_environment() {
+  env -i PATH="$work/environment/bin:/usr/bin:/bin" HOME="$work/elsewhere" TMPDIR="$work" timeout --kill-after=5 120 "$@"
+}
+# ranks ARGUMENT…: a program of Python, from stdin, under colrun.
+ranks() {
+  cat >program.py
+  in_environment colrun "$@" python program.py
+}
+expect_code() {
+  local expected=$1 code=0
+  shift
+  "$@" >out 2>&1 || code=$?
+  [ "$code" = "$expected" ] || fail "exit code $code instead of $expected of $*: $(cat out)"
+}
+
+# All that is loaded is in the wheel, or on every machine.
+package=$(in_environment python -c 'import os, col; print(os.path.dirname(col.__file__))')
+case $package in "$work"/environment/*) ;; *) fail "another package is imported: $package" ;; esac
+objects=$(find "$package/bin" "$package/lib" "$package"/_col.*so "$package/../libcol.libs" -type f)
+for object in $objects; do
+  needed=$(env -i /usr/bin/ldd "$object")
+  outside=$(awk '$2 == "=>" { print $3 }' <<<"$needed" | grep -v "^$work/environment/" |
+    grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so\.[0-9]+$' || true)
+  [ -z "$outside" ] || fail "$object needs $outside"
+done
+
+# One of ten imports is quick; a machine under load is not, now and then.
+in_environment python - <<'PY' || fail "import col (above)"
+import subprocess, sys
+
+program = """
+import sys, time
+begin = time.perf_counter()
+import col
+print((time.perf_counter() - begin) * 1e3, *sorted({"numpy", "torch", "ray"} & set(sys.modules)))
+"""
+runs = [subprocess.check_output([sys.executable, "-c", program], text=True).split() for _ in range(10)]
+print("import col:", " ".join(f"{float(run[0]):.1f}" for run in runs), "ms")
+assert not any(run[1:] for run in runs), runs
+assert min(float(run[0]) for run in runs) < 300, runs
+PY
+
+# The programs are those of the package, and take the place of Python.
+expect_code 0 ranks -n 4 <<'PY'
+import array
+import col
+
+group = col.init()
+values = array.array("i", [group.rank])
+group.allreduce(values)
+assert values[0] == 6 and group.size == 4, values
+print("backend", group.backend)
+col.finalize()
+PY
+[ "$(grep -c '^backend shm$' out)" = 4 ] || fail "not four ranks over shm: $(cat out)"
+expect_code 3 ranks -n 2 <<<'raise SystemExit(3)'
+expect_code 2 in_environment colrun --no-such-option
+expect_code 0 in_environment colbench --version
+expect_code 0 in_environment colcheck --quick --only exact --np 2
+if [ -e "$package/lib/libcol_gloo.so" ]; then
+  grep -q gloo out || fail "colcheck does not find Gloo: $(cat out)"
+fi
+expect_code 0 in_environment python -m col.run -n 2 python -c 'import col; assert col.init().size == 2; col.finalize()'
+env -i PATH="$work/environment/bin:/usr/bin:/bin" python -m col.run -n 1 sh -c 'echo >started; exec sleep 100' 2>err &
+started=$!
+until [ -e started ]; do kill -0 $started || fail "no rank was started: $(cat err)"; sleep 0.01; done
+[ "$(cat /proc/$started/comm)" = colrun ] || fail "colrun is not the process that was started"
+kill -INT $started
+expect_code 130 wait $started
+
+# In one process with torch and its Gloo, whichever is imported first.
+"$PYTHON" -m venv --system-site-packages "$work/with_torch"
+if "$work/with_torch/bin/python" -c 'import torch' 2>err; then
+  "$work/with_torch/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
+  cat >both.py <<'PY'
+import sys
+
+for name in sys.argv[1:]:
+    __import__(name)
+
+import col
+import torch
+import torch.distributed
+
+group = col.init(backend="gloo")
+torch.distributed.init_process_group("gloo")
+for _ in range(3):
+    ours, theirs = torch.full((1000,), group.rank + 1.0), torch.full((1000,), group.rank + 1.0)
+    group.allreduce(ours)
+    torch.distributed.all_reduce(theirs)
+    assert torch.equal(ours, theirs) and ours[0] == 3, (ours, theirs)
+torch.distributed.destroy_process_group()
+col.finalize()
+PY
+  for order in "col torch" "torch col"; do
+    # shellcheck disable=SC2086 # two words
+    expect_code 0 in_environment colrun -n 2 "$work/with_torch/bin/python" both.py $order
+  done
+else
+  echo "not tried beside torch: $(tail -n 1 err)"
+fi
+
+# A package that lacks its programs says so.
+mv "$package/bin/colrun" .
+expect_code 127 in_environment python -m col.run -n 1 true
+grep -q "^colrun: cannot run '$package/bin/colrun': " out || fail "it says something else: $(cat out)"
