@@ -20,14 +20,16 @@ import re, sys, zipfile
 
 entries = zipfile.ZipFile(sys.argv[1]).infolist()
 names = [entry.filename for entry in entries]
+# The libraries of the distribution only.
+doubled = [name for name in names if re.match(r"libcol\.libs/libcol", name)]
 outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/]*\.dist-info)/", name)]
 wanted = ["__init__.py", "_col.pyi", "py.typed", "run.py", "bin/colrun", "bin/colbench", "bin/colcheck", "lib/libcol.so",
           "share/col/selection.json"]
 missing = [name for name in wanted if "col/" + name not in names]
 module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
 links = [entry.filename for entry in entries if entry.external_attr >> 28 == 0o12]
-print("outside:", outside, "missing:", missing, "module:", module, "links:", links)
-sys.exit(bool(outside or missing or links) or len(module) != 1 or module[0] > 1_000_000)
+print("outside:", outside, "doubled:", doubled, "missing:", missing, "module:", module, "links:", links)
+sys.exit(bool(outside or doubled or missing or links) or len(module) != 1 or module[0] > 1_000_000)
 PY
 
 "$PYTHON" -m venv "$work/environment"
