@@ -85,9 +85,9 @@ Arguments::Arguments(const Signature& signature, PyObject* const* args, Py_ssize
     type_error("%s() takes at most %zu positional arguments, but %zu were given; the others are keywords", function_,
                signature.positional.size(), given);
   for (std::size_t i = 0; i < given; ++i) values_[static_cast<std::size_t>(signature.positional[i])] = args[i];
-  const Py_ssize_t keywords = keyword_names == nullptr ? 0 : PyTuple_GET_SIZE(keyword_names);
+  const Py_ssize_t keywords = keyword_names == nullptr ? 0 : NB_TUPLE_GET_SIZE(keyword_names);
   for (Py_ssize_t i = 0; i < keywords; ++i) {
-    PyObject* const keyword = PyTuple_GET_ITEM(keyword_names, i);
+    PyObject* const keyword = NB_TUPLE_GET_ITEM(keyword_names, i);
     const Name* name = find(signature.keywords, keyword);
     if (name == nullptr) name = find(signature.positional, keyword);
     if (name == nullptr) type_error("%s() got an unexpected keyword argument '%U'", function_, keyword);
@@ -155,11 +155,14 @@ Duration duration_of(nb::handle given, const char* function) {
 }
 
 std::vector<std::size_t> counts_of(PyObject* list, const char* function, const char* name) {
-  const nb::object items = nb::steal(PySequence_Fast(list, "counts must be a list of numbers, one for each rank"));
-  if (!items) throw nb::python_error();
+  const nb::object items = nb::steal(PySequence_Tuple(list));
+  if (!items) {
+    PyErr_SetString(PyExc_TypeError, "counts must be a list of numbers, one for each rank");
+    throw nb::python_error();
+  }
   std::vector<std::size_t> counts;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.ptr()); ++i) {
-    const Py_ssize_t count = PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(items.ptr(), i), PyExc_OverflowError);
+  for (Py_ssize_t i = 0; i < NB_TUPLE_GET_SIZE(items.ptr()); ++i) {
+    const Py_ssize_t count = PyNumber_AsSsize_t(NB_TUPLE_GET_ITEM(items.ptr(), i), PyExc_OverflowError);
     if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
     if (count < 0)
       refuse(std::string(function) + ": " + name + "[" + std::to_string(i) + "] is " + std::to_string(count) +

@@ -63,7 +63,7 @@ const TypeFacts& facts_of(PyTypeObject* type) {
   auto found = known->find(type);
   if (found == known->end()) {
     TypeFacts facts = find_facts(type);
-    Py_INCREF(type);  // its address stays its own
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // its address stays its own
     found = known->emplace(type, facts).first;
   }
   last = &found->second;

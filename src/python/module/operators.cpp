@@ -94,7 +94,7 @@ Op Operation::read(PyObject* op, const char* function) {
     made = &plain;
   } else {
     refuse(std::string(function) + ": op must be a name such as 'sum', col.premul_sum(scale), or a function of two " +
-           "arrays, not a " + Py_TYPE(op)->tp_name);
+           "arrays, not a " + nb::inst_name(op).c_str());
   }
   if (made->premul() != nullptr) return *made->premul();
   function_ = std::make_shared<Function>(made->function());

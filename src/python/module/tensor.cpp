@@ -12,7 +12,7 @@ namespace col::python {
 namespace {
 
 [[noreturn]] void refuse_tensor(PyObject* object, Role role) {
-  const std::string type = Py_TYPE(object)->tp_name;
+  const std::string type = nb::inst_name(object).c_str();
   std::string what = role.text() + " is a " + type + ", which is no array; ";
   if (PyList_Check(object) || PyTuple_Check(object) || PyLong_Check(object) || PyFloat_Check(object))
     what += "write numpy.array(" + std::string(role.name) + ")";

@@ -47,7 +47,7 @@ struct Names {
 };
 
 nb::object call(PyObject* object, const nb::object& method) {
-  PyObject* const result = PyObject_CallMethodNoArgs(object, method.ptr());
+  PyObject* const result = PyObject_CallMethodObjArgs(object, method.ptr(), nullptr);
   if (result == nullptr) throw nb::python_error();
   return nb::steal(result);
 }
