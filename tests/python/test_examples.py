@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import col.run
 import processes
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "src" / "examples" / "python"
@@ -198,3 +199,21 @@ def test_mypy_finds_nothing_in_the_examples_and_something_in_a_wrong_program(tmp
     )
     errors = [line for line in answer.stdout.splitlines() if ": error: " in line]
     assert [line.split(": ")[0] for line in errors] == [f"wrong.py:{n}" for n in (3, 4, 5)], answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["-n", "3", "hello.py"], 2),
+        (["-n", "3", "hello.py", "--options", "other.py"], 2),
+        (["-n", "3", sys.executable, "hello.py"], None),
+        (["--", "python3", "hello.py"], None),
+        (["-n", "3", "none.py"], None),
+        (["-n", "3", "true"], None),
+        ([], None),
+    ],
+)
+def test_a_script_as_the_program_of_colrun(words, place, monkeypatch):
+    monkeypatch.chdir(EXAMPLES)
+    wanted = words if place is None else [*words[:place], sys.executable, *words[place:]]
+    assert col.run._with_python(words) == wanted

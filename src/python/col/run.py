@@ -1,29 +1,40 @@
-"""The programs that are in the package when pip has installed it. `python -m col.run` is colrun."""
+"""The programs that are in the package when pip has installed it. `python -m col.run` is colrun, and takes a script
+of Python's as its program, too: python -m col.run -n 4 hello.py."""
 
 import os
 import sys
 
 
-def _become(name):
+def _become(name, arguments):
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
     try:
-        os.execv(program, [program, *sys.argv[1:]])
+        os.execv(program, [program, *arguments])
     except OSError as error:
         print(f"{name}: cannot run '{program}': {error.strerror}; pip installs it, with the rest of libcol", file=sys.stderr)
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
 
 
+def _with_python(arguments):
+    """Those of colrun, where a script of Python's may stand in the place of the program."""
+    for place, word in enumerate(arguments):
+        if word == "--" or os.path.basename(word).startswith("python"):
+            break
+        if word.endswith(".py") and os.path.isfile(word):
+            return [*arguments[:place], sys.executable, *arguments[place:]]
+    return arguments
+
+
 def colrun():
-    _become("colrun")
+    _become("colrun", sys.argv[1:])
 
 
 def colbench():
-    _become("colbench")
+    _become("colbench", sys.argv[1:])
 
 
 def colcheck():
-    _become("colcheck")
+    _become("colcheck", sys.argv[1:])
 
 
 if __name__ == "__main__":
-    colrun()
+    _become("colrun", _with_python(sys.argv[1:]))
