@@ -26,6 +26,7 @@
 #include "colcheck/options.hpp"
 #include "colcheck/progress.hpp"
 #include "colcheck/properties/list.hpp"
+#include "colcheck/python/interpreter.hpp"
 #include "colcheck/report/report.hpp"
 #include "colcheck/run.hpp"
 #include "colcheck/selftest/self_test.hpp"
@@ -43,7 +44,7 @@ namespace {
 
 // Why a backend or device cannot be used; empty when it can.
 std::string why_unavailable(const std::string& name) {
-  if (name == "cpu") return {};
+  if (name == "cpu" || name == "torch") return {};  // the Python process tells what it has
   if (name == "cuda") return tools::why_no_gpus();
   if (tools::moves_device_memory(name)) return tools::why_no_nccl();
   BackendFactory* factory = find_backend(name);
@@ -62,7 +63,7 @@ int ranks_needed(const Options& options) {
   const bool grouped =
       std::any_of(chosen.begin(), chosen.end(), [](const Property* p) { return p->kind == Property::Kind::group; });
   if (!grouped && !options.ranks) return options.faults ? 1 : 2;
-  return options.ranks.value_or(default_ranks(options.effort)).back();
+  return options.ranks.value_or(default_ranks(options)).back();
 }
 
 // Finds what cannot be done before any rank starts. Throws UsageError if something that was required is missing.
@@ -71,6 +72,17 @@ void check_requirements(const Options& options) {
     if (const std::string why = why_unavailable(name); !why.empty())
       throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
   }
+}
+
+// Null without --python. Throws UsageError if Python cannot be used, or lacks what is required.
+std::unique_ptr<Interpreter> start_python(const Options& options, bool only_ask) {
+  if (!options.python) return nullptr;
+  const std::string program = options.interpreter.empty() ? default_interpreter() : options.interpreter;
+  auto python = std::make_unique<Interpreter>(program, only_ask);
+  const auto& required = options.require;
+  if (std::find(required.begin(), required.end(), "torch") != required.end() && !python->has_torch())
+    throw UsageError("'torch' is required, and cannot be used here: {} has {}", program, python->has());
+  return python;
 }
 
 // Starts as many ranks of this program as `options` need, with these arguments, and waits for them. Returns the exit
@@ -112,8 +124,9 @@ Results facts(const ContextSpec& spec, const Options& options, const std::string
 std::string opening_line(const Results& results) {
   const std::string world = results.world_size == 1 ? "1 rank" : fmt::format("{} ranks", results.world_size);
   const std::string origin = results.launcher == "colcheck" ? " of its own" : ", started by " + results.launcher;
-  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs); {}, seed {:#x}", results.version, world, origin,
-                     results.host, results.cpus, results.effort, results.seed);
+  const std::string python = results.python.empty() ? "" : ", through " + results.python;
+  return fmt::format("colcheck {}: one world of {}{}, on {} ({} CPUs){}; {}, seed {:#x}", results.version, world,
+                     origin, results.host, results.cpus, python, results.effort, results.seed);
 }
 
 void say(const std::string& text) {
@@ -161,11 +174,13 @@ int run_self_test(Lead& lead, const ContextSpec& spec, std::uint64_t seed) {
 }
 
 int lead_world(Context& context, tools::Coordinator& ranks, const Options& options, const tools::Screen& screen,
-               const std::string& command) {
+               const std::string& command, Interpreter* python) {
   const auto start = std::chrono::steady_clock::now();
   Results results = facts(context.spec(), options, command);
+  if (python != nullptr) results.python = python->has();
   Progress progress(options.progress ? screen.progress_fd : -1, screen.columns, screen.utf8);
-  Lead lead(context, ranks, {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }});
+  Lead lead(context, ranks,
+            {.timeout = options.timeout, .on_case = [&](const Case& c) { progress.begin(c); }, .python = python});
   say(opening_line(results));
   if (options.self_test) return run_self_test(lead, context.spec(), results.seed);
   RunListener listener{.on_planned = [&](std::size_t total) { progress.plan(total); },
@@ -193,13 +208,15 @@ int run_world(Context& context, const Options& options, const tools::Screen& scr
   install_crash_note(spec.rank);
   if (options.self_test || options.repro) register_planted_backends();
   const std::shared_ptr<Store> store = spec.store ? spec.store : make_memory_store();
+  const std::unique_ptr<Interpreter> python = start_python(options, false);
+  if (python) python->join(spec, *store, options.timeout);
   const std::unique_ptr<tools::Coordinator> ranks = tools::coordinator_over(*store, spec, "colcheck");
   if (spec.rank == 0) {
     const tools::Dismissal dismissal{*ranks};
-    return lead_world(context, *ranks, options, screen, command);
+    return lead_world(context, *ranks, options, screen, command, python.get());
   }
   try {
-    obey(context, *ranks, {.timeout = options.timeout});
+    obey(context, *ranks, {.timeout = options.timeout, .python = python.get()});
   } catch (const Error& error) {
     // The lead, or the launcher, says what happened.
     if (error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted) return tools::exit_code::kRankDied;
@@ -241,7 +258,10 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
     }
   }
   Context& context = Context::current();
-  if (!spawned && context.spec().launcher.empty()) return drive(options, arguments, title);
+  if (!spawned && context.spec().launcher.empty()) {
+    start_python(options, true);
+    return drive(options, arguments, title);
+  }
   const tools::Screen screen = spawned ? tools::Screen::parse(options.spawned) : tools::Screen::own();
   int code = tools::exit_code::kUsage;
   try {

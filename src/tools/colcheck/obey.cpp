@@ -13,6 +13,7 @@
 
 #include "colcheck/engine/forms.hpp"
 #include "colcheck/properties/list.hpp"
+#include "colcheck/python/interpreter.hpp"
 #include "common/gpu.hpp"
 #include "json/json_fields.hpp"
 
@@ -178,12 +179,13 @@ void fields(RankGpu& rank, Visit& visit) {
 
 template <class Visit>
 void fields(Answer& answer, Visit& visit) {
-  auto& [entries, done, trouble, natives, gpu] = answer;
+  auto& [entries, done, trouble, natives, gpu, ended] = answer;
   visit("entries", entries);
   visit("done", done);
   visit("trouble", trouble);
   visit("natives", natives, core::Named{Collective{kCollectiveCount - 1}, col::to_string});
   visit("gpu", gpu);
+  visit("ended", ended);
 }
 
 // A message may quote bytes that are no UTF-8: they are replaced.
@@ -203,6 +205,10 @@ Answer decode_answer(const std::string& text) {
   return core::parsed_json<Answer>(text, "answer");
 }
 
+Answer::Entry decode_entry(const std::string& text) {
+  return core::parsed_json<Answer::Entry>(text, "finding");
+}
+
 // ---- What a rank does
 
 Answer carry_out(Context& context, const Order& order, std::uint64_t number, const ObeyOptions& options) {
@@ -212,6 +218,8 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
     return answer;
   }
   if (order.kind == Order::Kind::share) return run_share(context, order, options);
+  if (order.kind == Order::Kind::run && options.python != nullptr)
+    return context.spec().rank < order.ranks ? options.python->run(order, number, options.on_case) : Answer();
   return run_in_group(context, order, number, options);
 }
 

@@ -24,14 +24,20 @@ std::vector<const Property*> chosen_properties(const Options& options, std::span
   for (const Property* property : known) {
     if (property->kind == Property::Kind::fault && !options.faults) continue;
     if (!options.only.empty() && !has(options.only, property->name)) continue;
+    if (options.python && !is_for_python(*property)) continue;
     if (!has(options.skip, property->name)) chosen.push_back(property);
   }
   return chosen;
 }
 
-std::vector<int> default_ranks(Effort effort) {
+bool is_for_python(const Property& property) {
+  return property.name == "exact" || property.name == "roots" || property.name == "counts";
+}
+
+std::vector<int> default_ranks(const Options& options) {
+  if (options.python) return {1, 2, 3, 4, 5};
   std::vector<int> ranks = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-  if (effort == Effort::full) ranks.push_back(16);
+  if (options.effort == Effort::full) ranks.push_back(16);
   return ranks;
 }
 

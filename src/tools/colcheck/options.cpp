@@ -22,6 +22,7 @@ constexpr const char* kExamples =
     "  colcheck --only exact --backend gloo --np 3,5 --algo ring\n"
     "  colcheck --device cuda                memory of GPUs alone, over NCCL and through the host\n"
     "  colcheck --repro 'exact,backend=shm,np=3,coll=allreduce,algo=ring,count=7,seed=0x1f'\n"
+    "  colcheck --python --require torch     through `import col`, with python3 from PATH\n"
     "  mpirun -n 4 colcheck                  in the ranks that are there already\n"
     "\n"
     "Exit code: 0 every case passed; 1 a case failed; 2 usage, or what --require names cannot be used; 3 time is up;\n"
@@ -78,9 +79,9 @@ Names backends_of(const std::string& option, const std::string& text) {
 
 Names required_of(const std::string& option, const std::string& text) {
   Names names = backends();
-  names.insert(names.end(), {"cpu", "cuda"});
+  names.insert(names.end(), {"cpu", "cuda", "torch"});
   Names required = list_of(option, text);
-  check_names(option, "backend or device", required, names, "write some of shm,gloo,nccl,cpu,cuda");
+  check_names(option, "backend, device or library", required, names, "write some of shm,gloo,nccl,cpu,cuda,torch");
   return required;
 }
 
@@ -149,6 +150,35 @@ void check_left(const Options& options, std::span<const Property* const> known) 
     throw UsageError("--device cuda leaves no property to check: none of those asked for is about GPUs");
 }
 
+// Completes what concerns Python.
+void check_python(const tools::OptionTable& table, Options& options, std::span<const Property* const> known) {
+  if (options.repro && options.repro->library != Library::none) {
+    const Case& c = *options.repro;
+    const auto property = std::find_if(known.begin(), known.end(), [&](auto* p) { return p->name == c.property; });
+    if (!is_for_python(**property) || c.placement != Placement::margins || needs_gpu(c.devices, c.backend))
+      throw UsageError(
+          "--repro: there is no such case with lib={}: leave out lib, memory= and device=, or name exact, "
+          "roots or counts",
+          to_string(c.library));
+    options.python = true;
+  }
+  if (!options.python) {
+    if (table.is_given("--interpreter"))
+      throw UsageError("--interpreter is about --python; add it, or leave out --interpreter");
+    if (has(options.require, "torch"))
+      throw UsageError("--require torch is about --python; add it, or leave out torch");
+    return;
+  }
+  options.device = Options::Device::cpu;
+  if (options.backends == Names{tools::device_backend()})
+    throw UsageError("--python checks memory of the host, and not --backend {}", options.backends.front());
+  for (const Property* property : known) {
+    if (has(options.only, property->name) && !is_for_python(*property))
+      throw UsageError("--only: '{}' is not checked through Python; --python checks exact, roots and counts",
+                       property->name);
+  }
+}
+
 // ---- The options ----------------------------------------------------------------------------------------------------
 
 void define(tools::OptionTable& table, std::span<const Property* const> known, Options& options) {
@@ -163,13 +193,13 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   constexpr std::string_view kWhat = "What";
   table.add({kWhat, "--backend", "LIST", "all, or some of shm,gloo,nccl; default: all that can be used",
              into(options.backends, backends_of)});
-  table.add({kWhat, "--require", "LIST", "backends and devices that must be usable, as gloo,cuda",
+  table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
              into(options.require, required_of)});
   table.add({kWhat, "--device", "DEVICE",
              "whose memory buffers are in: all, cpu or cuda (and both mixed); default: all",
              into(options.device, device_of)});
-  table.add(
-      {kWhat, "--np", "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16", into(options.ranks, ranks_of)});
+  table.add({kWhat, "--np", "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16, with --python 1-5",
+             into(options.ranks, ranks_of)});
   table.add({kWhat, "--only", "LIST", "these properties and no others", into(options.only, properties)});
   table.add({kWhat, "--skip", "LIST", "all properties but these", into(options.skip, properties)});
   table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
@@ -178,6 +208,11 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add(
       {kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one", into(options.seed, seed_of)});
   table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});
+  table.add({kWhat, "--python", "",
+             "exact, roots and counts through the Python package, on numpy arrays and torch tensors",
+             becomes(options.python, true)});
+  table.add({kWhat, "--interpreter", "PROGRAM", "the Python for --python, by name or path; default: python3",
+             into(options.interpreter, as_written)});
   table.add({kWhat, "--self-test", "", "check the checker: it must find every bug planted in a backend of its own",
              becomes(options.self_test, true)});
   constexpr std::string_view kOutput = "Output";
@@ -214,6 +249,12 @@ void check_combinations(const tools::OptionTable& table) {
     refuse_with(kReason, table.first_given(selecting));
     refuse_with(kReason, table.first_given({"--self-test"}));
   }
+  if (table.is_given("--python")) {
+    refuse_with("--python makes right calls, on memory of the host",
+                table.first_given({"--faults", "--self-test", "--device"}));
+    if (table.is_given("--repro"))
+      refuse_with("lib=numpy or lib=torch in the token of --repro says that it is about Python", "--python");
+  }
   if (table.is_given("--self-test")) {
     constexpr std::string_view kReason = "--self-test has cases and a backend of its own";
     refuse_with(kReason, table.first_given(selecting, "--seed"));
@@ -244,6 +285,7 @@ Request parse_command_line(const std::vector<std::string>& arguments, std::span<
   check_combinations(table);
   if (table.is_given("--list")) return list_text(known);
   table.apply();
+  check_python(table, options, known);
   check_left(options, known);
   return options;
 }

@@ -51,7 +51,7 @@ Run::Run(Lead& lead, const Options& options, const ContextSpec& spec, RunListene
     : lead_(lead), options_(options), spec_(spec), listener_(std::move(listener)) {}
 
 std::vector<int> Run::numbers_of_ranks() const {
-  std::vector<int> numbers = options_.ranks.value_or(default_ranks(options_.effort));
+  std::vector<int> numbers = options_.ranks.value_or(default_ranks(options_));
   if (!options_.ranks) {
     // The world's own size is what its user cares about most.
     std::erase_if(numbers, [&](int ranks) { return ranks > spec_.world_size; });
@@ -171,6 +171,7 @@ void Run::find_nccl(Results& results, std::vector<Selection>& all) {
 std::vector<Selection> Run::selections(Results& results) {
   Selection on_host{.effort = options_.effort, .seed = results.seed, .algorithms = options_.algorithms};
   if (!chosen().usual.empty()) on_host.ranks = results.ranks = numbers_of_ranks();
+  if (options_.python) on_host.libraries = {Library::numpy, Library::torch};
   find_backends(results, on_host);
   std::vector<Selection> all = {std::move(on_host)};
   if (options_.device != Options::Device::cpu) find_gpus(results, all);
@@ -279,7 +280,7 @@ int Run::run(Results& results) {
       // Drills start ranks of their own, as many as they want.
       std::vector<Selection> of_drills = found;
       for (Selection& selection : of_drills) {
-        selection.ranks = options_.ranks.value_or(default_ranks(options_.effort));
+        selection.ranks = options_.ranks.value_or(default_ranks(options_));
         if (tools::moves_device_memory(selection.backends.front()))
           std::erase_if(selection.ranks, [&](int ranks) { return ranks > results.gpus.front().of_host; });
       }

@@ -64,8 +64,8 @@ TEST_CASE("options: without any, all of the quick cases", "[colcheck]") {
   CHECK(options.progress);
   CHECK(options.timeout == seconds(20));
   CHECK(options.spawned.empty());
-  CHECK(default_ranks(Effort::quick) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9});
-  CHECK(default_ranks(Effort::full) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 16});
+  CHECK(default_ranks(Options{}) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(default_ranks({.effort = Effort::full}) == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 16});
 }
 
 TEST_CASE("options: every one arrives, joined to its value or not", "[colcheck]") {
@@ -125,11 +125,11 @@ TEST_CASE("options: what is no option, or has no value, or too many", "[colcheck
   CHECK(complaint({"--"}) == "unexpected argument '--'; colcheck takes options only");
   CHECK(complaint({""}) == "unexpected argument ''; colcheck takes options only");
   for (const char* flag : {"--quick", "--full", "--faults", "--self-test", "--verbose", "--no-progress", "--list",
-                           "--help", "--version"}) {
+                           "--python", "--help", "--version"}) {
     CHECK(complaint({std::string(flag) + "=yes"}) == std::string(flag) + " takes no value");
   }
   for (const char* option : {"--soak", "--backend", "--require", "--device", "--np", "--only", "--skip", "--algo",
-                             "--seed", "--repro", "--junit", "--json", "--html", "--timeout"}) {
+                             "--seed", "--repro", "--junit", "--json", "--html", "--timeout", "--interpreter"}) {
     const std::string needs = std::string(option) + " needs a value";
     CHECK(complaint({option}) == needs);
     CHECK(complaint({option, "--verbose"}) == needs);
@@ -167,7 +167,8 @@ TEST_CASE("options: names that do not exist, with the nearest that does", "[colc
   CHECK(complaint({"--backend", "shm,mpi-rma"}) ==
         "--backend: there is no backend 'mpi-rma'; write all, or some of shm,gloo,nccl");
   CHECK(complaint({"--backend", "shm,"}) == "--backend takes names with single commas between them, not 'shm,'");
-  CHECK(complaint({"--require", "cudda"}) == "--require: there is no backend or device 'cudda'; did you mean 'cuda'?");
+  CHECK(complaint({"--require", "cudda"}) ==
+        "--require: there is no backend, device or library 'cudda'; did you mean 'cuda'?");
   CHECK(complaint({"--require", ",cuda"}) == "--require takes names with single commas between them, not ',cuda'");
   CHECK(complaint({"--device", "gpu"}) == "--device takes all, cpu or cuda, not 'gpu'");
   CHECK(complaint({"--only", "exat"}) == "--only: there is no property 'exat'; did you mean 'exact'?");
@@ -209,6 +210,35 @@ TEST_CASE("options: what excludes each other", "[colcheck]") {
        {"--full", "--backend shm", "--np 3", "--only exact", "--algo ring", "--faults", "--json x", "--require shm"})
     refused_with("--self-test", other, "--self-test has cases and a backend of its own");
   CHECK(complaint({"--list", "--only", "exact"}) == "--list only prints; leave out --only");
+}
+
+TEST_CASE("options: through Python", "[colcheck]") {
+  const Options options = parse(words_of("--python --interpreter .venv/bin/python --require torch,shm"));
+  CHECK(options.python);
+  CHECK(options.interpreter == ".venv/bin/python");
+  CHECK(options.require == Words{"torch", "shm"});
+  CHECK(options.device == Options::Device::cpu);
+  CHECK(chosen_properties(options, kKnown) == std::vector<const Property*>{&kExactLike});
+  CHECK(default_ranks(options) == std::vector<int>{1, 2, 3, 4, 5});
+  const std::string token = "exact,backend=shm,np=2,coll=allreduce,lib=torch,seed=0x5";
+  const Options repro = parse({"--interpreter", "python3.12", "--repro", token});
+  CHECK(repro.python);
+  CHECK(repro.repro->library == Library::torch);
+  CHECK(token_of(*repro.repro) == token);
+  CHECK_FALSE(parse({"--repro", "exact,np=2"}).python);
+  CHECK(complaint({"--python", "--only", "plans"}) ==
+        "--only: 'plans' is not checked through Python; --python checks exact, roots and counts");
+  CHECK(complaint({"--python", "--backend", "nccl"}) == "--python checks memory of the host, and not --backend nccl");
+  for (const char* other : {"--faults", "--self-test", "--device cpu"}) {
+    CHECK(complaint(words_of(std::string("--python ") + other)) ==
+          "--python makes right calls, on memory of the host; leave out " + words_of(other)[0]);
+  }
+  CHECK(complaint({"--interpreter", "python3"}) ==
+        "--interpreter is about --python; add it, or leave out --interpreter");
+  CHECK(complaint({"--require", "torch"}) == "--require torch is about --python; add it, or leave out torch");
+  CHECK(complaint({"--python", "--repro", "exact,np=2"}).ends_with("; leave out --python"));
+  for (const char* other : {"plans,lib=numpy", "exact,device=cuda,lib=numpy", "exact,memory=odd_byte,lib=numpy"})
+    CHECK(complaint({"--repro", other}).starts_with("--repro: there is no such case with lib=numpy"));
 }
 
 TEST_CASE("options: the properties that are left are in the order of their list", "[colcheck]") {
