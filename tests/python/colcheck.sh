@@ -80,6 +80,23 @@ says 'rank 1: its Python process was ended by signal 9'
 says 'coll=scan'
 nothing_left
 
+# One that hangs in code of its own: it is killed, and the others end by themselves.
+mkdir "$work/hang"
+sed 's/os.kill(os.getpid(), signal.SIGKILL)/import time; time.sleep(300)/' "$work/crash/sitecustomize.py" >"$work/hang/sitecustomize.py"
+PYTHONPATH=$work/hang expect 5 "${check[@]}" --only exact --np 2 --backend shm --timeout 1s
+says 'rank 1: its Python process did not go on, and was killed'
+says 'coll=scan'
+nothing_left
+
+# Without torch, its cases are skipped, and say so.
+mkdir "$work/torchless"
+echo 'import sys; sys.modules["torch"] = None' >"$work/torchless/sitecustomize.py"
+PYTHONPATH=$work/torchless expect 0 "${check[@]}" --only roots --np 2 --backend shm
+says ', no torch;'
+says 'skipped: torch cannot be imported: '
+PYTHONPATH=$work/torchless expect 2 "${check[@]}" --require torch
+complains "'torch' is required"
+
 # What cannot be checked is said in a line, before any rank starts.
 refused() {  # refused TEXT ARGUMENT…
   expect 2 "$COLCHECK" "${@:2}"

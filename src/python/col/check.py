@@ -49,48 +49,55 @@ def ended(work, way):
     return work.wait() if way % 2 else col.wait_all([work])[0]
 
 
+def lay_out(case, type_, part, rng):
+    """Returns the buffers, x and out of the call, and what it returns if that is no new array."""
+    unwritten = np.full(part.out_bytes, PATTERN, np.uint8)
+    if case.coll == "broadcast":
+        buffer = Buffer(case, type_, part.output if part.is_root else unwritten)
+        buffer.expect(0, part.output)
+        x = buffer.view(0, part.out_bytes)
+        return [buffer], {"x": x}, x
+    if case.inplace and (part.is_root or case.coll == "reduce"):
+        return lay_out_in_place(case, type_, part, rng)
+    buffers, arguments, out = [], {}, None
+    if part.input is not None:
+        buffers.append(Buffer(case, type_, part.input))
+        arguments["x"] = buffers[0].view(0, len(part.input))
+    # Where it need not be passed, it is in half of the cases; on a rank that gets nothing, it is left alone.
+    needs_out = part.input is None or (case.coll in IN_PLACE_WITHOUT_OUT and part.output is not None)
+    if needs_out or rng.integers(2):
+        buffers.append(Buffer(case, type_, unwritten))
+        out = arguments["out"] = buffers[-1].view(0, part.out_bytes)
+        if part.output is not None:
+            buffers[-1].expect(0, part.output)
+    return buffers, arguments, out
+
+
+def lay_out_in_place(case, type_, part, rng):
+    """The shorter of input and output is a part of the longer."""
+    is_longer = len(part.input) >= part.out_bytes
+    is_equal = len(part.input) == part.out_bytes and not case.coll.endswith("v")
+    offset = 0 if is_equal else part.own_offset
+    content = part.input
+    if not is_longer:
+        content = np.full(part.out_bytes, PATTERN, np.uint8)
+        content[offset : offset + len(part.input)] = part.input
+    buffer = Buffer(case, type_, content)
+    if part.output is not None:
+        buffer.expect(offset if is_longer else 0, part.output)
+    x = buffer.view(0 if is_longer else offset, len(part.input))
+    if case.coll in IN_PLACE_WITHOUT_OUT and rng.integers(2):
+        return [buffer], {"x": x}, x
+    out = buffer.view(offset if is_longer else 0, part.out_bytes)
+    return [buffer], {"x": x, "out": out}, out
+
+
 def call_collective(group, case, type_, part, rng):
     """Returns the buffers, and what is wrong with the result; empty if nothing is."""
-    x = out = None
-    buffers, arguments = [], {}
-    alone = case.coll in IN_PLACE_WITHOUT_OUT
-    if case.coll == "broadcast":
-        content = part.output if part.is_root else np.full(part.out_bytes, PATTERN, np.uint8)
-        buffers = [Buffer(case, type_, content)]
-        buffers[0].expect(0, part.output)
-        x = buffers[0].view(0, part.out_bytes)
-        out = x  # which it returns
-    elif case.inplace and (part.is_root or case.coll == "reduce"):
-        longer = len(part.input) >= part.out_bytes
-        equal = len(part.input) == part.out_bytes and not case.coll.endswith("v")
-        offset = 0 if equal else part.own_offset
-        content = part.input
-        if not longer:
-            content = np.full(part.out_bytes, PATTERN, np.uint8)
-            content[offset : offset + len(part.input)] = part.input
-        buffers = [Buffer(case, type_, content)]
-        out_offset = offset if longer else 0
-        x = buffers[0].view(0 if longer else offset, len(part.input))
-        out = x if alone and rng.integers(2) else buffers[0].view(out_offset, part.out_bytes)
-        if part.output is not None:
-            buffers[0].expect(out_offset, part.output)
-        if out is not x or not alone:
-            arguments["out"] = out
-    elif case.coll != "barrier":
-        if part.input is not None:
-            buffers.append(Buffer(case, type_, part.input))
-            x = buffers[0].view(0, len(part.input))
-        ignored = part.output is None and case.coll != "exscan"
-        if alone and not ignored or x is None or rng.integers(2):
-            buffers.append(Buffer(case, type_, np.full(part.out_bytes, PATTERN, np.uint8)))
-            out = arguments["out"] = buffers[-1].view(0, part.out_bytes)
-            if part.output is not None:
-                buffers[-1].expect(0, part.output)
-    if x is not None:
-        arguments["x"] = x
+    buffers, arguments, out = ([], {}, None) if case.coll == "barrier" else lay_out(case, type_, part, rng)
     if case.coll == "alltoallv":
         arguments.update(in_counts=part.in_counts, out_counts=part.out_counts)
-    elif case.coll in ("allgatherv", "reduce_scatterv") or (case.coll in ("gatherv", "scatterv") and part.is_root):
+    elif case.coll.endswith("v") and part.is_root:
         arguments["counts"] = part.in_counts if case.coll in BRINGS_BLOCKS else part.out_counts
     if case.coll in REDUCTIONS:
         arguments["op"] = operator(case, type_, group.rank)
@@ -197,7 +204,7 @@ def findings(group, tokens, say):
             return
 
 
-def carry_out(number, order, rank, timeout, say):
+def carry_out(rank, say, number, timeout, order):
     name = f"colcheck/{number}"
     try:
         group = col.init_collective_group(order["ranks"], rank, order["backend"], name, timeout)
@@ -227,7 +234,7 @@ def main():
     col.init(**me)
     for line in sys.stdin:
         message = json.loads(line)
-        carry_out(message["number"], message["order"], me["rank"], me["timeout"], say)
+        carry_out(me["rank"], say, **message)
     col.finalize()
 
 

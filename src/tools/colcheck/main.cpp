@@ -23,10 +23,10 @@
 
 #include "colcheck/engine/mix.hpp"
 #include "colcheck/faults/drill.hpp"
+#include "colcheck/interpreter.hpp"
 #include "colcheck/options.hpp"
 #include "colcheck/progress.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/python/interpreter.hpp"
 #include "colcheck/report/report.hpp"
 #include "colcheck/run.hpp"
 #include "colcheck/selftest/self_test.hpp"
@@ -209,7 +209,7 @@ int run_world(Context& context, const Options& options, const tools::Screen& scr
   if (options.self_test || options.repro) register_planted_backends();
   const std::shared_ptr<Store> store = spec.store ? spec.store : make_memory_store();
   const std::unique_ptr<Interpreter> python = start_python(options, false);
-  if (python) python->join(spec, *store, options.timeout);
+  if (python) python->join(spec, *store);
   const std::unique_ptr<tools::Coordinator> ranks = tools::coordinator_over(*store, spec, "colcheck");
   if (spec.rank == 0) {
     const tools::Dismissal dismissal{*ranks};

@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "colcheck/engine/forms.hpp"
+#include "colcheck/interpreter.hpp"
 #include "colcheck/properties/list.hpp"
-#include "colcheck/python/interpreter.hpp"
 #include "common/gpu.hpp"
 #include "json/json_fields.hpp"
 
@@ -219,7 +219,7 @@ Answer carry_out(Context& context, const Order& order, std::uint64_t number, con
   }
   if (order.kind == Order::Kind::share) return run_share(context, order, options);
   if (order.kind == Order::Kind::run && options.python != nullptr)
-    return context.spec().rank < order.ranks ? options.python->run(order, number, options.on_case) : Answer();
+    return context.spec().rank < order.ranks ? options.python->run(order, number, options) : Answer();
   return run_in_group(context, order, number, options);
 }
 

@@ -1,4 +1,4 @@
-#include "colcheck/python/interpreter.hpp"
+#include "colcheck/interpreter.hpp"
 
 #include <poll.h>
 #include <signal.h>
@@ -37,7 +37,11 @@ constexpr Duration kEndTime = std::chrono::seconds(5);
 
 // A case makes a few calls at most, each of which ends with its timeout.
 Duration longest_case(Duration timeout) {
-  return 3 * timeout + std::chrono::seconds(10);
+  return 3 * timeout + std::chrono::seconds(5);
+}
+
+double seconds_of(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
 }
 
 // The folder that has the package `col`: this program is COL/bin/colcheck in a wheel, and src/tools/colcheck/colcheck
@@ -148,17 +152,16 @@ void Interpreter::start(const std::string& program, bool only_ask) {
   if (only_ask) ::shutdown(talk_.get(), SHUT_WR);
 }
 
-void Interpreter::join(const ContextSpec& spec, Store& store, Duration timeout) {
+void Interpreter::join(const ContextSpec& spec, Store& store) {
   if (spec.local_world_size != spec.world_size)
     throw tools::UsageError(
         "--python checks ranks on one host, and those of this world are on several; start them on one");
-  timeout_ = timeout;
   const std::string key = "colcheck/python";
   Place place;
   place.job_id = "colcheck";
   place.rank = spec.rank;
   place.world_size = spec.world_size;
-  place.timeout = std::chrono::duration<double>(timeout).count();
+  place.timeout = seconds_of(kStartTime);
   if (spec.rank == 0) {
     const std::string host = "127.0.0.1";
     place.token = make_store_token();
@@ -166,7 +169,7 @@ void Interpreter::join(const ContextSpec& spec, Store& store, Duration timeout) 
     place.store = fmt::format("tcp://{}:{}", host, meeting_->port());
     store.set(key, place.token + " " + place.store);
   } else {
-    WaitContext context(Deadline::after(timeout), spec.control.get());
+    WaitContext context(Deadline::after(kStartTime), spec.control.get());
     const std::string text = store.wait(key, context);
     const std::size_t space = text.find(' ');
     place.token = text.substr(0, space);
@@ -175,11 +178,11 @@ void Interpreter::join(const ContextSpec& spec, Store& store, Duration timeout) 
   say(core::json_line(place));
 }
 
-Answer Interpreter::run(const Order& order, std::uint64_t number, const std::function<void(const Case&)>& on_case) {
-  say(fmt::format(R"({{"number":{},"order":{}}})", number, encode(order)));
+Answer Interpreter::run(const Order& order, std::uint64_t number, const ObeyOptions& options) {
+  say(fmt::format(R"({{"number":{},"timeout":{},"order":{}}})", number, seconds_of(options.timeout), encode(order)));
   Answer answer;
   for (;;) {
-    const Deadline deadline = Deadline::after(longest_case(timeout_));
+    const Deadline deadline = Deadline::after(longest_case(options.timeout));
     const auto line = read_line(deadline);
     if (!line) {
       const bool hangs = deadline.expired();
@@ -197,7 +200,7 @@ Answer Interpreter::run(const Order& order, std::uint64_t number, const std::fun
     } else {
       const auto index = static_cast<std::size_t>(std::stoul(*line));
       answer.done = index + 1;
-      if (on_case) on_case(order.cases.at(index));
+      if (options.on_case) options.on_case(order.cases.at(index));
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,12 +37,12 @@ class Interpreter {
   bool has_torch() const { return !has_.ends_with("no torch"); }
 
   // Makes it rank spec.rank of a world of such processes, which meet through `store`, that of this rank's own world.
-  // Every rank calls it. Blocks until rank 0 has: for `timeout` at most, which is also that of one call. Throws
-  // UsageError if the ranks are on several hosts; col::Error.
-  void join(const ContextSpec& spec, Store& store, Duration timeout);
-  // Has it carry out an order of kind `run`, and calls `on_case` as each case begins. If it ends on the way, or is
-  // killed because it does not go on, the answer has `ended`. Requires: join().
-  Answer run(const Order& order, std::uint64_t number, const std::function<void(const Case&)>& on_case);
+  // Every rank calls it. Blocks until rank 0 has, for a minute at most. Throws UsageError if the ranks are on several
+  // hosts; col::Error.
+  void join(const ContextSpec& spec, Store& store);
+  // Has it carry out an order of kind `run`, as carry_out() does. If it ends on the way, or is killed because it does
+  // not go on, the answer has `ended`. Requires: join().
+  Answer run(const Order& order, std::uint64_t number, const ObeyOptions& options);
 
  private:
   void start(const std::string& program, bool only_ask);
@@ -58,7 +57,6 @@ class Interpreter {
   tools::UniqueFd talk_;  // its stdin and stdout
   std::string read_;      // and not yet returned
   std::string has_;
-  Duration timeout_ = {};
   std::unique_ptr<StoreServer> meeting_;  // rank 0 has it
 };
 
