@@ -99,7 +99,8 @@ expect_code 0 in_environment colcheck --quick --only exact --np 2
 if [ -e "$package/lib/libcol_gloo.so" ]; then
   grep -q gloo out || fail "colcheck does not find Gloo: $(cat out)"
 fi
-expect_code 0 in_environment python -m col.run -n 2 python -c 'import col; assert col.init().size == 2; col.finalize()'
+echo 'import col; assert col.init().size == 2; col.finalize()' >two.py
+expect_code 0 in_environment python -m col.run -n 2 two.py
 env -i PATH="$work/environment/bin:/usr/bin:/bin" python -m col.run -n 1 sh -c 'echo >started; exec sleep 100' 2>err &
 started=$!
 until [ -e started ]; do kill -0 $started || fail "no rank was started: $(cat err)"; sleep 0.01; done
