@@ -32,11 +32,15 @@ class Allocations {
   }
 
   void free(const void* memory) {
-    const std::lock_guard lock(mutex_);
-    const auto found = allocations_.find(address(memory));
-    if (found == allocations_.end()) throw_unknown(memory);
-    if (const auto group = found->second.group.lock()) group->require_unused(memory, found->second.bytes);
-    allocations_.erase(found);
+    auto taken = take(memory);
+    // Without the lock: the group may have to end a function of the user's first, which may free memory, too.
+    try {
+      if (const auto group = taken.mapped().group.lock()) group->require_unused(memory, taken.mapped().bytes);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      allocations_.insert(std::move(taken));
+      throw;
+    }
   }
 
  private:
@@ -45,6 +49,15 @@ class Allocations {
     std::size_t bytes;
     std::weak_ptr<Group::State> group;
   };
+
+  using Map = std::map<std::uintptr_t, Allocation>;
+
+  Map::node_type take(const void* memory) {
+    const std::lock_guard lock(mutex_);
+    auto taken = allocations_.extract(address(memory));
+    if (!taken) throw_unknown(memory);
+    return taken;
+  }
 
   // A forked child frees what its parent had: no other thread may hold the lock when it is made.
   static Allocations* make() {
@@ -71,8 +84,8 @@ class Allocations {
                     memory));
   }
 
-  std::mutex mutex_;  // guards what follows; before a group's
-  std::map<std::uintptr_t, Allocation> allocations_;
+  std::mutex mutex_;  // guards what follows; nobody waits for anything with it
+  Map allocations_;
 };
 
 }  // namespace
