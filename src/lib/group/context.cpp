@@ -26,10 +26,12 @@
 
 namespace col {
 
-class Context::Impl {
+// Shared with nobody for long: groups that outlive it have weak references.
+class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
  public:
   explicit Impl(ContextSpec spec);
-  ~Impl();
+  // What the end of the context does.
+  void leave() noexcept;
 
   Group init_group(const GroupSpec& spec);
   Group group(std::string_view name);
@@ -127,7 +129,7 @@ Context::Impl::Impl(ContextSpec spec)
   if (RankRecord* own = record()) own->join(spec_.rank);
 }
 
-Context::Impl::~Impl() {
+void Context::Impl::leave() noexcept {
   try {
     finalize();
   } catch (const std::exception& e) {
@@ -171,13 +173,25 @@ Group Context::Impl::make_group(const Adoption& adoption) {
     parts.core.error_file = error_file_;
     parts.core.settings = settings_;
     parts.core.global_rank = spec_.rank;
-    group::GroupHost host{.family = {.make_group =
-                                         [this](const GroupSpec& child, std::vector<int> members) {
-                                           return make_group({.spec = child, .members = std::move(members)});
-                                         },
-                                     .has_group = [this](const std::string& child) { return find(child).has_value(); }},
-                          .all_groups = [this] { return all(); },
-                          .destroy_group = [this](const std::string& name) { destroy_group(name); }};
+    // A call of another thread may still be going on in a group when the context ends.
+    const auto self = [weak = weak_from_this(), name = spec.name] {
+      auto impl = weak.lock();
+      if (!impl)
+        throw Error(ErrorCode::not_initialized, "the context of the group has ended; make groups in another one", name);
+      return impl;
+    };
+    group::GroupHost host{
+        .family = {.make_group =
+                       [self](const GroupSpec& child, std::vector<int> members) {
+                         return self()->make_group({.spec = child, .members = std::move(members)});
+                       },
+                   .has_group = [self](const std::string& child) { return self()->find(child).has_value(); }},
+        .all_groups =
+            [weak = weak_from_this()] {
+              const auto impl = weak.lock();
+              return impl ? impl->all() : std::vector<Group>();
+            },
+        .destroy_group = [self](const std::string& child) { self()->destroy_group(child); }};
     auto state = Group::State::make(std::move(parts), std::move(host));
     reservation.fulfil(state);
     return Group(std::move(state));
@@ -327,8 +341,10 @@ struct Embedding {
 
 }  // namespace
 
-Context::Context(ContextSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
-Context::~Context() = default;
+Context::Context(ContextSpec spec) : impl_(std::make_shared<Impl>(std::move(spec))) {}
+Context::~Context() {
+  impl_->leave();  // here: another thread may keep it for a moment longer
+}
 
 Context& Context::current() {
   if (scoped_context != nullptr) return *scoped_context;

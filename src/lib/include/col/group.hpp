@@ -663,8 +663,9 @@ struct COL_EXPORT ContextSpec {
   // under a job_id, after an earlier one has ended, works, too; but a lone rank that is started again waits in vain.
   //
   // Collective: blocks until all ranks have come, for `timeout` at most (zero: 5 minutes), which also becomes the
-  // context's. `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if the others are there; rank 0 makes two for each rank. Some
-  // short keys for each host stay in the store. Thread safe. After a failure, all ranks may call it again.
+  // context's. `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if
+  // the others are there; rank 0 makes two for each rank. Some short keys for each host stay in the store. Thread safe.
+  // After a failure, all ranks may call it again.
   //
   // Errors: invalid_argument (a rank outside of the world; no store for several ranks), mismatch (two processes with
   // one rank; ranks that were told of different world sizes or have other releases of col: it names the odd one),
@@ -688,9 +689,9 @@ class COL_EXPORT Context {
   // The context of the innermost Scope in this thread, else the context of the process.
   static Context& current();
 
-  // What the context of the process gets beside what the environment says: ContextSpec::interrupt and serialize. For the
-  // binding of another language, which calls it when it is loaded: later than the first use of that context, it has no
-  // effect. Thread safe.
+  // What the context of the process gets beside what the environment says: ContextSpec::interrupt and serialize. For
+  // the binding of another language, which calls it when it is loaded: later than the first use of that context, it has
+  // no effect. Thread safe.
   static void embed(Interrupt interrupt, bool serialize = false);
 
   // Makes a context current in this thread as long as the Scope lives.
@@ -724,7 +725,7 @@ class COL_EXPORT Context {
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // shared with nobody for long: see there
 };
 
 // ---- Free functions on the current context, with the names of ray.util.collective -----------------------------------
