@@ -59,8 +59,10 @@ void Trace::add(std::uint64_t sequence, Collective collective, std::string_view 
 PendingPtr Flight::acquire() {
   for (const PendingPtr& pending : pool_) {
     if (pending.use_count() > 1 || !pending->has_ended()) continue;
-    pending->reset();
-    return pending;
+    // Counted first, which acquires what those who have dropped it did before: they ask without the lock.
+    PendingPtr reused = pending;
+    reused->reset();
+    return reused;
   }
   auto pending = std::make_shared<Pending>();
   pending->reset();
