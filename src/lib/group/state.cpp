@@ -56,6 +56,7 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
   const group::LastUse use(access_);
   if (!use) {  // a call still uses the channel: it is ended, and the channel goes with the last handle
     lanes_.abort(core_.own_error(ErrorCode::aborted, "the group was destroyed"));
+    access_.end_what_is_left();
     return std::nullopt;
   }
   std::optional<Error> error = flight_.drain();

@@ -117,6 +117,7 @@ struct Work::Handle {
  private:
   bool throw_or_tell() const;
   bool outlived_group() const;
+  bool wait_within(Duration budget);
   bool await_function(Duration budget);
 };
 

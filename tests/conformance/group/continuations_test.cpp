@@ -1,13 +1,17 @@
 // Work::then(), wait_all() and wait_any().
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <col/col.hpp>
@@ -20,6 +24,11 @@ namespace {
 using namespace std::chrono_literals;
 
 using Result = std::promise<std::optional<Error>>;
+
+void add_ints(const void* left, const void* right, void* result, std::size_t count, DType /*dtype*/) {
+  for (std::size_t i = 0; i < count; ++i)
+    static_cast<int*>(result)[i] = static_cast<const int*>(left)[i] + static_cast<const int*>(right)[i];
+}
 
 std::optional<Error> result_of(Result& result) {
   auto future = result.get_future();
@@ -317,6 +326,124 @@ TEST_CASE("wait_any: an empty list is refused", "[group][async]") {
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::invalid_argument);
   }
+}
+
+TEST_CASE("then: runs when the group is destroyed in the middle of another thread's call", "[group][async]") {
+  threads_on_each_backend(2, [](Group& group) {
+    int value = 0;
+    std::vector<int> in(100, 1), out(in.size());
+    const auto call = [&](const Op& op) {
+      try {
+        group.allreduce(in, out, {.op = op});
+      } catch (const Error&) {  // whether it can end depends on the backend
+      }
+    };
+    if (group.rank() == 1) return call(Op::user(add_ints, true));
+    Result result;
+    Work work = group.irecv(TensorView(&value, 1, DType::int32), 1);  // never sent
+    Work after = work.then([&](const std::optional<Error>& error) { result.set_value(error); });
+    std::promise<void> inside, destroyed;
+    std::jthread other([&] {
+      bool first = true;
+      call(Op::user(
+          [&](auto&&... given) {
+            if (std::exchange(first, false)) {
+              inside.set_value();
+              destroyed.get_future().wait_for(20s);
+            }
+            add_ints(given...);
+          },
+          true));
+    });
+    inside.get_future().wait_for(20s);
+    group.destroy();
+    destroyed.set_value();
+    const std::optional<Error> error = result_of(result);
+    expect(error && has(error->message(), "destroyed"), error ? error->what() : "no error");
+    after.wait();
+    expect(work.has_ended());
+  });
+}
+
+TEST_CASE("wait_any: an interrupt leaves nothing for a later error", "[group][async]") {
+  threads_on_each_backend(
+      2, check_good,
+      [](Group& group) {
+        int value = 0;
+        if (group.rank() == 0) {
+          Work work = group.irecv(TensorView(&value, 1, DType::int32), 1);
+          for (const auto& wait : std::vector<std::function<void()>>{
+                   [&] { std::ignore = wait_any(std::span(&work, 1)); }, [&] { work.then([](auto&&) {}).wait(); }}) {
+            bool thrown = false;
+            try {
+              wait();
+            } catch (int) {
+              thrown = true;
+            }
+            expect(thrown && !WaitContext::take_interruption());
+          }
+          group.barrier();
+          work.wait();
+        } else {
+          group.barrier();
+          group.send(TensorView(&value, 1, DType::int32), 0);
+        }
+      },
+      {.adapt = [](ContextSpec& spec) {
+        if (spec.rank == 0)
+          spec.interrupt = [calls = std::make_shared<int>(0)] {
+            if (++*calls <= 2) throw 7;
+          };
+      }});
+}
+
+TEST_CASE("then: threads that only ask do not race with the next operation", "[group][async]") {
+  threads_on_each_backend(2, [](Group& group) {
+    std::vector<int> in(10, 1), out(in.size());
+    for (int i = 0; i < 200; ++i) {
+      Work work = group.iallreduce(in, out);
+      // relaxed: they order nothing, so that libcol has to.
+      std::atomic<bool> dropped{false}, asked{false};
+      std::jthread asker([&dropped, &asked, copy = work]() mutable {
+        while (!copy.has_ended() || !dropped.load(std::memory_order_relaxed)) std::this_thread::yield();
+        std::ignore = copy.error();
+        std::ignore = copy.source();
+        copy = {};
+        asked.store(true, std::memory_order_relaxed);
+      });
+      work.wait();
+      work = {};
+      dropped.store(true, std::memory_order_relaxed);
+      while (!asked.load(std::memory_order_relaxed)) std::this_thread::yield();
+      group.iallreduce(in, out).wait();  // uses what the first one was kept in again
+    }
+  });
+}
+
+TEST_CASE("a context ends while another thread is in a call of its group", "[group]") {
+  threads_on_each_backend(2, [](Group& group, Context& context) {
+    ContextSpec spec = context.spec();
+    spec.job_id += "second " + std::string(group.backend());
+    spec.control = nullptr;  // the first context's, which goes on
+    auto second = std::make_unique<Context>(std::move(spec));
+    Group other = join_another(*second, "other", group);
+    if (group.rank() == 0) {
+      std::promise<void> inside;
+      std::string said;
+      std::jthread thread([&] {
+        int value = 0;
+        Work work = other.irecv(TensorView(&value, 1, DType::int32), 1);
+        inside.set_value();
+        said = error_of([&] { work.wait(); }).what();
+      });
+      inside.get_future().wait_for(20s);
+      second.reset();
+      thread.join();
+      expect(has(said, "destroyed"), said);
+      expect(error_of([&] { std::ignore = other.dup(); }).code() == ErrorCode::not_initialized);
+    }
+    group.barrier();
+  });
 }
 
 }  // namespace

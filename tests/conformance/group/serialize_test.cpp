@@ -1,5 +1,7 @@
 // ContextSpec::serialize: threads that use one group take turns.
 #include <atomic>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -137,6 +139,42 @@ TEST_CASE("serialize: a thread that waits for its turn times out, and the call b
         group.barrier();
       },
       serialized());
+}
+
+TEST_CASE("serialize: a test of a Work does not wait for another thread's turn, nor does a short wait", "[group]") {
+  // The interrupt is called in the thread that waits: then the other thread has its turn.
+  const auto inside = std::make_shared<std::atomic<bool>>(false);
+  RankOptions options = serialized();
+  options.adapt = [inside](ContextSpec& spec) {
+    spec.serialize = true;
+    if (spec.rank == 0) spec.interrupt = [inside] { *inside = true; };
+  };
+  threads_on_each_backend(
+      2, check_good,
+      [inside](Group& group, Context& context) {
+        const std::string key = "tested on " + std::string(group.backend());
+        int value = 0;
+        if (group.rank() == 1) {
+          context.spec().store->wait_for(key, 20s);
+          group.send(TensorView(&value, 1, DType::int32), 0);
+          group.barrier();
+          return;
+        }
+        *inside = false;
+        Work work = group.irecv(TensorView(&value, 1, DType::int32), 1);
+        std::string trouble;
+        std::jthread other([&] { trouble = words_of([&] { group.barrier(); }); });
+        const auto deadline = Deadline::after(20s);
+        while (!*inside) expect(!deadline.expired());
+        const auto begin = Deadline::Clock::now();
+        expect(!work.test() && !work.wait_for(1ms) && !wait_any(std::span(&work, 1), 1ms));
+        expect(Deadline::Clock::now() - begin < 5s);
+        context.spec().store->set(key, "");
+        other.join();
+        expect(trouble.empty(), trouble);
+        work.wait();
+      },
+      options);
 }
 
 TEST_CASE("serialize: a reduction that uses its group is refused, and does not wait for itself", "[group]") {

@@ -16,7 +16,7 @@ namespace col {
 
 Group Group::split(int color, int key) {
   const group::Composite composite("split");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), timeout());
   group::Family& parent = state().family();
   struct Wish {
     int color, key;
@@ -37,7 +37,7 @@ Group Group::split(int color, int key) {
 
 Group Group::subgroup(std::span<const int> ranks, std::string name) {
   const group::Composite composite("subgroup");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), timeout());
   // The ranks agree, or learn here that they do not, before those who join begin to wait for one another.
   // A rank that has the name already cannot join, and the others must not wait for it.
   const bool joins = std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();
@@ -64,7 +64,7 @@ Group Group::subgroup(std::span<const int> ranks, std::string name) {
 
 Group Group::dup() {
   const group::Composite composite("dup");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), timeout());
   group::Family& parent = state().family();
   barrier();
   std::vector<int> everybody;
@@ -73,7 +73,7 @@ Group Group::dup() {
 }
 
 Group Group::shrink(std::span<const int> excluded, std::string name) {
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), timeout());
   return state().family().shrink(excluded, std::move(name));
 }
 

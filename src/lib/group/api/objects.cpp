@@ -70,7 +70,7 @@ void detail::check_object_size(std::size_t bytes, std::size_t unit, bool exact) 
 
 Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& options) {
   const group::Composite composite("broadcast_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   std::uint64_t size = bytes.size();
   run_on_host(state(), Collective::broadcast, {}, TensorView(&size, 1, DType::uint64), options);
   Bytes result = allocate(rank() == options.root ? 0 : size, state());
@@ -81,7 +81,7 @@ Bytes Group::broadcast_bytes(std::span<const std::byte> bytes, const Options& op
 
 std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, const Options& options) {
   const group::Composite composite("allgather_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   const std::uint64_t own = bytes.size();
   std::vector<std::size_t> counts(static_cast<std::size_t>(size()));
   run_on_host(state(), Collective::allgather, ConstTensorView(&own, 1, DType::uint64),
@@ -93,7 +93,7 @@ std::vector<Bytes> Group::allgather_bytes(std::span<const std::byte> bytes, cons
 
 std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const Options& options) {
   const group::Composite composite("gather_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   const std::uint64_t own = bytes.size();
   const bool is_root = rank() == options.root;
   std::vector<std::size_t> counts(is_root ? static_cast<std::size_t>(size()) : 0);
@@ -106,7 +106,7 @@ std::vector<Bytes> Group::gather_bytes(std::span<const std::byte> bytes, const O
 
 Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks, const Options& options) {
   const group::Composite composite("scatter_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   const bool is_root = rank() == options.root;
   if (is_root && blocks.size() != static_cast<std::size_t>(size()))
     throw Error(ErrorCode::invalid_argument,
@@ -128,7 +128,7 @@ Bytes Group::scatter_bytes(const std::vector<std::span<const std::byte>>& blocks
 
 void Group::send_bytes(std::span<const std::byte> bytes, int destination, const Options& options) {
   const group::Composite composite("send_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   const std::uint64_t size = bytes.size();
   send(ConstTensorView(&size, 1, DType::uint64), destination, options);
   send(bytes, destination, options);
@@ -136,7 +136,7 @@ void Group::send_bytes(std::span<const std::byte> bytes, int destination, const 
 
 Bytes Group::recv_bytes(int source, const Options& options) {
   const group::Composite composite("recv_object");
-  const group::Turn turn(state().access());
+  const group::Turn turn(state().access(), state().core().timeout_of(options));
   std::uint64_t size = 0;
   recv(TensorView(&size, 1, DType::uint64), source, options);
   Bytes result = allocate(size, state());

@@ -16,6 +16,18 @@ namespace {
 // Of what follows nothing that has a timeout.
 constexpr Duration kDefaultThenTimeout = std::chrono::minutes(5);
 
+// For a wait that breaks no group: nobody else takes what an interrupt has thrown, and it must not pass for the cause
+// of a later error.
+template <class Call>
+auto without_trace(const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    WaitContext::take_interruption();
+    throw;
+  }
+}
+
 }  // namespace
 
 bool Work::Handle::has_ended() const {
@@ -51,17 +63,23 @@ bool Work::Handle::outlived_group() const {
 bool Work::Handle::wait(Duration budget) {
   if (after) return await_function(budget);
   if (throw_or_tell() || outlived_group()) return true;
+  if (budget > Duration::zero()) return wait_within(std::min(budget, Deadline::kMaxBudget));
   const group::Use use(state->access(), pending->timeout);
-  group::Flight& flight = state->flight();
-  if (budget <= Duration::zero()) {
-    flight.await(*pending);
-  } else if (!pending->has_ended()) {
+  state->flight().await(*pending);
+  return throw_or_tell();
+}
+
+bool Work::Handle::wait_within(Duration budget) {
+  const Deadline until = Deadline::after(budget);
+  const group::BriefTurn turn(state->access(), budget);
+  if (!turn) return throw_or_tell();  // the call of another thread moves it on
+  const group::Use use(state->access(), pending->timeout);
+  if (!pending->has_ended()) {
+    group::Flight& flight = state->flight();
     group::Core& core = state->core();
     group::Watch& watch = pending->watch_in(core.surroundings());
     // Its deadline is later than the budget, so that the wait ends without breaking anything.
-    budget = std::min(budget, Deadline::kMaxBudget);
     WaitContext wait = core.waiting(Deadline::after(budget + pending->timeout), &watch.diagnosis());
-    const Deadline until = Deadline::after(budget);
     try {
       for (int turn = 0;; ++turn) {
         flight.progress_all();
@@ -80,16 +98,19 @@ bool Work::Handle::wait(Duration budget) {
 
 // For a function that was given to then(). The progress thread does the work.
 bool Work::Handle::await_function(Duration budget) {
+  if (state) state->access().require_member();
   if (group::ProgressThread::is_this() && !has_ended())
     throw Error(
         ErrorCode::invalid_argument,
         "a function that was given to Work::then() must not wait for another one; give it to that one's then()");
   // Later than the budget, as above; and its operation times out first.
   WaitContext wait = waiting(Deadline::after(std::min(budget, Deadline::kMaxBudget) + timeout() + timeout() / 8));
-  if (budget <= Duration::zero())
-    after->await(wait);
-  else
-    after->await_for(wait, budget);
+  without_trace([&] {
+    if (budget <= Duration::zero())
+      after->await(wait);
+    else
+      after->await_for(wait, budget);
+  });
   return throw_or_tell();
 }
 
@@ -100,6 +121,11 @@ bool Work::Handle::test() {
     return throw_or_tell();
   }
   if (outlived_group()) return true;
+  const group::BriefTurn turn(state->access(), Duration::zero());
+  if (!turn) {  // the call of another thread moves it on
+    group::move_others_on();
+    return throw_or_tell();
+  }
   const group::Use use(state->access());
   group::Flight& flight = state->flight();
   flight.progress_all();
@@ -157,6 +183,7 @@ Work Work::then(std::function<void(const std::optional<Error>&)> function) {
   std::shared_ptr<Group::State> state;
   if (handle_) {
     state = handle_->state;
+    if (state) state->access().require_member();
     if (handle_->after)
       before.continuation = handle_->after;
     else
@@ -201,7 +228,7 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget) {
       if (works[static_cast<std::size_t>(turn) % works.size()].test()) break;
       if (until.expired() && !may_time_out) return std::nullopt;
       if (until.expired()) shortest->handle_->time_out();
-      wait.check();
+      without_trace([&] { wait.check(); });
       group::Flight::pause(turn);
     }
   }

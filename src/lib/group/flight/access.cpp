@@ -1,7 +1,7 @@
 #include "group/flight/access.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
@@ -18,28 +18,37 @@ thread_local const Access* moved_on = nullptr;
 
 // ---- Turns
 
-void Turns::enter(WaitContext& wait) {
+bool Turns::enter(WaitContext& wait, const Deadline& until) {
   const auto self = std::this_thread::get_id();
   std::unique_lock lock(mutex_);
   if (entered_ > 0 && queue_.front() == self) {
     ++entered_;
-    return;
+    return true;
   }
   queue_.push_back(self);
+  // The last of its places: a function of the user's that a check runs may wait for a turn inside of this wait.
+  const auto give_up = [&] {
+    queue_.erase(std::prev(std::find(queue_.rbegin(), queue_.rend(), self).base()));
+    changed_.notify_all();
+  };
   try {
     while (queue_.front() != self) {
-      changed_.wait_for(lock, wait.slice());
+      if (until.expired()) {
+        give_up();
+        return false;
+      }
+      changed_.wait_for(lock, std::min(wait.slice(), until.remaining()));
       lock.unlock();  // for what a check calls
       wait.check();
       lock.lock();
     }
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
-    std::erase(queue_, self);
-    changed_.notify_all();
+    give_up();
     throw;
   }
   entered_ = 1;
+  return true;
 }
 
 void Turns::leave() noexcept {
@@ -82,12 +91,16 @@ void Access::throw_in_use() const {
       "let a reduction of yours use none of the groups that run it");
 }
 
+void Turn::require_may_wait(const Access& access) {
+  if (!ProgressThread::is_this()) return;
+  throw access.core_.own_error(
+      ErrorCode::invalid_argument,
+      "a function that was given to Work::then() must not wait: it may start operations, and give another function "
+      "to their then()");
+}
+
 void Access::enter(std::optional<Duration> timeout) {
-  if (timeout && ProgressThread::is_this())
-    throw core_.own_error(
-        ErrorCode::invalid_argument,
-        "a function that was given to Work::then() must not wait: it may start operations, and give another function "
-        "to their then()");
+  if (timeout) Turn::require_may_wait(*this);
   begin_turn(timeout.value_or(core_.timeout()));
   // acquire pairs with the release in leave(): the next call, maybe in another thread, sees what this one wrote.
   if (!in_use_.exchange(true, std::memory_order_acquire)) return;
@@ -106,13 +119,22 @@ void Access::end_turn() noexcept {
 }
 
 void Access::begin_turn(Duration timeout) {
-  if (!core_.settings().serialize) return;
+  wait_for_turn(Deadline::after(timeout), Deadline::after(Deadline::kMaxBudget));
+}
+
+bool Access::begin_turn_within(Duration budget) {
+  // Its deadline is later than the budget, so that the wait ends without an error.
+  return wait_for_turn(Deadline::after(std::min(budget, Deadline::kMaxBudget) + core_.timeout()),
+                       Deadline::after(budget));
+}
+
+bool Access::wait_for_turn(const Deadline& deadline, const Deadline& until) {
+  if (!core_.settings().serialize) return true;
   // Without the rank's record, which tells of the call that this one waits for.
-  WaitContext wait(Deadline::after(timeout), core_.surroundings().control.get(), nullptr, nullptr,
-                   &core_.settings().interrupt);
+  WaitContext wait(deadline, core_.surroundings().control.get(), nullptr, nullptr, &core_.settings().interrupt);
   wait.describe("another thread's call on the group");
   try {
-    turns_.enter(wait);
+    return turns_.enter(wait, until);
   } catch (const Error& error) {
     if (WaitContext::take_interruption() != nullptr) throw;
     throw core_.own_error(error.code(), error.message());
@@ -143,7 +165,13 @@ bool Access::move_on_unattended() {
   if (is_inside() || in_use_.load(std::memory_order_acquire)) return true;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return true;
-  if (destroyed_ || core_.is_forked_child()) return false;
+  if (core_.is_forked_child()) return false;
+  if (destroyed_) {
+    // Its Works would never end: nobody moves them on any more.
+    if (is_left_over_ && !flight_.active().empty())
+      core_.break_with(core_.own_error(ErrorCode::aborted, "the group was destroyed with operations in flight"));
+    return false;
+  }
   if (flight_.holds_back_messages()) return true;
   const auto& active = flight_.active();
   const auto* const outer = std::exchange(moved_on, this);
@@ -151,7 +179,7 @@ bool Access::move_on_unattended() {
     flight_.progress_all();
     const auto collective = std::find_if(active.begin(), active.end(), [](const auto& p) { return p->collective; });
     if (collective != active.end()) flight_.look_why(**collective);
-  } catch (const std::exception&) {  // kept for the thread that waits
+  } catch (...) {  // kept for the thread that waits
   }
   moved_on = outer;
   if (active.empty()) leave_to_others(false);
@@ -164,7 +192,7 @@ void Access::time_out(Pending& pending) noexcept {
   const auto* const outer = std::exchange(moved_on, this);
   try {
     if (!pending.has_ended()) flight_.time_out(pending);
-  } catch (const std::exception&) {  // kept for those who ask
+  } catch (...) {  // kept for those who ask
   }
   moved_on = outer;
   if (flight_.active().empty()) leave_to_others(false);

@@ -18,9 +18,9 @@ namespace col::group {
 // Threads that use one group in turn, in the order of their arrival: ContextSpec::serialize.
 class Turns {
  public:
-  // Blocks until the threads that came before have left. Throws what wait.check() throws. A thread that has its turn
-  // may enter again, and leaves as often.
-  void enter(WaitContext& wait);
+  // Blocks until the threads that came before have left. Returns false if they have not by `until`. Throws what
+  // wait.check() throws. A thread that has its turn may enter again, and leaves as often.
+  bool enter(WaitContext& wait, const Deadline& until);
   void leave() noexcept;
 
  private:
@@ -43,6 +43,10 @@ class Access {
   void require_usable() const {
     if (core_.is_forked_child() || destroyed_) throw_unusable();
   }
+  // Throws not_initialized in a forked child.
+  void require_member() const {
+    if (core_.is_forked_child()) throw_unusable();
+  }
   // Throws invalid_argument in a function that this group runs.
   void require_not_inside() const;
   [[noreturn]] void throw_in_use() const;
@@ -61,6 +65,9 @@ class Access {
   // child.
   std::unique_lock<std::mutex> lock_if_destroyed();
 
+  // For a group that was destroyed while a call used it: ends what the call leaves in flight, when others move it on.
+  void end_what_is_left() noexcept { is_left_over_ = true; }
+
   // For threads that are not in a call of this group. Returns whether anything is still in flight. Does not block.
   bool move_on_unattended();
   // For an operation whose time is over, and which no thread waits for: breaks the group with a timeout that tells why.
@@ -71,6 +78,7 @@ class Access {
 
  private:
   friend class Turn;
+  friend class BriefTurn;
   friend class Use;
   friend class LastUse;
 
@@ -79,6 +87,8 @@ class Access {
   void enter(std::optional<Duration> timeout);
   void leave() noexcept;
   void begin_turn(Duration timeout);
+  bool begin_turn_within(Duration budget);
+  bool wait_for_turn(const Deadline& deadline, const Deadline& until);
   void end_turn() noexcept;
   bool is_inside() const noexcept;
   void leave_to_others(bool leaves) noexcept;
@@ -89,20 +99,55 @@ class Access {
   Turns turns_;  // of threads that want to set the next member, if their calls are serialized
   std::atomic<bool> in_use_{false};
   std::atomic<bool> destroyed_{false};
+  std::atomic<bool> is_left_over_{false};
   std::mutex mutex_;                // guards the member below, the channels, and what is in flight
   bool is_left_to_others_ = false;  // in Unattended
 };
 
-// Keeps other threads waiting between the parts of a call that consists of several, if calls are serialized.
+// Keeps other threads waiting between the parts of a call that consists of several and may block for `timeout`, if
+// calls are serialized. Throws as Use.
 class Turn {
  public:
-  explicit Turn(Access& access) : access_(access) { access_.begin_turn(access_.core_.timeout()); }
+  Turn(Access& access, Duration timeout) : access_(access) {
+    access_.require_member();
+    access_.require_not_inside();
+    require_may_wait(access);
+    access_.begin_turn(timeout);
+  }
   ~Turn() { access_.end_turn(); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
+  // Throws invalid_argument where a thread must not wait.
+  static void require_may_wait(const Access& access);
+
  private:
   Access& access_;
+};
+
+// A turn for which a thread waits for a while only: false if others have theirs for longer. A budget of zero does not
+// block.
+class BriefTurn {
+ public:
+  BriefTurn(Access& access, Duration budget) : access_(access), has_begun_(begin(access, budget)) {}
+  ~BriefTurn() {
+    if (has_begun_) access_.end_turn();
+  }
+  BriefTurn(const BriefTurn&) = delete;
+  BriefTurn& operator=(const BriefTurn&) = delete;
+
+  explicit operator bool() const noexcept { return has_begun_; }
+
+ private:
+  static bool begin(Access& access, Duration budget) {
+    access.require_member();
+    access.require_not_inside();
+    if (budget > Duration::zero()) Turn::require_may_wait(access);
+    return access.begin_turn_within(budget);
+  }
+
+  Access& access_;
+  const bool has_begun_;
 };
 
 // One call of a user's thread on a group: marks the group as in use by this thread.

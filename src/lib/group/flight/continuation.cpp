@@ -43,7 +43,10 @@ Continuation::Continuation(Before before, Function function, Duration timeout)
 
 bool Continuation::move_on(const Access*& moved) noexcept {
   if (!before_.has_ended() && before_.access) {
-    if (std::exchange(moved, before_.access.get()) != moved) before_.access->move_on_unattended();
+    if (moved != before_.access.get()) {
+      moved = before_.access.get();
+      before_.access->move_on_unattended();
+    }
     if (!before_.has_ended() && deadline_.expired()) before_.access->time_out(*before_.pending);
   }
   if (!before_.has_ended()) return false;

@@ -228,9 +228,13 @@ std::string Family::agree_to_shrink(std::span<const int> excluded, const std::ve
     WaitContext wait = core_.waiting(Deadline::after(core_.timeout()));
     agreement.reach(fmt::format("leaves out {} for '{}'", whom, child), wait);
   } catch (const Error& error) {
+    WaitContext::take_interruption();  // as below
     const Error first = agreement.publish(error);
     throw with_world_rank(Error(first.code(), first.message(), core_.name(), first.rank(), first.world_rank()),
                           core_.surroundings().peers);
+  } catch (...) {
+    WaitContext::take_interruption();  // it is on its way, and is no cause of what comes later
+    throw;
   }
   return child;
 }
