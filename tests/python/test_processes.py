@@ -1,6 +1,7 @@
 """The interpreter: Ctrl-C, threads, fork, spawn, its end, imports, and what many calls leave behind."""
 
 import ast
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -271,6 +272,108 @@ def test_exit_with_work_in_flight(what, progress):
         del os.environ["COL_PROGRESS"]
     assert code == 0 and "Traceback" not in err and "rror" not in err, (code, out, err)
     assert time.monotonic() - began < 20
+
+
+def test_exit_inside_a_callback():
+    code, out, err = processes.alone(
+        """
+        import threading, numpy as np, col
+        started = threading.Event()
+        def endless(error):
+            started.set()
+            return sum(1 for _ in iter(int, 1))
+        world = col.init()
+        world.ibarrier().then(endless)
+        assert started.wait(20)
+        """
+    )
+    assert code == 0 and err == "", (code, out, err)
+
+
+# The reduction runs in a thread of the library: rank 1 starts later.
+def ends_inside(rank, store):
+    return processes.alone(
+        f"""
+        import threading, numpy as np, col
+        started = threading.Event()
+        def endless(a, b):
+            started.set()
+            return sum(1 for _ in iter(int, 1))
+        world = col.init(store="file://{store}", rank={rank}, world_size=2, timeout=30)
+        memory = col.alloc(1 << 12)
+        start = lambda op: world.iallreduce(np.zeros(8), op=col.user_op(op, commutative=True, name="op"), algorithm="ring")
+        if world.rank == 0:
+            start(endless).then(print)
+            world.send(np.zeros(1), 1)
+            assert started.wait(20)
+        else:
+            world.recv(np.zeros(1), 0)
+            try:
+                start(np.add).wait()
+            except col.Error:
+                pass  # rank 0 has gone
+        """
+    )
+
+
+def test_exit_inside_a_reduction(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for code, out, err in pool.map(ends_inside, range(2), [tmp_path] * 2):
+            assert code == 0 and err == "", (code, out, err)
+
+
+def finalizes_under_a_call(rank, store):
+    import threading
+
+    import col
+
+    group = col.init(store=store, rank=rank, world_size=2, timeout=30)
+    if rank == 1:
+        group.barrier()
+        col.finalize()
+        return None
+    group.barrier()
+    said = []
+    inside = threading.Event()
+
+    def receives():
+        inside.set()
+        try:
+            group.recv(np.zeros(1), 1, tag=3)
+        except col.Error as error:
+            said.append(error)
+
+    thread = threading.Thread(target=receives)
+    thread.start()
+    inside.wait()
+    col.finalize()
+    thread.join(30)
+    return len(said)
+
+
+def test_finalize_while_another_thread_is_in_a_call(tmp_path):
+    import multiprocessing
+
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        calls = [pool.apply_async(finalizes_under_a_call, (r, f"file://{tmp_path}")) for r in range(2)]
+        assert [call.get(60) for call in calls] == [1, None]
+
+
+def test_an_interrupted_wait_leaves_nothing_for_the_end():
+    for wait in ("col.wait_any([work])", "work.then(print).wait()"):
+        code, out, err = processes.alone(
+            f"""
+            import os, signal, sys, threading, numpy as np, col
+            work = col.init().irecv(np.zeros(1), 0, tag=8)
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                {wait}
+            except KeyboardInterrupt:
+                print("interrupted")
+                sys.exit(3)
+            """
+        )
+        assert code == 3 and out == "interrupted\n", (code, out, err)
 
 
 def test_fork():

@@ -182,6 +182,29 @@ def test_work_outlives_its_group():
     ranks.run(2, after_destroy)
 
 
+class Loud(np.ndarray):
+    """An array whose end runs code."""
+
+    def __del__(self):
+        if hasattr(self, "ring"):
+            self.ring()
+
+
+def asked_meanwhile(group):
+    x = np.ones(8).view(Loud)
+    seen = []
+    x.ring = lambda: seen.append(work.done())
+    work = group.isend(x, group.rank, tag=9)
+    del x
+    group.recv(np.zeros(8), group.rank, tag=9)
+    work.wait()
+    assert seen == [True]
+
+
+def test_an_array_that_ends_with_its_work_may_ask_it():
+    ranks.run(1, asked_meanwhile)
+
+
 def several(group):
     arrays = [np.full(3, float(k)) for k in range(4)]
     assert col.wait_all([group.iallreduce(array) for array in arrays]) == arrays

@@ -122,15 +122,16 @@ class CollectiveCall {
 
   WorkObject start() {
     WorkObject::Parts parts;
+    // First: nothing may fail between the start and the handle that keeps them.
+    for (const Tensor* tensor : {&in_, &out_})
+      if (tensor->object != nullptr) parts.buffers.push_back(Buffer::of(*tensor));
+    if (made_) parts.buffers.push_back({made_, {}});
     try {
       parts.work = without_gil([this] { return group_.start(call_, options_); });
     } catch (const Error&) {
       operation_.rethrow();
       throw;
     }
-    for (const Tensor* tensor : {&in_, &out_})
-      if (tensor->object != nullptr) parts.buffers.push_back(Buffer::of(*tensor));
-    if (made_) parts.buffers.push_back({made_, {}});
     parts.operation = std::move(operation_);
     return {std::move(parts), std::move(result_)};
   }

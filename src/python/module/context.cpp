@@ -20,9 +20,13 @@ namespace {
 
 // Made by init(store=…); null if the environment describes the job. Never destroyed: at exit, other threads may still
 // be inside a call.
-Context*& own_context() {
-  static Context* context = nullptr;
-  return context;
+std::shared_ptr<Context>& own_context() {
+  static auto* const context = new std::shared_ptr<Context>;  // guarded by the GIL
+  return *context;
+}
+
+void let_go_of(std::shared_ptr<Context>& context) {
+  if (context) without_gil([&] { context.reset(); });
 }
 
 Duration duration_or_default(nb::handle timeout, const char* function) {
@@ -74,25 +78,26 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
   const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
   if (given.is_given()) {
     refuse_second();
-    std::unique_ptr<Context> made = without_gil([&] {
+    std::shared_ptr<Context> made = without_gil([&] {
       ContextSpec spec = spec_of(given, budget);
       spec.serialize = serialize;
-      return std::make_unique<Context>(std::move(spec));
+      return std::make_shared<Context>(std::move(spec));
     });
-    refuse_second();  // another thread may have been faster
-    own_context() = made.release();
     try {
-      return without_gil([&] { return init_default(*own_context(), backend, budget); });
+      refuse_second();  // another thread may have been faster
+      own_context() = made;
+      return without_gil([&] { return init_default(*made, backend, budget); });
     } catch (...) {
       // It may be tried again.
-      Context* const failed = std::exchange(own_context(), nullptr);
-      without_gil([&] { delete failed; });
+      if (own_context() == made) own_context().reset();
+      let_go_of(made);
       throw;
     }
   }
   if (serialize) Context::embed(check_signals, true);
+  const CurrentContext current;
   return without_gil([&] {
-    Context& context = current_context();
+    Context& context = *current;
     if (serialize && !context.spec().serialize)
       throw Error(ErrorCode::already_initialized,
                   "init: serialize=True comes too late, because a call has used col in this process before; pass it to "
@@ -102,7 +107,7 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
 }
 
 void finalize() {
-  Context* const own = std::exchange(own_context(), nullptr);
+  std::shared_ptr<Context> own = std::exchange(own_context(), nullptr);
   std::exception_ptr error;
   try {
     without_gil([&] { own != nullptr ? own->finalize() : Context::current().finalize(); });
@@ -110,32 +115,33 @@ void finalize() {
     error = std::current_exception();
   }
   let_go_of_dropped();
-  if (own != nullptr) without_gil([&] { delete own; });
+  let_go_of(own);
   if (error) std::rethrow_exception(error);
 }
 
 Group init_collective_group(int world_size, int rank, const std::string& backend, const std::string& group_name,
                             nb::object timeout) {
   const Duration budget = duration_or_default(timeout, "init_collective_group");
+  const CurrentContext context;
   return without_gil([&] {
-    return current_context().init_group({.name = group_name,
-                                         .rank = rank,
-                                         .world_size = world_size,
-                                         .backend = backend_from_string(backend),
-                                         .timeout = budget});
+    return context->init_group({.name = group_name,
+                                .rank = rank,
+                                .world_size = world_size,
+                                .backend = backend_from_string(backend),
+                                .timeout = budget});
   });
 }
 
-std::optional<Group> group_of(const std::string& name) {
-  Context& context = current_context();
+std::optional<Group> group_of(Context& context, const std::string& name) {
   if (!context.is_initialized(name)) return std::nullopt;
   return context.group(name);
 }
 
 }  // namespace
 
-Context& current_context() {
-  return own_context() != nullptr ? *own_context() : Context::current();
+CurrentContext::CurrentContext() : own_(own_context()) {}
+CurrentContext::~CurrentContext() {
+  let_go_of(own_);
 }
 
 void bind_context(nb::module_& module) {
@@ -154,16 +160,24 @@ void bind_context(nb::module_& module) {
              nb::arg("backend") = "auto", group_name, nb::arg("timeout") = nb::none(),
              "Joins a group by its name, which the free functions find it by. Returns it.");
   module.def(
-      "get_group", [](const std::string& name) { return without_gil([&] { return current_context().group(name); }); },
+      "get_group",
+      [](const std::string& name) {
+        const CurrentContext context;
+        return without_gil([&] { return context->group(name); });
+      },
       group_name, "The group of that name. Joins it if needed, and if the store says how.");
   module.def(
       "is_group_initialized",
-      [](const std::string& name) { return without_gil([&] { return current_context().is_initialized(name); }); },
+      [](const std::string& name) {
+        const CurrentContext context;
+        return without_gil([&] { return context->is_initialized(name); });
+      },
       group_name, "Whether this process is in a group of that name.");
   module.def(
       "destroy_collective_group",
       [](const std::string& name) {
-        const bool found = without_gil([&] { return current_context().destroy_group(name); });
+        const CurrentContext context;
+        const bool found = without_gil([&] { return context->destroy_group(name); });
         let_go_of_dropped();
         return found;
       },
@@ -171,8 +185,9 @@ void bind_context(nb::module_& module) {
   module.def(
       "get_rank",
       [](const std::string& name) {
+        const CurrentContext context;
         return without_gil([&] {
-          const auto group = group_of(name);
+          const auto group = group_of(*context, name);
           return group ? group->rank() : -1;
         });
       },
@@ -180,8 +195,9 @@ void bind_context(nb::module_& module) {
   module.def(
       "get_collective_group_size",
       [](const std::string& name) {
+        const CurrentContext context;
         return without_gil([&] {
-          const auto group = group_of(name);
+          const auto group = group_of(*context, name);
           return group ? group->size() : -1;
         });
       },

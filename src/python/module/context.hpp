@@ -3,14 +3,29 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
+
 #include <col/group.hpp>
 
 namespace nb = nanobind;
 
 namespace col::python {
 
-// The context that init() has made, else the one of the environment.
-Context& current_context();
+// The context that init() has made, else the one of the environment. Made with the GIL, for a call without it: the
+// context stays until the call has ended, though finalize() lets go of it meanwhile.
+class CurrentContext {
+ public:
+  CurrentContext();
+  ~CurrentContext();
+  CurrentContext(const CurrentContext&) = delete;
+  CurrentContext& operator=(const CurrentContext&) = delete;
+
+  Context& operator*() const { return own_ ? *own_ : Context::current(); }
+  Context* operator->() const { return &**this; }
+
+ private:
+  std::shared_ptr<Context> own_;  // shared with init(), and other calls
+};
 
 void bind_context(nb::module_& module);
 

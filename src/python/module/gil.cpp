@@ -26,6 +26,10 @@ void close() noexcept {
   is_closed = true;
 }
 
+bool has_closed() noexcept {
+  return is_closed;
+}
+
 PyThreadState* let_go() noexcept {
   return PyEval_SaveThread();
 }
@@ -34,6 +38,22 @@ void take_back(PyThreadState* thread) {
   if (is_closed && !is_main_thread()) sleep_for_ever();
   try {
     PyEval_RestoreThread(thread);
+  } catch (abi::__forced_unwind&) {
+    sleep_for_ever();
+  }
+}
+
+PyObject* call_function(PyObject* function, PyObject* first, PyObject* second) {
+  try {
+    return PyObject_CallFunctionObjArgs(function, first, second, nullptr);
+  } catch (abi::__forced_unwind&) {
+    sleep_for_ever();
+  }
+}
+
+void drop_reference(PyObject* object) noexcept {
+  try {
+    Py_DECREF(object);
   } catch (abi::__forced_unwind&) {
     sleep_for_ever();
   }

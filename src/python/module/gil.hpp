@@ -16,6 +16,7 @@ namespace col::python {
 // Says that the interpreter ends. From here on, a thread that comes back from libcol stays where it is: it must not
 // touch what the interpreter takes down. Requires: the GIL.
 void close() noexcept;
+bool has_closed() noexcept;
 
 // Lets go of the GIL, and takes it again.
 PyThreadState* let_go() noexcept;
@@ -46,6 +47,13 @@ auto without_gil(Call&& call) -> std::invoke_result_t<Call> {
     return std::move(*result);
   }
 }
+
+// For a thread that is not the interpreter's own, such as those of libcol: what runs Python there. If the interpreter
+// ends meanwhile, the thread stays inside. Requires: the GIL.
+//
+// A new reference to what the function returns, or null with Python's error set. `second` may be null.
+PyObject* call_function(PyObject* function, PyObject* first, PyObject* second = nullptr);
+void drop_reference(PyObject* object) noexcept;
 
 // Holds the GIL in a thread that may not have it.
 class WithGil {

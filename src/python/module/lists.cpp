@@ -47,9 +47,10 @@ class ListCall {
 
   template <class Call>
   void run(Call&& call) {
+    const CurrentContext context;
     try {
       without_gil([&] {
-        const Context::Scope scope(current_context());
+        const Context::Scope scope(*context);
         call(options_);
       });
     } catch (const Error&) {

@@ -22,7 +22,8 @@ class Memory {
  public:
   Memory(void* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
   ~Memory() {
-    if (data_ != nullptr) without_gil([this] { detail::free_or_keep(data_); });
+    // At the end of the interpreter, a thread that it has stopped may have the lock of a group for ever.
+    if (data_ != nullptr && !has_closed()) without_gil([this] { detail::free_or_keep(data_); });
   }
   Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   Memory& operator=(Memory&&) = delete;
@@ -61,8 +62,8 @@ nb::object alloc(nb::object shape, nb::object dtype, nb::object group, nb::objec
   if (__builtin_mul_overflow(count_of(shape), size_of(type), &bytes)) refuse("alloc: more bytes than memory can hold");
   const Options options = options_with(timeout, "alloc");
   if (!group.is_none() && !nb::isinstance<Group>(group)) refuse("alloc: group= takes a col.Group, not a name");
-  Group owner =
-      group.is_none() ? without_gil([] { return current_context().group("default"); }) : nb::cast<Group>(group);
+  const CurrentContext context;
+  Group owner = group.is_none() ? without_gil([&] { return context->group("default"); }) : nb::cast<Group>(group);
   if (owner.device().type != Device::Type::cpu)
     throw Error(ErrorCode::unavailable, "alloc: numpy's arrays are in host memory, and this group's is on a GPU",
                 owner.name(), owner.rank());

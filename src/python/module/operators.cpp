@@ -19,7 +19,7 @@ class Operation::Function {
   explicit Function(nb::handle function) : function_(function.inc_ref().ptr()) {}
   ~Function() {
     const WithGil gil;
-    Py_DECREF(function_);
+    drop_reference(function_);
     error_.reset();
   }
   Function(const Function&) = delete;
@@ -30,9 +30,9 @@ class Operation::Function {
     const WithGil gil;
     try {
       const std::size_t bytes = count * size_of(dtype);
-      const nb::object combined = nb::handle(function_)(array(left, bytes, dtype), array(right, bytes, dtype));
-      const nb::object target = array(result, bytes, dtype, PyBUF_WRITE);
-      nb::module_::import_("numpy").attr("copyto")(target, combined);
+      const nb::object copy = nb::module_::import_("numpy").attr("copyto");
+      const nb::object combined = called(function_, array(left, bytes, dtype), array(right, bytes, dtype));
+      called(copy.ptr(), array(result, bytes, dtype, PyBUF_WRITE), combined);
     } catch (nb::python_error& error) {
       const std::string what = std::string(nb::type_name(error.type()).c_str()) + ": " + said(error);
       if (!error_) error_.emplace(std::move(error));
@@ -48,6 +48,12 @@ class Operation::Function {
   }
 
  private:
+  static nb::object called(PyObject* function, const nb::object& first, const nb::object& second) {
+    nb::object returned = nb::steal(call_function(function, first.ptr(), second.ptr()));
+    if (!returned) throw nb::python_error();
+    return returned;
+  }
+
   static nb::object array(const void* data, std::size_t bytes, DType dtype, int access = PyBUF_READ) {
     // frombuffer() refuses an empty buffer, and libcol does not combine nothing.
     const nb::object memory = nb::steal(

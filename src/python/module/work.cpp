@@ -28,7 +28,7 @@ class HeldFunction {
   explicit HeldFunction(nb::object function) : function_(function.release().ptr()) {}
   ~HeldFunction() {
     const WithGil gil;
-    Py_DECREF(function_);
+    drop_reference(function_);
   }
   HeldFunction(const HeldFunction&) = delete;
   HeldFunction& operator=(const HeldFunction&) = delete;
@@ -36,8 +36,9 @@ class HeldFunction {
   void call(const std::optional<Error>& error) const {
     const WithGil gil;
     try {
-      const nb::handle function(function_);
-      function(error ? exception_of(*error) : nb::none());
+      const nb::object given = error ? exception_of(*error) : nb::none();
+      const nb::object returned = nb::steal(call_function(function_, given.ptr()));
+      if (!returned) throw nb::python_error();
     } catch (const nb::python_error& raised) {
       throw std::runtime_error(std::string(nb::type_name(raised.type()).c_str()) + ": " + said(raised));
     }
@@ -98,8 +99,15 @@ auto WorkObject::ask(Call&& call) {
 }
 
 void WorkObject::let_go_if_ended() {
-  ended_ = parts_.work.has_ended();  // else the error is about the question: another thread uses the group, say
-  if (ended_) parts_.buffers.clear();
+  // Else the error is about the question: another thread uses the group, say.
+  let_go(parts_.work.has_ended());
+}
+
+void WorkObject::let_go(bool has_ended) {
+  ended_ = has_ended;
+  if (!ended_) return;
+  // Out of the list first: what a buffer takes with it may run code of Python's, and another thread, that comes here.
+  const std::vector<Buffer> buffers = std::exchange(parts_.buffers, {});
 }
 
 nb::object WorkObject::wait(nb::object timeout) {
@@ -110,22 +118,19 @@ nb::object WorkObject::wait(nb::object timeout) {
     if (!ask([this, budget] { return parts_.work.wait_for(budget); }))
       throw Error(ErrorCode::timeout, "wait: the operation has not ended after " + text_of(timeout) + " s; it goes on");
   }
-  ended_ = true;
-  parts_.buffers.clear();
+  let_go(true);
   return result_;
 }
 
 bool WorkObject::wait_for(double seconds) {
   if (!(seconds > 0)) return done();
   const Duration budget = duration_of(nb::float_(seconds), "wait_for");
-  ended_ = ask([this, budget] { return parts_.work.wait_for(budget); });
-  if (ended_) parts_.buffers.clear();
+  let_go(ask([this, budget] { return parts_.work.wait_for(budget); }));
   return ended_;
 }
 
 bool WorkObject::done() {
-  ended_ = ask([this] { return parts_.work.test(); });
-  if (ended_) parts_.buffers.clear();
+  let_go(ask([this] { return parts_.work.test(); }));
   return ended_;
 }
 

@@ -56,6 +56,7 @@ class WorkObject {
   template <class Call>
   auto ask(Call&& call);
   void let_go_if_ended();
+  void let_go(bool has_ended);
 
   Parts parts_;
   nb::object result_;
