@@ -634,7 +634,8 @@ struct COL_EXPORT ContextSpec {
   Interrupt interrupt = {};
   // What happens when two threads use one group at once. False: the second gets invalid_argument. True: it waits until
   // the call of the first has ended, in the order of arrival, and for its own timeout at most (timeout). Then it has
-  // its whole timeout again. The ranks must still make the same calls in the same order.
+  // its whole timeout again. Work::test() waits for no turn, and Work::wait_for() no longer than its budget. The ranks
+  // must still make the same calls in the same order.
   bool serialize = false;
 
   // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
