@@ -1,5 +1,5 @@
-// One allreduce after the other, as a training loop makes them: what a call costs, without a common start of each. Prints
-// one line of JSON on rank 0.
+// One allreduce after the other, as a training loop makes them: what a call costs, without a common start of each.
+// Prints one line of JSON on rank 0.
 #pragma once
 
 #include <algorithm>

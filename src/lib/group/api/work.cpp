@@ -71,8 +71,8 @@ bool Work::Handle::wait(Duration budget) {
 
 bool Work::Handle::wait_within(Duration budget) {
   const Deadline until = Deadline::after(budget);
-  const group::BriefTurn turn(state->access(), budget);
-  if (!turn) return throw_or_tell();  // the call of another thread moves it on
+  const group::BriefTurn own_turn(state->access(), budget);
+  if (!own_turn) return throw_or_tell();  // the call of another thread moves it on
   const group::Use use(state->access(), pending->timeout);
   if (!pending->has_ended()) {
     group::Flight& flight = state->flight();
