@@ -600,6 +600,7 @@ def test_await_ends_with_a_loop_that_is_closed():
             return await work
 
         asyncio.run(gives_up())
+        world.barrier()  # nothing is sent before both have given up
         world.send(np.ones(1), 1 - world.rank)  # what was started goes on
         world.barrier()
         col.finalize()
