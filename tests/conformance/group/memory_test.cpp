@@ -13,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -489,6 +490,39 @@ TEST_CASE("memory: free knows of operations of other groups, and of those that h
       col::free(second);
     }
     expect_usable(group);
+  });
+}
+
+TEST_CASE("memory: free waits for a reduction that frees memory, too", "[group]") {
+  threads_on_each_backend(2, [](Group& group) {
+    void* const memory = group.alloc(64);
+    std::vector<int> in(8, 1), out(in.size()), nothing(1);
+    std::promise<void> inside;
+    std::atomic<bool> begun{false}, frees{false};
+    const auto function = [&](const void*, const void*, void*, std::size_t, DType) {
+      if (begun.exchange(true) || group.rank() != 0) return;
+      inside.set_value();
+      while (!frees) std::this_thread::yield();
+      for (int i = 0; i < 1000; ++i) {  // until the other thread waits
+        error_of([&] { col::free(&in); });
+        std::this_thread::yield();
+      }
+    };
+    const auto start = [&] { return group.iallreduce(in, out, {.op = Op::user(function, true), .algorithm = "ring"}); };
+    if (group.rank() == 0) {
+      // In the thread of the library, as rank 1 starts later.
+      Work after = start().then([](auto&&) {});
+      group.send(nothing, 1);
+      inside.get_future().wait_for(20s);
+      frees = true;
+      col::free(memory);
+      after.wait();
+    } else {
+      group.recv(nothing, 0);
+      start().wait();
+      col::free(memory);
+    }
+    group.barrier();
   });
 }
 
