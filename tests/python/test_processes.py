@@ -483,7 +483,7 @@ def growth(group):
 
     calls(1000)
     before = state()
-    calls(20_000 // 4)
+    calls(17_000)  # of six calls each
     after = state()
     assert after[0] == before[0]
     assert after[1] - before[1] < 4 << 20
