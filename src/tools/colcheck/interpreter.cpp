@@ -209,9 +209,12 @@ void Interpreter::say(const std::string& line) {
   std::string_view left = line;
   while (!left.empty() && left.ends_with('\n')) left.remove_suffix(1);
   const std::string whole = std::string(left) + "\n";
-  for (left = whole; !left.empty();) {
-    const ssize_t sent = ::send(talk_.get(), left.data(), left.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno != EINTR) return;
+  const Deadline deadline = Deadline::after(kStartTime);
+  for (left = whole; !left.empty() && !deadline.expired();) {
+    pollfd ready{talk_.get(), POLLOUT, 0};
+    if (::poll(&ready, 1, 100) <= 0) continue;
+    const ssize_t sent = ::send(talk_.get(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EINTR && errno != EAGAIN) return;
     if (sent > 0) left.remove_prefix(static_cast<std::size_t>(sent));
   }
 }

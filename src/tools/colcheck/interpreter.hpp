@@ -46,7 +46,7 @@ class Interpreter {
 
  private:
   void start(const std::string& program, bool only_ask);
-  // Does nothing if it has ended: reading tells that.
+  // Gives up if it has ended, or reads nothing for a minute: reading tells that.
   void say(const std::string& line);
   // Nothing if it has ended, or the time is up.
   std::optional<std::string> read_line(Deadline deadline);

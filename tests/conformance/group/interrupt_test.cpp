@@ -152,5 +152,29 @@ TEST_CASE("interrupt: a col::Error leaves as it is, too", "[group]") {
   threads_on_each_backend(2, check_good, body, {.adapt = adapt});
 }
 
+TEST_CASE("interrupt: ends wait_all at once, and leaves the other groups as they are", "[group][async]") {
+  const auto body = [](Group& group, Context& context) {
+    Group other = join_another(context, "other", group);
+    const std::string key = "waited on " + std::string(group.backend());
+    std::vector<int> in(10, 1), a(10), b(10);
+    if (group.rank() == 1) {
+      context.spec().store->wait_for(key, 20s);
+      other.iallreduce(in, b).wait();
+      return;
+    }
+    std::vector<Work> works{group.iallreduce(in, a), other.iallreduce(in, b)};
+    expect_error(ErrorCode::io, "the user left", [&] { wait_all(works); });
+    expect(works[0].error() && !works[1].has_ended());
+    context.spec().store->set(key, "");
+    const auto deadline = Deadline::after(20s);
+    while (!works[1].test()) expect(!deadline.expired());
+    expect(b.back() == 2);
+  };
+  const auto adapt = [](ContextSpec& spec) {
+    if (spec.rank == 0) spec.interrupt = [] { throw Error(ErrorCode::io, "the user left"); };
+  };
+  threads_on_each_backend(2, check_good, body, {.adapt = adapt});
+}
+
 }  // namespace
 }  // namespace col::test

@@ -208,6 +208,8 @@ bool wait_all(std::span<Work> works, Duration budget) {
       else
         all = work.wait_for(until.remaining()) && all;
     } catch (const Error& error) {
+      const auto own = work.error();
+      if (!own || own->message() != error.message()) throw;  // about this wait: an interrupt, another thread's call
       if (!first) first = error;
     }
   }

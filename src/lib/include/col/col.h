@@ -462,7 +462,8 @@ COL_API int32_t col_work_wait_any(col_work* const* works, size_t count, int64_t 
                                   col_error** error);
 /* Calls `function` in a thread of the library when the operation has ended, with its error, or with NULL after success.
  * The error object belongs to the library. The function may start operations; calls that block are invalid_argument
- * there. `*after` gets a work that ends when the function has returned; `after` may be NULL. Does not block. Errors:
+ * there. `*after` gets a work that ends when the function has returned; `after` may be NULL. The function may run
+ * before `*after` is written, so it must not read that. Does not block. Errors:
  * resource (no thread). */
 COL_API int32_t col_work_then(col_work* work, void (*function)(const col_error* error, void* user), void* user,
                               col_work** after, col_error** error);

@@ -14,7 +14,7 @@
 //   about the group  rank(), size(), name(), backend(), device(), ...
 //   collectives      allreduce, reduce, scan, reduce_scatter, broadcast, allgather, gather, scatter, alltoall, barrier
 //   messages         send, recv, sendrecv, batch
-//   asynchronous     iallreduce, isend, ...: start an operation and return a Work
+//   asynchronous     iallreduce, isend, ...: start an operation and return a Work, see <col/work.hpp>
 //   calls as data    run(Call), start(Call): the core of all collectives above
 //   objects          broadcast_object, send_object, ...: strings, structs and vectors of any length
 //   memory           alloc(): buffers that the ranks of a node share
@@ -77,6 +77,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <col/context.hpp>  // IWYU pragma: export
 #include <col/error.hpp>
 #include <col/export.hpp>
 #include <col/job.hpp>
@@ -85,75 +86,14 @@
 #include <col/plan.hpp>
 #include <col/store.hpp>
 #include <col/types.hpp>
+#include <col/work.hpp>  // IWYU pragma: export
 
 namespace col {
-
-class Context;
 
 namespace detail {
 // Throws mismatch unless `bytes` is the size of one object of `unit` bytes (exact), or a multiple of it (not exact).
 COL_EXPORT void check_object_size(std::size_t bytes, std::size_t unit, bool exact);
 }  // namespace detail
-
-// The handle of an operation that an i-form has started. Copies stand for the same operation.
-//
-// If all copies are dropped, the operation goes on and still uses its buffers. Keep the buffers until barrier() of the
-// group returns (for collectives) or until the group is destroyed (for collectives and messages). An error of a dropped
-// operation shows in the next call of the group.
-//
-// Progress. Operations move on inside every call, wait and test of this process, on any group. If another thread is in
-// a call of a group, that thread moves the operations of this group. With COL_PROGRESS=thread, operations also move on
-// while the process does other work. So a user's reduction function may run inside a wait for something else. It must
-// not use the group that runs it.
-class [[nodiscard]] [[gnu::visibility("default")]] Work {  // gcc 12 takes COL_EXPORT beside no other attribute
- public:
-  Work() = default;  // the handle of an operation that has ended
-
-  // Blocks until the operation has ended, for its timeout at most, counted from now. Throws the operation's error, at
-  // every call.
-  void wait();
-  // The same for `budget` at most. Returns false if the operation has not ended by then; it goes on.
-  bool wait_for(Duration budget);
-  // Returns whether the operation has ended. Does not block. Throws the operation's error.
-  bool test();
-  // Runs `function` when the operation has ended, with its error, or with nothing after success. The library's progress
-  // thread runs it, one function after another; this call starts that thread, which then also moves the operation on.
-  // If the operation has not ended after its timeout, counted from now, it fails with `timeout`, as in wait(). Returns
-  // the handle of the function: it has ended when the function has returned, and its error is what the function has
-  // thrown (a col::Error, or `internal` with the words of another exception). Several functions of one operation run in
-  // any order.
-  //
-  // The function may start operations, if no other thread uses their group at that time (or ContextSpec::serialize).
-  // It must not wait: calls that block throw invalid_argument there. While it runs, nothing else is moved on by that
-  // thread. It is destroyed in that thread too. Throws invalid_argument (no function), and resource (no thread).
-  Work then(std::function<void(const std::optional<Error>& error)> function);
-
-  // The rest may be called at any time, by any thread, also while a call of the group is running. None of it blocks,
-  // moves the operation on, or throws.
-
-  bool has_ended() const noexcept;
-  // The operation's error; nothing after success, and nothing before the end.
-  std::optional<Error> error() const;
-  // After the end of a receive: the rank that sent the message. Otherwise -1.
-  int source() const;
-
- private:
-  friend class Group;
-  friend COL_EXPORT std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget);
-  struct Handle;
-  explicit Work(std::shared_ptr<Handle> handle);
-  std::shared_ptr<Handle> handle_;  // shared by the copies; null when there is nothing to wait for
-};
-
-// Waits for all of them, for each as Work::wait() does, and then throws the first error in the order of the list. With
-// a budget above zero, it returns false if they have not all ended by then; those go on. The works may belong to
-// several groups.
-COL_EXPORT bool wait_all(std::span<Work> works, Duration budget = {});
-// Waits until one of them has ended, and returns its place in the list, or throws its error. If several have ended, it
-// takes the first of the list. Blocks for the shortest of their timeouts at most, counted from now, and then throws
-// that one's timeout. With a budget above zero, it returns nothing after that time, and all go on. An interrupt
-// (ContextSpec::interrupt) ends the wait, and breaks nothing. Throws invalid_argument for an empty list.
-COL_EXPORT std::optional<std::size_t> wait_any(std::span<Work> works, Duration budget = {});
 
 // One message of a batch: see Group::batch().
 struct COL_EXPORT Message {
@@ -590,145 +530,6 @@ inline Work Group::ibarrier(const Options& options) {
   return start({Collective::barrier, {}, {}}, options);
 }
 
-// What Context::init_group() needs to know.
-struct COL_EXPORT GroupSpec {
-  std::string name = "default";
-  int rank = 0;
-  int world_size = 1;
-  // Backend::automatic takes the first of these that applies:
-  // - the backend that COL_BACKEND names
-  // - nccl, if all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL can serve them. Each rank
-  //   needs a GPU of its own. From NCCL 2.30.3 on, ranks may share one, if all ranks set NCCL_MULTI_RANK_GPU_ENABLE=1.
-  // - shm, if all ranks share a host
-  // - gloo
-  Backend backend = Backend::automatic;
-  std::string backend_name = {};  // a backend added with register_backend(); it wins over `backend`
-  Duration timeout = {};          // for making the group, and for its calls; zero: the context's
-  // The group's work on GPUs runs in streams of the highest priority that the device has, so that it gets ahead of the
-  // program's kernels. torch's NCCL options have a flag of the same name. A call in a caller's stream that is being
-  // captured keeps the priority of that stream. Sub-groups inherit the flag. Ranks need not agree on it. Backends for
-  // host memory have no streams and ignore it.
-  bool is_high_priority_stream = false;
-};
-
-// The place of this process in its job, or of this thread if threads play the ranks. from_environment() fills it from
-// COL_*, or from the variables of another launcher.
-struct COL_EXPORT ContextSpec {
-  int rank = 0;
-  int world_size = 1;
-  int local_rank = 0;
-  int local_world_size = 1;
-  std::string job_id = {};
-  int restart_count = 0;
-  std::shared_ptr<Store> store = {};          // needed for worlds of more than one rank
-  std::shared_ptr<ControlPage> control = {};  // may be null: then the death of a local rank is noticed later
-  Duration timeout = {};                      // zero: 5 minutes
-  // The source of these values: "colrun" (COL_*), "torchrun", "slurm", "openmpi", "mpich", "pmi" (another launcher that
-  // speaks PMI), "kubernetes". Empty for a world of one rank without any launcher.
-  std::string launcher = {};
-  // Called by every wait of the context's groups about every 50 ms, in the thread that waits; not by calls that end
-  // sooner. To end the wait, it throws anything: an interpreter ends a call on Ctrl-C in this way. The exception leaves
-  // the call unchanged. The group is then broken on all ranks, with `aborted`, and the outputs hold unspecified values.
-  // While a group is being made, or while this rank waits for its turn (serialize), only this rank notices. The
-  // function must not use a group of the context. Empty: none.
-  Interrupt interrupt = {};
-  // What happens when two threads use one group at once. False: the second gets invalid_argument. True: it waits until
-  // the call of the first has ended, in the order of arrival, and for its own timeout at most (timeout). Then it has
-  // its whole timeout again. Work::test() waits for no turn, and Work::wait_for() no longer than its budget. The ranks
-  // must still make the same calls in the same order.
-  bool serialize = false;
-
-  // Takes COL_* if they are set, else the first complete set of another launcher's variables (docs/environment.md),
-  // else a world of one. Throws invalid_argument that names the variable and says what it should be.
-  //
-  // Does not wait for other ranks. Under another launcher and without COL_STORE, it makes or joins a directory of the
-  // job on this host. That may take COL_TIMEOUT (else 5 minutes) at most: it waits for other processes of this user
-  // that do the same at this moment, and, under MPICH, until the launcher names the job. If the ranks run on several
-  // hosts, rank 0 serves the store from here on (COL_RDZV_ENDPOINT). Errors then: timeout; unavailable (nothing tells
-  // where rank 0 is, its port is taken, or the launcher does not answer); io or resource (the directory cannot be
-  // used).
-  static ContextSpec from_environment();
-
-  // The place of one of `world_size` ranks that have nothing in common but a store, and know their numbers: for
-  // programs that start their ranks by themselves, as processes on any hosts or as threads. Every rank calls it.
-  //
-  //   auto store = col::open_store("tcp://node1:4711", {.token = token});
-  //   col::Context context(col::ContextSpec::meet(store, rank, world_size, "run 17"));
-  //
-  // Fills local_rank, local_world_size (by host: same boot, same pid namespace), job_id, store, timeout and control.
-  // The ranks of a host share the page. It has no name, so nothing stays on the host, however the ranks end. A rank
-  // has joined its job then: if its process ends before Context::finalize(), the others lose a peer. `launcher` stays
-  // empty, and restart_count 0. In a world of one, nobody is met: store may be null, and control is.
-  //
-  // job_id: each start of a job needs its own in one store, and all its ranks the same. A further meeting of all ranks
-  // under a job_id, after an earlier one has ended, works, too; but a lone rank that is started again waits in vain.
-  //
-  // Collective: blocks until all ranks have come, for `timeout` at most (zero: 5 minutes), which also becomes the
-  // context's. `interrupt` can end this wait too, and becomes the context's. A rank makes three calls to the store if
-  // the others are there; rank 0 makes two for each rank. Some short keys for each host stay in the store. Thread safe.
-  // After a failure, all ranks may call it again.
-  //
-  // Errors: invalid_argument (a rank outside of the world; no store for several ranks), mismatch (two processes with
-  // one rank; ranks that were told of different world sizes or have other releases of col: it names the odd one),
-  // timeout that names the ranks that did not come, peer_lost (a rank of this host ended during the meeting), io,
-  // resource. `interrupt` becomes the context's, and ends this wait, too.
-  static ContextSpec meet(std::shared_ptr<Store> store, int rank, int world_size, std::string job_id = {},
-                          Duration timeout = {}, Interrupt interrupt = {});
-};
-
-// A registry of groups, with the store and the settings to make them. A process has one, made from the environment at
-// its first use. A thread can have its own through Context::Scope: for tests, and for ranks that are threads.
-//
-// Thread safe.
-class COL_EXPORT Context {
- public:
-  explicit Context(ContextSpec spec);
-  ~Context();  // destroys the groups that are left
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  // The context of the innermost Scope in this thread, else the context of the process.
-  static Context& current();
-
-  // What the context of the process gets beside what the environment says: ContextSpec::interrupt and serialize. For
-  // the binding of another language, which calls it when it is loaded: later than the first use of that context, it has
-  // no effect. Thread safe.
-  static void embed(Interrupt interrupt, bool serialize = false);
-
-  // Makes a context current in this thread as long as the Scope lives.
-  class COL_EXPORT Scope {
-   public:
-    explicit Scope(Context& context) noexcept;
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-
-   private:
-    Context* previous_;
-  };
-
-  const ContextSpec& spec() const noexcept;
-
-  // Joins the group. Collective: blocks until all `world_size` ranks have joined, or until the timeout. Checks that the
-  // ranks agree on name, world size, backend and job. If they do not, every rank throws mismatch, which names the rank
-  // that differs. Errors: already_initialized (the name is taken here, or the rank was started twice),
-  // invalid_argument, unavailable, timeout.
-  Group init_group(const GroupSpec& spec);
-  // The group of that name. If this process has not joined it yet, it joins now, as init_group() does (blocking), if
-  // COL_GROUP_* or a record in the store says how. Otherwise throws not_initialized.
-  Group group(std::string_view name);
-  bool is_initialized(std::string_view name) const;
-  // Leaves the group, as Group::destroy() does. Returns false when there is none of that name.
-  bool destroy_group(std::string_view name);
-  // Destroys all groups, and records in the control page that this rank left in good order. Then throws the mismatch
-  // that Group::destroy() would have thrown. Idempotent.
-  void finalize();
-
- private:
-  class Impl;
-  std::shared_ptr<Impl> impl_;  // shared with nobody for long: see there
-};
-
 // ---- Free functions on the current context, with the names of ray.util.collective -----------------------------------
 
 // A backend that the program names here wins over COL_BACKEND. Both win over the choice by the machine.
@@ -754,33 +555,6 @@ COL_EXPORT int get_rank(std::string_view group_name = "default");
 COL_EXPORT int get_collective_group_size(std::string_view group_name = "default");
 // The handle of the group, for out-of-place calls and v-forms. Joins the group if needed, as Context::group() does.
 COL_EXPORT Group get_group(std::string_view group_name = "default");
-
-// A group as a process describes it that is no rank of it: Ray's create_collective_group.
-struct COL_EXPORT GroupDeclaration {
-  std::string name = "default";
-  std::vector<int> ranks = {};           // ranks[r]: the rank in the job of the group's rank r
-  Backend backend = Backend::automatic;  // as in GroupSpec; need not be available in the process that declares
-  std::string backend_name = {};         // one that the ranks add with register_backend(); it wins over `backend`
-  std::string job_id = {};               // of the ranks' ContextSpec
-  int restart_count = 0;                 // of the ranks' ContextSpec
-};
-// Writes the group into `store`, which must be that of its ranks. Each of them then joins at its first call that names
-// the group, as Context::group() does: that call waits for the others. Does not wait for any rank, and may come before
-// they have started. Ranks that look earlier get not_initialized, and may try again.
-//
-// A second declaration with the same ranks and backend changes nothing. Another one is already_initialized, also if
-// the ranks have made the group by themselves (init_group), until the group is destroyed (destroy_collective_group,
-// Group::destroy) on its rank 0, or undeclared. A rank that has left a group joins only a later declaration. So
-// destroy the group on all its ranks before you declare it again.
-//
-// Errors: invalid_argument (no store, no name, no ranks, a negative rank, a rank twice), already_initialized, those of
-// the store. A rank that the job does not have is found by the others, which wait for it. Blocks only as the store
-// does. Thread safe.
-COL_EXPORT void declare_group(std::shared_ptr<Store> store, const GroupDeclaration& group);
-// Nobody joins the group by its record any more. Ranks that have joined keep it. Returns whether there was a record.
-// Errors: invalid_argument (no store, no name), those of the store. Thread safe.
-COL_EXPORT bool undeclare_group(std::shared_ptr<Store> store, std::string_view name, std::string_view job_id = {},
-                                int restart_count = 0);
 
 COL_EXPORT bool gloo_available();
 // Starts the CUDA driver, if there is one. Processes that are forked afterwards cannot use CUDA.
