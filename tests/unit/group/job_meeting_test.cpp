@@ -226,18 +226,31 @@ TEST_CASE("meet: wrong arguments are refused at once", "[group]") {
   CHECK(store->num_keys() == 0);
 }
 
-TEST_CASE("meet: two processes that say one rank are told of one another", "[group]") {
+TEST_CASE("meet: two processes that say one rank are named to all who wait; then they can meet", "[group]") {
+  const auto store = col::make_memory_store();
+  for (const std::vector<int>& said : {std::vector{0, 1, 1}, std::vector{0, 0, 2}, std::vector{0, 2, 2}}) {
+    const auto outcomes =
+        run_threads(3, [&](int thread, col::Context&) { ContextSpec::meet(store, said[thread], 3, "job", 20s); });
+    INFO(col::test::show(outcomes));
+    const int twice = said[1] == 0 ? 0 : said[1];
+    const std::string text = fmt::format("two processes say that they are rank {} of job 'job'", twice);
+    for (const auto& outcome : outcomes) {
+      check_ending(outcome, {ErrorCode::mismatch, twice, text});
+      check_mentions(outcome, {fmt::format("pid {}", getpid()), "job_id"});
+    }
+    check_good(run_threads(3, [&](int rank, col::Context&) { ContextSpec::meet(store, rank, 3, "job", 20s); }));
+  }
+}
+
+TEST_CASE("meet: a process that comes as a rank that all others have met with leaves them alone", "[group]") {
   const auto store = col::make_memory_store();
   const auto outcomes = run_threads(3, [&](int thread, col::Context&) {
-    ContextSpec::meet(store, std::min(thread, 1), 3, "job", 1s);  // 0, 1, 1
+    ContextSpec::meet(store, std::min(thread, 1), 2, "job", 1s);  // 0, 1, 1
   });
   INFO(col::test::show(outcomes));
-  // Of the two, one comes first. It waits for rank 2, as rank 0 does.
-  check_ending(outcomes[0], {ErrorCode::timeout, 2, "rank 2 did not come to the meeting of job 'job' (3 ranks)"});
-  const bool second = outcomes[2].code == ErrorCode::mismatch;
-  check_ending(outcomes[second ? 2 : 1], {ErrorCode::mismatch, 1, "two processes say that they are rank 1"});
-  check_mentions(outcomes[second ? 2 : 1], {fmt::format("pid {}", getpid()), "job_id"});
-  check_ending(outcomes[second ? 1 : 2], {ErrorCode::timeout, 2, "rank 2 did not come"});
+  // Rank 0 may have seen only one of the two, or both.
+  const auto failed = std::count_if(outcomes.begin(), outcomes.end(), [](const auto& o) { return o.code.has_value(); });
+  CHECK((failed == 1 || failed == 3));
 }
 
 TEST_CASE("meet: a world size that disagrees is told to all, with the odd one's name; then they can meet", "[group]") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ constexpr std::size_t kNamedRanks = 20;  // in one message
 
 constexpr std::string_view kRosterKey = "roster";
 constexpr std::string_view kWordKey = "word";
+constexpr std::string_view kTwiceKey = "twice";
 
 std::string announcement_key(int rank) {
   return fmt::format("member/{}", rank);
@@ -59,6 +61,21 @@ void fields(LeaderWord& word, Visit& visit) {
   auto& [missing, refusal] = word;
   visit("missing", missing);
   visit("refusal", refusal);
+}
+
+// What a process says that was told the rank of another one.
+struct Twice {
+  int rank = 0;
+  std::uint64_t nonce = 0;  // of the other one
+  std::string error = {};
+};
+
+template <class Visit>
+void fields(Twice& twice, Visit& visit) {
+  auto& [rank, nonce, error] = twice;
+  visit("rank", rank);
+  visit("nonce", nonce);
+  visit("error", error);
 }
 
 std::string in_words(const std::vector<int>& ranks) {
@@ -110,9 +127,11 @@ class JobMeeting final : public WaitObserver {
   JobRoster lead();
   void collect(int first, int end);
   void look();
+  void look_for_twice();
   bool still_there(const Member& member);
   bool all_still_there();
   [[noreturn]] void refuse();
+  [[noreturn]] void refuse(const Error& why);
   void say(const LeaderWord& word);
   std::vector<int> missing() const;
 
@@ -148,13 +167,17 @@ void JobMeeting::announce() {
     if (before == expected) return;
     if (before) {
       const Member other = Member::decode(*before);
-      if (!has_ended(other))
-        throw Error(ErrorCode::mismatch,
-                    fmt::format("two processes say that they are rank {} of job '{}': pid {} on {}, and this one (pid "
-                                "{} on {}); give each rank its own number, and each start of a job its own job_id",
-                                spec_.rank, spec_.job_id, other.peer.pid, other.peer.hostname, self_.peer.pid,
-                                self_.peer.hostname),
-                    {}, spec_.rank, spec_.rank);
+      if (!has_ended(other)) {
+        const Error error(ErrorCode::mismatch,
+                          fmt::format("two processes say that they are rank {} of job '{}': pid {} on {}, and pid {} "
+                                      "on {}; give each rank its own number, and each start of a job its own job_id",
+                                      spec_.rank, spec_.job_id, other.peer.pid, other.peer.hostname, self_.peer.pid,
+                                      self_.peer.hostname),
+                          {}, spec_.rank, spec_.rank);
+        // The others may wait for the rank that this process should be.
+        scope_.set(kTwiceKey, core::json_line(Twice{spec_.rank, other.nonce, encode_error(error)}));
+        throw error;
+      }
     }
     expected = before;
     wait_.check();
@@ -216,6 +239,7 @@ std::vector<int> JobMeeting::missing() const {
 }
 
 void JobMeeting::look() {
+  look_for_twice();
   collect(1, spec_.world_size + 1);  // one more: a rank that was told of a larger world
   for (const auto& [rank, member] : members_) {
     if (!agree(self_, member)) refuse();
@@ -223,6 +247,16 @@ void JobMeeting::look() {
       throw lost_in_meeting(spec_, rank, core::ProcessId::from_word(member.process_nonce));
   }
   say({.missing = missing()});
+}
+
+// The word of an earlier attempt, whose processes have withdrawn, does not count.
+void JobMeeting::look_for_twice() {
+  const auto text = scope_.get(kTwiceKey);
+  if (!text) return;
+  const auto twice = decoded<Twice>(*text, "word of a rank that another process has");
+  const auto announced = scope_.get(announcement_key(twice.rank));
+  if (!announced || Member::decode(*announced).nonce != twice.nonce) return;
+  if (const auto error = decode_error(twice.error)) refuse(*error);
 }
 
 // Whether the rank has not given up. One that gives up removes its announcement; one that is killed does not.
@@ -256,9 +290,12 @@ void JobMeeting::refuse() {
     if (absent >= world_size || voting.expired()) break;
     doze(scope_, announcement_key(absent), wait_);
   }
-  const Error odd = *disagreement({}, members_);
-  const Error error(odd.code(), fmt::format("job '{}' cannot meet: {}", spec_.job_id, odd.message()), {}, odd.rank(),
-                    odd.rank());
+  refuse(*disagreement({}, members_));
+}
+
+void JobMeeting::refuse(const Error& why) {
+  const Error error(why.code(), fmt::format("job '{}' cannot meet: {}", spec_.job_id, why.message()), {}, why.rank(),
+                    why.rank());
   say({.refusal = encode_error(error)});
   refused_ = true;
   throw error;
