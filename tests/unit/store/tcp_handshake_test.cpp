@@ -165,3 +165,13 @@ TEST_CASE("tcp handshake: a crowd of mute strangers holds up no client, and is s
   CHECK(first != std::string::npos);
   CHECK(said.find("dropped a connection", first + 1) == std::string::npos);
 }
+
+TEST_CASE("tcp handshake: who looks whether the port answers is let go without a word", "[store][tcp]") {
+  const core::log::Capture log(core::log::Level::warn);
+  const StoreServer server(server_spec());
+  { const RawClient looks(server.port()); }
+  client_of(server.port())->set("k", "v");
+  for (const auto start = std::chrono::steady_clock::now(); server.connections() > 0;)
+    REQUIRE(std::chrono::steady_clock::now() - start < 20s);
+  CHECK(log.text() == "");
+}

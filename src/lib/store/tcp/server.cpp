@@ -102,6 +102,7 @@ class StoreServer::Impl {
     core::UniqueFd fd;
     Session* session = nullptr;
     bool wants_to_write = false;
+    bool is_silent = true;  // it has sent nothing
   };
 
   void start_thread();
@@ -118,6 +119,8 @@ class StoreServer::Impl {
   bool flush(Client& client);
   void watch(Client& client, bool wants_to_write);
   void drop(SessionId id) noexcept;
+  void hung_up(Client& client) noexcept;
+  void forget(SessionId id) noexcept;  // the same, without a word
   void say_stranger(int fd) noexcept;
   void set_accepting(bool accepting) noexcept;
 
@@ -309,10 +312,11 @@ void StoreServer::Impl::read_from(Client& client) {
   std::array<char, kReadChunk> chunk;
   const ssize_t got = ::recv(client.fd.get(), chunk.data(), chunk.size(), 0);
   if (got > 0) {
+    client.is_silent = false;
     engine_.receive(*client.session, {chunk.data(), static_cast<std::size_t>(got)}, now_);
     sweeps_ = true;
   } else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-    drop(client.session->id());
+    hung_up(client);
   }
 }
 
@@ -350,7 +354,7 @@ bool StoreServer::Impl::flush(Client& client) {
       watch(client, true);
       return true;
     } else if (errno != EINTR) {
-      drop(session.id());
+      hung_up(client);
       return false;
     }
   }
@@ -374,6 +378,18 @@ void StoreServer::Impl::drop(SessionId id) noexcept {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
   if (!client->second.session->proven()) say_stranger(client->second.fd.get());
+  forget(id);
+}
+
+// One that has sent nothing looked whether the port answers, as health checks do.
+void StoreServer::Impl::hung_up(Client& client) noexcept {
+  const SessionId id = client.session->id();
+  client.is_silent ? forget(id) : drop(id);
+}
+
+void StoreServer::Impl::forget(SessionId id) noexcept {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return;
   // In words: a child that was forked meanwhile shares the socket, and the kernel would go on reporting it.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client->second.fd.get(), nullptr);
   ::shutdown(client->second.fd.get(), SHUT_RDWR);
