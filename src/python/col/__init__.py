@@ -15,7 +15,9 @@ ray.util.collective: see col.ray. docs/python.md has more.
 import atexit
 
 from . import _col, plan
-from ._col import Group, Message, Op, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any
+from ._col import (
+    Context, Group, Message, Op, StoreServer, Work, alloc, finalize, init, premul_sum, user_op, wait_all, wait_any,
+)
 from .awaiting import await_work
 from .errors import (
     BY_CODE, Aborted, AlreadyInitialized, Error, Internal, InvalidArgument, IoError, Mismatch, NotInitialized, PeerLost,
@@ -28,7 +30,7 @@ from .ray import (
 )
 
 __all__ = [
-    "Aborted", "AlreadyInitialized", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
+    "Aborted", "AlreadyInitialized", "Context", "Error", "Group", "Internal", "InvalidArgument", "IoError", "Message", "Mismatch",
     "NotInitialized", "Op", "PeerLost", "ReduceOp", "Resource", "StoreServer", "Timeout", "Unavailable", "Work", "allgather", "alloc",
     "allreduce", "alltoall", "barrier", "broadcast", "destroy_collective_group", "finalize", "gather",
     "get_collective_group_size", "get_group", "get_rank", "gloo_available", "init", "init_collective_group",

@@ -42,12 +42,14 @@ struct Explicit {
 };
 
 // Blocks until all ranks have come.
-ContextSpec spec_of(const Explicit& given, Duration timeout) {
+ContextSpec spec_of(const Explicit& given, Duration timeout, const std::string& function,
+                    Interrupt interrupt = check_signals) {
   if (!given.rank || !given.world_size)
-    refuse("init: store=, rank= and world_size= belong together; without all three, the environment says who this is");
+    refuse(function +
+           ": store=, rank= and world_size= belong together; without all three, the environment says who this is");
   if (!given.store && *given.world_size > 1)
     refuse(
-        "init: " + std::to_string(*given.world_size) +
+        function + ": " + std::to_string(*given.world_size) +
         " ranks need a store=, where they meet: file:///a/directory/all/ranks/share, or the url of a col.StoreServer");
   std::shared_ptr<Store> store;
   if (given.store)
@@ -55,7 +57,7 @@ ContextSpec spec_of(const Explicit& given, Duration timeout) {
                                       .job = given.job_id ? store_job(*given.job_id, 0) : "",
                                       .timeout = timeout});
   return ContextSpec::meet(std::move(store), *given.rank, *given.world_size, given.job_id.value_or(""), timeout,
-                           check_signals);
+                           std::move(interrupt));
 }
 
 void refuse_second() {
@@ -79,7 +81,7 @@ Group init(const std::string& backend, nb::object timeout, std::optional<std::st
   if (given.is_given()) {
     refuse_second();
     std::shared_ptr<Context> made = without_gil([&] {
-      ContextSpec spec = spec_of(given, budget);
+      ContextSpec spec = spec_of(given, budget, "init");
       spec.serialize = serialize;
       return std::make_shared<Context>(std::move(spec));
     });
@@ -132,6 +134,61 @@ Group init_collective_group(int world_size, int rank, const std::string& backend
   });
 }
 
+// Signals, and a function of Python's.
+Interrupt interrupt_of(nb::object function) {
+  if (function.is_none()) return check_signals;
+  const std::shared_ptr<PyObject> kept(function.release().ptr(), [](PyObject* object) {
+    const WithGil gil;
+    drop_reference(object);
+  });
+  return [kept] {
+    check_signals();
+    const WithGil gil;
+    if (!nb::steal(PyObject_CallNoArgs(kept.get()))) throw nb::python_error();
+  };
+}
+
+// A job beside that of init(). Ends when Python lets go of it and of its groups.
+class ContextObject {
+ public:
+  ContextObject(int rank, int world_size, std::optional<std::string> store, std::optional<std::string> token,
+                std::optional<std::string> job_id, nb::object timeout, bool serialize, nb::object interrupt) {
+    const Duration budget = duration_or_default(timeout, "Context");
+    Interrupt hook = interrupt_of(std::move(interrupt));
+    const Explicit given{std::move(store), rank, world_size, std::move(token), std::move(job_id)};
+    context_ = without_gil([&] {
+      ContextSpec spec = spec_of(given, budget, "Context", std::move(hook));
+      spec.serialize = serialize;
+      return std::make_shared<Context>(std::move(spec));
+    });
+  }
+  ~ContextObject() { let_go_of(context_); }
+  ContextObject(ContextObject&&) = default;
+  ContextObject& operator=(ContextObject&&) = delete;
+  ContextObject(const ContextObject&) = delete;
+  ContextObject& operator=(const ContextObject&) = delete;
+
+  Group init_group(const std::string& name, const std::string& backend, nb::object timeout) {
+    const Duration budget = duration_or_default(timeout, "init_group");
+    const auto context = context_;  // which another thread may finalize meanwhile
+    return without_gil([&] {
+      return context->init_group({.name = name,
+                                  .rank = context->spec().rank,
+                                  .world_size = context->spec().world_size,
+                                  .backend = backend_from_string(backend),
+                                  .timeout = budget});
+    });
+  }
+  void finalize() {
+    without_gil([this] { context_->finalize(); });
+    let_go_of_dropped();
+  }
+  const std::shared_ptr<Context>& context() const { return context_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+};
+
 std::optional<Group> group_of(Context& context, const std::string& name) {
   if (!context.is_initialized(name)) return std::nullopt;
   return context.group(name);
@@ -140,6 +197,8 @@ std::optional<Group> group_of(Context& context, const std::string& name) {
 }  // namespace
 
 CurrentContext::CurrentContext() : own_(own_context()) {}
+CurrentContext::CurrentContext(nb::handle context)
+    : own_(context.is_none() ? own_context() : nb::cast<const ContextObject&>(context).context()) {}
 CurrentContext::~CurrentContext() {
   let_go_of(own_);
 }
@@ -154,11 +213,40 @@ void bind_context(nb::module_& module) {
              "launcher), else as a world of one. With store, rank and world_size, these say it. A second call returns "
              "the same group. With serialize, threads that use one group at once take turns; otherwise the second one "
              "gets InvalidArgument.");
+  nb::class_<ContextObject>(
+      module, "Context",
+      "A job of its own, beside the one of init(): rank and world_size say who this process is, and the ranks meet in "
+      "the store, as in init(). Blocks until all ranks have come, for timeout seconds at most (5 minutes). A process "
+      "may be in many. Its groups keep it. If the process ends before finalize(), the others lose a peer. Every wait "
+      "of "
+      "its groups calls interrupt() about every 50 ms; what that raises ends the wait.")
+      .def(nb::init<int, int, std::optional<std::string>, std::optional<std::string>, std::optional<std::string>,
+                    nb::object, bool, nb::object>(),
+           nb::arg("rank"), nb::arg("world_size"), nb::kw_only(), nb::arg("store") = nb::none(),
+           nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(), nb::arg("timeout") = nb::none(),
+           nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
+      .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
+           nb::arg("timeout") = nb::none(), nb::keep_alive<0, 1>(),
+           "The group of all its ranks. Collective. Returns it.")
+      .def_prop_ro(
+          "is_on_one_host",
+          [](const ContextObject& c) { return c.context()->spec().local_world_size == c.context()->spec().world_size; },
+          "Whether all its ranks share a host.")
+      .def("finalize", &ContextObject::finalize,
+           "Destroys its groups, and tells the other ranks that this one did not crash.");
   module.def("finalize", finalize,
              "Destroys all groups. Call it when a rank is done: its peers then know that it did not crash.");
   module.def("init_collective_group", init_collective_group, nb::arg("world_size"), nb::arg("rank"),
              nb::arg("backend") = "auto", group_name, nb::arg("timeout") = nb::none(),
              "Joins a group by its name, which the free functions find it by. Returns it.");
+  module.def(
+      "synchronize",
+      [](int gpu_id, nb::object timeout) {
+        const Duration budget = duration_or_default(timeout, "synchronize");
+        without_gil([&] { synchronize(gpu_id, budget); });
+      },
+      nb::arg("gpu_id"), nb::arg("timeout") = nb::none(),
+      "Waits until the GPU has ended all work that this process gave to it.");
   module.def(
       "get_group",
       [](const std::string& name) {

@@ -16,6 +16,8 @@ namespace col::python {
 class CurrentContext {
  public:
   CurrentContext();
+  // The one of a Context of Python's, unless that is None.
+  explicit CurrentContext(nb::handle context);
   ~CurrentContext();
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;

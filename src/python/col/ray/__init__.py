@@ -1,0 +1,35 @@
+"""Collectives under Ray: ray.util.collective with its names and signatures, over col.
+
+    import col.ray as collective
+
+    @ray.remote
+    class Worker:
+        def train(self, rank):
+            collective.init_collective_group(2, rank, group_name="default")
+            collective.allreduce(self.gradients, "default")
+
+That import is all that changes in a program for Ray's own module. The same functions work without Ray, under colrun: they
+then use the groups of col.init(). Importing this package does not import Ray. docs/ray.md has more.
+
+calls.py has the calls, groups.py the groups of this process, rendezvous.py how their ranks find each other, declare.py the
+groups that a driver declares.
+"""
+
+from .calls import (
+    allgather, allgather_multigpu, allreduce, allreduce_multigpu, alltoall, barrier, broadcast, broadcast_multigpu,
+    create_subgroup, destroy_collective_group, gather, get_collective_group_size, get_group, get_group_handle, get_rank,
+    gloo_available, iallreduce, ibarrier, ibroadcast, init_collective_group, irecv, ireduce, is_backend_available,
+    is_group_initialized, isend, nccl_available, recv, recv_multigpu, reduce, reduce_multigpu, reducescatter,
+    reducescatter_multigpu, scatter, send, send_multigpu, synchronize,
+)
+from .declare import create_collective_group, declare_collective_group
+from .types import Backend, ReduceOp
+
+__all__ = [
+    "Backend", "ReduceOp", "allgather", "allgather_multigpu", "allreduce", "allreduce_multigpu", "alltoall", "barrier",
+    "broadcast", "broadcast_multigpu", "create_collective_group", "create_subgroup", "declare_collective_group",
+    "destroy_collective_group", "gather", "get_collective_group_size", "get_group", "get_group_handle", "get_rank",
+    "gloo_available", "iallreduce", "ibarrier", "ibroadcast", "init_collective_group", "irecv", "ireduce",
+    "is_backend_available", "is_group_initialized", "isend", "nccl_available", "recv", "recv_multigpu", "reduce",
+    "reduce_multigpu", "reducescatter", "reducescatter_multigpu", "scatter", "send", "send_multigpu", "synchronize",
+]
