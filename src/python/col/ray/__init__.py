@@ -12,7 +12,7 @@ That import is all that changes in a program for Ray's own module. The same func
 then use the groups of col.init(). Importing this package does not import Ray. docs/ray.md has more.
 
 calls.py has the calls, groups.py the groups of this process, rendezvous.py how their ranks find each other, declare.py the
-groups that a driver declares.
+groups that a driver declares, register.py the place of col inside Ray's own module.
 """
 
 from .calls import (
@@ -23,6 +23,7 @@ from .calls import (
     reducescatter_multigpu, scatter, send, send_multigpu, synchronize,
 )
 from .declare import create_collective_group, declare_collective_group
+from .register import register, runtime_env
 from .types import Backend, ReduceOp
 
 __all__ = [
@@ -31,5 +32,5 @@ __all__ = [
     "destroy_collective_group", "gather", "get_collective_group_size", "get_group", "get_group_handle", "get_rank",
     "gloo_available", "iallreduce", "ibarrier", "ibroadcast", "init_collective_group", "irecv", "ireduce",
     "is_backend_available", "is_group_initialized", "isend", "nccl_available", "recv", "recv_multigpu", "reduce",
-    "reduce_multigpu", "reducescatter", "reducescatter_multigpu", "scatter", "send", "send_multigpu", "synchronize",
+    "reduce_multigpu", "reducescatter", "reducescatter_multigpu", "register", "runtime_env", "scatter", "send", "send_multigpu", "synchronize",
 ]
