@@ -12,7 +12,6 @@ from _thread import allocate_lock as Lock  # threading takes longer to import th
 from .. import _col
 from ..errors import AlreadyInitialized, InvalidArgument, NotInitialized
 from . import cluster
-from .rendezvous import Meeting
 from .types import backend_of
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
@@ -20,19 +19,27 @@ if TYPE_CHECKING:
     from typing import Any, Mapping, Optional, Sequence
 
 
+class Job:
+    """What a group that has met through Ray shares with the groups made of it. server: on rank 0."""
+
+    __slots__ = ("context", "server")
+
+    def __init__(self, context: _col.Context, server: Optional[_col.StoreServer]) -> None:
+        self.context, self.server = context, server
+
+    def end(self) -> None:
+        self.context.finalize()
+        if self.server is not None:
+            self.server.stop()
+
+
 class Member:
-    """This process's place in a group that has met through Ray.
+    """This process's place in such a group. declaration_id: of the driver's declaration that it came from."""
 
-    server: of rank 0, unless the group is part of another one. declaration_id: of the driver's declaration that it came from.
-    """
+    __slots__ = ("declaration_id", "group", "job")
 
-    __slots__ = ("context", "declaration_id", "group", "server")
-
-    def __init__(
-        self, group: _col.Group, context: _col.Context, server: Optional[_col.StoreServer] = None,
-        declaration_id: Optional[str] = None,
-    ) -> None:
-        self.group, self.context, self.server, self.declaration_id = group, context, server, declaration_id
+    def __init__(self, group: _col.Group, job: Job, declaration_id: Optional[str] = None) -> None:
+        self.group, self.job, self.declaration_id = group, job, declaration_id
 
 
 _members: dict[str, Member] = {}
@@ -63,10 +70,12 @@ def join(
             raise AlreadyInitialized(
                 f"this process is in group '{name}' already; call destroy_collective_group('{name}') first", group=name
             )
+        from .rendezvous import Meeting
+
         meeting = Meeting(name, rank, world_size, timeout, members or {})
         context = meeting.run()
         group = context.init_group(name, _backend_for(backend_of(backend), context), timeout)
-        _members[name] = Member(group, context, meeting.server, declaration_id)
+        _members[name] = Member(group, Job(context, meeting.server), declaration_id)
         return group
 
 
@@ -103,7 +112,7 @@ def context_of(name: str) -> Optional[_col.Context]:
     """Where the module finds the group by its name: None for the job of col.init()."""
     get(name)
     member = _members.get(name)
-    return None if member is None else member.context
+    return None if member is None else member.job.context
 
 
 def _join_declared(name: str) -> _col.Group:
@@ -140,7 +149,7 @@ def add_part(parent: str, name: str, ranks: Sequence[int]) -> Optional[_col.Grou
         raise AlreadyInitialized(f"this process is in group '{name}' already", group=name)
     part = group.subgroup(ranks, name)
     if part is not None and member is not None:
-        _members[name] = Member(part, member.context)
+        _members[name] = Member(part, member.job)
     return part
 
 
@@ -157,8 +166,6 @@ def leave(name: str = "default") -> bool:
             withdraw(name, member.declaration_id)
     finally:
         member.group.destroy()
-        if all(other.context is not member.context for other in list(_members.values())):
-            member.context.finalize()
-    if member.server is not None:
-        member.server.stop()
+        if all(other.job is not member.job for other in list(_members.values())):
+            member.job.end()
     return True
