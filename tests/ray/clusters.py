@@ -35,3 +35,13 @@ def two_nodes(**options: Any) -> Iterator[Cluster]:
     finally:
         ray.shutdown()
         cluster.shutdown()
+
+
+@contextlib.contextmanager
+def given(**options: Any) -> Iterator[None]:
+    """The Ray of two hosts that hosts.sh has started, and RAY_ADDRESS names."""
+    ray.init(**options)
+    try:
+        yield None
+    finally:
+        ray.shutdown()

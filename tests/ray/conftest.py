@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 import clusters
@@ -8,7 +10,8 @@ from members import join, leave
 @pytest.fixture(scope="module")
 def cluster(request):
     """One Ray for all tests of a file: of two nodes if the file says NODES = 2."""
-    with (clusters.two_nodes if getattr(request.module, "NODES", 1) == 2 else clusters.one_node)() as cluster:
+    kind = clusters.two_nodes if getattr(request.module, "NODES", 1) == 2 else clusters.one_node
+    with (clusters.given if "RAY_ADDRESS" in os.environ else kind)() as cluster:
         yield cluster
 
 

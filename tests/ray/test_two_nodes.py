@@ -1,4 +1,7 @@
-"""Groups over two nodes of Ray, which are on one machine here: what Ray's own distributed tests are about."""
+"""Groups over two nodes of Ray, as Ray's own distributed tests have them: on one machine, or those of hosts.sh."""
+
+import os
+import pathlib
 
 import numpy as np
 import pytest
@@ -38,10 +41,16 @@ def group(members, request):
     everywhere(order, leave, name)
 
 
+def backend_of(_rank, name):
+    return collective.get_group(name).backend
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_call(members, library):
     two_of_each = [members[i] for i in (0, ALL - 1, 1, ALL - 2)]
     everywhere(two_of_each, join, 4, library)
+    hosts = {node["NodeManagerAddress"] for node in ray.nodes()}
+    assert everywhere(two_of_each, backend_of, library) == ["shm" if len(hosts) == 1 else "gloo"] * 4
     assert everywhere(two_of_each, every_call, library, library) == ["right"] * 4
     everywhere(two_of_each, leave, library)
 
@@ -105,13 +114,21 @@ def test_the_driver_declares(members):
     collective.destroy_collective_group("declared")
 
 
+def take_down(cluster, node_id):
+    if cluster is None:
+        pathlib.Path(os.environ["TAKE_DOWN"]).touch()  # hosts.sh waits for that
+    else:
+        node = next(node for node in cluster.worker_nodes if node.node_id == node_id)
+        cluster.remove_node(node, allow_graceful=False)
+
+
 def test_the_other_node_goes_down(cluster, members):
     """The last test here: half of the actors end with it. Each of the others names one that was there."""
     everywhere(members, join, ALL, "broken")
     mine = ray.get_runtime_context().get_node_id()
     nodes = everywhere(members, node_of)
     waiting = [member.run.remote(heard_by, rank, "broken") for rank, member in enumerate(members) if nodes[rank] == mine]
-    other = next(node for node in cluster.worker_nodes if node.node_id != mine)
-    cluster.remove_node(other, allow_graceful=False)
+    assert ray.wait(waiting, timeout=0.5)[0] == []
+    take_down(cluster, next(node for node in nodes if node != mine))
     for error, _ in ray.get(waiting, timeout=LIMIT):
         assert isinstance(error, col.PeerLost) and nodes[error.rank] != mine
