@@ -24,7 +24,7 @@ expect 0 "$COLBENCH" pairs -n 3 --size 8,64K --max-time 30ms --launches 1 --boun
 says "GB/s"
 expect 0 "$COLBENCH" bisect -n 4 --size 64K --max-time 30ms --launches 1 --bound off
 expect 0 "$COLBENCH" suite ps -n 2 --sizes 1K,64K --max-time 50ms --launches 1 --bound off
-says "store"
+says "central server"
 expect 0 "$COLBENCH" suite
 says "ps"
 for command in compare noise algorithms tune explain simulate draw pairs bisect suite; do

@@ -215,7 +215,6 @@ TEST_CASE("network: what must pass a node's port, by collective", "[colbench]") 
   CHECK(bound_of_cell(Operation::allreduce, 8, machine) == kAlpha);
   CHECK(bound_of_cell(Operation::barrier, 0, machine) == kAlpha);
   CHECK(bound_of_cell(Operation::oneway, 8, machine) == 0);  // many are on their way
-  CHECK(bound_of_cell(Operation::store, 8 * kMebi, machine) == 0);
 }
 
 TEST_CASE("network: ranks of a node share its port and what has come through it", "[colbench]") {

@@ -40,9 +40,9 @@ Results results_of(int ranks, const std::function<double(const CellSpec&)>& seco
   return results;
 }
 
-double store_is_ten_times_slower(const CellSpec& spec) {
+double central_is_ten_times_slower(const CellSpec& spec) {
   const double seconds = spec.bytes < 2000 ? 1e-5 : 1e-3;
-  return spec.operation == Operation::store ? 10 * seconds : seconds;
+  return spec.algorithm == "ps_central" ? 10 * seconds : seconds;
 }
 
 // The words of the table's line that begins with these.
@@ -88,10 +88,10 @@ TEST_CASE("suite ps: every method at every size, over algorithms that exist", "[
 }
 
 TEST_CASE("suite ps: one rank has no peers, and sizes are whole elements", "[colbench]") {
-  CHECK(ps_cells(1, kSizes, true).size() == 4);  // the store, and a copy
+  CHECK(ps_cells(1, kSizes, true).size() == 2);  // a copy
   const std::size_t odd[] = {1, 3, 10};
   const std::vector<CellSpec> cells = ps_cells(1, odd, true);
-  REQUIRE(cells.size() == 4);  // 1 and 3 bytes are one element
+  REQUIRE(cells.size() == 2);  // 1 and 3 bytes are one element
   CHECK(cells.front().bytes == 4);
   CHECK(cells.back().bytes == 8);
 }
@@ -115,25 +115,23 @@ TEST_CASE("suite ps: shares add up, and none is more than there is", "[colbench]
 }
 
 TEST_CASE("suite ps: what is copied follows from the plan that ran", "[colbench]") {
-  const auto copied = [](Operation operation, const std::string& algorithm, int ranks) {
-    return copied_bytes({.spec = {.operation = operation, .bytes = 4096, .ranks = ranks}, .algorithm = algorithm});
+  const auto copied = [](const std::string& algorithm, int ranks) {
+    return copied_bytes({.spec = {.bytes = 4096, .ranks = ranks}, .algorithm = algorithm});
   };
-  CHECK(copied(Operation::store, "", 4) == 10 * 4096);
-  CHECK(copied(Operation::store, "", 1) == 4 * 4096);
-  CHECK(copied(Operation::allreduce, "", 1) == 4096);
-  CHECK_FALSE(copied(Operation::allreduce, "native", 4));
-  CHECK_FALSE(copied(Operation::allreduce, "", 4));
-  CHECK_FALSE(copied(Operation::allreduce, "ring:radix=", 4));
+  CHECK(copied("", 1) == 4096);
+  CHECK_FALSE(copied("native", 4));
+  CHECK_FALSE(copied("", 4));
+  CHECK_FALSE(copied("ring:radix=", 4));
   for (const char* name : {"ps_central", "ps_sharded", "ring", "bde", "ring_pipelined:segment=1K"}) {
     INFO(name);
-    const auto bytes = copied(Operation::allreduce, name, 4);
+    const auto bytes = copied(name, 4);
     REQUIRE(bytes);
     CHECK(*bytes <= 4 * 2 * 4096);
   }
 }
 
 TEST_CASE("suite ps: the copy bandwidth is that of the level that holds the buffers", "[colbench]") {
-  const Machine machine = results_of(2, store_is_ten_times_slower).machine;
+  const Machine machine = results_of(2, central_is_ten_times_slower).machine;
   CHECK(copy_bandwidth(machine, 1000, 2) == 4e10);
   CHECK(copy_bandwidth(machine, 1000, 1) == 2e10);
   CHECK(copy_bandwidth(machine, 1 << 20, 2) == 1e10);
@@ -142,46 +140,46 @@ TEST_CASE("suite ps: the copy bandwidth is that of the level that holds the buff
 }
 
 TEST_CASE("suite ps: the table compares every method with col, and says who takes turns", "[colbench]") {
-  const Results results = results_of(8, store_is_ten_times_slower);
+  const Results results = results_of(8, central_is_ten_times_slower);
   const std::string text = ps_table(results, 8, results.machine, {.utf8 = true});
   INFO(text);
   CHECK(has(text, "8 ranks, oversubscribed: they take turns on 4 cores\n"));
-  CHECK(has(line_with(text, "1K"), "store (emulated)"));
+  CHECK(has(line_with(text, "1K"), "central server"));
   CHECK(has(line_with(text, "1K"), "10.0x"));
-  CHECK(has(line_with(text, "central server"), "~1.00x"));
-  CHECK(has(text, "store (emulated) takes 10.0x the time of col over shm\n"));
+  CHECK(has(line_with(text, "sharded server"), "~1.00x"));
+  CHECK(has(text, "central server takes 10.0x the time of col over shm\n"));
   const Results falling = results_of(8, [](const CellSpec& spec) {
-    return store_is_ten_times_slower(spec) * (spec.bytes > 2000 && spec.operation == Operation::store ? 0.4 : 1);
+    return central_is_ten_times_slower(spec) * (spec.bytes > 2000 && spec.algorithm == "ps_central" ? 0.4 : 1);
   });
-  CHECK(has(ps_table(falling, 8, {}, {}), "store (emulated) takes 4.00x (1M) to 10.0x (1K) the time of"));
-  // 100 us of 10 ms are latency; 18 times 1M read and written at 10 GB/s are 3.8 ms.
-  const std::string store = line_with(text, "1M");
-  CHECK(has(store, "10.0 ms"));
-  CHECK(has(store, " 1.0"));
-  CHECK(has(store, " 38 "));
-  CHECK_FALSE(has(ps_table(results_of(4, store_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
+  CHECK(has(ps_table(falling, 8, {}, {}), "central server takes 4.00x (1M) to 10.0x (1K) the time of"));
+  // 100 us of 10 ms are latency, and a server copies nothing within its rank.
+  const std::string central = line_with(text, "1M");
+  CHECK(has(central, "10.0 ms"));
+  CHECK(has(central, " 1.0"));
+  CHECK(has(central, " 99"));
+  CHECK_FALSE(has(ps_table(results_of(4, central_is_ten_times_slower), 4, {}, {}), "oversubscribed"));
 }
 
 TEST_CASE("suite ps: of one size nobody can say what is latency", "[colbench]") {
-  Results results = results_of(4, store_is_ten_times_slower);
+  Results results = results_of(4, central_is_ten_times_slower);
   std::erase_if(results.cells, [](const Cell& cell) { return cell.spec.bytes < 2000; });
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
   CHECK_FALSE(has(text, "latency"));
-  CHECK(has(text, "store (emulated) takes 10.0x the time of col over shm"));
+  CHECK(has(text, "central server takes 10.0x the time of col over shm"));
 }
 
 TEST_CASE("suite ps: rows that count for nothing say why, and are compared with nothing", "[colbench]") {
-  Results results = results_of(4, store_is_ten_times_slower);
+  Results results = results_of(4, central_is_ten_times_slower);
   for (Cell& cell : results.cells) {
     const PsMethod* method = ps_method_of(cell.spec);
     if (method->name == "col over shm") cell.invalid = "3 wrong elements";
-    if (method->name == "store (emulated)") cell.launches.clear(), cell.note = "needs 4G of memory";
+    if (method->name == "central server") cell.launches.clear(), cell.note = "needs 4G of memory";
   }
   const std::string text = ps_table(results, 4, results.machine, {});
   INFO(text);
   CHECK(has(line_with(text, "col over shm"), "invalid"));
-  CHECK(has(line_with(text, "store (emulated)"), "not measured"));
+  CHECK(has(line_with(text, "central server"), "not measured"));
   CHECK_FALSE(has(text, "x "));  // no ratio
   CHECK_FALSE(has(text, "takes 1"));
   CHECK(has(notes_text(results, {}), "not measured: needs 4G of memory"));
@@ -190,7 +188,7 @@ TEST_CASE("suite ps: rows that count for nothing say why, and are compared with 
 
 TEST_CASE("suite ps: results of several numbers of ranks become one", "[colbench]") {
   Results all;
-  Results two = results_of(2, store_is_ten_times_slower), four = results_of(4, store_is_ten_times_slower);
+  Results two = results_of(2, central_is_ten_times_slower), four = results_of(4, central_is_ten_times_slower);
   two.warnings = {"same", "two"};
   four.warnings = {"same", "four"};
   four.exit_code = tools::exit_code::kRankDied;

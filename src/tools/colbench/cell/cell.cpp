@@ -12,7 +12,7 @@
 namespace col::colbench {
 namespace {
 
-constexpr std::array<std::string_view, kExtraCount> kExtras = {"pingpong", "oneway", "bidirectional", "store"};
+constexpr std::array<std::string_view, kExtraCount> kExtras = {"pingpong", "oneway", "bidirectional"};
 
 // Whether the larger of a rank's two buffers is one block per rank.
 bool has_blocks(Operation operation) {
@@ -48,7 +48,6 @@ std::optional<Collective> collective_of(Operation operation) {
 }
 
 const CollectiveRow* find_row(Operation operation) {
-  if (operation == Operation::store) return &row_of(Collective::allreduce);
   const auto collective = collective_of(operation);
   return collective ? &row_of(*collective) : nullptr;
 }

@@ -16,12 +16,11 @@ namespace col::colbench {
 
 // What else than collectives can be timed.
 enum class Extra : std::uint8_t {
-  pingpong,       // two ranks in turn; the time is half of the round trip
-  oneway,         // one rank sends a window of messages, the other acknowledges the last: time per message
-  bidirectional,  // as oneway, both directions at once
-  store           // suite ps: an allreduce through an object store and RPC (emulated)
+  pingpong,      // two ranks in turn; the time is half of the round trip
+  oneway,        // one rank sends a window of messages, the other acknowledges the last: time per message
+  bidirectional  // as oneway, both directions at once
 };
-inline constexpr int kExtraCount = 4;
+inline constexpr int kExtraCount = 3;
 
 // A collective, or one of Extra. They are numbered from 0: the collectives as in col::Collective.
 class Operation {
@@ -54,7 +53,7 @@ std::string_view to_string(Operation operation);
 std::optional<Operation> operation_from_string(std::string_view name);
 // Nothing if it is not a collective.
 std::optional<Collective> collective_of(Operation operation);
-// Of a collective; store is an allreduce by another way. Null for messages.
+// Null for messages.
 const CollectiveRow* find_row(Operation operation);
 bool is_reduction(Operation operation);
 bool is_rooted(Operation operation);

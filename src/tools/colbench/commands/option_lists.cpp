@@ -119,12 +119,11 @@ std::vector<Operation> parse_operations(const std::string& text) {
       for (int i = 0; i <= static_cast<int>(Operation(Operation::pingpong)); ++i) add(static_cast<Operation>(i));
     } else if (name == "sendrecv") {
       for (const Operation one : kSendRecv) add(one);
-    } else if (operation && *operation != Operation::store) {
+    } else if (operation) {
       add(*operation);
     } else {
       std::vector<std::string_view> known = {"all", "sendrecv"};
-      for (int i = 0; i < static_cast<int>(Operation(Operation::store)); ++i)
-        known.push_back(to_string(static_cast<Operation>(i)));
+      for (int i = 0; i < kOperationCount; ++i) known.push_back(to_string(static_cast<Operation>(i)));
       const std::string_view nearest = nearest_name(name, known);
       throw UsageError(fmt::format("unknown collective '{}'{}", name,
                                    nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))

@@ -209,7 +209,7 @@ void add_best_message(Machine::Fit& fit, const Machine::Fit::Message& message) {
 
 Bound network_bound(const CellSpec& spec, const Machine& machine, bool common_start) {
   const bool known = machine.node_of_rank.size() == static_cast<std::size_t>(spec.ranks);
-  if (!known || spec.operation == Operation::store) return {};  // the store is one of a host
+  if (!known) return {};
   const auto fit = std::find_if(machine.fits.begin(), machine.fits.end(),
                                 [&](const Machine::Fit& one) { return one.backend == spec.backend; });
   if (fit == machine.fits.end() || fit->best.empty() || !crosses_nodes(spec, machine)) return {};

@@ -94,11 +94,7 @@ void Player::set_up(const CellSpec& spec) {
                             .seed = order_.method.seed,
                             .check_mode = order_.method.check,
                             .timeout = order_.method.timeout};
-  if (spec.operation == Operation::store) {
-    workload_ = make_store_workload(setup);
-  } else {
-    workload_ = is_message(spec.operation) ? make_message_workload(setup) : make_collective_workload(setup);
-  }
+  workload_ = is_message(spec.operation) ? make_message_workload(setup) : make_collective_workload(setup);
 }
 
 double Player::skew_of(std::uint64_t iteration) const {

@@ -18,11 +18,10 @@ namespace col::colbench {
 namespace {
 
 constexpr std::array kMethods = {
-    PsMethod{"store (emulated)", Operation::store, "auto", "auto", false},
-    PsMethod{"central server", Operation::allreduce, "shm", "ps_central"},
-    PsMethod{"sharded server", Operation::allreduce, "shm", "ps_sharded"},
-    PsMethod{"col over shm", Operation::allreduce, "shm", "auto", false},
-    PsMethod{"col over gloo", Operation::allreduce, "gloo", "auto"},
+    PsMethod{"central server", "shm", "ps_central"},
+    PsMethod{"sharded server", "shm", "ps_sharded"},
+    PsMethod{"col over shm", "shm", "auto", false},
+    PsMethod{"col over gloo", "gloo", "auto"},
 };
 static_assert(kMethods[kReferenceMethod].backend == "shm" && kMethods[kReferenceMethod].algorithm == "auto");
 
@@ -79,7 +78,7 @@ std::string ratio_text(const MethodRow& row, const MethodRow* reference) {
 
 std::string title(const Results& results, int ranks) {
   std::string text = tools::counted(static_cast<std::size_t>(ranks), "rank");
-  if (ranks == 1) return text + ": no peers; the store copies all the same, a collective is one copy";
+  if (ranks == 1) return text + ": no peers; a collective is one copy";
   const int cpus = results.run.cpus;
   if (cpus > 0 && ranks > cpus) {
     text +=
@@ -88,7 +87,7 @@ std::string title(const Results& results, int ranks) {
   return text;
 }
 
-// "store (emulated) takes 3.20x (64M) to 41.0x (1K) the time of col over shm".
+// "central server takes 3.20x (64M) to 41.0x (1K) the time of col over shm".
 std::string span_line(const std::vector<MethodRow>& rows, const std::map<std::size_t, const MethodRow*>& references,
                       const PsMethod& method) {
   const MethodRow *least = nullptr, *most = nullptr;
@@ -118,7 +117,8 @@ std::span<const PsMethod> ps_methods() {
 
 const PsMethod* ps_method_of(const CellSpec& spec) {
   const auto found = std::find_if(kMethods.begin(), kMethods.end(), [&spec](const PsMethod& method) {
-    return spec.operation == method.operation && spec.backend == method.backend && spec.algorithm == method.algorithm;
+    return spec.operation == Operation::allreduce && spec.backend == method.backend &&
+           spec.algorithm == method.algorithm;
   });
   return found == kMethods.end() ? nullptr : &*found;
 }
@@ -128,7 +128,7 @@ std::vector<CellSpec> ps_cells(int ranks, std::span<const std::size_t> sizes, bo
   for (const std::size_t bytes : sizes) {
     for (const PsMethod& method : kMethods) {
       if ((ranks == 1 && method.needs_peers) || (!gloo && method.backend == "gloo")) continue;
-      CellSpec spec{.operation = method.operation,
+      CellSpec spec{.operation = Operation::allreduce,
                     .backend = std::string(method.backend),
                     .algorithm = std::string(method.algorithm),
                     .ranks = ranks};
@@ -140,10 +140,7 @@ std::vector<CellSpec> ps_cells(int ranks, std::span<const std::size_t> sizes, bo
 }
 
 std::size_t memory_of(const CellSpec& spec) {
-  const auto ranks = static_cast<std::size_t>(spec.ranks);
-  // The store: input, output and a message on each rank, an object of each, and the sum.
-  if (spec.operation == Operation::store) return (4 * ranks + 1) * spec.bytes;
-  return 2 * ranks * spec.bytes;
+  return 2 * static_cast<std::size_t>(spec.ranks) * spec.bytes;
 }
 
 std::vector<int> take_rank_list(std::vector<std::string>& arguments, std::vector<int> fallback) {
@@ -160,10 +157,6 @@ std::vector<int> take_rank_list(std::vector<std::string>& arguments, std::vector
 
 std::optional<std::size_t> copied_bytes(const Cell& cell) {
   const CellSpec& spec = cell.spec;
-  const auto ranks = static_cast<std::size_t>(spec.ranks);
-  // Every rank's tensor into a message, and the sum out of one; on worker 0 also the first tensor into the sum, and
-  // that into a message.
-  if (spec.operation == Operation::store) return (2 * ranks + 2) * spec.bytes;
   if (spec.ranks == 1) return spec.bytes;
   const std::string& name = cell.algorithm;
   if (name.empty()) return std::nullopt;
@@ -226,7 +219,7 @@ std::string ps_table(const Results& results, int ranks, const Machine& machine, 
     last_size = bytes;
     std::vector<tools::TextCell> line = {{first ? size_text(bytes) : ""}, {std::string(row.method->name)}};
     const std::string ran = tools::one_line(row.cell->algorithm, !style.utf8);
-    const bool is_plan = row.method->operation != Operation::store && ranks > 1 && !ran.empty();
+    const bool is_plan = ranks > 1 && !ran.empty();
     line.push_back({is_plan ? ran : "-"});
     if (row.good()) {
       const double time = row.statistics.median;
@@ -257,8 +250,6 @@ std::string ps_legend() {
   return R"(time: median, slowest rank; of col's: that time over col's own allreduce over shared memory, ~ where the two
 intervals overlap. latency: the method's time at its smallest size; copies: what it copies within ranks, at the
 copy bandwidth that this machine has shown; bytes: the rest, moving bytes, reducing and waiting.
-store (emulated): an object store and remote calls of ours over Unix sockets, as programs without a collective
-library put an allreduce together. It is not Ray: no Python, no scheduler, no network.
 )";
 }
 

@@ -17,21 +17,19 @@ namespace col::colbench {
 // A way to do an allreduce.
 struct PsMethod {
   std::string_view name;  // of its rows
-  Operation operation = Operation::allreduce;
   std::string_view backend = "auto", algorithm = "auto";
   bool needs_peers = true;  // for one rank, it is the same copy as any other method
 };
 // In the order of the table. The others are compared with the reference.
 std::span<const PsMethod> ps_methods();
-inline constexpr std::size_t kReferenceMethod = 3;  // in ps_methods()
+inline constexpr std::size_t kReferenceMethod = 2;  // in ps_methods()
 // The method of a row; null if the row has none of them.
 const PsMethod* ps_method_of(const CellSpec& spec);
 
 // The cells for one number of ranks: every method at every size; with `gloo` false, without those over Gloo.
 std::vector<CellSpec> ps_cells(int ranks, std::span<const std::size_t> sizes, bool gloo);
 
-// Memory that such a cell needs, for all ranks and the store together. For transports, it counts only what is certain:
-// the buffers.
+// Memory that such a cell needs, for all ranks together. It counts only what is certain: the buffers.
 std::size_t memory_of(const CellSpec& spec);
 
 // Takes the value of -n (or --ranks) out of `arguments`: numbers of ranks, ascending. Returns `fallback` if there is
@@ -48,8 +46,7 @@ struct Shares {
 };
 
 // Bytes that the row's method copies within its ranks, for all ranks together, without the copies that carry bytes
-// between them: the store's serialising and deserialising, and a plan's copy steps. Nothing if the algorithm that ran
-// is not a plan.
+// between them: a plan's copy steps. Nothing if the algorithm that ran is not a plan.
 std::optional<std::size_t> copied_bytes(const Cell& cell);
 
 // Bytes per second, read and written, of all ranks at once, for a working set of that many bytes; 0 if it was not
@@ -65,7 +62,7 @@ Shares shares_of(double seconds, double smallest_seconds, std::optional<std::siz
 // why rows are invalid.
 std::string ps_table(const Results& results, int ranks, const Machine& machine, tools::Style style);
 
-// What the columns mean, and what the store is and is not.
+// What the columns mean.
 std::string ps_legend();
 
 // Adds the results for one more number of ranks: the rows and warnings, the machine with the most ranks, and the exit

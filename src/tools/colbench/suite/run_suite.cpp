@@ -20,17 +20,16 @@ namespace {
 
 constexpr const char* kSuiteUsage = "Usage: colbench suite ps [-n 1,2,4,8,16] [--sizes 1K:64M:x16] [options]";
 constexpr const char* kSuiteFooter =
-    R"(ps: an allreduce of float32 by an object store and remote calls (emulated), by a central and by a sharded parameter
-server, and by col's own algorithms, over shared memory and over Gloo, for every number of ranks in -n (here a list,
-by default 1,2,4,8,16) and every size. A table for each number of ranks: times, how they compare, and how much of
-each is latency, copies and bytes.
+    R"(ps: an allreduce of float32 by a central and by a sharded parameter server, and by col's own algorithms, over shared
+memory and over Gloo, for every number of ranks in -n (here a list, by default 1,2,4,8,16) and every size. A table for
+each number of ranks: times, how they compare, and how much of each is latency, copies and bytes.
 
 Examples:
   colbench suite ps
   colbench suite ps -n 8 --sizes 32M --json ps.json)";
 
 constexpr std::array<std::string_view, 1> kSuites = {"ps"};
-constexpr const char* kList = "ps  allreduce by an object store (emulated), parameter servers, and collectives\n";
+constexpr const char* kList = "ps  allreduce by parameter servers, and by collectives\n";
 
 // Memory that is free now; nothing if the system does not say.
 std::optional<std::size_t> available_memory() {

@@ -58,17 +58,6 @@ std::unique_ptr<Workload> make_collective_workload(const WorkloadSetup& setup);
 // `setup.group` is the group of all ranks.
 std::unique_ptr<Workload> make_message_workload(const WorkloadSetup& setup);
 
-// ---- Of an object store: suite ps -----------------------------------------------------------------------------------
-
-// An allreduce of float32 made from an object store and remote calls; `setup.group` is the group of all ranks.
-//
-// Making one is collective: every rank of the group makes one of the same count. Destroying one is not collective. Rank
-// 0's destructor waits until the others' are gone, for the timeout at most, and not at all after an error. After an
-// error, it can only be destroyed.
-//
-// Errors: col::Error: timeout, peer_lost (with the rank that has gone), io, resource, internal.
-std::unique_ptr<Workload> make_store_workload(const WorkloadSetup& setup);
-
 // ---- Of calibration: the same bytes moved in several ways, on one rank ----------------------------------------------
 
 enum class Kernel : std::uint8_t { copy, copy_around_cache, read, write, reduce };
