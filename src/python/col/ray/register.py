@@ -1,4 +1,4 @@
-"""col inside Ray: as a backend of ray.util.collective.
+"""col inside Ray: as a backend of ray.util.collective, as a tensor transport, and in the handles of actors.
 
     col.ray.register()                                       # in each process that is a rank: backend="COL"
     ray.init(runtime_env=col.ray.runtime_env())              # or so: in every worker of the job
@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from ..errors import InvalidArgument, Unavailable
-from . import cluster
+from . import cluster, handles
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 def register(*replaced: str) -> None:
     """Makes backend="COL" of ray.util.collective mean col in this process; and, if named, "GLOO" and "NCCL".
+
+    Then `@ray.method(tensor_transport="COL")` means transport.py, where torch is installed, and handles of actors have the
+    methods of handles.py.
 
     Every process needs it that declares a group or is a rank of one: runtime_env() does that for workers. May be called
     again. Errors: InvalidArgument (another name), Unavailable (Ray is not installed, or has no such registry).
@@ -37,6 +40,28 @@ def register(*replaced: str) -> None:
         # Its own function refuses a name that is taken.
         backend_registry._global_registry._map[name] = CLASSES[name]
         setattr(types.Backend, name, name)
+    _offer_transport()
+    handles.install()
+
+
+def _offer_transport() -> None:
+    """The transport is registered when Ray registers its own: at the first look at any, because it imports torch."""
+    try:
+        from ray.experimental.rdt import util
+    except ImportError:
+        return  # an older Ray
+    registers_rays = util._ensure_default_transports_registered
+    if registers_rays.__module__ == __name__:
+        return
+
+    def register_all() -> None:
+        registers_rays()
+        try:
+            from . import transport  # noqa: F401
+        except ImportError:
+            pass  # without torch, there are none of Ray's either
+
+    util._ensure_default_transports_registered = register_all
 
 
 def runtime_env(*replaced: str, **more: Any) -> dict[str, Any]:
