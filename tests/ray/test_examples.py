@@ -186,6 +186,13 @@ def test_the_check_of_parameters():
         FakeRun(alone=[start] * 2, store=[end] * 2, col=[far] * 2).check()
 
 
+@pytest.mark.parametrize("name, hint", [("spacy", "pip install spacy, or use --synthetic"), ("ray", "pip install ray$")])
+def test_what_is_not_installed_is_named(monkeypatch, name, hint):
+    monkeypatch.setattr(train.importlib.util, "find_spec", lambda other: other != name)
+    with pytest.raises(SystemExit, match=f"not installed: {name}. {hint}"):
+        train.main(train.parser.parse_args([]))
+
+
 def test_the_check_of_losses():
     run = FakeRun(store=[], col=[])
     run.result.losses = {"store": (4.0, 1.0), "col": (4.0, 1.0)}
