@@ -20,6 +20,8 @@ compare() {
 compare README.md src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
 compare README.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
 compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
+compare docs/ray.md src/examples/python/ray_actors.py "$(sed '1,/^"""$/d' src/examples/python/ray_actors.py | sed 1d)"
+compare docs/ray.md tests/ray/graph_example.py "$(sed '1,/^$/d' tests/ray/graph_example.py)"
 compare docs/python.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"  # without its docstring
 
 # The data is what its README says it is.

@@ -20,6 +20,7 @@
 #include "group/join/join.hpp"
 #include "group/join/rendezvous.hpp"
 #include "json/json_fields.hpp"
+#include "store/base/call_limit.hpp"
 
 namespace col::group {
 
@@ -41,6 +42,9 @@ constexpr int kMostVoters = 4096;
 // A refusal of an earlier meeting stays until rank 0 comes again. It gets this long to come.
 constexpr Duration kOldRefusal = 300ms;
 constexpr std::size_t kNamedRanks = 20;  // in one message
+// How long a try to reach the store takes, which may come late; then what may end the wait is asked. Each takes twice
+// as long as the one before, because a busy host may need that.
+constexpr Duration kFirstTry = 400ms, kLongestTry = 3200ms;
 
 constexpr std::string_view kRosterKey = "roster";
 constexpr std::string_view kWordKey = "word";
@@ -122,6 +126,8 @@ class JobMeeting final : public WaitObserver {
  private:
   bool leads() const { return spec_.rank == 0; }
   void announce();
+  std::optional<std::string> put(const std::string& key, const std::optional<std::string>& expected,
+                                 const std::string& text);
   void withdraw() noexcept;
 
   JobRoster lead();
@@ -161,10 +167,10 @@ JobRoster JobMeeting::run() {
 
 // An announcement may be replaced if its process has ended.
 void JobMeeting::announce() {
-  const std::string key = announcement_key(spec_.rank);
+  const std::string key = announcement_key(spec_.rank), own = self_.encode();
   for (std::optional<std::string> expected;;) {
-    const auto before = scope_.compare_set(key, expected, self_.encode());
-    if (before == expected) return;
+    const auto before = put(key, expected, own);
+    if (before == expected || before == own) return;  // its own: of a try whose answer was late
     if (before) {
       const Member other = Member::decode(*before);
       if (!has_ended(other)) {
@@ -180,6 +186,23 @@ void JobMeeting::announce() {
       }
     }
     expected = before;
+    wait_.check();
+  }
+}
+
+std::optional<std::string> JobMeeting::put(const std::string& key, const std::optional<std::string>& expected,
+                                           const std::string& text) {
+  for (Duration budget = kFirstTry;; budget = std::min(2 * budget, kLongestTry)) {
+    const Duration left = wait_.deadline().remaining();
+    const store::CallLimit limit(std::min(budget, left));
+    try {
+      return scope_.compare_set(key, expected, text);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::timeout) throw;
+      if (left <= budget)
+        throw Error(ErrorCode::timeout, fmt::format("{}; rank {} waited {} in all to announce itself", error.message(),
+                                                    spec_.rank, core::format_duration(wait_.deadline().budget())));
+    }
     wait_.check();
   }
 }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 from .. import _col
-from ..errors import Error, Mismatch, PeerLost, Timeout
+from ..errors import Error, IoError, Mismatch, PeerLost, Timeout
 from . import cluster
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing takes longer than all of col
@@ -47,6 +47,8 @@ class Meeting:
         try:
             return self._lead() if self._rank == 0 and self._world_size > 1 else self._follow()
         except Error as error:
+            if isinstance(error, IoError) and self._rank != 0:
+                error = PeerLost(f"rank 0 of group '{self._name}' has ended before all ranks had come: {error}", 0, 0)
             if self.server is not None:
                 _failed[self._name] = self.server
             raise self._with_actors(error) from None
