@@ -48,6 +48,10 @@ TO_FAIL: dict[str, tuple[type, str, str]] = {
     "test_send_fails": (Exception, OTHERWISE, "COL says what failed, and Ray need not kill both actors"),
     "test_send_actor_dies_before_sending": (Exception, OTHERWISE, "COL says which actor died"),
     "test_recv_actor_dies": (RuntimeError, OTHERWISE, "the actor that sends lives on"),
+    **{
+        f"test_broadcast_torch_numpy[{root}-gloo]": (AssertionError, WRONG, "from any root it expects what actor 1 has")
+        for root in (2, 5, 6, 7)
+    },
 }
 
 
@@ -149,8 +153,9 @@ class Fixtures:
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         for item in items:
-            if item.originalname in TO_FAIL:
-                raises, kind, why = TO_FAIL[item.originalname]
+            row = TO_FAIL.get(item.originalname) or TO_FAIL.get(item.name.lower())
+            if row is not None:
+                raises, kind, why = row
                 item.add_marker(pytest.mark.xfail(reason=f"{kind}: {why}", raises=raises, strict=True))
 
     @pytest.hookimpl(wrapper=True)
