@@ -148,6 +148,7 @@ class JobMeeting final : public WaitObserver {
   Store& scope_;
   WaitContext wait_;
   Member self_;
+  bool announced_ = false;              // until then, the store may not be there
   std::map<int, Member> members_ = {};  // rank 0: those that have been seen
   std::string said_ = {};               // rank 0: its word
   bool refused_ = false;                // rank 0
@@ -157,6 +158,7 @@ class JobMeeting final : public WaitObserver {
 
 JobRoster JobMeeting::run() {
   announce();
+  announced_ = true;
   try {
     return leads() ? lead() : follow();
   } catch (...) {
@@ -194,8 +196,8 @@ std::optional<std::string> JobMeeting::put(const std::string& key, const std::op
                                            const std::string& text) {
   for (Duration budget = kFirstTry;; budget = std::min(2 * budget, kLongestTry)) {
     const Duration left = wait_.deadline().remaining();
-    const store::CallLimit limit(std::min(budget, left));
     try {
+      const store::CallLimit limit(std::min(budget, left));
       return scope_.compare_set(key, expected, text);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::timeout) throw;
@@ -353,12 +355,14 @@ bool JobMeeting::listen(Duration waited) {
 // ---- How a wait ends
 
 bool JobMeeting::on_slow(Duration waited) {
+  if (!announced_) return false;
   if (!leads()) return listen(waited);
   look();
   return false;
 }
 
 void JobMeeting::on_timeout(Duration budget) {
+  if (!announced_) return;
   const std::string time = core::format_duration(budget);
   if (leads()) {
     look();
