@@ -130,7 +130,7 @@ def test_the_driver_is_a_member(workers):
 
 def test_the_driver_declares_two_groups_that_overlap(workers):
     collective.create_collective_group(workers[:3], 3, [2, 0, 1], "gloo", "three")
-    # The seeds' example, with its name of the function and its options.
+    # The example of "Collective in Ray", with its name of the function and its options.
     options = {"group_name": "two", "world_size": 2, "ranks": [0, 1], "backend": "nccl"}
     collective.declare_collective_group(workers[2:], **options)
     assert everywhere(workers[:3], only_allreduce, "three") == [(7, 2), (7, 0), (7, 1)]

@@ -11,7 +11,7 @@ MODULES = {"col": ("col.ray", "auto"), "gloo": ("ray.util.collective", "GLOO")} 
 
 
 class Allreduce:
-    """A way that ends in -keys calls allreduce for each key, as in the seed of this example. Otherwise one call takes all
+    """A way that ends in -keys calls allreduce for each key, as in the document. Otherwise one call takes all
     gradients, which lie side by side: a large call is faster than many small ones."""
 
     def __init__(self, way: str, rank: int, layout: Layout, timeout: float) -> None:

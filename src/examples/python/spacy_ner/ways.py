@@ -12,7 +12,7 @@ WAYS = {
     "store": "a parameter server by Ray's object store and remote calls, one for each key, as spacy-ray has it",
     "store-shards": "the same, one call for all keys of an owner",
     "col": "one allreduce of col.ray for all gradients",
-    "col-keys": "an allreduce of col.ray for each key, as the seed has it",
+    "col-keys": "an allreduce of col.ray for each key, as the document has it",
     "gloo": "one allreduce of ray.util.collective, GLOO, for all gradients",
     "gloo-keys": "an allreduce of ray.util.collective, GLOO, for each key",
 }
