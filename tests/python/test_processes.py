@@ -228,6 +228,8 @@ def two_threads_one_group(group):
             own.destroy()
             break
     thread.join()
+    if refused is None:  # the other thread came while this one was in its call, so it was the one to be refused
+        refused = str(outcome[0])
     assert "in use by another thread" in refused
 
 
