@@ -88,6 +88,13 @@ says 'rank 1: its Python process did not go on, and was killed'
 says 'coll=scan'
 nothing_left
 
+# One that is late for a moment is not: the timeout is that of the command line, 20 s.
+mkdir "$work/late"
+sed 's/os.kill(os.getpid(), signal.SIGKILL)/import time; time.sleep(0.05); col.Group.scan = right/' \
+  "$work/crash/sitecustomize.py" >"$work/late/sitecustomize.py"
+PYTHONPATH=$work/late expect 0 "${check[@]}" --only exact --np 2 --backend shm
+says ' 0 failed'
+
 # Without torch, its cases are skipped, and say so.
 mkdir "$work/torchless"
 echo 'import sys; sys.modules["torch"] = None' >"$work/torchless/sitecustomize.py"

@@ -207,7 +207,7 @@ def findings(group, tokens, say):
 def carry_out(rank, say, number, timeout, order):
     name = f"colcheck/{number}"
     try:
-        group = col.init_collective_group(order["ranks"], rank, order["backend"], name, timeout)
+        group = col.init_collective_group(order["ranks"], rank, order["backend"], name, timeout=timeout)
     except Exception as error:
         say("end " + " ".join(str(error).split()))
         return
