@@ -168,13 +168,14 @@ class ContextObject {
   ContextObject(const ContextObject&) = delete;
   ContextObject& operator=(const ContextObject&) = delete;
 
-  Group init_group(const std::string& name, const std::string& backend, nb::object timeout) {
+  Group init_group(const std::string& name, const std::string& backend, nb::object timeout, std::optional<int> rank,
+                   std::optional<int> world_size) {
     const Duration budget = duration_or_default(timeout, "init_group");
     const auto context = context_;  // which another thread may finalize meanwhile
     return without_gil([&] {
       return context->init_group({.name = name,
-                                  .rank = context->spec().rank,
-                                  .world_size = context->spec().world_size,
+                                  .rank = rank.value_or(context->spec().rank),
+                                  .world_size = world_size.value_or(context->spec().world_size),
                                   .backend = backend_from_string(backend),
                                   .timeout = budget});
     });
@@ -226,8 +227,10 @@ void bind_context(nb::module_& module) {
            nb::arg("token") = nb::none(), nb::arg("job_id") = nb::none(), nb::arg("timeout") = nb::none(),
            nb::arg("serialize") = false, nb::arg("interrupt") = nb::none())
       .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
-           nb::arg("timeout") = nb::none(), nb::keep_alive<0, 1>(),
-           "The group of all its ranks. Collective. Returns it.")
+           nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("rank") = nb::none(),
+           nb::arg("world_size") = nb::none(), nb::keep_alive<0, 1>(),
+           "The group of all its ranks; or of those world_size ranks that call this with the name, each with its own rank "
+           "in the group. Blocks until they all have. Returns it.")
       .def_prop_ro(
           "is_on_one_host",
           [](const ContextObject& c) { return c.context()->spec().local_world_size == c.context()->spec().world_size; },

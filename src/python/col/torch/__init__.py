@@ -1,0 +1,19 @@
+"""Backend "col" of torch.distributed.
+
+    import torch.distributed as dist
+    import col.torch  # torch 2.13 and later find it by themselves, if col is installed as a wheel
+
+    dist.init_process_group("col")
+
+From then on, every call of torch.distributed, and what is built on it, runs over col: shared memory inside a host, Gloo between
+hosts, NCCL for tensors on GPUs. The ranks meet through torch's own store, whatever started them. docs/torch.md has more.
+
+process_group.py has the calls, layout.py brings torch's lists of tensors to the one buffer that a collective takes, work.py is
+what a call returns, meeting.py is how the ranks find each other.
+"""
+
+from .register import register
+
+__all__ = ["register"]
+
+register()

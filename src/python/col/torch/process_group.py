@@ -1,0 +1,481 @@
+"""The calls of a torch process group, over a group of col.
+
+torch's Python functions, DDP's reducer and the functional collectives of torch.compile all call these methods, the last two from
+C++. Later versions of torch have new names for some; both are here. A method starts its operation and returns a Work; if torch
+says that nobody will look at it (asyncOp), the operation has ended when the method returns None.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from threading import Lock
+from typing import Any, Optional, Sequence
+from weakref import WeakSet, ref
+
+import torch
+import torch.distributed as dist
+
+from .. import _col
+from ..errors import InvalidArgument, Unavailable
+from . import layout
+from .meeting import Job
+from .sparse import SparseWork
+from .work import Work
+
+_NO_TIME = timedelta(0)
+_OPS = {
+    getattr(dist.ReduceOp.RedOpType, theirs): ours
+    for theirs, ours in {
+        "SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max", "BAND": "band", "BOR": "bor", "BXOR": "bxor",
+    }.items()
+}
+
+_default: Optional[Job] = None  # of this process's last default group
+_alive: "WeakSet[ProcessGroup]" = WeakSet()
+
+
+def create(options: Any, backend_options: Any = None) -> ProcessGroup:
+    """torch calls it on each rank of a new group: for init_process_group() with no ranks, for new_group() with the group's."""
+    global _default
+    if backend_options is not None:
+        raise InvalidArgument(f"backend 'col' has no options: leave out {type(backend_options).__name__}")
+    timeout = options.timeout.total_seconds()
+    if not options.global_ranks_in_group or _default is None:
+        _default = Job(options.store, options.group_rank, options.group_size, timeout)
+        name = "world"
+    else:
+        name = f"torch group {options.group_id}"
+    return ProcessGroup(_default, name, options.group_rank, options.group_size, timeout)
+
+
+def op_of(op: Any) -> Any:
+    kind = getattr(op, "op", op)
+    name = _OPS.get(kind)
+    if name is not None:
+        return name
+    if kind == dist.ReduceOp.RedOpType.PREMUL_SUM:
+        factor = op.__getstate__()[1]
+        if isinstance(factor, torch.Tensor):
+            factor = factor.item()
+        return _col.premul_sum(factor)
+    raise InvalidArgument(f"backend 'col' has no reduction {op}; take SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM")
+
+
+class ProcessGroup(dist.ProcessGroup):
+    """A group of ranks. Calls from several threads at once follow one another."""
+
+    def __init__(self, job: Job, name: str, rank: int, size: int, timeout: float) -> None:
+        super().__init__(rank, size)
+        self._job, self._rank, self._size, self._timeout = job, rank, size, timeout
+        self._name = name
+        self._group_name = self._group_desc = ""
+        self._sequence = 0
+        self._together: Optional[list[Work]] = None  # what _start_coalescing() has begun to collect
+        self._changed_timeout: Optional[float] = None
+        self._lock = Lock()
+        backend = "shm" if job.context.is_on_one_host else "gloo"
+        self._cpu: Any = job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
+        self._cuda: Any = None
+        self._be_found()
+        _alive.add(self)
+
+    def _be_found(self) -> None:
+        """torch's C++ asks a group for the backend of a device, of which this one has none: it is one itself."""
+        if not STAND_IN:
+            return
+        kind = dist.ProcessGroup.BackendType.CUSTOM
+        self._stand_in = STAND_IN(self)
+        for device in self._device_types:
+            self._register_backend(device, kind, self._stand_in)
+        self._set_default_backend(kind)
+
+    # ---- What it is
+
+    def getRank(self) -> int:
+        return self._rank
+
+    def getSize(self) -> int:
+        return self._size
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._size
+
+    def name(self) -> str:
+        return "col"
+
+    def getBackendName(self) -> str:
+        return "col"
+
+    _get_backend_name = getBackendName
+
+    def setGroupName(self, name: str) -> None:
+        self._group_name = name
+
+    def getGroupName(self) -> str:
+        return self._group_name
+
+    def setGroupDesc(self, text: str) -> None:
+        self._group_desc = text
+
+    def getGroupDesc(self) -> str:
+        return self._group_desc
+
+    def _get_backend(self, device: Any) -> ProcessGroup:
+        return self
+
+    @property
+    def _device_types(self) -> list[Any]:
+        return [torch.device("cpu")] + ([torch.device("cuda")] if torch.cuda.is_available() else [])
+
+    @property
+    def supports_coalescing(self) -> bool:
+        return False  # batch_isend_irecv() then starts one operation after the other, which is what col does anyway
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    @property
+    def group(self) -> _col.Group:
+        """col's own, for calls that torch does not have; of tensors on the CPU."""
+        return self._cpu
+
+    # ---- One buffer on every rank
+
+    def allreduce(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
+        tensors, op, opts = _given(tensors, opts, more)
+        if len(tensors) == 1 and tensors[0].layout is torch.sparse_coo:
+            return SparseWork(self, tensors[0], op)
+        return self._each("allreduce", tensors, opts, op=op)
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
+        tensors, op, opts = _given(tensors, opts, more)
+        return self._each("allreduce", tensors, opts, op=op)
+
+    def broadcast(self, tensors: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        if isinstance(opts, int):
+            opts, root = None, opts
+        return self._each("broadcast", tensors, opts, root=opts.rootRank if root is None else root)
+
+    def reduce(self, tensors: Any, opts: Any = None, root: Optional[int] = None, op: Any = dist.ReduceOp.SUM) -> Any:
+        tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+        if isinstance(opts, int):
+            opts, root = None, opts
+        root, op = (opts.rootRank, opts.reduceOp) if root is None else (root, op)
+        return self._each("reduce", tensors, opts, op=op_of(op), root=root)
+
+    def _each(self, call: str, tensors: Sequence[Any], opts: Any, **arguments: Any) -> Any:
+        group = self._group_of(tensors, call)
+        buffers = [layout.written(tensor) for tensor in tensors]
+        calls = [(call, {"x": layout.raw(buffer) if call == "broadcast" else buffer}) for buffer, _ in buffers]
+        return self._begin(group, calls, tensors, layout.in_order(*(finish for _, finish in buffers)), opts, arguments)
+
+    # ---- A block of each rank
+
+    def allgather(self, output_lists: Any, inputs: Any, opts: Any = None) -> Any:
+        if isinstance(inputs, torch.Tensor):
+            output_lists, inputs = [output_lists], [inputs]
+        return self._gathers(output_lists, inputs, opts)
+
+    def allgather_coalesced(self, output_lists: Any, inputs: Any, opts: Any = None) -> Any:
+        # One list for each rank, with a tensor for each input.
+        return self._gathers([list(outputs) for outputs in zip(*output_lists)], inputs, opts)
+
+    def _gathers(self, output_lists: Any, inputs: Any, opts: Any) -> Any:
+        group = self._group_of([*inputs, *(output for outputs in output_lists for output in outputs)], "all_gather")
+        calls, finishes = [], []
+        for outputs, x in zip(output_lists, inputs):
+            self._check_length(outputs, "all_gather")
+            out, finish = layout.to_fill(outputs)
+            call, more = self._blocks("allgather", outputs)
+            calls.append((call, {"x": layout.raw(layout.read(x)), "out": layout.raw(out), **more}))
+            finishes.append(finish)
+        return self._begin(group, calls, output_lists, layout.in_order(*finishes), opts)
+
+    def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
+        return self.all_gather_single_coalesced([output], [input], opts)
+
+    def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        group = self._group_of([*outputs, *inputs], "all_gather_into_tensor")
+        calls, finishes = [], []
+        for output, x in zip(outputs, inputs):
+            if output.numel() != self._size * x.numel():
+                raise InvalidArgument(
+                    f"all_gather_into_tensor: the output has {output.numel()} elements, and must have {self._size} times the "
+                    f"{x.numel()} of the input"
+                )
+            out, finish = layout.written(output)
+            calls.append(("allgather", {"x": layout.raw(layout.read(x)), "out": layout.raw(out)}))
+            finishes.append(finish)
+        return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
+
+    _allgather_base = all_gather_single
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def gather(self, output_lists: Any, inputs: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        if isinstance(inputs, torch.Tensor):
+            output_lists, inputs = [output_lists] if output_lists else [], [inputs]
+        if isinstance(opts, int):
+            opts, root = None, opts
+        root = opts.rootRank if root is None else root
+        arguments: dict[str, Any] = {"x": layout.raw(layout.read(inputs[0])), "root": root}
+        finish, outputs = None, []
+        call = "gather"
+        if self._rank == root:
+            outputs = output_lists[0]
+            self._check_length(outputs, "gather")
+            out, finish = layout.to_fill(outputs)
+            arguments["out"] = layout.raw(out)
+        return self._begin(self._group_of([*inputs, *outputs], "gather"), [(call, arguments)], outputs, finish, opts)
+
+    def gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
+        parts = list(output.view(self._size, -1)) if self._rank == opts.rootRank else []
+        return self.gather([parts] if parts else [], [input], opts)
+
+    gather_into_tensor = gather_single
+
+    def scatter(self, outputs: Any, input_lists: Any, opts: Any = None, root: Optional[int] = None) -> Any:
+        if isinstance(outputs, torch.Tensor):
+            outputs, input_lists = [outputs], [input_lists] if input_lists else []
+        if isinstance(opts, int):
+            opts, root = None, opts
+        root = opts.rootRank if root is None else root
+        out, finish = layout.written(outputs[0])
+        arguments: dict[str, Any] = {"out": layout.raw(out), "root": root}
+        inputs = []
+        if self._rank == root:
+            inputs = input_lists[0]
+            self._check_length(inputs, "scatter")
+            arguments["x"] = layout.raw(layout.joined(inputs))
+        return self._begin(self._group_of([*outputs, *inputs], "scatter"), [("scatter", arguments)], outputs, finish, opts)
+
+    def reduce_scatter(self, outputs: Any, input_lists: Any, opts: Any = None, op: Any = dist.ReduceOp.SUM) -> Any:
+        if isinstance(outputs, torch.Tensor):
+            outputs, input_lists = [outputs], [input_lists]
+        if opts is not None and not hasattr(opts, "reduceOp"):
+            opts, op = None, opts
+        op = op_of(op if opts is None else opts.reduceOp)
+        group = self._group_of([*outputs, *(x for inputs in input_lists for x in inputs)], "reduce_scatter")
+        calls, finishes = [], []
+        for output, inputs in zip(outputs, input_lists):
+            self._check_length(inputs, "reduce_scatter")
+            out, finish = layout.written(output)
+            call, more = self._blocks("reduce_scatter", inputs)
+            calls.append((call, {"x": layout.joined(inputs), "out": out, "op": op, **more}))
+            finishes.append(finish)
+        return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
+
+    def reduce_scatter_single(self, output: Any, input: Any, opts: Any = None) -> Any:
+        return self.reduce_scatter_single_coalesced([output], [input], opts)
+
+    def reduce_scatter_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        op = op_of(dist.ReduceOp.SUM if opts is None else opts.reduceOp)
+        group = self._group_of([*outputs, *inputs], "reduce_scatter_tensor")
+        calls, finishes = [], []
+        for output, x in zip(outputs, inputs):
+            if x.numel() != self._size * output.numel():
+                raise InvalidArgument(
+                    f"reduce_scatter_tensor: the input has {x.numel()} elements, and must have {self._size} times the "
+                    f"{output.numel()} of the output"
+                )
+            out, finish = layout.written(output)
+            calls.append(("reduce_scatter", {"x": layout.read(x), "out": out, "op": op}))
+            finishes.append(finish)
+        return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
+
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Any:
+        self._check_length(outputs, "all_to_all")
+        self._check_length(inputs, "all_to_all")
+        out, finish = layout.to_fill(outputs)
+        size = 1 if out.dtype in layout.KNOWN else out.element_size()
+        arguments = {
+            "x": layout.raw(layout.joined(inputs)), "out": layout.raw(out),
+            "in_counts": [size * count for count in layout.counts(inputs)],
+            "out_counts": [size * count for count in layout.counts(outputs)],
+        }
+        return self._begin(self._group_of([*outputs, *inputs], "all_to_all"), [("alltoallv", arguments)], outputs, finish, opts)
+
+    def all_to_all_single(
+        self, output: Any, input: Any, output_splits: Sequence[int] = (), input_splits: Sequence[int] = (), opts: Any = None
+    ) -> Any:
+        group = self._group_of([output, input], "all_to_all_single")
+        out, finish = layout.written(output)
+        x, out = layout.raw(layout.read(input)), layout.raw(out)
+        if not output_splits and not input_splits:
+            return self._begin(group, [("alltoall", {"x": x, "out": out})], [output], finish, opts)
+        arguments = {
+            "x": x, "out": out,
+            "in_counts": self._elements(x, input, input_splits), "out_counts": self._elements(out, output, output_splits),
+        }
+        return self._begin(group, [("alltoallv", arguments)], [output], finish, opts)
+
+    alltoall_base = all_to_all_single
+
+    def _elements(self, buffer: Any, tensor: Any, splits: Sequence[int]) -> list[int]:
+        """torch cuts the first axis, by default in equal parts."""
+        rows = tensor.shape[0] if tensor.dim() else 1
+        if not splits:
+            if rows % self._size:
+                raise InvalidArgument(f"all_to_all_single: {rows} rows cannot be cut in {self._size} equal parts; pass splits")
+            splits = [rows // self._size] * self._size
+        if len(splits) != self._size or sum(splits) != rows:
+            raise InvalidArgument(
+                f"all_to_all_single: the splits {list(splits)} must be {self._size} numbers that add up to the {rows} rows"
+            )
+        width = buffer.numel() // rows if rows else 0
+        return [width * split for split in splits]
+
+    def _check_length(self, tensors: Sequence[Any], call: str) -> None:
+        if len(tensors) != self._size:
+            raise InvalidArgument(f"{call}: a list of {len(tensors)} tensors, and the group has {self._size} ranks")
+
+    def _blocks(self, call: str, tensors: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+        """The call with counts, if the ranks' tensors differ in size."""
+        counts = layout.counts(tensors)
+        if min(counts) == max(counts):
+            return call, {}
+        size = 1 if call == "reduce_scatter" or tensors[0].dtype in layout.KNOWN else tensors[0].element_size()
+        return call + "v", {"counts": [size * count for count in counts]}
+
+    # ---- Messages
+
+    def send(self, tensors: Any, destination: int, tag: int = 0) -> Any:
+        group = self._group_of(tensors, "send")
+        x = layout.raw(layout.read(tensors[0]))
+        return self._begin(group, [("send", {"x": x, "destination": destination, "tag": tag})], tensors, None, None)
+
+    def recv(self, tensors: Any, source: int, tag: int = 0) -> Any:
+        group = self._group_of(tensors, "recv")
+        out, finish = layout.written(tensors[0])
+        return self._begin(group, [("recv", {"out": layout.raw(out), "source": source, "tag": tag})], tensors, finish, None)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Any:
+        group = self._group_of(tensors, "recv")
+        out, finish = layout.written(tensors[0])
+        return self._begin(group, [("recv_any", {"out": layout.raw(out), "tag": tag})], tensors, finish, None)
+
+    recvAnysource = recv_anysource
+
+    # ---- Barriers, and the end
+
+    def barrier(self, opts: Any = None) -> Any:
+        return self._begin(self._cpu, [("barrier", {})], [], None, opts)
+
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """A barrier. The error of every one names the ranks that are missing; this one is here for its name."""
+        seconds = timeout.total_seconds() if timeout is not None else 0
+        self._cpu.barrier(timeout=seconds if seconds > 0 else None)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self._changed_timeout = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        self._together = []
+
+    def _end_coalescing(self, device: Any = None) -> Work:
+        works, self._together = self._together or [], None
+        return Work(
+            [one for work in works for one in work._works], [output for work in works for output in work._outputs],
+            layout.in_order(*(work._finish for work in works)),
+        )
+
+    start_coalescing = _start_coalescing
+    end_coalescing = _end_coalescing
+
+    def abort(self) -> None:
+        """What other ranks wait for in this group ends with an error."""
+        self.shutdown()
+
+    def shutdown(self) -> None:
+        """Leaves the group. Not collective."""
+        for group in (self._cuda, self._cpu):
+            if group is not None:
+                group.destroy()
+        _alive.discard(self)
+        global _default
+        if _default is self._job and not any(other._job is self._job for other in _alive):
+            _default = None
+
+    # ---- How a call is started
+
+    def _group_of(self, tensors: Sequence[Any], call: str) -> _col.Group:
+        device = layout.check(tensors, call)
+        if device.type == "cpu":
+            return self._cpu
+        if device.type != "cuda":
+            raise Unavailable(f"{call}: backend 'col' has nothing for tensors on {device}; move them to the CPU with cpu()")
+        with self._lock:
+            if self._cuda is None:  # like NCCL's: the first call on GPUs is one of all ranks
+                self._cuda = self._job.context.init_group(
+                    self._name + " cuda", "nccl", self._timeout, rank=self._rank, world_size=self._size)
+        return self._cuda
+
+    def _begin(
+        self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
+        arguments: Optional[dict[str, Any]] = None,
+    ) -> Optional[Work]:
+        self._sequence += 1
+        more = arguments or {}
+        timeout = getattr(opts, "timeout", _NO_TIME)
+        if timeout > _NO_TIME:
+            more["timeout"] = timeout
+        elif self._changed_timeout is not None:
+            more["timeout"] = self._changed_timeout
+        if group is not self._cpu:
+            more["stream"] = torch.cuda.current_stream().cuda_stream
+        if self._together is None and getattr(opts, "asyncOp", True) is False:
+            for call, own in calls:
+                getattr(group, call)(**own, **more)
+            if finish is not None:
+                finish()
+            return None
+        work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish)
+        if self._together is not None:
+            self._together.append(work)
+        return work
+
+
+def _stand_in() -> Any:
+    """A class of backends that pass every call on to their group. None for an older torch, which does not ask for them."""
+    base = getattr(torch._C._distributed_c10d, "Backend", None)
+    try:
+        base(0, 1)
+    except TypeError:
+        return None
+
+    def passed_on(name: str) -> Any:
+        def call(backend: Any, *args: Any) -> Any:
+            return getattr(backend.group(), name)(*args)
+
+        return call
+
+    def init(backend: Any, group: ProcessGroup) -> None:
+        base.__init__(backend, group.rank(), group.size())
+        backend.group = ref(group)
+
+    calls = [name for name in vars(ProcessGroup) if name[0] != "_" and callable(getattr(base, name, None))]
+    return type("StandIn", (base,), {"__init__": init, **{name: passed_on(name) for name in [*calls, "getBackendName"]}})
+
+
+STAND_IN = _stand_in()
+
+
+def _given(tensors: Any, opts: Any, more: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """torch has allreduce(tensors, options), allreduce(tensors, op) and allreduce(tensor, op)."""
+    tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+    if opts is None:
+        opts = more.get("opts")
+    if opts is None or not hasattr(opts, "reduceOp"):
+        return tensors, op_of(more.get("op", dist.ReduceOp.SUM) if opts is None else opts), None
+    return tensors, op_of(opts.reduceOp), opts
