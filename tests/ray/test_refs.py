@@ -160,7 +160,7 @@ def bytes_stored():
 
 
 def test_nothing_in_the_object_store(holders):
-    size = 4 << 20
+    size = 16 << 20  # far more than what earlier tests have put there
     before = bytes_stored()
     x = [holder.fill.remote("x", size // 4, 1.0) for holder in holders]
     y = [holder.fill.remote("y", size // 4, 1.0) for holder in holders]
