@@ -229,7 +229,8 @@ void bind_context(nb::module_& module) {
       .def("init_group", &ContextObject::init_group, nb::arg("name") = "default", nb::arg("backend") = "auto",
            nb::arg("timeout") = nb::none(), nb::kw_only(), nb::arg("rank") = nb::none(),
            nb::arg("world_size") = nb::none(), nb::keep_alive<0, 1>(),
-           "The group of all its ranks; or of those world_size ranks that call this with the name, each with its own rank "
+           "The group of all its ranks; or of those world_size ranks that call this with the name, each with its own "
+           "rank "
            "in the group. Blocks until they all have. Returns it.")
       .def_prop_ro(
           "is_on_one_host",

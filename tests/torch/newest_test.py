@@ -1,0 +1,42 @@
+"""The programs of torch's tutorials: the same losses on col as on Gloo. Needs today's torch: scripts/torch-tests runs it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PROGRAMS = pathlib.Path(__file__).with_name("programs.py")
+NAMES = "ddp zero fsdp2 tensor_parallel pipeline mesh functional_collectives compiled objects".split()
+_outputs = {}
+
+
+def outputs(backend, size):
+    """All programs in one launch: most of the time goes into importing torch."""
+    if (backend, size) not in _outputs:
+        done = subprocess.run(
+            [os.environ["COLRUN"], "-n", str(size), sys.executable, "-W", "ignore", str(PROGRAMS), backend, *NAMES],
+            capture_output=True, text=True, timeout=300,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        _outputs[backend, size] = {name: values for line in lines for name, values in line.items()}, done
+    return _outputs[backend, size]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_on_col_as_on_gloo(name, size):
+    found, done = outputs("col", size)
+    assert name in found, done.stderr[-4000:]
+    wanted, done = outputs("gloo", size)
+    assert name in wanted, done.stderr[-4000:]
+    # Two numbers have one sum; more of them depend on the order.
+    assert found[name] == (wanted[name] if size == 2 or name == "objects" else pytest.approx(wanted[name], rel=1e-5))
+
+
+@pytest.mark.parametrize("backend", ["col", "gloo"])
+def test_the_programs_end_well(backend):
+    done = outputs(backend, 2)[1]
+    assert done.returncode == 0, done.stderr[-4000:]
