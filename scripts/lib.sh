@@ -67,6 +67,16 @@ configure() {
   fi
 }
 
+# build_package ENVIRONMENT: colrun, and the Python package for that environment's Python, in build/.
+build_package() {
+  local options=() targets
+  [ -f build/build.ninja ] || options=(-Dtests=false)
+  configure build --prefix="$root/out" -Dlibdir=lib --buildtype=release -Dpython=enabled \
+    -Dpython_interpreter="$root/$1/bin/python" "${options[@]}"
+  mapfile -t targets < <(ninja -C build -t targets all | grep -oE '^src/(python|lib)/[^:]+\.(so|py)[^:]*' | grep -v '\.p/')
+  ninja -C build src/tools/colrun/colrun "${targets[@]}"
+}
+
 # Tests of expensive variants form three suites, third1 to third3 (tests/meson.build), and a change runs one of them. Prints
 # 1, 2, 3 or all: COL_TEST_THIRD, or else the number of commits modulo 3. A checkout without its history runs all.
 test_third() {

@@ -38,11 +38,13 @@ def mpi4py_calls():
     return world.rank, world.size, world.Allreduce, world.bcast, lambda: None
 
 
-def torch_calls():
+def torch_calls(backend):
     import torch
     import torch.distributed as dist
 
-    dist.init_process_group("gloo")
+    if backend == "col":
+        import col.torch  # noqa: F401
+    dist.init_process_group(backend)
 
     def allreduce(data, out):
         out.copy_(data)  # torch sums in place
@@ -60,7 +62,8 @@ LIBRARIES = {
     "col-numpy": (numpy_arrays, col_calls),
     "col-torch": (torch_arrays, col_calls),
     "mpi4py": (numpy_arrays, mpi4py_calls),
-    "torch-gloo": (torch_arrays, torch_calls),
+    "torch-gloo": (torch_arrays, lambda: torch_calls("gloo")),
+    "torch-over-col": (torch_arrays, lambda: torch_calls("col")),
 }
 
 

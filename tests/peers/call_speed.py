@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a call costs from Python: col from numpy and torch beside its C++ loop, mpi4py and torch.distributed with Gloo.
+"""What a call costs from Python: col from numpy and torch beside its C++ loop, mpi4py, and torch.distributed over col and Gloo.
 
 Each launch is two ranks that make one allreduce after the other; the contestants take turns, in another order each round.
 scripts/dev python-speed builds what this needs and calls it.
@@ -17,7 +17,7 @@ import sys
 from machine import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
-CONTESTANTS = ("C++", "col-numpy", "col-torch", "mpi4py", "torch-gloo")
+CONTESTANTS = ("C++", "col-numpy", "col-torch", "mpi4py", "torch-over-col", "torch-gloo")
 SIZES = ("8", "32768", "33554432")
 
 

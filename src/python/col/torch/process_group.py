@@ -372,7 +372,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """A barrier. The error of every one names the ranks that are missing; this one is here for its name."""
-        seconds = timeout.total_seconds() if timeout is not None else 0
+        seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout or 0
         self._cpu.barrier(timeout=seconds if seconds > 0 else None)
 
     def set_timeout(self, timeout: timedelta) -> None:
@@ -426,6 +426,15 @@ class ProcessGroup(dist.ProcessGroup):
         arguments: Optional[dict[str, Any]] = None,
     ) -> Optional[Work]:
         self._sequence += 1
+        if torch.autograd._profiler_enabled():
+            with torch.autograd.profiler.record_function(f"col:{calls[0][0]}"):
+                return self._start(group, calls, outputs, finish, opts, arguments)
+        return self._start(group, calls, outputs, finish, opts, arguments)
+
+    def _start(
+        self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
+        arguments: Optional[dict[str, Any]],
+    ) -> Optional[Work]:
         more = arguments or {}
         timeout = getattr(opts, "timeout", _NO_TIME)
         if timeout > _NO_TIME:

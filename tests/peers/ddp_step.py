@@ -1,0 +1,74 @@
+"""One launch of ddp_speed.py: ddp_step.py BACKEND PARAMETERS… Prints a line of JSON for each size on rank 0.
+
+A step is forward, backward and the gradients' allreduce; the same without the last is no_sync() of DDP. They take turns, and the
+difference of their medians is what the communication adds.
+"""
+
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+WIDTH = {"0.3": (272, 4), "8": (1024, 8), "30": (1920, 8)}  # millions of parameters: width and layers of a network
+
+
+def step(model, x):
+    begin = time.perf_counter()
+    model(x).pow(2).mean().backward()
+    seconds = time.perf_counter() - begin
+    for parameter in model.parameters():
+        parameter.grad = None
+    return seconds
+
+
+def agreed(seconds):
+    """The slowest rank's."""
+    slowest = torch.tensor([seconds], dtype=torch.float64)
+    dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+    return slowest.item()
+
+
+def measured(millions, steps):
+    width, layers = WIDTH[millions]
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(
+        nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU()))))
+    torch.manual_seed(dist.get_rank())
+    x = torch.randn(8, width)
+    both, alone = [], []
+    for turn in range(steps + 2):
+        dist.barrier()
+        with_sync = agreed(step(model, x))
+        dist.barrier()
+        with model.no_sync():
+            without = agreed(step(model, x))
+        if turn >= 2:  # the first ones make buffers
+            both.append(with_sync)
+            alone.append(without)
+    model(x).pow(2).mean().backward()  # verified: the mean of all ranks' gradients
+    gradient = next(model.parameters()).grad
+    everyone = [torch.empty_like(gradient) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, gradient)
+    right = all(torch.equal(one, gradient) for one in everyone) and bool(gradient.abs().sum() > 0)
+    return {"parameters": sum(p.numel() for p in model.parameters()), "step": statistics.median(both) * 1e3,
+            "alone": statistics.median(alone) * 1e3, "right": right}
+
+
+def main():
+    backend, *sizes = sys.argv[1:]
+    if backend == "col":
+        import col.torch  # noqa: F401
+    torch.set_num_threads(1)
+    dist.init_process_group(backend)
+    for millions in sizes:
+        result = measured(millions, 20 if float(millions) < 1 else 6)
+        if dist.get_rank() == 0:
+            print(json.dumps({"size": millions, **result}), flush=True)
+    dist.destroy_process_group()
+
+
+main()
