@@ -19,7 +19,7 @@ from .. import _col
 from ..errors import InvalidArgument, Unavailable
 from . import layout
 from .meeting import Job
-from .sparse import SparseWork
+from .sparse import add_sparse
 from .work import Work
 
 _NO_TIME = timedelta(0)
@@ -150,7 +150,7 @@ class ProcessGroup(dist.ProcessGroup):
     def allreduce(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
         tensors, op, opts = _given(tensors, opts, more)
         if len(tensors) == 1 and tensors[0].layout is torch.sparse_coo:
-            return SparseWork(self, tensors[0], op)
+            return Work([], [add_sparse(self.group, tensors[0], op)])
         return self._each("allreduce", tensors, opts, op=op)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
@@ -196,7 +196,8 @@ class ProcessGroup(dist.ProcessGroup):
             call, more = self._blocks("allgather", outputs)
             calls.append((call, {"x": layout.raw(layout.read(x)), "out": layout.raw(out), **more}))
             finishes.append(finish)
-        return self._begin(group, calls, output_lists, layout.in_order(*finishes), opts)
+        outputs = output_lists[0] if len(output_lists) == 1 else output_lists
+        return self._begin(group, calls, outputs, layout.in_order(*finishes), opts)
 
     def all_gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
         return self.all_gather_single_coalesced([output], [input], opts)
