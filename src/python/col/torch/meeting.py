@@ -1,7 +1,8 @@
 """How the ranks of torch's default group find each other.
 
 Rank 0 serves a store of col's and writes its address and its token into torch's store, in which the ranks have met already
-(env://, tcp://, file://). The others read it there. All other groups of the process are groups of this job.
+(env://, tcp://, file://). The others read it there. Once all have come, rank 0 deletes it: a program may use its store again, for
+its next default group. All other groups of the process are groups of this job.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class Job:
             )
         except Error as error:
             raise _explained(error, store) from None
+        finally:
+            if self.server is not None:
+                store.delete_key(_KEY)
 
     def _record(self, store: Any, size: int, timeout: float) -> dict[str, Any]:
         if size == 1:
