@@ -20,3 +20,15 @@ trainer() {
   shift
   timeout --kill-after=5 60 "$COLRUN" -n "$ranks" "$DIGITS_TRAINER" "$@"
 }
+
+# epochs_of FILE: epoch, loss and accuracy of each epoch that the trainer printed.
+epochs_of() { awk '$1 == "epoch" {print $2, $4, $7}' "$1"; }
+
+# near FILE FILE TOLERANCE: the losses of two outputs of epochs_of() differ by no more than this, relative.
+near() {
+  paste -d ' ' "$1" "$2" | awk -v most="$3" '
+    {difference = ($2 - $5) / $2; if (difference < 0) difference = -difference}
+    NF != 6 || $1 != $4 || !($2 > 0) || !(difference <= most) {bad = 1}
+    difference > worst {worst = difference}
+    END {printf "largest relative difference %.1e\n", worst; exit bad || NR == 0}'
+}

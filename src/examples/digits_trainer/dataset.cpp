@@ -1,5 +1,6 @@
 #include "dataset.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -117,6 +118,14 @@ Shard shard(std::size_t count, int rank, int size) {
   const std::size_t longer = count % n;  // the first `longer` ranks take one more
   const std::size_t begin = r * base + (r < longer ? r : longer);
   return {begin, begin + base + (r < longer ? 1 : 0)};
+}
+
+std::vector<std::span<const std::uint32_t>> batches(std::span<const std::uint32_t> order, std::size_t size) {
+  std::vector<std::span<const std::uint32_t>> cut;
+  for (std::size_t begin = 0; begin < order.size(); begin += cut.back().size()) {
+    cut.push_back(order.subspan(begin, std::min(size, order.size() - begin)));
+  }
+  return cut;
 }
 
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::size_t count) {

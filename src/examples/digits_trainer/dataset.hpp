@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <istream>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,9 @@ struct Shard {
 // The part of [0, count) that `rank` of `size` ranks works on: contiguous, in rank order, of sizes that differ by one
 // at most. Together they cover each index once; with fewer indices than ranks some are empty.
 Shard shard(std::size_t count, int rank, int size);
+
+// `order` cut into runs of `size`; the last may be shorter. Requires: size > 0; `order` outlives the result.
+std::vector<std::span<const std::uint32_t>> batches(std::span<const std::uint32_t> order, std::size_t size);
 
 // A permutation of [0, count) that depends on seed and epoch alone, on every machine.
 std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch, std::size_t count);

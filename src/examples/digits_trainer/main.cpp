@@ -92,26 +92,33 @@ std::uint64_t epochs_to_train(const TrainerOptions& options, std::uint64_t train
   return options.epochs > trained ? options.epochs - trained : 0;
 }
 
+void say(const std::string& line) {
+  if (!line.empty()) std::printf("%s\n", line.c_str());
+}
+
 // Returns an exit code, the same on every rank.
 int train(col::Group& world, const TrainerOptions& options, Setup setup, const Gpu* gpu) {
   const bool speaker = world.rank() == 0;
-  Trainer trainer(world, setup.dataset, std::move(setup.state), gpu);
+  StrategyChoice strategy = options.strategy;
+  strategy.gpu = gpu;
+  Trainer trainer(world, setup.dataset, std::move(setup.state), strategy);
   if (speaker) {
-    const TrainingState state = trainer.state();
+    const TrainingState& state = trainer.settings();
     std::printf("digits_trainer: %d %s over %s, %zu training and %zu test images of %s\n", world.size(),
                 world.size() == 1 ? "rank" : "ranks", std::string(world.backend()).c_str(), setup.dataset.train.size(),
                 setup.dataset.test.size(), setup.data.c_str());
     std::printf("%zu parameters, %llu images a step over all ranks, learning rate %g, seed %llu\n",
                 state.shape.parameters(), static_cast<unsigned long long>(state.batch), state.learning_rate,
                 static_cast<unsigned long long>(state.seed));
+    say(trainer.strategy().introduction());
     if (gpu != nullptr) std::printf("gradients are reduced on GPUs; rank 0 has %s\n", gpu->text().c_str());
   }
 
   std::optional<EpochReport> last;
-  const std::uint64_t epochs = epochs_to_train(options, trainer.state().epochs);
+  const std::uint64_t epochs = epochs_to_train(options, trainer.settings().epochs);
   for (std::uint64_t i = 0; i < epochs; ++i) {
     const EpochReport report = trainer.run_epoch();
-    const auto epoch = static_cast<unsigned long long>(trainer.state().epochs);
+    const auto epoch = static_cast<unsigned long long>(trainer.settings().epochs);
     if (!std::isfinite(report.loss)) {  // the same on every rank
       return agree(world, {kExitFailure, "the loss is not a number any more after epoch " + std::to_string(epoch) +
                                              "; try a smaller --lr"});
@@ -124,14 +131,16 @@ int train(col::Group& world, const TrainerOptions& options, Setup setup, const G
     }
     last = report;
     if (!options.go_on) continue;
-    const int exit_code = agree(world, speaker ? save(trainer.state(), options) : Problem{});
+    const TrainingState state = trainer.state();
+    const int exit_code = agree(world, speaker ? save(state, options) : Problem{});
     if (exit_code != 0) return exit_code;
   }
 
   const double accuracy = last ? last->test_accuracy : trainer.test_accuracy();
+  const TrainingState state = trainer.state();
   Problem problem;
   if (speaker) {
-    const TrainingState state = trainer.state();
+    say(trainer.strategy().summary());
     std::printf("test accuracy %.4f after %llu %s on %d %s\n", accuracy, static_cast<unsigned long long>(state.epochs),
                 state.epochs == 1 ? "epoch" : "epochs", world.size(), world.size() == 1 ? "rank" : "ranks");
     if (options.save) {

@@ -59,6 +59,7 @@ Problem usage_problem(const std::string& what) {
 std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const char* const* argv) {
   TrainerOptions options;
   std::string device = "cpu";
+  std::string strategy = "allreduce";
   bool no_save = false;
 
   CLI::App app(kDescription, "digits_trainer");
@@ -84,6 +85,9 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
                "at N epochs in all");
   app.add_option("--device", device, "Where gradients are reduced: cpu (default) or cuda")->type_name("DEVICE");
 
+  app.add_option("--strategy", strategy, "How ranks train together: " + strategy_names() + " (default allreduce)")
+      ->type_name("NAME");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -94,9 +98,13 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
     return usage_problem(error.what());
   }
   options.save = !no_save;
+  const std::optional<StrategyName> name = strategy_from_string(strategy);
+  if (!name) return usage_problem("--strategy: must be " + strategy_names() + ", not '" + strategy + "'");
+  options.strategy.name = *name;
   if (device != "cpu" && device != "cuda") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
   options.on_gpu = device == "cuda";
   if (options.on_gpu) {
+    if (*name != StrategyName::allreduce) return usage_problem("--device cuda: only with --strategy allreduce");
     const std::string reason = why_no_gpu();
     if (!reason.empty())
       return Problem{kExitFailure, "--device cuda is not available: " + reason + "; leave it out, or say --device cpu"};

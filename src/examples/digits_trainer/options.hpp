@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "agreement.hpp"
+#include "strategies/strategy.hpp"
 
 namespace digits {
 
@@ -22,6 +23,7 @@ struct TrainerOptions {
   bool save = true;
   std::filesystem::path resume;  // empty: start from the beginning
   bool on_gpu = false;           // gradients are reduced in the memory of GPUs
+  StrategyChoice strategy;       // without the GPU
   bool go_on = false;            // resume from `model` where it exists, and write it after every epoch
 };
 

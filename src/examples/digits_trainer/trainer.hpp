@@ -1,17 +1,14 @@
-// Data-parallel training: every rank holds the whole model, works on its shard of each batch, and takes the same step.
+// Training of one model by all ranks: what they share before the first step, the epochs, and the test after each.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <vector>
+#include <cstdint>
+#include <memory>
 
 #include <col/col.hpp>
 
 #include "checkpoint.hpp"
 #include "dataset.hpp"
-#include "gpu.hpp"
-#include "model.hpp"
+#include "strategies/strategy.hpp"
 
 namespace digits {
 
@@ -24,35 +21,27 @@ struct EpochReport {
 
 class Trainer {
  public:
-  // Collective: every rank takes the state of rank 0, whatever it brought itself. With a `gpu`, gradients are reduced
-  // in its memory. Requires: `dataset`, and `gpu` if it is not null, outlive the trainer; `dataset` is the same on all
-  // ranks.
-  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const Gpu* gpu = nullptr);
+  // Collective: every rank takes the state of rank 0, whatever it brought itself. Requires: `dataset` outlives the
+  // trainer, and is the same on all ranks; so is `choice`.
+  Trainer(col::Group world, const Dataset& dataset, TrainingState state, const StrategyChoice& choice = {});
+  Trainer(const Trainer&) = delete;  // the strategy refers to place_
+  Trainer& operator=(const Trainer&) = delete;
 
   // Collective. Trains on every training image once, then tests. Throws col::Error.
   EpochReport run_epoch();
   // Collective. Share of the test images that are recognised.
   double test_accuracy();
+  // Collective. What a checkpoint of this moment holds, whatever the strategy: any other can go on from it.
+  TrainingState state();
 
-  // What a checkpoint of this moment holds.
-  TrainingState state() const;
+  // The same without parameters and velocity, which are empty. Not collective.
+  const TrainingState& settings() const noexcept { return settings_; }
+  const Strategy& strategy() const noexcept { return *strategy_; }
 
  private:
-  void share_state();
-  void sum_over_ranks();
-  // One step on the images that `batch` names; returns their summed loss.
-  double step(std::span<const std::uint32_t> batch);
-  template <class Call>
-  void timed(Call&& call);
-
-  col::Group world_;
-  const Dataset& dataset_;
-  TrainingState state_;  // its parameters live in model_ after the constructor
-  Model model_;
-  std::vector<double> gradient_;     // this rank's sum
-  std::vector<float> fused_;         // gradient and, last, loss: one buffer, so one allreduce a step
-  std::optional<GpuFloats> on_gpu_;  // the same on the GPU, if there is one
-  double communication_seconds_ = 0;
+  TrainingState settings_;
+  Workplace place_;
+  std::unique_ptr<Strategy> strategy_;
 };
 
 }  // namespace digits

@@ -150,3 +150,17 @@ TEST_CASE("sampling: the order depends on seed and epoch, and on nothing else", 
 TEST_CASE("sampling: the order is the same on every machine", "[examples]") {
   CHECK(digits::epoch_order(1, 0, 8) == std::vector<std::uint32_t>{7, 6, 0, 5, 2, 3, 1, 4});
 }
+
+TEST_CASE("sampling: batches cover the order, and only the last is shorter", "[examples]") {
+  const auto order = digits::epoch_order(1, 0, 7);
+  for (const std::size_t size : {1u, 3u, 7u, 100u}) {
+    std::vector<std::uint32_t> joined;
+    const auto cut = digits::batches(order, size);
+    for (std::size_t i = 0; i < cut.size(); ++i) {
+      CHECK(cut[i].size() == (i + 1 < cut.size() ? size : order.size() - i * size));
+      joined.insert(joined.end(), cut[i].begin(), cut[i].end());
+    }
+    CHECK(joined == order);
+  }
+  CHECK(digits::batches({}, 3).empty());
+}

@@ -33,11 +33,13 @@ TEST_CASE("options: without any, the defaults hold", "[examples]") {
   CHECK(options.model == "digits.model");
   CHECK(options.resume.empty());
   CHECK(options.save);
+  CHECK(options.strategy.name == digits::StrategyName::allreduce);
 }
 
 TEST_CASE("options: each one is taken", "[examples]") {
-  const auto parsed = parse({"--epochs", "3", "--batch", "7", "--lr", "1e-3", "--seed", "18446744073709551615",
-                             "--data", "d.csv", "--model", "m", "--no-save", "--resume", "r", "--device", "cpu"});
+  const auto parsed =
+      parse({"--epochs", "3", "--batch", "7", "--lr", "1e-3", "--seed", "18446744073709551615", "--data", "d.csv",
+             "--model", "m", "--no-save", "--resume", "r", "--device", "cpu", "--strategy", "zero"});
   const auto& options = std::get<digits::TrainerOptions>(parsed);
   CHECK(options.epochs == 3);
   CHECK(options.batch == 7);
@@ -47,6 +49,7 @@ TEST_CASE("options: each one is taken", "[examples]") {
   CHECK(options.model == "m");
   CHECK(options.resume == "r");
   CHECK_FALSE(options.save);
+  CHECK(options.strategy.name == digits::StrategyName::zero);
 }
 
 TEST_CASE("options: a bad value is a usage error that names option, value and range", "[examples]") {
@@ -63,6 +66,8 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
       {{"--lr", "0"}, "--lr: must be a number above 0 and at most 1e30, not '0'"},
       {{"--lr", "inf"}, "--lr: must be a number above 0 and at most 1e30, not 'inf'"},
       {{"--device", "tpu"}, "--device: must be cpu or cuda, not 'tpu'"},
+      {{"--strategy", "foo"}, "--strategy: must be allreduce or zero, not 'foo'"},
+      {{"--strategy", "zero", "--device", "cuda"}, "--device cuda: only with --strategy allreduce"},
       {{"--model", ""}, "--model: is empty"},
       {{"--epochs"}, "--epochs"},
       {{"--bogus"}, "--bogus"},
