@@ -66,7 +66,7 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
       {{"--lr", "0"}, "--lr: must be a number above 0 and at most 1e30, not '0'"},
       {{"--lr", "inf"}, "--lr: must be a number above 0 and at most 1e30, not 'inf'"},
       {{"--device", "tpu"}, "--device: must be cpu or cuda, not 'tpu'"},
-      {{"--strategy", "foo"}, "--strategy: must be allreduce or zero, not 'foo'"},
+      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps or zero, not 'foo'"},
       {{"--strategy", "zero", "--device", "cuda"}, "--device cuda: only with --strategy allreduce"},
       {{"--model", ""}, "--model: is empty"},
       {{"--epochs"}, "--epochs"},

@@ -37,6 +37,7 @@ class Exchange {
 
 // For vectors of `count` elements.
 std::unique_ptr<Exchange> make_allreduce(col::Group world, std::size_t count, const Gpu* gpu);
+std::unique_ptr<Exchange> make_ps(col::Group world, std::size_t count);
 std::unique_ptr<Exchange> make_zero(col::Group world, std::size_t count);
 
 class DataParallel final : public Strategy {

@@ -9,8 +9,8 @@
 namespace digits {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, StrategyName>, 2> kNames{
-    {{"allreduce", StrategyName::allreduce}, {"zero", StrategyName::zero}}};
+constexpr std::array<std::pair<std::string_view, StrategyName>, 3> kNames{
+    {{"allreduce", StrategyName::allreduce}, {"ps", StrategyName::ps}, {"zero", StrategyName::zero}}};
 
 }  // namespace
 
@@ -33,6 +33,8 @@ std::optional<StrategyName> strategy_from_string(std::string_view name) {
 std::unique_ptr<Strategy> make_strategy(const StrategyChoice& choice, Workplace& place, std::vector<float> velocity) {
   const std::size_t count = velocity.size() + 1;
   switch (choice.name) {
+    case StrategyName::ps:
+      return std::make_unique<DataParallel>(place, make_ps(place.world, count), velocity);
     case StrategyName::zero:
       return std::make_unique<DataParallel>(place, make_zero(place.world, count), velocity);
     case StrategyName::allreduce:

@@ -21,8 +21,9 @@
 namespace digits {
 
 // allreduce  every rank adds up all gradients and takes every step
+// ps         each rank is also the parameter server of a part; gradients and parameters go as messages
 // zero       each rank takes the step for its part of the parameters, whose velocity it alone keeps
-enum class StrategyName : std::uint8_t { allreduce, zero };
+enum class StrategyName : std::uint8_t { allreduce, ps, zero };
 
 struct StrategyChoice {
   StrategyName name = StrategyName::allreduce;
