@@ -35,7 +35,9 @@ expect 2 "--epochs: must be a whole number 0..1000000, not 'x'" --epochs x
 expect 2 "--batch: must be a whole number 1..1000000, not '0'" --batch 0
 expect 2 "--lr: must be a number above 0" --lr -1
 expect 2 "--device: must be cpu or cuda, not 'tpu'" --device tpu
-expect 2 "--strategy: must be allreduce, ps or zero, not 'foo'; digits_trainer --help" --strategy foo
+expect 2 "--strategy: must be allreduce, ps, ps-async or zero, not 'foo'; digits_trainer --help" --strategy foo
+expect 2 "--staleness: only with --strategy ps-async; leave it out" --strategy ps --staleness 1
+expect 2 "--staleness: must be a whole number 0..1000000, not 'x'" --strategy ps-async --staleness x
 expect 2 "--device cuda: only with --strategy allreduce" --device cuda --strategy zero
 expect 1 "--device cuda is not available: " --device cuda
 expect 2 "--continue: needs the model" --continue --no-save

@@ -60,6 +60,7 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   TrainerOptions options;
   std::string device = "cpu";
   std::string strategy = "allreduce";
+  std::optional<std::uint64_t> staleness;
   bool no_save = false;
 
   CLI::App app(kDescription, "digits_trainer");
@@ -87,6 +88,10 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
 
   app.add_option("--strategy", strategy, "How ranks train together: " + strategy_names() + " (default allreduce)")
       ->type_name("NAME");
+  app.add_option("--staleness", staleness,
+                 "ps-async: how many steps a worker may be ahead of the slowest; with 0 all keep in step (default 1)")
+      ->check(whole_number(0, 1'000'000))
+      ->type_name("N");
 
   try {
     app.parse(argc, argv);
@@ -101,6 +106,9 @@ std::variant<TrainerOptions, Information, Problem> parse_options(int argc, const
   const std::optional<StrategyName> name = strategy_from_string(strategy);
   if (!name) return usage_problem("--strategy: must be " + strategy_names() + ", not '" + strategy + "'");
   options.strategy.name = *name;
+  if (staleness && *name != StrategyName::ps_async)
+    return usage_problem("--staleness: only with --strategy ps-async; leave it out");
+  if (staleness) options.strategy.staleness = *staleness;
   if (device != "cpu" && device != "cuda") return usage_problem("--device: must be cpu or cuda, not '" + device + "'");
   options.on_gpu = device == "cuda";
   if (options.on_gpu) {

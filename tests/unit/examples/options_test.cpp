@@ -66,7 +66,10 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
       {{"--lr", "0"}, "--lr: must be a number above 0 and at most 1e30, not '0'"},
       {{"--lr", "inf"}, "--lr: must be a number above 0 and at most 1e30, not 'inf'"},
       {{"--device", "tpu"}, "--device: must be cpu or cuda, not 'tpu'"},
-      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps or zero, not 'foo'"},
+      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps, ps-async or zero, not 'foo'"},
+      {{"--staleness", "2"}, "--staleness: only with --strategy ps-async; leave it out"},
+      {{"--strategy", "ps", "--staleness", "1"}, "--staleness: only with --strategy ps-async; leave it out"},
+      {{"--strategy", "ps-async", "--staleness", "-1"}, "--staleness: must be a whole number 0..1000000, not '-1'"},
       {{"--strategy", "zero", "--device", "cuda"}, "--device cuda: only with --strategy allreduce"},
       {{"--model", ""}, "--model: is empty"},
       {{"--epochs"}, "--epochs"},
@@ -79,6 +82,15 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
     CHECK(missing(problem.message, {bad.expected, "--help"}) == "");
     CHECK(problem.message.find("\n") == std::string::npos);
   }
+}
+
+TEST_CASE("options: the staleness of ps-async is 1 unless given", "[examples]") {
+  const auto staleness = [](const std::vector<const char*>& arguments) {
+    return std::get<digits::TrainerOptions>(parse(arguments)).strategy.staleness;
+  };
+  CHECK(staleness({"--strategy", "ps-async"}) == 1);
+  CHECK(staleness({"--strategy", "ps-async", "--staleness", "0"}) == 0);
+  CHECK(staleness({"--staleness", "7", "--strategy", "ps-async"}) == 7);
 }
 
 TEST_CASE("options: cuda is refused with the reason", "[examples]") {

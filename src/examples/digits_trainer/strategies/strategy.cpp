@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/ps_async.hpp"
 
 namespace digits {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, StrategyName>, 3> kNames{
-    {{"allreduce", StrategyName::allreduce}, {"ps", StrategyName::ps}, {"zero", StrategyName::zero}}};
+constexpr std::array<std::pair<std::string_view, StrategyName>, 4> kNames{{{"allreduce", StrategyName::allreduce},
+                                                                           {"ps", StrategyName::ps},
+                                                                           {"ps-async", StrategyName::ps_async},
+                                                                           {"zero", StrategyName::zero}}};
 
 }  // namespace
 
@@ -35,6 +38,9 @@ std::unique_ptr<Strategy> make_strategy(const StrategyChoice& choice, Workplace&
   switch (choice.name) {
     case StrategyName::ps:
       return std::make_unique<DataParallel>(place, make_ps(place.world, count), velocity);
+    case StrategyName::ps_async:
+      if (place.world.size() == 1) break;  // nobody to serve
+      return std::make_unique<AsyncServer>(place, choice.staleness, std::move(velocity));
     case StrategyName::zero:
       return std::make_unique<DataParallel>(place, make_zero(place.world, count), velocity);
     case StrategyName::allreduce:

@@ -22,12 +22,14 @@ namespace digits {
 
 // allreduce  every rank adds up all gradients and takes every step
 // ps         each rank is also the parameter server of a part; gradients and parameters go as messages
+// ps-async   rank 0 is the parameter server of all others, who need not wait for one another
 // zero       each rank takes the step for its part of the parameters, whose velocity it alone keeps
-enum class StrategyName : std::uint8_t { allreduce, ps, zero };
+enum class StrategyName : std::uint8_t { allreduce, ps, ps_async, zero };
 
 struct StrategyChoice {
   StrategyName name = StrategyName::allreduce;
-  const Gpu* gpu = nullptr;  // allreduce only: gradients are reduced in its memory; outlives the strategy
+  std::uint64_t staleness = 1;  // ps-async only: the most steps that a worker may go on ahead of the slowest
+  const Gpu* gpu = nullptr;     // allreduce only: gradients are reduced in its memory; outlives the strategy
 };
 
 // "allreduce, zero or …": for messages.
