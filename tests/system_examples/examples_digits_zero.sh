@@ -30,3 +30,10 @@ trainer 3 --epochs 2 --no-save --resume half --strategy zero >out
 epochs_of out >rest
 tail -n 2 allreduce >expected
 near expected rest 1e-4 || fail "three ranks do not go on from two: $(cat out)"
+
+# A restarted job goes on from what is written after every epoch.
+for epochs in 2 4; do
+  trainer 2 --epochs $epochs --model restarted --continue --strategy zero >out || fail "--continue: $(cat out)"
+done
+[ "$(grep -c '^epoch' out)" -eq 2 ] || fail "--continue does not go on: $(cat out)"
+cmp restarted allreduce.2 || fail "--continue does not come to the model of a run without a restart"

@@ -173,6 +173,8 @@ int run(int argc, char** argv) {
   Setup setup;
   if (options == nullptr) {
     problem = std::get<Problem>(parsed);
+  } else if (std::string reason = why_not(options->strategy.name, world.size()); !reason.empty()) {
+    problem = {kExitUsage, std::move(reason)};
   } else {
     try {
       setup = prepare(*options, world.rank());

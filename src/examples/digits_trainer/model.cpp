@@ -33,63 +33,75 @@ void Model::initialize(std::uint64_t seed) {
   for (std::size_t i = output_weight(); i < output_bias(); ++i) parameters_[i] = uniform(output_limit);
 }
 
-Model::Activations Model::make_activations() const {
-  return {std::vector<float>(shape_.hidden), std::vector<float>(shape_.classes)};
-}
-
-void Model::forward(const Image& image, Activations& out) const {
+void Model::hidden_forward(const Image& image, std::span<float> hidden) const {
   const float* weight = parameters_.data();
   for (std::size_t h = 0; h < shape_.hidden; ++h, weight += shape_.inputs) {
     float sum = parameters_[hidden_bias() + h];
     for (std::size_t i = 0; i < shape_.inputs; ++i) sum += weight[i] * image.pixels[i];
-    out.hidden[h] = std::max(sum, 0.0f);
+    hidden[h] = std::max(sum, 0.0f);
   }
-  weight = parameters_.data() + output_weight();
+}
+
+std::vector<float> Model::output_forward(std::span<const float> hidden) const {
+  std::vector<float> logits(shape_.classes);
+  const float* weight = parameters_.data() + output_weight();
   for (std::size_t c = 0; c < shape_.classes; ++c, weight += shape_.hidden) {
     float sum = parameters_[output_bias() + c];
-    for (std::size_t h = 0; h < shape_.hidden; ++h) sum += weight[h] * out.hidden[h];
-    out.logits[c] = sum;
+    for (std::size_t h = 0; h < shape_.hidden; ++h) sum += weight[h] * hidden[h];
+    logits[c] = sum;
+  }
+  return logits;
+}
+
+double Model::output_step(std::span<const float> hidden, int label, std::span<float> hidden_delta,
+                          std::span<double> gradient) const {
+  std::vector<float> delta = output_forward(hidden);
+  const double loss = softmax_loss(delta, label);  // now probabilities; minus the target: d loss / d logit
+  delta[static_cast<std::size_t>(label)] -= 1.0f;
+
+  std::fill(hidden_delta.begin(), hidden_delta.end(), 0.0f);
+  for (std::size_t c = 0; c < shape_.classes; ++c) {
+    const std::size_t row = output_weight() + c * shape_.hidden;
+    for (std::size_t h = 0; h < shape_.hidden; ++h) {
+      gradient[row + h] += static_cast<double>(delta[c] * hidden[h]);
+      hidden_delta[h] += delta[c] * parameters_[row + h];
+    }
+    gradient[output_bias() + c] += static_cast<double>(delta[c]);
+  }
+  return loss;
+}
+
+void Model::hidden_backward(const Image& image, std::span<const float> hidden, std::span<const float> hidden_delta,
+                            std::span<double> gradient) const {
+  for (std::size_t h = 0; h < shape_.hidden; ++h) {
+    if (hidden[h] <= 0.0f) continue;  // ReLU: no gradient through a unit that is off
+    const std::size_t row = h * shape_.inputs;
+    for (std::size_t i = 0; i < shape_.inputs; ++i) {
+      gradient[row + i] += static_cast<double>(hidden_delta[h] * image.pixels[i]);
+    }
+    gradient[hidden_bias() + h] += static_cast<double>(hidden_delta[h]);
   }
 }
 
 double Model::add_gradient(std::span<const Image> images, std::span<const std::uint32_t> indices,
                            std::span<double> gradient) const {
-  Activations activations = make_activations();
+  std::vector<float> hidden(shape_.hidden);
   std::vector<float> hidden_delta(shape_.hidden);
   double loss = 0;
   for (const std::uint32_t index : indices) {
     const Image& image = images[index];
-    forward(image, activations);
-    loss += softmax_loss(activations.logits, image.label);
-    std::vector<float>& delta = activations.logits;  // now probabilities; minus the target: d loss / d logit
-    delta[static_cast<std::size_t>(image.label)] -= 1.0f;
-
-    std::fill(hidden_delta.begin(), hidden_delta.end(), 0.0f);
-    for (std::size_t c = 0; c < shape_.classes; ++c) {
-      const std::size_t row = output_weight() + c * shape_.hidden;
-      for (std::size_t h = 0; h < shape_.hidden; ++h) {
-        gradient[row + h] += static_cast<double>(delta[c] * activations.hidden[h]);
-        hidden_delta[h] += delta[c] * parameters_[row + h];
-      }
-      gradient[output_bias() + c] += static_cast<double>(delta[c]);
-    }
-    for (std::size_t h = 0; h < shape_.hidden; ++h) {
-      if (activations.hidden[h] <= 0.0f) continue;  // ReLU: no gradient through a unit that is off
-      const std::size_t row = h * shape_.inputs;
-      for (std::size_t i = 0; i < shape_.inputs; ++i) {
-        gradient[row + i] += static_cast<double>(hidden_delta[h] * image.pixels[i]);
-      }
-      gradient[hidden_bias() + h] += static_cast<double>(hidden_delta[h]);
-    }
+    hidden_forward(image, hidden);
+    loss += output_step(hidden, image.label, hidden_delta, gradient);
+    hidden_backward(image, hidden, hidden_delta, gradient);
   }
   return loss;
 }
 
 int Model::predict(const Image& image) const {
-  Activations activations = make_activations();
-  forward(image, activations);
-  const auto best = std::max_element(activations.logits.begin(), activations.logits.end());
-  return static_cast<int>(best - activations.logits.begin());
+  std::vector<float> hidden(shape_.hidden);
+  hidden_forward(image, hidden);
+  const std::vector<float> logits = output_forward(hidden);
+  return static_cast<int>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
 }  // namespace digits

@@ -20,6 +20,8 @@ struct Shape {
   std::size_t parameters() const noexcept {
     return std::size_t{inputs} * hidden + hidden + std::size_t{hidden} * classes + classes;
   }
+  // Of the hidden layer: they come first. The rest are the output layer's.
+  std::size_t hidden_parameters() const noexcept { return std::size_t{inputs} * hidden + hidden; }
   bool operator==(const Shape&) const = default;
 };
 
@@ -36,6 +38,18 @@ class Model {
   double add_gradient(std::span<const Image> images, std::span<const std::uint32_t> indices,
                       std::span<double> gradient) const;
 
+  // The same in three parts, layer by layer, for one image: for a pipeline, where each layer is with another process.
+  // Requires: `hidden` and `hidden_delta` have shape().hidden elements.
+
+  // Writes what the hidden units give.
+  void hidden_forward(const Image& image, std::span<float> hidden) const;
+  // Adds the gradient of the output layer to `gradient`, writes that of the hidden units, and returns the loss.
+  double output_step(std::span<const float> hidden, int label, std::span<float> hidden_delta,
+                     std::span<double> gradient) const;
+  // Adds the gradient of the hidden layer. Requires: `hidden` is what hidden_forward() gave.
+  void hidden_backward(const Image& image, std::span<const float> hidden, std::span<const float> hidden_delta,
+                       std::span<double> gradient) const;
+
   // The most likely class.
   int predict(const Image& image) const;
 
@@ -44,16 +58,11 @@ class Model {
   const Shape& shape() const noexcept { return shape_; }
 
  private:
-  struct Activations {
-    std::vector<float> hidden;
-    std::vector<float> logits;
-  };
-  Activations make_activations() const;
-  void forward(const Image& image, Activations& out) const;
+  std::vector<float> output_forward(std::span<const float> hidden) const;
 
   // Where each layer's part of the array begins: hidden weights, hidden biases, output weights, output biases.
   std::size_t hidden_bias() const noexcept { return std::size_t{shape_.inputs} * shape_.hidden; }
-  std::size_t output_weight() const noexcept { return hidden_bias() + shape_.hidden; }
+  std::size_t output_weight() const noexcept { return shape_.hidden_parameters(); }
   std::size_t output_bias() const noexcept { return output_weight() + std::size_t{shape_.hidden} * shape_.classes; }
 
   Shape shape_;

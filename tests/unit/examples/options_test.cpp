@@ -66,7 +66,7 @@ TEST_CASE("options: a bad value is a usage error that names option, value and ra
       {{"--lr", "0"}, "--lr: must be a number above 0 and at most 1e30, not '0'"},
       {{"--lr", "inf"}, "--lr: must be a number above 0 and at most 1e30, not 'inf'"},
       {{"--device", "tpu"}, "--device: must be cpu or cuda, not 'tpu'"},
-      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps, ps-async or zero, not 'foo'"},
+      {{"--strategy", "foo"}, "--strategy: must be allreduce, ps, ps-async, zero or pipeline, not 'foo'"},
       {{"--staleness", "2"}, "--staleness: only with --strategy ps-async; leave it out"},
       {{"--strategy", "ps", "--staleness", "1"}, "--staleness: only with --strategy ps-async; leave it out"},
       {{"--strategy", "ps-async", "--staleness", "-1"}, "--staleness: must be a whole number 0..1000000, not '-1'"},

@@ -5,15 +5,17 @@
 #include <utility>
 
 #include "strategies/data_parallel.hpp"
+#include "strategies/pipeline.hpp"
 #include "strategies/ps_async.hpp"
 
 namespace digits {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, StrategyName>, 4> kNames{{{"allreduce", StrategyName::allreduce},
+constexpr std::array<std::pair<std::string_view, StrategyName>, 5> kNames{{{"allreduce", StrategyName::allreduce},
                                                                            {"ps", StrategyName::ps},
                                                                            {"ps-async", StrategyName::ps_async},
-                                                                           {"zero", StrategyName::zero}}};
+                                                                           {"zero", StrategyName::zero},
+                                                                           {"pipeline", StrategyName::pipeline}}};
 
 }  // namespace
 
@@ -33,6 +35,12 @@ std::optional<StrategyName> strategy_from_string(std::string_view name) {
   return found->second;
 }
 
+std::string why_not(StrategyName name, int ranks) {
+  if (name != StrategyName::pipeline || ranks == 1 || ranks % 2 == 0) return {};
+  return "--strategy pipeline: needs one rank or an even number, not " + std::to_string(ranks) +
+         ": half of them have one layer, half the other";
+}
+
 std::unique_ptr<Strategy> make_strategy(const StrategyChoice& choice, Workplace& place, std::vector<float> velocity) {
   const std::size_t count = velocity.size() + 1;
   switch (choice.name) {
@@ -41,6 +49,9 @@ std::unique_ptr<Strategy> make_strategy(const StrategyChoice& choice, Workplace&
     case StrategyName::ps_async:
       if (place.world.size() == 1) break;  // nobody to serve
       return std::make_unique<AsyncServer>(place, choice.staleness, std::move(velocity));
+    case StrategyName::pipeline:
+      if (place.world.size() == 1) break;  // one rank has both layers
+      return std::make_unique<Pipeline>(place, velocity);
     case StrategyName::zero:
       return std::make_unique<DataParallel>(place, make_zero(place.world, count), velocity);
     case StrategyName::allreduce:

@@ -24,7 +24,8 @@ namespace digits {
 // ps         each rank is also the parameter server of a part; gradients and parameters go as messages
 // ps-async   rank 0 is the parameter server of all others, who need not wait for one another
 // zero       each rank takes the step for its part of the parameters, whose velocity it alone keeps
-enum class StrategyName : std::uint8_t { allreduce, ps, ps_async, zero };
+// pipeline   each layer is with another half of the ranks; activations and their gradients go as messages
+enum class StrategyName : std::uint8_t { allreduce, ps, ps_async, zero, pipeline };
 
 struct StrategyChoice {
   StrategyName name = StrategyName::allreduce;
@@ -35,6 +36,9 @@ struct StrategyChoice {
 // "allreduce, zero or …": for messages.
 std::string strategy_names();
 std::optional<StrategyName> strategy_from_string(std::string_view name);
+
+// Why the strategy cannot be that of so many ranks; empty when it can.
+std::string why_not(StrategyName name, int ranks);
 
 // What a strategy works with.
 struct Workplace {
@@ -65,7 +69,7 @@ class Strategy {
 };
 
 // Collective. Takes the velocity of all parameters, the same on all ranks, and keeps what is this rank's. Requires:
-// `place` outlives the strategy. Throws col::Error.
+// why_not() is empty; `place` outlives the strategy. Throws col::Error.
 std::unique_ptr<Strategy> make_strategy(const StrategyChoice& choice, Workplace& place, std::vector<float> velocity);
 
 // ---- What strategies share ------------------------------------------------------------------------------------------
