@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Strategy "pipeline" with two ranks is one process that is cut in two: it adds up the same images in the same order, so all bits
-# are equal. Four ranks are two such processes that share a batch, as two ranks with an allreduce do: again the same bits. Six
+# Strategy "pipeline" with two ranks is one process that is cut in two: it adds up the same images in the same order, so all
+# bits are equal. Four ranks are two such processes that share a batch, as two ranks with an allreduce do: again the same bits. Six
 # add up three floats, whose order may differ: 1e-4, as between numbers of ranks.
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,8 @@ for ranks in 1 2 3; do
   trainer $((2 * ranks)) --epochs 4 --model pipeline.$ranks --strategy pipeline >out || fail "$ranks pipelines: $(cat out)"
   epochs_of out >losses
   [ "$(wc -l <losses)" -eq 4 ] || fail "$ranks pipelines: not four epochs: $(cat out)"
-  near allreduce.$ranks.losses losses 1e-4 || fail "$ranks pipelines: other losses: $(paste allreduce.$ranks.losses losses)"
+  near allreduce.$ranks.losses losses 1e-4 ||
+    fail "$ranks pipelines: other losses: $(paste allreduce.$ranks.losses losses)"
   [ $ranks -gt 2 ] || cmp allreduce.$ranks pipeline.$ranks || fail "$ranks pipelines: the model is not that of $ranks ranks"
   grep -qE "^strategy pipeline: $ranks pipelines? of 2 stages; rank 0 has the hidden layer, rank $ranks the output layer$" out ||
     fail "$ranks pipelines: no header: $(cat out)"

@@ -19,7 +19,8 @@ done
 
 for staleness in 1 4; do
   trainer 4 --epochs 15 --model async --strategy ps-async --staleness $staleness >out || fail "it ended with $?: $(cat out)"
-  printf 'staleness %d: accuracy %s, in step %s, largest lead %s\n' $staleness "$(accuracy_of out)" "$(accuracy_of sync)" "$(lead_of out)"
+  printf 'staleness %d: accuracy %s, in step %s, largest lead %s\n' $staleness "$(accuracy_of out)" "$(accuracy_of sync)" \
+    "$(lead_of out)"
   grep -q "^strategy ps-async: rank 0 is the server of 3 workers, staleness $staleness\$" out || fail "no header: $(cat out)"
   [ "$(lead_of out)" -le $staleness ] || fail "a worker got further ahead than $staleness: $(cat out)"
   # It stops at other weights in each run: 11 of the 359 images may be others.
