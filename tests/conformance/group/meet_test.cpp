@@ -35,7 +35,7 @@ void declare_others(const std::shared_ptr<col::Store>& store) {
 
 }  // namespace
 
-TEMPLATE_LIST_TEST_CASE("meet: threads that share a store are a world", "[group]", col::test::Stores) {
+TEMPLATE_LIST_TEST_CASE("meet: threads that share a store are a world", "[group]", col::test::ThreadStores) {
   TestType place;
   declare_others(place.store);
   col::test::check_good(
