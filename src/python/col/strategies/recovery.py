@@ -1,0 +1,25 @@
+"""A group without the ranks that have died."""
+
+from __future__ import annotations
+
+from .._col import Group
+from ..errors import Mismatch, PeerLost, Timeout
+
+
+def shrink(group: Group, lost: int = -1) -> Group:
+    """Collective over the ranks that live. lost: the rank that an error of this group was about, or -1.
+
+    Several may have died, and ranks may know of different ones. An attempt that fails does so on all ranks, with the same
+    error, which names one more; so all leave out the same ranks in the next attempt.
+    """
+    excluded = {lost} - {-1, group.rank}
+    for _ in range(group.size + 1):
+        try:
+            return group.shrink(sorted(excluded))
+        except Mismatch:
+            excluded = set()  # they knew of different ones: begin with nobody, and be told
+        except (PeerLost, Timeout) as error:
+            if error.rank in (-1, group.rank) or error.rank in excluded:
+                raise
+            excluded.add(error.rank)
+    return group.shrink(sorted(excluded))
