@@ -11,5 +11,8 @@ docs/strategies.md compares them. They need numpy. torch is imported only for a 
 
 from .all_reduce import AllReduce
 from .optimizers import SGD, Adam, Optimizer
+from .parameter_server import ParameterServer
+from .recovery import shrink
+from .zero import Zero
 
-__all__ = ["Adam", "AllReduce", "Optimizer", "SGD"]
+__all__ = ["Adam", "AllReduce", "Optimizer", "ParameterServer", "SGD", "Zero", "shrink"]

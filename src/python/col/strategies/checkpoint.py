@@ -55,18 +55,26 @@ def read(path: Path) -> dict[str, Any]:
     return state
 
 
+def write_or_raise(path: Path, state: dict[str, Any]) -> None:
+    """write(), with col's error."""
+    try:
+        write(path, state)
+    except OSError as error:
+        raise IoError(f"the checkpoint '{path}' could not be written ({error}); one that was there before still is") from None
+
+
 def save(group: Group, path: Path, state: Optional[dict[str, Any]]) -> None:
     """Rank 0 writes its state. Collective: all ranks learn whether it could. Raises IoError on all."""
     problem = None
     if group.rank == 0:
         assert state is not None
         try:
-            write(path, state)
-        except OSError as error:
-            problem = str(error)
+            write_or_raise(path, state)
+        except IoError as error:
+            problem = error
     problem = group.broadcast_object(problem)
-    if problem:
-        raise IoError(f"the checkpoint '{path}' could not be written ({problem}); one that was there before still is")
+    if problem is not None:
+        raise problem
 
 
 def load(group: Group, path: Path) -> dict[str, Any]:
