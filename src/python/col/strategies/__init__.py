@@ -12,7 +12,8 @@ docs/strategies.md compares them. They need numpy. torch is imported only for a 
 from .all_reduce import AllReduce
 from .optimizers import SGD, Adam, Optimizer
 from .parameter_server import ParameterServer
+from .pipeline import Pipeline
 from .recovery import shrink
 from .zero import Zero
 
-__all__ = ["Adam", "AllReduce", "Optimizer", "ParameterServer", "SGD", "Zero", "shrink"]
+__all__ = ["Adam", "AllReduce", "Optimizer", "ParameterServer", "Pipeline", "SGD", "Zero", "shrink"]

@@ -17,7 +17,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from .._col import Group
-from ..errors import InvalidArgument, IoError
+from ..errors import Error, InvalidArgument, IoError
 
 Path = Union[str, "os.PathLike[str]"]
 FORMAT = "col.strategies 1"
@@ -77,18 +77,24 @@ def save(group: Group, path: Path, state: Optional[dict[str, Any]]) -> None:
         raise problem
 
 
+def read_or_raise(path: Path) -> dict[str, Any]:
+    """read(), with col's error."""
+    try:
+        return read(path)
+    except OSError as error:
+        raise IoError(f"the checkpoint '{path}' could not be read by rank 0: {error}") from None
+
+
 def load(group: Group, path: Path) -> dict[str, Any]:
     """Rank 0 reads the file, and all get its contents. Collective. Raises IoError or InvalidArgument on all."""
     answer: Any = None
     if group.rank == 0:
         try:
-            answer = read(path)
-        except InvalidArgument as error:
+            answer = read_or_raise(path)
+        except Error as error:
             answer = error
-        except OSError as error:
-            answer = IoError(f"the checkpoint '{path}' could not be read by rank 0: {error}")
     answer = group.broadcast_object(answer)
-    if isinstance(answer, Exception):
+    if isinstance(answer, Error):
         raise answer
     state: dict[str, Any] = answer
     return state
