@@ -230,7 +230,7 @@ def test_a_lost_rank_is_named_and_the_others_start_again(tmp_path, mode, lost):
 def refusals(group):
     x = np.zeros(3)
     for options, words in [
-        ({"servers": 2}, "leave nobody to work"), ({"servers": 0}, "servers is 0"), ({"mode": "both"}, "mode is 'both'"),
+        ({"servers": 2}, "nobody would be left"), ({"servers": 0}, "servers is 0"), ({"mode": "both"}, "mode is 'both'"),
         ({"staleness": 2}, "staleness is for mode 'async'"), ({"mode": "async", "staleness": -1}, "staleness is -1"),
         ({"mode": "async", "staleness": 1.5}, "staleness is 1.5"),
     ]:

@@ -25,8 +25,9 @@ class Channel:
         """An activation, with its header."""
         dtype = str(x.dtype).replace("torch.", "")
         if dtype not in DTYPES or x.ndim > MOST_AXES:
-            raise InvalidArgument(f"a stage has returned {dtype} with {x.ndim} axes; between stages go {', '.join(DTYPES)} with up "
-                                  f"to {MOST_AXES} axes")  # fmt: skip
+            raise InvalidArgument(
+                f"a stage has returned {dtype} with {x.ndim} axes; between stages go {', '.join(DTYPES)} with up to {MOST_AXES}"
+            )
         header = np.zeros(2 + MOST_AXES, np.int64)
         header[: 2 + x.ndim] = DTYPES.index(dtype), x.ndim, *x.shape
         self._sending.append(self._group.isend(header, destination, tag=HEADER))

@@ -1,7 +1,7 @@
 """Checkpoints: one file, written by one rank, which is either whole or the one before.
 
-A state is made of dicts, lists, numbers, strings, None, and numpy arrays or torch tensors. In the file, `tree` is JSON that says
-where each array belongs. The file is an .npz, or with torch tensors torch.save()'s. Neither runs code when it is read.
+A state is made of dicts, lists, numbers, strings, None, and numpy arrays or torch tensors. In the file, `tree` is JSON that
+says where each array belongs. The file is an .npz, or with torch tensors torch.save()'s. Neither runs code when it is read.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class ParameterServer:
         self.servers = check_count("servers", servers, 1)
         self.workers = group.size - self.servers
         if self.workers < 1:
-            raise InvalidArgument(f"{servers} servers of {group.size} ranks leave nobody to work: start more ranks")
+            raise InvalidArgument(f"servers is {servers}, of {group.size} ranks: nobody would be left to work; start more ranks")
         if mode not in ("sync", "async"):
             raise InvalidArgument(f"mode is {mode!r}, and must be 'sync' or 'async'")
         self._staleness: Optional[int] = check_count("staleness", staleness, 0)

@@ -22,9 +22,11 @@ def restage(stages: list[dict[str, Any]], shapes: Sequence[Sequence[Any]], train
     if old == new:
         return stages
     if sum(old, []) != sum(new, []):
-        raise InvalidArgument(f"the checkpoint is of other layers: its {len(old)} stages have parameters of shapes {old}, and the "
-                              f"{len(new)} stages here {new}")  # fmt: skip
-    parameters = sum((state["parameters"] for state in stages), [])
+        raise InvalidArgument(
+            f"the checkpoint is of other layers: its {len(old)} stages have parameters of shapes {old}, and the {len(new)} "
+            f"stages here {new}"
+        )
+    parameters: list[Any] = sum((state["parameters"] for state in stages), [])
     ends = list(accumulate(len(own) for own in new))
     cut = [parameters[end - len(own) : end] for end, own in zip(ends, new)]
     optimizers = [state["optimizer"] for state in stages]

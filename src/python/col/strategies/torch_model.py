@@ -55,8 +55,8 @@ class Module:
         for name, parameter in module.named_parameters():
             if parameter.requires_grad and (parameter.dtype, parameter.device) != (self.dtype, self.device):
                 raise InvalidArgument(
-                    f"parameter {name} is {parameter.dtype} on {parameter.device}, and others are {self.dtype} on {self.device}: "
-                    "all that require a gradient must be alike"
+                    f"parameter {name} is {parameter.dtype} on {parameter.device}, and the first one {self.dtype} on "
+                    f"{self.device}: all that require a gradient must be alike"
                 )
             if not parameter.is_contiguous():
                 raise InvalidArgument(f"parameter {name} is not contiguous: call its contiguous()")
