@@ -12,7 +12,7 @@ import col
 import mortal
 import processes
 import ranks
-from col.strategies import SGD, Adam, AllReduce
+from col.strategies import SGD, Adam, AllReduce, ParameterServer, Zero
 from col.strategies.overlap import ROUNDS, WARM_UP, Choice
 from training import OPTIMIZERS, Net, alone, batch, check, check_same, in_numpy_order, torch_loss, torch_net
 
@@ -340,6 +340,24 @@ def refusals(group):
     with pytest.raises(col.InvalidArgument, match="needs the strategy's own optimizer"):
         AllReduce(group, net.parameters).recover()
     strategy.step(gradients)  # it has survived all that
+
+
+def what_differs(group):
+    odd = group.rank == 1
+    for make, words in [
+        (lambda: AllReduce(group, np.zeros(3 + odd), SGD(0.1)), r"sizes is \[\d\] here, on rank \d, and \[\d\] on rank \d"),
+        (lambda: AllReduce(group, torch_net() if odd else Net().parameters), "library is"),
+        (lambda: Zero(group, np.zeros(3, np.float32 if odd else np.float64), SGD(0.1)), "dtype is"),
+        (lambda: AllReduce(group, np.zeros(3), SGD(0.1), bucket_bytes=9 + odd), "bucket_bytes is"),
+        (lambda: ParameterServer(group, np.zeros(3), SGD(0.1), mode="async", staleness=int(odd)), "staleness is"),
+    ]:
+        with pytest.raises(col.Mismatch, match=words):
+            make()
+    AllReduce(group, np.zeros(3), SGD(0.1)).step(np.ones(3))  # the group has survived all that
+
+
+def test_what_differs_between_ranks_is_named_on_all():
+    ranks.run(3, what_differs)
 
 
 def test_refusals():

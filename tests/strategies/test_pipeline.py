@@ -141,7 +141,7 @@ def alone(optimizer, steps, rows=24):
         loss = torch_squares(module(torch.from_numpy(x)), torch.from_numpy(target))
         loss.backward()
         made.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     return [parameter.detach().numpy().T.copy() for parameter in module.parameters()], losses
 
 

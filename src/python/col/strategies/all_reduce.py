@@ -15,7 +15,7 @@ from .. import _col
 from ..errors import Error, InvalidArgument
 from . import checkpoint
 from .buckets import Buckets
-from .model import check_count, model_of
+from .model import check_count, model_of, share
 from .overlap import Choice
 from .recovery import shrink
 
@@ -48,8 +48,7 @@ class AllReduce:
         self._lost = -1  # the rank that the last error was about
         self._communicating = self._waiting = 0.0
         self._reduced = 0
-        for tensor in self._model.whole():
-            group.broadcast(tensor)
+        share(group, self._model, overlap=overlap, bucket_bytes=self._sizes)
         if self._model.kind == "torch":
             self._model.on_gradient(self._on_gradient)
         self._step_began = time.perf_counter()

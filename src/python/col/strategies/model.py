@@ -12,7 +12,8 @@ from typing import Any, Optional, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidArgument
+from .._col import Group
+from ..errors import InvalidArgument, Mismatch
 from .optimizers import Optimizer
 
 Array = NDArray[Any]
@@ -32,6 +33,24 @@ def check_count(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InvalidArgument(f"{name} is {value!r}, and must be a whole number, {least} or more")
     return int(value)
+
+
+def agree(group: Group, **settings: Any) -> None:
+    """Collective. Raises Mismatch on all ranks if they have not all the same settings."""
+    for rank, others in enumerate(group.allgather_object(settings)):
+        for name, own in settings.items():
+            if others.get(name) != own:
+                raise Mismatch(
+                    f"{name} is {own} here, on rank {group.rank}, and {others.get(name)} on rank {rank}: all ranks must make the "
+                    "strategy alike", rank, group=group.name,
+                )  # fmt: skip
+
+
+def share(group: Group, model: Any, **settings: Any) -> None:
+    """Rank 0's parameters become those of all. Collective. Raises Mismatch on all ranks if models or settings differ."""
+    agree(group, library=model.kind, dtype=str(model.dtype), sizes=model.sizes, **settings)
+    for tensor in model.whole():
+        group.broadcast(tensor)
 
 
 class Arrays:

@@ -19,7 +19,7 @@ import numpy as np
 from .._col import Group, Work, wait_all
 from ..errors import InvalidArgument
 from . import checkpoint
-from .model import check_count, model_of
+from .model import check_count, model_of, share
 from .server import ANSWER, ASK, GOODBYE, GRADIENT, HEADER, PARAMETERS, PUSH, STATE, Server
 from .shards import Shards
 
@@ -60,11 +60,10 @@ class ParameterServer:
         self._number = group.rank - self.workers  # of a server
         self._server: Optional[Server] = None
         self._waiting, self._lead = 0.0, 0
-        self._shard = self._model.new(self._shards.length)
-        # Bound on workers, too: what is wrong with it is said on all ranks.
+        self._shard = self._model.new(self._shards.length if self.is_server else 0)
+        # Bound on workers, too, to nothing: what is wrong with it is said on all ranks.
         self._optimizer = self._model.optimizer(optimizer, [self._shard])
-        for tensor in self._model.whole():
-            group.broadcast(tensor)
+        share(group, self._model, servers=self.servers, mode=mode, staleness=staleness)
         self._take_shard()
 
     def _take_shard(self) -> None:

@@ -18,7 +18,7 @@ from .._col import Group
 from ..errors import Error, InvalidArgument
 from . import checkpoint
 from .channel import Channel
-from .model import check_count
+from .model import agree, check_count
 from .restage import restage
 from .schedule import one_forward_one_backward
 from .stages import NumpyStage, stage_of
@@ -48,6 +48,7 @@ class Pipeline:
         self._is_first, self._is_last = group.rank == 0, group.rank == group.size - 1
         self._stage = stage_of(stage, loss, optimizer, self._is_first)
         self._library = "numpy" if isinstance(self._stage, NumpyStage) else "torch"
+        agree(group, library=self._library, micro_batches=self._count)
         self._channel = Channel(group, self._stage.empty)
         self._peak = 0
         self._computing = self._elapsed = 0.0

@@ -85,7 +85,7 @@ class TorchStage:
 
     def finish(self, y: Any, saved: Any, target: Any, share: float) -> tuple[float, Any, Any]:
         loss = self._loss(saved[1], target) * share
-        return float(loss), (saved[0], loss), None
+        return float(loss.detach()), (saved[0], loss), None
 
     def backward(self, saved: Any, dy: Optional[Any]) -> Any:
         x, y = saved

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._col import Group
 from . import checkpoint
-from .model import model_of
+from .model import model_of, share
 from .shards import Shards
 
 
@@ -39,8 +39,7 @@ class Zero:
         self._vector = self._shards.new_vector()  # of the gradients, later of the parameters
         self._shard, self._gradient = (self._model.new(self._shards.length) for _ in range(2))
         self._optimizer = self._model.optimizer(optimizer, [self._shard])
-        for tensor in self._model.whole():
-            group.broadcast(tensor)
+        share(group, self._model)
         self._take_shard()
 
     def _take_shard(self) -> None:
