@@ -1,4 +1,4 @@
-"""One launch of ddp_speed.py: ddp_step.py BACKEND PARAMETERS… Prints a line of JSON for each size on rank 0.
+"""One launch of torch_speed.py: ddp_step.py BACKEND PARAMETERS… Prints a line of JSON for each size on rank 0.
 
 A step is forward, backward and the gradients' allreduce; the same without the last is no_sync() of DDP. They take turns, and the
 difference of their medians is what the communication adds.
