@@ -24,7 +24,7 @@ names = [entry.filename for entry in entries]
 doubled = [name for name in names if re.match(r"libcol\.libs/libcol", name)]
 outside = [name for name in names if not re.match(r"(col|libcol\.libs|libcol-[^/]*\.dist-info)/", name)]
 wanted = ["__init__.py", "_col.pyi", "py.typed", "run.py", "bin/colrun", "bin/colbench", "bin/colcheck", "lib/libcol.so",
-          "share/col/selection.json"]
+          "share/col/selection.json", "ray/__init__.py", "strategies/__init__.py", "torch/__init__.py"]
 missing = [name for name in wanted if "col/" + name not in names]
 module = [entry.file_size for entry in entries if re.match(r"col/_col\..*so$", entry.filename)]
 links = [entry.filename for entry in entries if entry.external_attr >> 28 == 0o12]
@@ -62,6 +62,14 @@ for object in $objects; do
     grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so\.[0-9]+$' || true)
   [ -z "$outside" ] || fail "$object needs $outside"
 done
+
+# torch looks here for the backend that a program names.
+in_environment python - <<'PY' || fail "the entry point for torch (above)"
+from importlib.metadata import entry_points
+
+[found] = entry_points(group="torch.distributed.backends")
+assert (found.name, found.value) == ("col", "col.torch:register"), found
+PY
 
 # One of ten imports is quick; a machine under load is not, now and then.
 in_environment python - <<'PY' || fail "import col (above)"

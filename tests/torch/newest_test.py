@@ -40,3 +40,18 @@ def test_the_same_on_col_as_on_gloo(name, size):
 def test_the_programs_end_well(backend):
     done = outputs(backend, 2)[1]
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_torch_finds_the_backend_of_a_wheel(tmp_path):
+    """By the entry point in the wheel's metadata, without an import."""
+    package = tmp_path / "libcol-0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: libcol\nVersion: 0\n")
+    (package / "entry_points.txt").write_text("[torch.distributed.backends]\ncol = col.torch:register\n")
+    program = "import torch, torch.distributed as dist; dist.init_process_group('col'); dist.all_reduce(torch.ones(1)); " \
+              "print(dist.get_backend())"
+    done = subprocess.run(
+        [os.environ["COLRUN"], "-n", "2", sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{tmp_path}"},
+    )
+    assert done.stdout.split() == ["col", "col"], done.stderr[-4000:]
