@@ -1,4 +1,4 @@
-"""One launch of torch_speed.py: ddp_step.py BACKEND PARAMETERS… Prints a line of JSON for each size on rank 0.
+"""One launch of torch_speed.py: ddp_step.py BACKEND PARAMETERS… BACKEND is gloo, col, or col-hook for col with its allreduce_hook. Prints a line of JSON for each size on rank 0.
 
 A step is forward, backward and the gradients' allreduce; the same without the last is no_sync() of DDP. They take turns, and the
 difference of their medians is what the communication adds.
@@ -32,11 +32,13 @@ def agreed(seconds):
     return slowest.item()
 
 
-def measured(millions, steps):
+def measured(millions, steps, hook):
     width, layers = WIDTH[millions]
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(
         nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU()))))
+    if hook is not None:
+        model.register_comm_hook(None, hook)
     torch.manual_seed(dist.get_rank())
     x = torch.randn(8, width)
     both, alone = [], []
@@ -60,12 +62,16 @@ def measured(millions, steps):
 
 def main():
     backend, *sizes = sys.argv[1:]
-    if backend == "col":
-        import col.torch  # noqa: F401
+    hook = None
+    if backend.startswith("col"):
+        import col.torch
+
+        if backend == "col-hook":
+            hook = col.torch.allreduce_hook
     torch.set_num_threads(1)
-    dist.init_process_group(backend)
+    dist.init_process_group(backend.removesuffix("-hook"))
     for millions in sizes:
-        result = measured(millions, 20 if float(millions) < 1 else 6)
+        result = measured(millions, 20 if float(millions) < 1 else 6, hook)
         if dist.get_rank() == 0:
             print(json.dumps({"size": millions, **result}), flush=True)
     dist.destroy_process_group()

@@ -14,7 +14,7 @@ import sys
 from machine import machine
 
 HERE = pathlib.Path(__file__).resolve().parent
-BACKENDS = ("col", "gloo")
+BACKENDS = {"ddp": ("col", "col-hook", "gloo"), "ps": ("col", "gloo")}
 MILLIONS = ("0.3", "8", "30")  # parameters
 SERVERS, WORKERS = 2, 8
 # What is launched: ranks, and a program with its arguments after the backend.
@@ -40,21 +40,27 @@ def median(values):
     return f"{statistics.median(values):.2f}"
 
 
-def print_table(kind, ours, theirs):
+def backends(kind):
+    return BACKENDS[kind.split(",")[0]]
+
+
+def print_table(kind, ours, hooked, theirs):
     if kind == "ps":
         print(f"\n{WORKERS} workers, {SERVERS} servers, ms a round\n\n| parameters | col | Gloo | Gloo : col |\n|---|---|---|---|")
     else:
         print(f"\n{kind}: ms a step, and in brackets what its communication adds\n\n"
-              "| parameters | col | Gloo | col : Gloo, communication |\n|---|---|---|---|")
+              "| parameters | col | col, allreduce_hook | Gloo | col : Gloo, communication | with the hook |\n|---|---|---|---|---|---|")
     for place, first in enumerate(ours[0]):
         our, their = [row[place] for row in ours], [row[place] for row in theirs]
         if kind == "ps":
             cells = [median(row["ms"] for row in our), median(row["ms"] for row in their),
                      median(b["ms"] / a["ms"] for a, b in zip(our, their))]
         else:
+            contest = our, [row[place] for row in hooked], their
             cells = [f"{median(row['step'] for row in rows)} ({median(row['step'] - row['alone'] for row in rows)})"
-                     for rows in (our, their)]
-            cells.append(median((a["step"] - a["alone"]) / (b["step"] - b["alone"]) for a, b in zip(our, their)))
+                     for rows in contest]
+            cells += [median((a["step"] - a["alone"]) / (b["step"] - b["alone"]) for a, b in zip(rows, their))
+                      for rows in contest[:2]]
         print(f"| {first['parameters']:,} | {' | '.join(cells)} |")
 
 
@@ -67,14 +73,14 @@ def main():
     parser.add_argument("--package", type=pathlib.Path, required=True, help="the folder with the package col")
     options = parser.parse_args()
     kinds = options.only or list(LAUNCHES)
-    results = {(kind, backend): [] for kind in kinds for backend in BACKENDS}
+    results = {(kind, backend): [] for kind in kinds for backend in backends(kind)}
     for turn in range(options.rounds):
         print(f"round {turn + 1} of {options.rounds}", file=sys.stderr)
         for kind, backend in random.sample(list(results), len(results)):
             results[kind, backend].append(launch(kind, backend, options))
     print(f"float32, one thread a rank; {machine()['cpu']}; medians of {options.rounds} launches, and of their ratios")
     for kind in kinds:
-        print_table(kind, results[kind, "col"], results[kind, "gloo"])
+        print_table(kind, results[kind, "col"], results.get((kind, "col-hook")), results[kind, "gloo"])
 
 
 main()

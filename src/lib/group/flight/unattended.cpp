@@ -34,8 +34,11 @@ void forget_parent() {
 
 thread_local bool is_progress_thread = false;
 
-// Between two looks while something is in flight: short against a message, long against a look.
+// Between two looks while nothing moves: short against a message, long against a look.
 constexpr auto kPause = std::chrono::microseconds(50);
+// A look that takes so long has moved something, and peers soon have more to move: so many looks follow without a pause.
+constexpr auto kMoved = std::chrono::microseconds(5);
+constexpr int kEagerLooks = 50;
 
 // A group is in the list once.
 void add_once(std::vector<std::weak_ptr<Access>>& groups, std::weak_ptr<Access> group) {
@@ -146,21 +149,30 @@ void ProgressThread::loop() {
   is_progress_thread = true;
   std::vector<std::weak_ptr<Access>> groups;
   std::vector<std::shared_ptr<Continuation>> continuations;
+  int eager = 0;  // looks that are left until the next pause
   for (;;) {
     {
       std::unique_lock lock(mutex_);
+      const std::size_t known = continuations.size();
       continuations_.insert(continuations_.begin(), continuations.begin(), continuations.end());
       changed_.wait(lock, [this] { return !watched_.empty() || !continuations_.empty(); });
+      if (continuations_.size() > known) eager = kEagerLooks;
       groups = std::exchange(watched_, {});
       continuations = std::exchange(continuations_, {});
     }
+    const auto began = std::chrono::steady_clock::now();
     for (const auto& watched : groups) {
       const auto group = watched.lock();
       if (group && group->move_on_unattended()) watch(group);
     }
     const Access* moved = nullptr;
     std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
-    std::this_thread::sleep_for(kPause);
+    eager = std::chrono::steady_clock::now() - began >= kMoved ? kEagerLooks : eager - 1;
+    if (eager > 0) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kPause);
+    }
   }
 }
 

@@ -9,11 +9,19 @@ From then on, every call of torch.distributed, and what is built on it, runs ove
 hosts, NCCL for tensors on GPUs. The ranks meet through torch's own store, whatever started them. docs/torch.md has more.
 
 process_group.py has the calls, layout.py brings torch's lists of tensors to the one buffer that a collective takes, work.py is
-what a call returns, meeting.py is how the ranks find each other.
+what a call returns, hooks.py what DDP may call, meeting.py is how the ranks find each other.
 """
 
 from .register import register
 
-__all__ = ["register"]
+__all__ = ["allreduce_hook", "register"]
 
 register()
+
+
+def __getattr__(name: str) -> object:
+    if name == "allreduce_hook":  # imported when it is used: the table of backends needs nothing of it
+        from .hooks import allreduce_hook
+
+        return allreduce_hook
+    raise AttributeError(f"module 'col.torch' has no attribute '{name}'")
