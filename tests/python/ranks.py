@@ -15,10 +15,15 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["numpy", "torch", "col"])
 
 
-def _serve(pipe, store, rank, size):
+def _join(store, rank, size):
+    """What a test's function is given, and what ends it."""
     import col
 
-    group = col.init(store="file://" + store, rank=rank, world_size=size, timeout=LIMIT / 2)
+    return col.init(store="file://" + store, rank=rank, world_size=size, timeout=LIMIT / 2), col.finalize
+
+
+def _serve(pipe, join, store, rank, size):
+    group, leave = join(store, rank, size)
     while True:
         try:
             call = pipe.recv()
@@ -35,19 +40,19 @@ def _serve(pipe, store, rank, size):
             pipe.send(answer)
         except Exception as error:  # what cannot be pickled
             pipe.send((False, (RuntimeError(repr(answer)), str(error))))
-    col.finalize()
+    leave()
 
 
 class Ranks:
     """The processes of one size."""
 
-    def __init__(self, size):
+    def __init__(self, size, join):
         self.size = size
         self.store = tempfile.mkdtemp(prefix="col-python-")
         self.pipes, self.processes = [], []
         for rank in range(size):
             mine, theirs = _context.Pipe()
-            process = _context.Process(target=_serve, args=(theirs, self.store, rank, size), daemon=True)
+            process = _context.Process(target=_serve, args=(theirs, join, self.store, rank, size), daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(mine)
@@ -85,12 +90,12 @@ class Ranks:
 _kept = {}
 
 
-def run(size, function, *args):
+def run(size, function, *args, join=_join):
     """Calls function(group, *args) on each rank, and returns the list of results. Raises the first rank's exception."""
-    if size not in _kept:
-        _kept[size] = Ranks(size)
+    if (size, join) not in _kept:
+        _kept[size, join] = Ranks(size, join)
     try:
-        outcomes = _kept[size].outcomes(function, *args)
+        outcomes = _kept[size, join].outcomes(function, *args)
         for rank, outcome in enumerate(outcomes):
             if outcome is not None and not outcome[0]:
                 error, trace = outcome[1]
@@ -100,7 +105,7 @@ def run(size, function, *args):
                 raise outcome[1][0]
         return [result for _, result in outcomes]
     except BaseException:
-        _kept.pop(size).end()  # the next test gets new ones
+        _kept.pop((size, join)).end()  # the next test gets new ones
         raise
 
 

@@ -1,0 +1,35 @@
+"""Runs a test's function on n ranks of torch.distributed. Each is a process that is kept from test to test, and member of two
+groups of all ranks: one of backend col, and one of Gloo, torch's own, which is the reference."""
+
+import os
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import ranks
+
+LIMIT = timedelta(seconds=ranks.LIMIT / 2)
+
+
+class Groups(NamedTuple):
+    col: Any
+    gloo: Any
+    rank: int
+    size: int
+
+
+def _join(store, rank, size):
+    import torch
+    import torch.distributed as dist
+
+    import col.torch  # noqa: F401
+
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("col", init_method=f"file://{store}/torch", rank=rank, world_size=size, timeout=LIMIT)
+    gloo = dist.new_group(backend="gloo", timeout=LIMIT)
+    return Groups(dist.group.WORLD, gloo, rank, size), dist.destroy_process_group
+
+
+def run(size, function, *args):
+    """Calls function(groups, *args) on each rank, and returns the list of results. Raises the first rank's exception."""
+    return ranks.run(size, function, *args, join=_join)
