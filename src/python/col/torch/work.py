@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from datetime import timedelta
 from threading import Lock
 from typing import Any, Callable, Optional, Sequence
@@ -16,8 +17,10 @@ TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
 
 # Older versions of torch let go of the Python half of what they return to C++ (DDP's constructor, say), whose wait() then never
-# ends. So everything that nobody has waited for yet is kept here.
-_not_waited_for: set[Work] = set()
+# ends. So what nobody has waited for yet is kept here; C++ waits for the latest few. Of what the program itself never waits for,
+# more is kept only until it has ended.
+_not_waited_for: OrderedDict[Work, None] = OrderedDict()
+_LATEST = 64
 
 
 class Work(TorchWork):
@@ -27,61 +30,62 @@ class Work(TorchWork):
     which DDP waits for in C++. Only who asks for the future starts col's progress thread, which completes it.
     """
 
-    def __init__(
-        self, works: Sequence[_col.Work], outputs: Any, finish: Optional[Callable[[], None]] = None, timeout: Optional[float] = None
-    ) -> None:
+    def __init__(self, works: Sequence[_col.Work], outputs: Any, finish: Optional[Callable[[], Any]] = None) -> None:
         super().__init__()
         self._works = works
         self._outputs = outputs
-        self._finish = finish
-        self._timeout = timeout
-        self._error: Optional[BaseException] = None
+        self._finish = finish  # None when it has been done
         self._future: Any = None
-        self._lock = Lock() if finish is not None else None
-        _not_waited_for.add(self)
+        self._lock = Lock()  # of the members that change
+        _not_waited_for[self] = None
+        if len(_not_waited_for) > _LATEST:
+            oldest, _ = _not_waited_for.popitem(last=False)
+            if not oldest._has_ended():
+                _not_waited_for[oldest] = None
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until all has ended, or raises the first error. Without a timeout, those of the calls count."""
         seconds = timeout.total_seconds() if timeout else 0  # C++ says "none" so
-        works = self._works
         try:
             if seconds > 0:
-                _col.wait_all(works, seconds)
+                _col.wait_all(self._works, seconds)
             else:
-                for work in works:
+                for work in self._works:
                     work.wait()
-        except BaseException as error:
-            self._error = error
-            raise
         finally:
-            _not_waited_for.discard(self)
-        if self._finish is not None:
-            self._end()
+            _not_waited_for.pop(self, None)
+        self._end()
         return True
 
     def _end(self) -> None:
-        """The copies, once, whoever comes first: the one that waits, or the thread that completes the future."""
-        with self._lock:  # type: ignore[union-attr]
-            finish, self._finish = self._finish, None
-            if finish is not None:
+        """The copies, by whoever comes first: one that waits, or the thread that completes the future. The others wait for it."""
+        if self._finish is None:
+            return
+        with self._lock:
+            if self._finish is not None:
                 with torch.no_grad():
-                    finish()
+                    self._finish()
+                self._finish = None
+
+    def _has_ended(self) -> bool:
+        try:
+            return all([work.done() for work in self._works])
+        except Error:
+            return True
 
     def is_completed(self) -> bool:
-        try:
-            ended = all(work.done() for work in self._works)
-        except Error as error:
-            self._error = error
-            return True
-        if ended and self._finish is not None:
+        if not self._has_ended():
+            return False
+        _not_waited_for.pop(self, None)
+        if self.exception() is None:
             self._end()
-        return ended
+        return True
 
     def is_success(self) -> bool:
-        return self.is_completed() and self._error is None
+        return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
-        return self._error
+        return next((work.error for work in self._works if work.error is not None), None)
 
     def result(self) -> Any:
         self.wait()
@@ -97,31 +101,32 @@ class Work(TorchWork):
 
     def get_future(self) -> Any:
         """Completed by a thread of col's, with the outputs or the error."""
-        if self._future is None:
+        with self._lock:
+            if self._future is not None:
+                return self._future
             self._future = future = torch.futures.Future()
-            left = [len(self._works)]
+        errors: list[Optional[BaseException]] = []
 
-            def ended(error: Optional[BaseException]) -> None:
-                left[0] -= 1
-                if error is not None and self._error is None:
-                    self._error = error
-                if left[0] > 0:
-                    return
-                if self._error is not None:
-                    future.set_exception(self._error)
-                    return
-                try:
-                    if self._finish is not None:
-                        self._end()
-                    future.set_result(self._outputs)
-                except BaseException as failure:
-                    future.set_exception(failure)
-
-            _not_waited_for.discard(self)  # ended() holds it from here on
-            for work in self._works:
-                work.then(ended)
-            if not self._works:
+        def ended(error: Optional[BaseException]) -> None:
+            errors.append(error)
+            if len(errors) < len(self._works):
+                return
+            failure = next((one for one in errors if one is not None), None)
+            try:
+                if failure is None:
+                    self._end()
+            except Exception as raised:  # by a copy
+                failure = raised
+            if failure is not None:
+                future.set_exception(failure)
+            else:
                 future.set_result(self._outputs)
-        return self._future
+
+        _not_waited_for.pop(self, None)  # ended() holds it from here on
+        for work in self._works:
+            work.then(ended)
+        if not self._works:
+            future.set_result(self._outputs)
+        return future
 
     get_future_result = get_future
