@@ -55,6 +55,7 @@ def of_subgroups(groups):
     assert own_sum(mine, float(groups.rank)) == (2 if groups.rank in (0, 2) else 4)
 
 
+@pytest.mark.skipif(torch.__version__ < "2", reason="torch 1 makes them only where CUDA is")
 def test_subgroups():
     members.run(4, of_subgroups)
 
@@ -120,6 +121,47 @@ def a_thread_each(groups):
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_thread_each(size):
     members.run(size, a_thread_each)
+
+
+def one_group(groups):
+    """Each thread exchanges messages over the same group, and none keeps the others from theirs."""
+    def exchange(tag):
+        peer = 1 - groups.rank
+        for i in range(10):
+            out = torch.zeros(1 + 97 * i)
+            received = dist.irecv(out, peer, tag=tag)
+            sent = dist.isend(torch.full((1 + 97 * i,), 10.0 * tag + groups.rank), peer, tag=tag)
+            sent.wait()
+            received.wait()
+            assert (out == 10.0 * tag + peer).all()
+
+    in_threads([lambda tag=tag: exchange(tag) for tag in range(4)])
+
+
+def test_one_group():
+    members.run(2, one_group)
+
+
+def a_thread_that_listens(groups):
+    """It waits for a message that a rank sends only after collectives of all of them."""
+    peer = 1 - groups.rank
+
+    def listen():
+        out = torch.zeros(1)
+        dist.recv(out, peer, tag=5)
+        assert out.item() == peer
+
+    def work():
+        for _ in range(3):
+            assert own_sum(groups.col) == 2
+            dist.barrier()
+        dist.send(torch.full((1,), float(groups.rank)), peer, tag=5)
+
+    in_threads([listen, work])
+
+
+def test_a_thread_that_listens():
+    members.run(2, a_thread_that_listens)
 
 
 def started_here_waited_for_there(groups):

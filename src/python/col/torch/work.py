@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from datetime import timedelta
-from threading import Lock
+from threading import Event, Lock
+from time import monotonic
 from typing import Any, Callable, Optional, Sequence
 
 import torch
 import torch.distributed as dist
 
 from .. import _col
-from ..errors import Error
+from ..errors import Error, Timeout
 
 TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
@@ -21,6 +22,23 @@ TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 # more is kept only until it has ended.
 _not_waited_for: OrderedDict[Work, None] = OrderedDict()
 _LATEST = 64
+
+
+# Seconds for which a wait may keep the program's other threads from the group.
+_BRIEF = 0.02
+
+
+def _wait(work: _col.Work, until: Optional[float]) -> None:
+    """Raises the operation's error, or Timeout. A long wait is left to col's thread: others may use the group meanwhile."""
+    left = None if until is None else max(until - monotonic(), 0)
+    if work.wait_for(_BRIEF if left is None else min(_BRIEF, left)):
+        return
+    ended = Event()
+    work.then(lambda _: ended.set())
+    if not ended.wait(None if until is None else max(until - monotonic(), 0)):
+        raise Timeout("wait: the operation has not ended in time; it goes on")
+    if work.error is not None:
+        raise work.error
 
 
 class Work(TorchWork):
@@ -46,12 +64,10 @@ class Work(TorchWork):
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Blocks until all has ended, or raises the first error. Without a timeout, those of the calls count."""
         seconds = timeout.total_seconds() if timeout else 0  # C++ says "none" so
+        until = monotonic() + seconds if seconds > 0 else None
         try:
-            if seconds > 0:
-                _col.wait_all(self._works, seconds)
-            else:
-                for work in self._works:
-                    work.wait()
+            for work in self._works:
+                _wait(work, until)
         finally:
             _not_waited_for.pop(self, None)
         self._end()
