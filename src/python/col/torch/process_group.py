@@ -230,7 +230,7 @@ class ProcessGroup(dist.ProcessGroup):
         call = "gather"
         if self._rank == root:
             outputs = output_lists[0]
-            self._check_length(outputs, "gather")
+            self._check_length(outputs, "gather", inputs[0].numel())
             out, finish = layout.to_fill(outputs)
             arguments["out"] = layout.raw(out)
         return self._begin(self._group_of([*inputs, *outputs], "gather"), [(call, arguments)], outputs, finish, opts)
@@ -252,7 +252,7 @@ class ProcessGroup(dist.ProcessGroup):
         inputs = []
         if self._rank == root:
             inputs = input_lists[0]
-            self._check_length(inputs, "scatter")
+            self._check_length(inputs, "scatter", outputs[0].numel())
             arguments["x"] = layout.raw(layout.joined(inputs))
         return self._begin(self._group_of([*outputs, *inputs], "scatter"), [("scatter", arguments)], outputs, finish, opts)
 
@@ -335,9 +335,12 @@ class ProcessGroup(dist.ProcessGroup):
         width = buffer.numel() // rows if rows else 0
         return [width * split for split in splits]
 
-    def _check_length(self, tensors: Sequence[Any], call: str) -> None:
+    def _check_length(self, tensors: Sequence[Any], call: str, each: Optional[int] = None) -> None:
         if len(tensors) != self._size:
             raise InvalidArgument(f"{call}: a list of {len(tensors)} tensors, and the group has {self._size} ranks")
+        wrong = [tensor.numel() for tensor in tensors if tensor.numel() != each] if each is not None else []
+        if wrong:
+            raise InvalidArgument(f"{call}: every tensor of the list must be as large as this rank's own, {each}, not {wrong[0]}")
 
     def _blocks(self, call: str, tensors: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The call with counts, if the ranks' tensors differ in size."""

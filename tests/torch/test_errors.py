@@ -1,0 +1,209 @@
+"""Wrong calls: what they say, that no rank hangs, and that a refused call leaves the group as it was."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import col
+import members
+import trial
+
+
+def refuses(kind, words, function, *args, **more):
+    with pytest.raises(kind) as caught:
+        function(*args, **more)
+    assert words in str(caught.value), str(caught.value)
+
+
+def wrong_arguments(groups):
+    n = groups.size
+    x, ones = torch.ones(4), [torch.ones(4) for _ in range(n)]
+    many = [torch.ones(4) for _ in range(n + 1)]
+    refuses(col.InvalidArgument, f"{n + 1} tensors", dist.all_gather, many, x)
+    refuses(col.InvalidArgument, f"{n + 1} tensors", dist.reduce_scatter, x, many)
+    refuses(col.InvalidArgument, f"{n + 1} tensors", dist.all_to_all, ones, many)
+    refuses(col.InvalidArgument, f"{n + 1} tensors", dist.all_to_all, many, ones)
+    refuses(col.InvalidArgument, "must have", dist.all_gather_into_tensor, torch.ones(4 * n + 1), x)
+    refuses(col.InvalidArgument, "must have", dist.reduce_scatter_tensor, x, torch.ones(4 * n + 1))
+    refuses(col.InvalidArgument, "add up to", dist.all_to_all_single, torch.ones(4 * n), torch.ones(4 * n), None, [5] * n)
+    if n > 1:
+        refuses(col.InvalidArgument, "equal parts", dist.all_to_all_single, torch.ones(4), torch.ones(n + 1), [4] + [0] * (n - 1))
+    refuses(col.InvalidArgument, "layout", dist.broadcast, torch.eye(3).to_sparse(), 0)
+    refuses(col.InvalidArgument, "SUM", dist.all_reduce, torch.eye(3).to_sparse(), op=dist.ReduceOp.MAX)
+    refuses(col.InvalidArgument, "", dist.all_reduce, x, op=dist.ReduceOp.BAND)  # of floats
+    if n > 1:
+        refuses(col.InvalidArgument, "cpu and on meta", dist.all_gather, [torch.ones(4, device="meta"), *ones[1:]], x)
+    refuses(col.Unavailable, "meta", dist.all_reduce, torch.ones(4, device="meta"))
+    if groups.rank == 0:  # whose lists they are
+        refuses(col.InvalidArgument, f"{n + 1} tensors", dist.gather, x, many)
+        refuses(col.InvalidArgument, f"{n + 1} tensors", dist.scatter, x, many)
+        if n > 1:  # as many elements as there must be, and not those
+            uneven = [torch.ones(3), torch.ones(5), *ones[2:]]
+            refuses(col.InvalidArgument, "as large", dist.gather, x, uneven)
+            refuses(col.InvalidArgument, "as large", dist.scatter, x, uneven)
+    assert all(torch.equal(one, torch.ones(4)) for one in ones)
+    dist.all_reduce(x)  # and the group is as good as before
+    assert x.tolist() == [n] * 4
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_wrong_arguments(size):
+    members.run(size, wrong_arguments)
+
+
+def sparse_sum(groups):
+    for shape, kept in (((5,), 3), ((4, 3), 5), ((6, 2, 2), 0)):
+        for dense_axes in range(len(shape)):
+            every = []
+            for rank in range(groups.size):
+                generator = torch.Generator().manual_seed(rank)
+                x = torch.randint(0, 9, shape, generator=generator) * (torch.rand(shape, generator=generator) < kept / 9)
+                every.append(x.double())
+            x = every[groups.rank].to_sparse(len(shape) - dense_axes)
+            dist.all_reduce(x)
+            assert torch.equal(x.to_dense(), sum(every))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_sparse_sum(size):
+    members.run(size, sparse_sum)
+
+
+def output_that_cannot_be_written(groups):
+    x = torch.ones(1).expand(4)  # four elements in one place
+    refuses(RuntimeError, "single memory location", dist.all_reduce, x)
+    y = torch.ones(4)
+    dist.all_reduce(y)
+    assert y.tolist() == [groups.size] * 4
+
+
+def test_output_that_cannot_be_written():
+    members.run(2, output_that_cannot_be_written)
+
+
+def wait_that_passes(groups):
+    peer = 1 - groups.rank
+    out = torch.zeros(4, 2)[:, 0]
+    work = dist.irecv(out, peer)
+    begin = time.monotonic()
+    refuses(col.Timeout, "goes on", work.wait, trial.timeout_of(0.1))
+    assert 0.1 <= time.monotonic() - begin < 5
+    assert not work.is_completed()
+    assert not work.is_success()
+    dist.barrier()
+    dist.send(torch.full((4,), 3.0), peer)
+    assert work.wait(trial.timeout_of(20))
+    assert work.is_success() and work.exception() is None
+    assert out.tolist() == [3.0] * 4
+
+
+def test_wait_that_passes():
+    members.run(2, wait_that_passes)
+
+
+# Each of these breaks its group, so that it has one of its own.
+
+
+def broken(groups, call):
+    """What call(group) ends with, and after how many seconds."""
+    group = dist.new_group(timeout=trial.timeout_of(3))
+    begin = time.monotonic()
+    try:
+        call(groups, group)
+    except RuntimeError as error:
+        return error, time.monotonic() - begin
+    return None, time.monotonic() - begin
+
+
+def other_size(groups, group):
+    dist.all_reduce(torch.ones(4 + (groups.rank == 1)), group=group)
+
+
+def other_type(groups, group):
+    dist.all_reduce(torch.ones(4, dtype=torch.float64 if groups.rank == 1 else torch.float32), group=group)
+
+
+def other_call(groups, group):
+    if groups.rank == 1:
+        dist.broadcast(torch.ones(4), 0, group=group)
+    else:
+        dist.all_reduce(torch.ones(4), group=group)
+
+
+def other_root(groups, group):
+    dist.broadcast(torch.ones(4), int(groups.rank == 1), group=group)
+    dist.barrier(group)  # two roots send, and may go on: the next call finds it
+
+
+def other_op(groups, group):
+    dist.all_reduce(torch.ones(4), op=dist.ReduceOp.MAX if groups.rank == 1 else dist.ReduceOp.SUM, group=group)
+
+
+def in_a_future(groups, group):
+    dist.all_reduce(torch.ones(4 + (groups.rank == 1)), group=group, async_op=True).get_future().wait()
+
+
+def in_a_future_of_a_future(groups, group):
+    work = dist.all_reduce(torch.ones(4 + (groups.rank == 1)), group=group, async_op=True)
+    work.get_future().then(lambda future: future.value()).wait()
+
+
+def while_polled(groups, group):
+    work = dist.all_reduce(torch.ones(4 + (groups.rank == 1)), group=group, async_op=True)
+    while not work.is_completed():
+        time.sleep(0)
+    assert not work.is_success()
+    raise work.exception()
+
+
+CALLS = [other_size, other_type, other_call, other_root, other_op, in_a_future, in_a_future_of_a_future, while_polled]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+@pytest.mark.parametrize("size", [2, 3])
+def test_mismatch(size, call):
+    for error, seconds in members.run(size, broken, call):
+        if call is in_a_future_of_a_future:  # torch puts it in words of its own
+            assert isinstance(error, RuntimeError)
+        else:
+            assert type(error) is col.Mismatch
+            assert size == 2 or error.rank == 1
+        assert "mismatch" in str(error) and "rank 1 called" in str(error), str(error)
+        assert seconds < 2
+
+
+def missing(groups, group):
+    if groups.rank != 1:
+        dist.all_reduce(torch.ones(4), group=group)
+
+
+def missing_from_barrier(groups, group):
+    if groups.rank != 1:
+        group.monitored_barrier(trial.timeout_of(0.5))
+
+
+def missing_in_a_future(groups, group):
+    if groups.rank != 1:
+        dist.all_reduce(torch.ones(4), group=group, async_op=True).get_future().wait()
+
+
+@pytest.mark.parametrize("call", [missing, missing_from_barrier, missing_in_a_future], ids=lambda call: call.__name__)
+def test_a_rank_that_does_not_come(call):
+    outcomes = members.run(3, broken, call)
+    for rank in (0, 2):
+        error, seconds = outcomes[rank]
+        assert type(error) is col.Timeout and error.rank == 1 and "rank 1 did not enter" in str(error), str(error)
+        assert seconds < 6 and (call is missing_from_barrier) == (seconds < 2.5)
+    assert outcomes[1][0] is None
+
+
+def missing_message(groups, group):
+    if groups.rank == 0:
+        dist.recv(torch.ones(4), 1, group=group)
+
+
+def test_a_message_that_does_not_come():
+    error, seconds = members.run(2, broken, missing_message)[0]
+    assert type(error) is col.Timeout and 2 < seconds < 6 and "rank 1" in str(error), str(error)
