@@ -11,8 +11,8 @@ import traceback
 
 LIMIT = 60  # seconds a test's function may take; a rank that takes longer is a failure, and ends
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["numpy", "torch", "col"])
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["numpy", "torch", "col"])
 
 
 def _join(store, rank, size):
@@ -51,8 +51,8 @@ class Ranks:
         self.store = tempfile.mkdtemp(prefix="col-python-")
         self.pipes, self.processes = [], []
         for rank in range(size):
-            mine, theirs = _context.Pipe()
-            process = _context.Process(target=_serve, args=(theirs, join, self.store, rank, size), daemon=True)
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, join, self.store, rank, size), daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(mine)

@@ -33,3 +33,27 @@ def _join(store, rank, size):
 def run(size, function, *args):
     """Calls function(groups, *args) on each rank, and returns the list of results. Raises the first rank's exception."""
     return ranks.run(size, function, *args, join=_join)
+
+
+def fresh(size, function, *args):
+    """Calls function(rank, *args) in processes of their own, which join nothing before. Returns each one's exit code and result."""
+    started = []
+    for rank in range(size):
+        mine, theirs = ranks.context.Pipe()
+        process = ranks.context.Process(target=_call, args=(theirs, function, rank, *args), daemon=True)
+        process.start()
+        theirs.close()
+        started.append((process, mine))
+    outcomes = []
+    for process, pipe in started:
+        process.join(ranks.LIMIT)
+        if process.is_alive():
+            process.kill()
+            raise AssertionError(f"{function.__name__}: a rank has not ended after {ranks.LIMIT} s")
+        outcomes.append((process.exitcode, pipe.recv() if process.exitcode == 0 else None))
+    return outcomes
+
+
+def _call(pipe, function, *args):
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    pipe.send(function(*args))

@@ -21,7 +21,7 @@ _KEY = "col"
 
 
 class Job:
-    """One process's place in the job of a default group. Ends with its last group."""
+    """One process's place in the job of a default group. Its groups hold it, and it ends with the last of them."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: float) -> None:
         self.rank = rank

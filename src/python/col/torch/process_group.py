@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 from threading import Lock
 from typing import Any, Optional, Sequence
-from weakref import WeakSet, ref
+from weakref import ref
 
 import torch
 import torch.distributed as dist
@@ -30,22 +30,18 @@ _OPS = {
     }.items()
 }
 
-_default: Optional[Job] = None  # of this process's last default group
-_alive: "WeakSet[ProcessGroup]" = WeakSet()
-
 
 def create(options: Any, backend_options: Any = None) -> ProcessGroup:
     """torch calls it on each rank of a new group: for init_process_group() with no ranks, for new_group() with the group's."""
-    global _default
     if backend_options is not None:
         raise InvalidArgument(f"backend 'col' has no options: leave out {type(backend_options).__name__}")
     timeout = options.timeout.total_seconds()
-    if not options.global_ranks_in_group or _default is None:
-        _default = Job(options.store, options.group_rank, options.group_size, timeout)
-        name = "world"
-    else:
-        name = f"torch group {options.group_id}"
-    return ProcessGroup(_default, name, options.group_rank, options.group_size, timeout)
+    world = dist.group.WORLD if options.global_ranks_in_group else None
+    if isinstance(world, ProcessGroup):
+        job, name = world._job, f"torch group {options.group_id}"
+    else:  # the default group, or one beside a default group of another backend
+        job, name = Job(options.store, options.group_rank, options.group_size, timeout), "world"
+    return ProcessGroup(job, name, options.group_rank, options.group_size, timeout)
 
 
 def op_of(op: Any) -> Any:
@@ -77,7 +73,6 @@ class ProcessGroup(dist.ProcessGroup):
         self._cpu: Any = job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
         self._cuda: Any = None
         self._be_found()
-        _alive.add(self)
 
     def _be_found(self) -> None:
         """torch's C++ asks a group for the backend of a device, of which this one has none: it is one itself."""
@@ -406,10 +401,6 @@ class ProcessGroup(dist.ProcessGroup):
         for group in (self._cuda, self._cpu):
             if group is not None:
                 group.destroy()
-        _alive.discard(self)
-        global _default
-        if _default is self._job and not any(other._job is self._job for other in _alive):
-            _default = None
 
     # ---- How a call is started
 
