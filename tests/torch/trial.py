@@ -69,7 +69,7 @@ class Trial:
 
 
 def wait(work, way):
-    if isinstance(work, torch.futures.Future):  # what the calls return that are "coalesced"
+    if isinstance(work, torch._C.Future):  # what the calls return that are "coalesced"
         work.wait()
         assert work.done()
     elif way == "wait":

@@ -120,29 +120,28 @@ class Work(TorchWork):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._future = future = torch.futures.Future()
-        errors: list[Optional[BaseException]] = []
+            all_ended = torch.futures.Future()
+            # Only the future of a function that raises has an error that C++ sees, such as DDP; set_exception() is Python's.
+            self._future = all_ended.then(lambda _: self._all_outputs())
+        left = [None] * len(self._works)
 
-        def ended(error: Optional[BaseException]) -> None:
-            errors.append(error)
-            if len(errors) < len(self._works):
-                return
-            failure = next((one for one in errors if one is not None), None)
-            try:
-                if failure is None:
-                    self._end()
-            except Exception as raised:  # by a copy
-                failure = raised
-            if failure is not None:
-                future.set_exception(failure)
-            else:
-                future.set_result(self._outputs)
+        def ended(_: Optional[BaseException]) -> None:
+            left.pop()
+            if not left:
+                all_ended.set_result(None)
 
-        _not_waited_for.pop(self, None)  # ended() holds it from here on
+        _not_waited_for.pop(self, None)  # the function above holds it from here on
         for work in self._works:
             work.then(ended)
         if not self._works:
-            future.set_result(self._outputs)
-        return future
+            all_ended.set_result(None)
+        return self._future
+
+    def _all_outputs(self) -> Any:
+        failure = self.exception()
+        if failure is not None:
+            raise failure
+        self._end()
+        return self._outputs
 
     get_future_result = get_future
