@@ -79,3 +79,14 @@ def over_operators(groups, start, call):
 def test_operators(call):
     members.run(2, over_operators, START, call)
     members.run(3, over_operators, START, call)
+
+
+def some_wait_at_once(groups, start):
+    """async_op is a rank's own affair."""
+    for call in calls.REDUCTIONS + calls.OTHERS:
+        way = "sync" if groups.rank == 0 else "wait"
+        trial.compare(groups, start, call, 15, way=way)
+
+
+def test_some_wait_at_once():
+    members.run(3, some_wait_at_once, START)

@@ -1,8 +1,7 @@
 """The calls of a torch process group, over a group of col.
 
 torch's Python functions, DDP's reducer and the functional collectives of torch.compile all call these methods, the last two from
-C++. Later versions of torch have new names for some; both are here. A method starts its operation and returns a Work; if torch
-says that nobody will look at it (asyncOp), the operation has ended when the method returns None.
+C++. Later versions of torch have new names for some; both are here. A method starts its operation and returns a Work.
 """
 
 from __future__ import annotations
@@ -419,7 +418,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _begin(
         self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
         arguments: Optional[dict[str, Any]] = None,
-    ) -> Optional[Work]:
+    ) -> Work:
         self._sequence += 1
         if torch.autograd._profiler_enabled():
             with torch.autograd.profiler.record_function(f"col:{calls[0][0]}"):
@@ -429,7 +428,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _start(
         self, group: _col.Group, calls: Sequence[tuple[str, dict[str, Any]]], outputs: Any, finish: layout.Finish, opts: Any,
         arguments: Optional[dict[str, Any]],
-    ) -> Optional[Work]:
+    ) -> Work:
         more = arguments or {}
         timeout = getattr(opts, "timeout", _NO_TIME)
         if timeout > _NO_TIME:
@@ -438,12 +437,8 @@ class ProcessGroup(dist.ProcessGroup):
             more["timeout"] = self._changed_timeout
         if group is not self._cpu:
             more["stream"] = torch.cuda.current_stream().cuda_stream
-        if self._together is None and getattr(opts, "asyncOp", True) is False:
-            for call, own in calls:
-                getattr(group, call)(**own, **more)
-            if finish is not None:
-                finish()
-            return None
+        # The i-form also where torch waits at once: one rank may wait, and another not (DDP's join() does so), and col's blocking
+        # calls are not the same as its i-forms.
         work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish)
         if self._together is not None:
             self._together.append(work)
