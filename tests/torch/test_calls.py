@@ -5,8 +5,10 @@ import random
 
 import pytest
 import torch
+import torch.distributed as dist
 
 import calls
+import col
 import members
 import trial
 
@@ -90,3 +92,87 @@ def some_wait_at_once(groups, start):
 
 def test_some_wait_at_once():
     members.run(3, some_wait_at_once, START)
+
+
+def coalesced(groups, device):
+    from torch.distributed.distributed_c10d import _coalescing_manager
+
+    n, rank = groups.size, groups.rank
+    x = torch.full((6 * n,), float(rank))
+    for together in (True, False):
+        sums, gathered, mine = [x.clone(), x[:5].clone()], [torch.zeros(6 * n * n), torch.zeros(2 * n)], [torch.zeros(6), torch.zeros(1)]
+        for calling in (
+            lambda: [dist.all_reduce(one) for one in sums],
+            lambda: [dist.all_gather_into_tensor(out, one) for out, one in zip(gathered, (x, x[:2]))],
+            lambda: [dist.reduce_scatter_tensor(out, one) for out, one in zip(mine, (x, x[:n]))],
+        ):
+            with _coalescing_manager(device=device, async_ops=together) as manager:
+                calling()
+            if together:
+                manager.wait()
+        total = float(sum(range(n)))
+        assert all((one == total).all() for one in sums + mine)
+        assert torch.equal(gathered[0], torch.arange(float(n)).repeat_interleave(6 * n))
+        assert torch.equal(gathered[1], torch.arange(float(n)).repeat_interleave(2))
+
+
+@pytest.mark.skipif(torch.__version__ < "2.1", reason="older torch has it for messages only: batch_isend_irecv")
+@pytest.mark.parametrize("device", [None, torch.device("cpu")])
+def test_coalescing_manager(device):
+    members.run(2, coalesced, device)
+
+
+def new_names(groups):
+    """What torch 2.15 calls some calls, and gathers to one tensor."""
+    n, rank = groups.size, groups.rank
+    out = torch.zeros(3 * n) if rank == 0 else None
+    dist.gather_single(torch.full((3,), float(rank)), out, 0)
+    assert out is None or torch.equal(out, torch.arange(float(n)).repeat_interleave(3))
+    out = torch.zeros(3 * n)
+    dist.all_gather_single(out, torch.full((3,), float(rank)))
+    assert torch.equal(out, torch.arange(float(n)).repeat_interleave(3))
+    out = torch.zeros(3)
+    dist.reduce_scatter_single(out, torch.ones(3 * n))
+    assert out.tolist() == [n] * 3
+
+
+@pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="torch has these names from 2.13 on")
+def test_new_names():
+    members.run(3, new_names)
+
+
+def movable(groups):
+    """Types that can be moved and not added."""
+    x = torch.arange(4.0).to(torch.float8_e4m3fn)
+    outs = [torch.zeros(4).to(x.dtype) for _ in range(groups.size)]
+    dist.all_gather(outs, x)
+    dist.broadcast(outs[0], 1)
+    assert all(torch.equal(out.float(), torch.arange(4.0)) for out in outs)
+    with pytest.raises(col.InvalidArgument):
+        dist.all_reduce(x)
+
+
+@pytest.mark.skipif(not hasattr(torch, "float8_e4m3fn"), reason="torch has it from 2.1 on")
+def test_types_that_can_only_be_moved():
+    members.run(2, movable)
+
+
+def one_element(groups):
+    """Tensors without axes, and a list that is the input itself."""
+    x = torch.tensor(float(groups.rank))
+    outs = [torch.tensor(-1.0) for _ in range(groups.size)]
+    dist.all_gather(outs, x)
+    assert [out.item() for out in outs] == list(range(groups.size))
+    out = torch.tensor(0.0)
+    dist.scatter(out, outs if groups.rank == 0 else None)
+    assert out.item() == groups.rank
+    dist.all_reduce(x)
+    assert x.item() == sum(range(groups.size))
+    whole = torch.zeros(groups.size, 3)
+    whole[groups.rank] = groups.rank + 1.0
+    dist.all_gather(list(whole), whole[groups.rank])  # in place
+    assert torch.equal(whole[:, 0], torch.arange(1.0, groups.size + 1))
+
+
+def test_one_element():
+    members.run(3, one_element)

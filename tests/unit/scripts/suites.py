@@ -6,7 +6,7 @@ import json, os, sys
 
 KINDS = {"unit", "long", "conformance", "system", "gpu"}
 THIRDS = {"third1", "third2", "third3"}
-OTHERS = {"proof", "no_sanitizer", "slow_to_build", "python", "ray", "variant"}
+OTHERS = {"proof", "no_sanitizer", "slow_to_build", "python", "ray", "torch", "variant"}
 
 
 def complaint(suites):
