@@ -176,3 +176,20 @@ def one_element(groups):
 
 def test_one_element():
     members.run(3, one_element)
+
+
+def conjugated(groups):
+    """Of x.conj(), the memory holds x."""
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    x = z.clone().conj()
+    outs = [torch.zeros(2, dtype=z.dtype).conj() for _ in range(groups.size)]
+    groups.col.broadcast([x], 0).wait()
+    groups.col.allgather([outs], [x]).wait()
+    assert all(torch.equal(out, z.conj().resolve_conj()) for out in [x, *outs])
+    negative = torch._neg_view(torch.ones(3))
+    dist.all_reduce(negative)
+    assert negative.tolist() == [-groups.size] * 3
+
+
+def test_conjugated():
+    members.run(2, conjugated)

@@ -1,5 +1,7 @@
 """Messages, batches of them, and objects."""
 
+import weakref
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -158,3 +160,23 @@ def barriers(groups):
 @pytest.mark.parametrize("size", SIZES)
 def test_barriers(size):
     members.run(size, barriers)
+
+
+def nobody_waits(groups):
+    """Works that are dropped, or only polled, let go of their tensors in the end."""
+    kept = []
+    for i in range(300):
+        x = torch.ones(10)
+        kept.append(weakref.ref(x))
+        work = dist.all_reduce(x, async_op=True)
+        if i % 2:
+            while not work.is_completed():
+                pass
+        dist.send(x, 1) if groups.rank == 0 else dist.recv(torch.zeros(10), 0)
+    del work, x
+    dist.barrier()
+    assert sum(reference() is not None for reference in kept) < 100
+
+
+def test_nobody_waits():
+    members.run(2, nobody_waits)

@@ -41,21 +41,26 @@ def check(tensors: Sequence[Any], what: str) -> Any:
     return device
 
 
+def _bare(tensor: Any) -> Any:
+    """Without the part of it that is autograd's."""
+    return tensor.detach() if tensor.requires_grad else tensor
+
+
+def _is_plain(tensor: Any) -> bool:
+    """Whether its memory holds its elements one after the other. Of x.conj() it holds those of x."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
 def read(tensor: Any) -> Any:
-    """What the call reads: the tensor itself, if its memory is contiguous."""
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
+    """What the call reads: the tensor itself, if its memory is plain."""
+    tensor = _bare(tensor)
+    return tensor if _is_plain(tensor) else tensor.resolve_conj().resolve_neg().contiguous()
 
 
 def written(tensor: Any) -> tuple[Any, Finish]:
     """What the call reads and writes, and the copy back."""
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    if tensor.is_contiguous():
-        return tensor, None
-    buffer = tensor.contiguous()
-    return buffer, lambda: tensor.copy_(buffer)
+    tensor, buffer = _bare(tensor), read(tensor)
+    return (tensor, None) if _is_plain(tensor) else (buffer, lambda: tensor.copy_(buffer))
 
 
 def raw(tensor: Any) -> Any:
@@ -63,35 +68,35 @@ def raw(tensor: Any) -> Any:
     return tensor if tensor.dtype in KNOWN else tensor.view(torch.uint8)
 
 
-def is_one_buffer(tensors: Sequence[Any]) -> bool:
-    """Whether the tensors follow one another in memory, as slices of one buffer do."""
+def _storage(tensor: Any) -> int:
+    return (tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()).data_ptr()
+
+
+def _as_one(tensors: Sequence[Any]) -> Any:
+    """The tensors as one, flat, if they follow one another in memory, as slices of one buffer do. Else None."""
     first = tensors[0]
-    if not all(tensor.is_contiguous() for tensor in tensors):
-        return False
-    place = first.data_ptr()
-    storage = first.storage().data_ptr() if not hasattr(first, "untyped_storage") else first.untyped_storage().data_ptr()
+    place, storage = first.data_ptr(), _storage(first)
     for tensor in tensors:
-        own = tensor.storage().data_ptr() if not hasattr(tensor, "untyped_storage") else tensor.untyped_storage().data_ptr()
-        if tensor.data_ptr() != place or own != storage:
-            return False
+        if tensor.data_ptr() != place or not _is_plain(tensor) or _storage(tensor) != storage or tensor.dtype != first.dtype:
+            return None
         place += tensor.numel() * tensor.element_size()
-    return True
+    return first.as_strided((sum(counts(tensors)),), (1,))
 
 
 def joined(tensors: Sequence[Any]) -> Any:
     """The tensors one after the other, flat: a view if they are so in memory, else a copy."""
-    tensors = [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
-    if is_one_buffer(tensors):
-        return tensors[0].as_strided((sum(tensor.numel() for tensor in tensors),), (1,))
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+    tensors = [_bare(tensor) for tensor in tensors]
+    one = _as_one(tensors)
+    return one if one is not None else torch.cat([read(tensor).view(-1) for tensor in tensors])
 
 
 def to_fill(tensors: Sequence[Any]) -> tuple[Any, Finish]:
     """A flat buffer with room for all of them, and the copies from it."""
-    tensors = [tensor.detach() if tensor.requires_grad else tensor for tensor in tensors]
-    if is_one_buffer(tensors):
-        return tensors[0].as_strided((sum(tensor.numel() for tensor in tensors),), (1,)), None
-    buffer = torch.empty(sum(tensor.numel() for tensor in tensors), dtype=tensors[0].dtype, device=tensors[0].device)
+    tensors = [_bare(tensor) for tensor in tensors]
+    one = _as_one(tensors)
+    if one is not None:
+        return one, None
+    buffer = torch.empty(sum(counts(tensors)), dtype=tensors[0].dtype, device=tensors[0].device)
 
     def copy() -> None:
         begin = 0
