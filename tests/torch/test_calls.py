@@ -136,6 +136,22 @@ def new_names(groups):
     assert out.tolist() == [n] * 3
 
 
+def scaled(groups):
+    x = torch.full((5,), groups.rank + 1.0)
+    if torch.__version__ < "2":
+        with pytest.raises(col.InvalidArgument, match="no reduction"):
+            dist.all_reduce(x, op=dist._make_nccl_premul_sum(0.5))
+        return
+    for factor in (0.5, torch.tensor([2.0])):
+        dist.all_reduce(x, op=dist._make_nccl_premul_sum(factor))
+    assert x.tolist() == [6.0] * 5
+
+
+@pytest.mark.skipif(not hasattr(dist, "_make_nccl_premul_sum"), reason="this torch has no premul_sum")
+def test_premul_sum():
+    members.run(2, scaled)
+
+
 @pytest.mark.skipif(not hasattr(dist, "gather_single"), reason="torch has these names from 2.13 on")
 def test_new_names():
     members.run(3, new_names)

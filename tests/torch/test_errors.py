@@ -53,6 +53,15 @@ def test_wrong_arguments(size):
     members.run(size, wrong_arguments)
 
 
+def no_split(groups):
+    refuses(RuntimeError, "does not support splitting", dist.split_group, split_ranks=[[0], [1]])
+
+
+@pytest.mark.skipif(not hasattr(dist, "split_group"), reason="torch 2.4 and later have it")
+def test_no_split():
+    members.run(2, no_split)
+
+
 def sparse_sum(groups):
     for shape, kept in (((5,), 3), ((4, 3), 5), ((6, 2, 2), 0)):
         for dense_axes in range(len(shape)):

@@ -49,10 +49,9 @@ def op_of(op: Any) -> Any:
     if name is not None:
         return name
     if kind == dist.ReduceOp.RedOpType.PREMUL_SUM:
-        factor = op.__getstate__()[1]
-        if isinstance(factor, torch.Tensor):
-            factor = factor.item()
-        return _col.premul_sum(factor)
+        state = op.__getstate__()
+        if state is not None:  # torch 1 does not tell the factor
+            return _col.premul_sum(float(state[1]))
     raise InvalidArgument(f"backend 'col' has no reduction {op}; take SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM")
 
 
@@ -120,13 +119,12 @@ class ProcessGroup(dist.ProcessGroup):
     def _get_backend(self, device: Any) -> ProcessGroup:
         return self
 
+    supports_coalescing = False  # batch_isend_irecv() then starts one operation after the other, which is what col does anyway
+    supports_splitting = False  # split_group() then says so, and init_process_group() with a device_id does not try it
+
     @property
     def _device_types(self) -> list[Any]:
         return [torch.device("cpu")] + ([torch.device("cuda")] if torch.cuda.is_available() else [])
-
-    @property
-    def supports_coalescing(self) -> bool:
-        return False  # batch_isend_irecv() then starts one operation after the other, which is what col does anyway
 
     def _set_sequence_number_for_group(self) -> None:
         self._sequence = 0
