@@ -36,7 +36,7 @@ def run(size, function, *args):
 
 
 def fresh(size, function, *args):
-    """Calls function(rank, *args) in processes of their own, which join nothing before. Returns each one's exit code and result."""
+    """Calls function(rank, *args) in new processes, which join nothing before. Returns each one's exit code and result."""
     started = []
     for rank in range(size):
         mine, theirs = ranks.context.Pipe()

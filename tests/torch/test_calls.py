@@ -100,7 +100,8 @@ def coalesced(groups, device):
     n, rank = groups.size, groups.rank
     x = torch.full((6 * n,), float(rank))
     for together in (True, False):
-        sums, gathered, mine = [x.clone(), x[:5].clone()], [torch.zeros(6 * n * n), torch.zeros(2 * n)], [torch.zeros(6), torch.zeros(1)]
+        sums, mine = [x.clone(), x[:5].clone()], [torch.zeros(6), torch.zeros(1)]
+        gathered = [torch.zeros(6 * n * n), torch.zeros(2 * n)]
         for calling in (
             lambda: [dist.all_reduce(one) for one in sums],
             lambda: [dist.all_gather_into_tensor(out, one) for out, one in zip(gathered, (x, x[:2]))],

@@ -145,8 +145,8 @@ def test_a_rank_that_never_comes(tmp_path):
 
 
 def test_exit_with_work_in_flight():
-    """Of a whole interpreter, without destroy_process_group(): receives of messages that nobody sends. Nobody waits for the first,
-    the second has a future, and the third a function."""
+    """Of a whole interpreter, without destroy_process_group(): receives of messages that nobody sends. Nobody waits for the
+    first, the second has a future, and the third a function."""
     code, _, err = processes.run(2, textwrap.dedent("""
         import torch, torch.distributed as dist
         import col.torch

@@ -29,7 +29,8 @@ def wrong_arguments(groups):
     refuses(col.InvalidArgument, "must have", dist.reduce_scatter_tensor, x, torch.ones(4 * n + 1))
     refuses(col.InvalidArgument, "add up to", dist.all_to_all_single, torch.ones(4 * n), torch.ones(4 * n), None, [5] * n)
     if n > 1:
-        refuses(col.InvalidArgument, "equal parts", dist.all_to_all_single, torch.ones(4), torch.ones(n + 1), [4] + [0] * (n - 1))
+        splits = [4] + [0] * (n - 1)
+        refuses(col.InvalidArgument, "equal parts", dist.all_to_all_single, torch.ones(4), torch.ones(n + 1), splits)
     refuses(col.InvalidArgument, "layout", dist.broadcast, torch.eye(3).to_sparse(), 0)
     refuses(col.InvalidArgument, "SUM", dist.all_reduce, torch.eye(3).to_sparse(), op=dist.ReduceOp.MAX)
     refuses(col.InvalidArgument, "", dist.all_reduce, x, op=dist.ReduceOp.BAND)  # of floats

@@ -1,11 +1,12 @@
 """One call of torch.distributed on each rank of a group, with the results that are expected of it.
 
-A test's function makes a Trial, whose values every rank can compute for all ranks, makes the call, and says what must be in each
-tensor afterwards. The same function runs on Gloo, which thereby confirms what is expected, wherever Gloo has the call.
+A test's function makes a Trial, whose values every rank can compute for all ranks, makes the call, and says what must be in
+each tensor afterwards. The same function runs on Gloo, which thereby confirms what is expected, wherever Gloo has the call.
 """
 
 import random
 import time
+from datetime import timedelta
 
 import torch
 
@@ -91,8 +92,6 @@ def wait(work, way):
 
 
 def timeout_of(seconds):
-    from datetime import timedelta
-
     return timedelta(seconds=seconds)
 
 
@@ -102,8 +101,8 @@ def check(call, trial, pairs):
         actual = actual.detach()
         assert actual.dtype == expected.dtype and actual.shape == expected.shape, (actual.dtype, expected.dtype)
         assert torch.equal(actual, expected), (
-            f"{call.__name__}, output {place} of rank {trial.rank} of {trial.size}, {trial.dtype}, {trial.layout}, {trial.way}:\n"
-            f"{actual}\nmust be\n{expected}"
+            f"{call.__name__}, output {place} of rank {trial.rank} of {trial.size}, "
+            f"{trial.dtype}, {trial.layout}, {trial.way}:\n{actual}\nmust be\n{expected}"
         )
 
 

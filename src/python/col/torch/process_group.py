@@ -143,7 +143,7 @@ class ProcessGroup(dist.ProcessGroup):
         tensors, op, opts = _given(tensors, opts, more)
         if len(tensors) == 1 and tensors[0].layout is torch.sparse_coo:
             return Work([], [add_sparse(self.group, tensors[0], op)])
-        return self._each("allreduce", tensors, opts, op=op)
+        return self._each("allreduce", _single(tensors), opts, op=op)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None, **more: Any) -> Any:
         tensors, op, opts = _given(tensors, opts, more)
@@ -153,14 +153,14 @@ class ProcessGroup(dist.ProcessGroup):
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         if isinstance(opts, int):
             opts, root = None, opts
-        return self._each("broadcast", tensors, opts, root=opts.rootRank if root is None else root)
+        return self._each("broadcast", _single(tensors), opts, root=opts.rootRank if root is None else root)
 
     def reduce(self, tensors: Any, opts: Any = None, root: Optional[int] = None, op: Any = dist.ReduceOp.SUM) -> Any:
         tensors = [tensors] if isinstance(tensors, torch.Tensor) else tensors
         if isinstance(opts, int):
             opts, root = None, opts
         root, op = (opts.rootRank, opts.reduceOp) if root is None else (root, op)
-        return self._each("reduce", tensors, opts, op=op_of(op), root=root)
+        return self._each("reduce", _single(tensors), opts, op=op_of(op), root=root)
 
     def _each(self, call: str, tensors: Sequence[Any], opts: Any, **arguments: Any) -> Any:
         group = self._group_of(tensors, call)
@@ -332,7 +332,7 @@ class ProcessGroup(dist.ProcessGroup):
             raise InvalidArgument(f"{call}: a list of {len(tensors)} tensors, and the group has {self._size} ranks")
         wrong = [tensor.numel() for tensor in tensors if tensor.numel() != each] if each is not None else []
         if wrong:
-            raise InvalidArgument(f"{call}: every tensor of the list must be as large as this rank's own, {each}, not {wrong[0]}")
+            raise InvalidArgument(f"{call}: a tensor of the list has {wrong[0]} elements, and must be as large as the other: {each}")
 
     def _blocks(self, call: str, tensors: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The call with counts, if the ranks' tensors differ in size."""
@@ -435,12 +435,18 @@ class ProcessGroup(dist.ProcessGroup):
             more["timeout"] = self._changed_timeout
         if group is not self._cpu:
             more["stream"] = torch.cuda.current_stream().cuda_stream
-        # The i-form also where torch waits at once: one rank may wait, and another not (DDP's join() does so), and col's blocking
-        # calls are not the same as its i-forms.
+        # The i-form also where torch waits at once: one rank may wait and another not (DDP's join() does so), and col's blocking
+        # calls do not match its i-forms.
         work = Work([getattr(group, "i" + call)(**own, **more) for call, own in calls], outputs, finish)
         if self._together is not None:
             self._together.append(work)
         return work
+
+
+def _single(tensors: Sequence[Any]) -> Sequence[Any]:
+    if len(tensors) != 1:
+        raise InvalidArgument(f"the call takes one tensor, not a list of {len(tensors)} for the GPUs of one process")
+    return tensors
 
 
 def _stand_in() -> Any:

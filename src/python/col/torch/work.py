@@ -18,8 +18,8 @@ TorchWork: Any = getattr(dist, "Work", None) or torch._C._distributed_c10d.Work
 
 
 # Older versions of torch let go of the Python half of what they return to C++ (DDP's constructor, say), whose wait() then never
-# ends. So what nobody has waited for yet is kept here; C++ waits for the latest few. Of what the program itself never waits for,
-# more is kept only until it has ended.
+# ends. So what nobody has waited for yet is kept here. C++ waits for one of the latest; the others, which a program does not wait
+# for, are kept only until they have ended.
 _not_waited_for: OrderedDict[Work, None] = OrderedDict()
 _LATEST = 64
 
@@ -74,7 +74,7 @@ class Work(TorchWork):
         return True
 
     def _end(self) -> None:
-        """The copies, by whoever comes first: one that waits, or the thread that completes the future. The others wait for it."""
+        """The copies, by whoever comes first: one that waits, or the thread of the future. The others wait for it."""
         if self._finish is None:
             return
         with self._lock:
