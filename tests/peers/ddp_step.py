@@ -1,6 +1,6 @@
 """One launch of torch_speed.py: ddp_step.py BACKEND PARAMETERS… BACKEND is gloo, col, or col-hook for col with its allreduce_hook. Prints a line of JSON for each size on rank 0.
 
-A step is forward, backward and the gradients' allreduce; the same without the last is no_sync() of DDP. They take turns, and the
+A step is forward, backward and the gradients' allreduce. The same with a hook that communicates nothing takes turns with it, and the
 difference of their medians is what the communication adds.
 """
 
@@ -32,25 +32,36 @@ def agreed(seconds):
     return slowest.item()
 
 
-def measured(millions, steps, hook):
+def nothing(state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """DDP with its copies in and out of buckets, and no communication."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+def model_with(hook, millions):
     width, layers = WIDTH[millions]
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(
         nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU()))))
     if hook is not None:
         model.register_comm_hook(None, hook)
+    return model
+
+
+def measured(millions, steps, hook):
+    model, lonely = model_with(hook, millions), model_with(nothing, millions)
     torch.manual_seed(dist.get_rank())
-    x = torch.randn(8, width)
+    x = torch.randn(8, WIDTH[millions][0])
     both, alone = [], []
     for turn in range(steps + 2):
-        dist.barrier()
-        with_sync = agreed(step(model, x))
-        dist.barrier()
-        with model.no_sync():
-            without = agreed(step(model, x))
+        seconds = []
+        for one in (model, lonely):
+            dist.barrier()
+            seconds.append(agreed(step(one, x)))
         if turn >= 2:  # the first ones make buffers
-            both.append(with_sync)
-            alone.append(without)
+            both.append(seconds[0])
+            alone.append(seconds[1])
     model(x).pow(2).mean().backward()  # verified: the mean of all ranks' gradients
     gradient = next(model.parameters()).grad
     everyone = [torch.empty_like(gradient) for _ in range(dist.get_world_size())]
@@ -71,7 +82,7 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group(backend.removesuffix("-hook"))
     for millions in sizes:
-        result = measured(millions, 20 if float(millions) < 1 else 6, hook)
+        result = measured(millions, 20 if float(millions) < 1 else 8, hook)
         if dist.get_rank() == 0:
             print(json.dumps({"size": millions, **result}), flush=True)
     dist.destroy_process_group()

@@ -46,7 +46,7 @@ def _serve(pipe, join, store, rank, size):
 class Ranks:
     """The processes of one size."""
 
-    def __init__(self, size, join):
+    def __init__(self, size, join=_join):
         self.size = size
         self.store = tempfile.mkdtemp(prefix="col-python-")
         self.pipes, self.processes = [], []

@@ -79,7 +79,7 @@ class AllReduce:
             if not (is_torch and self._buckets.has(i)):
                 self._put(i, listed[i])
         with self._noting_the_lost():
-            busy, waited = self._buckets.finish(self.group)
+            busy, waited = self._buckets.finish(self.group, self._choice.is_on)
         self._communicating += busy
         self._waiting += waited
         self._reduced += 1

@@ -30,6 +30,11 @@ class Bucket:
             work.then(self._end)  # the library's thread then moves it on while the program computes
         return work
 
+    def reduce(self, group: Group) -> None:
+        self.started = time.perf_counter()
+        group.allreduce(self.buffer, op="avg")
+        self.ended = time.perf_counter()
+
     def _end(self, error: Optional[BaseException]) -> None:
         self.ended = time.perf_counter()
 
@@ -90,13 +95,18 @@ class Buckets:
             self._works.append(self._buckets[len(self._works)].start(group, is_early))
         self._calling += time.perf_counter() - began
 
-    def finish(self, group: Group) -> tuple[float, float]:
-        """Requires: all gradients are there. Blocks. Returns the seconds in which anything was on its way, and those of them
-        that the program spent in calls."""
-        self._start(group, False)
+    def finish(self, group: Group, overlaps: bool) -> tuple[float, float]:
+        """Requires: all gradients are there; none has been put early, unless it `overlaps`, which is so on all ranks or on
+        none. Blocks. Returns the seconds in which anything was on its way, and those of them that the program spent in calls."""
         began = time.perf_counter()
-        for work in self._works:
-            work.wait()
+        if overlaps:
+            self._start(group, False)
+            began = time.perf_counter()
+            for work in self._works:
+                work.wait()
+        else:  # the blocking call is the faster one
+            for bucket in self._buckets:
+                bucket.reduce(group)
         now = time.perf_counter()
         waited = self._calling + now - began
         busy, until = 0.0, 0.0
