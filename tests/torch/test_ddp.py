@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
+import col.torch
 import members
 import trial
 
@@ -146,10 +147,30 @@ def by_gathers(group, bucket):
     return work.get_future().then(lambda future: everyone[0].add(everyone[1]).div_(2))
 
 
-@pytest.mark.parametrize("hook", [default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, twice_in_a_row, by_gathers],
-                         ids=lambda hook: hook.__name__)
+def at_once(group, bucket):
+    """col's own hook, on col."""
+    hook = col.torch.allreduce_hook if group.name() == "col" else default_hooks.allreduce_hook
+    return hook(group, bucket)
+
+
+HOOKS = [default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, twice_in_a_row, by_gathers, at_once]
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook.__name__)
 def test_hook(hook):
     members.run(2, same, hooked, hook)
+
+
+def of_the_default_group(groups):
+    """As its docstring says it: DDP looks at the annotations, and the state is None."""
+    ddp = nn.parallel.DistributedDataParallel(nn.Linear(3, 1, bias=False))
+    ddp.register_comm_hook(None, col.torch.allreduce_hook)
+    ddp(torch.full((1, 3), float(groups.rank))).sum().backward()
+    return next(ddp.parameters()).grad.tolist()
+
+
+def test_hook_of_the_default_group():
+    assert members.run(3, of_the_default_group) == [[[1.0] * 3]] * 3
 
 
 def uneven(rank, group):
