@@ -108,7 +108,12 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=WORLD)
     parser.add_argument("--on", choices=("col", "gloo"), default="col", help="gloo: torch's own, for comparison")
     options = parser.parse_args()
-    os.environ.update(BACKEND="gloo", WORLD_SIZE=str(options.ranks), TEMP_DIR=tempfile.mkdtemp(prefix="col-torch-"), INIT_METHOD="")
+    with tempfile.TemporaryDirectory(prefix="col-torch-", ignore_cleanup_errors=True) as folder:
+        os.environ.update(BACKEND="gloo", WORLD_SIZE=str(options.ranks), TEMP_DIR=folder, INIT_METHOD="")
+        return run(options)
+
+
+def run(options) -> int:
     import torch
     import torch.distributed as dist
 

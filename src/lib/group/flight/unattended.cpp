@@ -36,9 +36,10 @@ thread_local bool is_progress_thread = false;
 
 // Between two looks while nothing moves: short against a message, long against a look.
 constexpr auto kPause = std::chrono::microseconds(50);
-// A look that takes so long has moved something, and peers soon have more to move: so many looks follow without a pause.
-constexpr auto kMoved = std::chrono::microseconds(5);
-constexpr int kEagerLooks = 50;
+// So many looks follow one another without a pause when there is something new, and after a look that took longer than
+// the pause: it has moved something, and peers soon have more. (Where looks are that long anyway, a pause saves
+// little.)
+constexpr int kEagerLooks = 200;
 
 // A group is in the list once.
 void add_once(std::vector<std::weak_ptr<Access>>& groups, std::weak_ptr<Access> group) {
@@ -167,7 +168,7 @@ void ProgressThread::loop() {
     }
     const Access* moved = nullptr;
     std::erase_if(continuations, [&](const auto& continuation) { return continuation->move_on(moved); });
-    eager = std::chrono::steady_clock::now() - began >= kMoved ? kEagerLooks : eager - 1;
+    eager = std::chrono::steady_clock::now() - began > kPause ? kEagerLooks : std::max(eager - 1, 0);
     if (eager > 0) {
       std::this_thread::yield();
     } else {

@@ -7,6 +7,7 @@ its next default group. All other groups of the process are groups of this job.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -38,7 +39,8 @@ class Job:
             raise _explained(error, store) from None
         finally:
             if self.server is not None:
-                store.delete_key(_KEY)
+                with contextlib.suppress(RuntimeError):  # the store may be what failed
+                    store.delete_key(_KEY)
 
     def _record(self, store: Any, size: int, timeout: float) -> dict[str, Any]:
         if size == 1:
@@ -52,12 +54,12 @@ class Job:
 
         try:
             store.wait([_KEY], timedelta(seconds=timeout))
+            return dict(json.loads(store.get(_KEY)))
         except RuntimeError as error:
             raise Timeout(
                 f"init_process_group: rank 0 has not come in {timeout:g} s; look at what it prints, or allow more time (timeout=): "
                 f"{error}", 0, 0,
             ) from None
-        return dict(json.loads(store.get(_KEY)))
 
 
 def own_address(store: Any) -> str:

@@ -219,13 +219,12 @@ class ProcessGroup(dist.ProcessGroup):
         root = opts.rootRank if root is None else root
         arguments: dict[str, Any] = {"x": layout.raw(layout.read(inputs[0])), "root": root}
         finish, outputs = None, []
-        call = "gather"
         if self._rank == root:
             outputs = output_lists[0]
             self._check_length(outputs, "gather", inputs[0].numel())
             out, finish = layout.to_fill(outputs)
             arguments["out"] = layout.raw(out)
-        return self._begin(self._group_of([*inputs, *outputs], "gather"), [(call, arguments)], outputs, finish, opts)
+        return self._begin(self._group_of([*inputs, *outputs], "gather"), [("gather", arguments)], outputs, finish, opts)
 
     def gather_single(self, output: Any, input: Any, opts: Any = None) -> Any:
         parts = list(output.view(self._size, -1)) if self._rank == opts.rootRank else []
