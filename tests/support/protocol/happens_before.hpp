@@ -37,6 +37,8 @@ struct Event {
   int owner = 0;
   std::uint64_t step = 0;
   int part = 0;
+
+  bool operator==(const Event&) const = default;
 };
 using Program = std::vector<Event>;
 

@@ -33,17 +33,18 @@ inline shm_backend::Pattern pattern_of(const Call& call, int rank, int size) {
   return pattern;
 }
 
-// A Port of steps.hpp. What Movement reads and writes of the slots: slices or blocks are parts, by rank; everything
+// A Port of steps.hpp, which finds everything that it waits for. What Movement reads and writes of the slots: slices or blocks are parts, by rank; everything
 // else is all parts of a slot.
 class RecordingPort {
  public:
   RecordingPort(const Call& call, int rank, int size, Program& program)
       : call_(call), pattern_(pattern_of(call, rank, size)), rank_(rank), size_(size), program_(program) {}
 
-  void wait_done(std::uint64_t step) {
+  bool wait_done(std::uint64_t step) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != rank_) add({Event::Kind::wait_done, CounterKind::done, peer, step});
     }
+    return true;
   }
   void put(std::uint64_t /*index*/, std::uint64_t step) {
     for (int part = 0; part < size_; ++part) {
@@ -54,11 +55,15 @@ class RecordingPort {
   void tell_ready(std::uint64_t step) { tell(CounterKind::ready, step); }
   void tell_folded(std::uint64_t step) { tell(CounterKind::folded, step); }
   void tell_done(std::uint64_t step) { tell(CounterKind::done, step); }
-  void wait_ready(int peer, std::uint64_t step) {
+  bool wait_ready(int peer, std::uint64_t step) {
     add({Event::Kind::wait, CounterKind::ready, peer, step});
     add({Event::Kind::learn, CounterKind::done, peer, step});
+    return true;
   }
-  void wait_folded(int peer, std::uint64_t step) { add({Event::Kind::wait, CounterKind::folded, peer, step}); }
+  bool wait_folded(int peer, std::uint64_t step) {
+    add({Event::Kind::wait, CounterKind::folded, peer, step});
+    return true;
+  }
   void fold(std::uint64_t /*index*/, std::uint64_t step) {
     const int end = pattern_.folds == shm_backend::Peers::lower ? rank_ + 1 : size_;
     for (int peer = 0; peer < end; ++peer) {

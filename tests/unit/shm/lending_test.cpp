@@ -96,12 +96,15 @@ class Recorder {
     return std::move(events_);
   }
 
-  // A Port of run_steps().
-  void wait_done(std::uint64_t) {}
+  // A Port of Course.
+  bool wait_done(std::uint64_t) { return true; }
   void put(std::uint64_t, std::uint64_t) {}
   void tell_ready(std::uint64_t step) { add(Kind::tell_ready, rank_, step); }
-  void wait_ready(int peer, std::uint64_t step) { demand(add(Kind::wait_ready, peer, step)); }
-  void wait_folded(int, std::uint64_t) {}
+  bool wait_ready(int peer, std::uint64_t step) {
+    demand(add(Kind::wait_ready, peer, step));
+    return true;
+  }
+  bool wait_folded(int, std::uint64_t) { return true; }
   void fold(std::uint64_t, std::uint64_t) {}
   void tell_folded(std::uint64_t) {}
   void take(std::uint64_t, std::uint64_t, int) {}
@@ -142,8 +145,8 @@ class Recorder {
   bool is(Fault fault) const { return setting_.fault == fault; }
   int last_peer() const { return (rank_ + setting_.size - 1) % setting_.size; }
   void meet(std::uint64_t step) {
-    run_steps(*this, shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), {rank_, setting_.size, 0}, step,
-              1);
+    shm::Course(shm::pattern_of(shm::Form::between_all, rank_, setting_.size, 0), {rank_, setting_.size, 0}, step, 1)
+        .move_on(*this);
   }
   void access(int peer) { add(setting_.writes ? Kind::write : Kind::read, peer); }
   // False when it fails.

@@ -17,6 +17,7 @@
 
 using namespace col;
 using namespace col::test;
+using shm_backend::Course;
 using shm_backend::Form;
 using shm_backend::kReuse;
 using shm_backend::kSlots;
@@ -57,7 +58,7 @@ void record(const Call& call, std::uint64_t first, std::array<Program, kRanks>& 
     Program& program = programs[static_cast<std::size_t>(rank)];
     program.clear();
     Port port(call, rank, kRanks, program);
-    run_steps(port, pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps);
+    Course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, first, call.steps).move_on(port);
   }
 }
 
@@ -145,17 +146,33 @@ void check_random(std::integer_sequence<int, kRanks...>, std::uint64_t seed) {
   }
 }
 
+// ---- Courses that stop
+
+// A Port for which what it waits for comes late: it records what a rank does, as the Port that finds everything.
+class LatePort : public RecordingPort {
+ public:
+  LatePort(const Call& call, int rank, int size, Program& program, std::mt19937_64& random)
+      : RecordingPort(call, rank, size, program), random_(random) {}
+
+  bool wait_done(std::uint64_t step) { return !is_late() && RecordingPort::wait_done(step); }
+  bool wait_ready(int peer, std::uint64_t step) { return !is_late() && RecordingPort::wait_ready(peer, step); }
+  bool wait_folded(int peer, std::uint64_t step) { return !is_late() && RecordingPort::wait_folded(peer, step); }
+
+ private:
+  bool is_late() { return std::uniform_int_distribution(0, 2)(random_) > 0; }
+
+  std::mt19937_64& random_;
+};
+
 // ---- Planted bugs: Ports that leave something out, or do it too early
 
 struct NeverWaitsForDone : RecordingPort {
   using RecordingPort::RecordingPort;
-  void wait_done(std::uint64_t) {}
+  bool wait_done(std::uint64_t) { return true; }
 };
 struct WaitsForOneStepEarlier : RecordingPort {
   using RecordingPort::RecordingPort;
-  void wait_done(std::uint64_t step) {
-    if (step > 1) RecordingPort::wait_done(step - 1);
-  }
+  bool wait_done(std::uint64_t step) { return step <= 1 || RecordingPort::wait_done(step - 1); }
 };
 struct TellsReadyBeforePut : RecordingPort {
   using RecordingPort::RecordingPort;
@@ -167,11 +184,11 @@ struct TellsReadyBeforePut : RecordingPort {
 };
 struct NeverWaitsForReady : RecordingPort {
   using RecordingPort::RecordingPort;
-  void wait_ready(int, std::uint64_t) {}
+  bool wait_ready(int, std::uint64_t) { return true; }
 };
 struct NeverWaitsForFolded : RecordingPort {
   using RecordingPort::RecordingPort;
-  void wait_folded(int, std::uint64_t) {}
+  bool wait_folded(int, std::uint64_t) { return true; }
 };
 struct TellsFoldedBeforeFold : RecordingPort {
   using RecordingPort::RecordingPort;
@@ -284,6 +301,28 @@ TEST_CASE("steps: nothing depends on how far the counters have come", "[shm]") {
     check_all<2>(all_calls(2, {1, 5, 9}), 2, base);
     check_all<3>(all_calls(3, {1, 5, 9}), 2, base);
   }
+}
+
+TEST_CASE("steps: a course that stops at its waits does the same, in the same order", "[shm]") {
+  const std::uint64_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  constexpr int kRanks = 4;
+  constexpr std::uint64_t kFirst = 10;
+  int stops = 0;
+  for (const Call& call : all_calls(kRanks, kAllLengths)) {
+    INFO(show(call));
+    std::array<Program, kRanks> whole;
+    record<RecordingPort, kRanks>(call, kFirst, whole);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      Program parts;
+      LatePort port(call, rank, kRanks, parts, random);
+      Course course(pattern_of(call, rank, kRanks), {rank, kRanks, call.root}, kFirst, call.steps);
+      while (!course.move_on(port)) ++stops;
+      CHECK((parts == whole[static_cast<std::size_t>(rank)]));
+    }
+  }
+  CHECK(stops > 0);
 }
 
 TEST_CASE("steps: planted bugs are found", "[shm]") {

@@ -3,7 +3,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -23,6 +25,10 @@ namespace {
 // sender run; and going to sleep and being woken costs more than either.
 constexpr int kSpins = 50;
 constexpr int kYields = 100;
+// How long it sleeps at most while it has started collectives, which it moves on between two sleeps.
+constexpr Duration kBetweenCollectives = std::chrono::microseconds(50);
+// Tickets of collectives have this bit. Those of messages are numbered from below.
+constexpr std::uint64_t kNativeTicket = std::uint64_t{1} << 63;
 
 std::string what_is_awaited(bool sending, int peer) {
   if (sending) return fmt::format("rank {} to receive what was sent to it", peer);
@@ -44,6 +50,7 @@ ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> seg
 
 ShmChannel::~ShmChannel() {
   if (fork_guard_.is_forked_child()) return;
+  if (!collectives_.is_idle()) collectives_.give_up();
   // Pairs with who_left(): a rank that sees this also sees all tails from before. seq_cst, because the doorbells are
   // read next (doorbell.hpp).
   segment_->place(rank_).left.store(1, std::memory_order_seq_cst);
@@ -84,6 +91,33 @@ auto ShmChannel::guarded(Body body) {
   }
 }
 
+// The number of the collective that a ticket is for; nothing if it is for a message.
+std::optional<std::uint64_t> ShmChannel::native_number(Ticket ticket) const {
+  const std::uint64_t number = ticket.id & ~kNativeTicket;
+  if (number == ticket.id || !collectives_.has_started(number)) return std::nullopt;
+  return number;
+}
+
+template <class Body>
+auto ShmChannel::natively(const char* call, Body body) {
+  try {
+    enter(call);
+    return guarded([&] {
+      try {
+        return body();
+      } catch (const Error&) {
+        throw;
+      } catch (...) {  // from a user's function: the others must not wait for this rank
+        abort(Error(ErrorCode::internal, "a reduction of the user's threw an exception", group_));
+        throw;
+      }
+    });
+  } catch (...) {
+    if (!fork_guard_.is_forked_child()) collectives_.give_up();
+    throw;
+  }
+}
+
 Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data) {
   enter("post_send");
   backend::check_peer("post_send", peer, rank_, segment_->size(), group_);
@@ -110,6 +144,14 @@ Ticket ShmChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
 }
 
 std::optional<int> ShmChannel::test(Ticket ticket) {
+  if (const auto number = native_number(ticket)) {
+    return natively("test", [&]() -> std::optional<int> {
+      attend();
+      collectives_.move_on();
+      if (!collectives_.has_ended(*number)) return std::nullopt;
+      return rank_;
+    });
+  }
   enter("test");
   Operation& operation = find(ticket);
   return guarded([&]() -> std::optional<int> {
@@ -119,6 +161,12 @@ std::optional<int> ShmChannel::test(Ticket ticket) {
 }
 
 int ShmChannel::wait(Ticket ticket, WaitContext& wait) {
+  if (const auto number = native_number(ticket)) {
+    return natively("wait", [&] {
+      collectives_.wait(*number, wait);
+      return rank_;
+    });
+  }
   enter("wait");
   Operation& operation = find(ticket);
   return guarded([&] {
@@ -159,6 +207,7 @@ bool ShmChannel::step(Operation& operation) {
   engine_.progress();
   if (operation.done()) return true;
   throw_if_ended();
+  if (!collectives_.is_idle()) natively("test", [&] { collectives_.move_on(); });
   if (gone < 0) return false;
   throw Error(ErrorCode::peer_lost,
               fmt::format("rank {} left the group while this rank waits for {}; every rank must make the same calls "
@@ -187,29 +236,18 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
     }
     doorbell.arm();
     if (step(operation)) return doorbell.disarm();
-    doorbell.sleep(wait.slice());
+    // Ranks that work on a collective do not ring for those that wait for a message.
+    doorbell.sleep(collectives_.is_idle() ? wait.slice() : std::min<Duration>(wait.slice(), kBetweenCollectives));
     wait.check();
   }
 }
 
-Ticket ShmChannel::start_native(const Request& request, WaitContext& wait) {
-  enter("native");
-  try {
-    guarded([&] {
-      try {
-        collectives_.run(request, wait);
-      } catch (const Error&) {
-        throw;
-      } catch (...) {  // from a user's function: the others must not wait for this rank
-        abort(Error(ErrorCode::internal, "a reduction of the user's threw an exception", group_));
-        throw;
-      }
-    });
-  } catch (...) {
-    collectives_.take_back();
-    throw;
-  }
-  return kEnded;
+Ticket ShmChannel::start_native(const Request& request, WaitContext& /*wait*/) {
+  return natively("native", [&] { return Ticket{kNativeTicket | collectives_.start(request)}; });
+}
+
+void ShmChannel::native(const Request& request, WaitContext& wait) {
+  natively("native", [&] { collectives_.run(request, wait); });
 }
 
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {

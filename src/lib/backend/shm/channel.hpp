@@ -34,6 +34,7 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
   int wait(Ticket ticket, WaitContext& wait) override;
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
   Ticket start_native(const Request& request, WaitContext& wait) override;
+  void native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
 
@@ -44,6 +45,9 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
   [[noreturn]] void fail(const Error& error);
   template <class Body>
   auto guarded(Body body);
+  template <class Body>
+  auto natively(const char* call, Body body);
+  std::optional<std::uint64_t> native_number(Ticket ticket) const;
 
   bool step(Operation& operation);
   void wait_until_done(Operation& operation, WaitContext& wait);

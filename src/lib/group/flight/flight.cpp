@@ -83,6 +83,11 @@ void Flight::fail(const Pending& pending) {
 void Flight::abandon(const Error& cause) noexcept {
   for (const PendingPtr& pending : active_) {
     pending->executor.abandon();
+    try {  // for the channel to let go of its memory
+      if (pending->ticket) pending->channel->test(*pending->ticket);
+    } catch (...) {  // as it is broken
+    }
+    pending->ticket.reset();
     pending->error = cause;
     pending->end();
   }

@@ -121,11 +121,10 @@ void Starter::start_native(const PendingPtr& pending) {
   }
 }
 
-// A backend's own collective blocks this rank, so that plans that were started before must end first: peers may wait
-// for them.
+// A backend's own collective may block this rank, so that what was started before must go on meanwhile, or end first:
+// peers may wait for it.
 void Starter::run_native(const PendingPtr& call) {
-  // Beside a call on GPUs, what runs over the host needs this rank's hand: peers may wait for that first.
-  if (lanes_.hosted() != nullptr && call->decision->starts && !flight_.active().empty()) {
+  if (call->decision->starts && !flight_.active().empty()) {
     start_native(call);
     return flight_.await(*call);
   }

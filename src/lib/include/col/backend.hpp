@@ -151,12 +151,13 @@ class COL_EXPORT Channel {
   // The collectives that the channel does itself. They stay the same as long as the channel lives.
   virtual std::span<const NativeEntry> native_entries() const = 0;
   // Starts one of native_entries(). Errors as wait(). One that is not `asynchronous` runs to its end here: returns
-  // kEnded. Of the others, the memory must stay valid until the ticket is done. Before they have ended, the rank may
-  // start more; all ranks do so in the same order. Even a start may need the peers, and `wait` bounds the time that it
-  // takes.
+  // kEnded. Of the others, the memory must stay valid until the ticket is done, and the counts, too. Before they have
+  // ended, the rank may start more; all ranks do so in the same order. Even a start may need the peers, and `wait`
+  // bounds the time that it takes. Once the channel is broken, the memory of a call that has not ended may still be
+  // written, until test() of its ticket has thrown.
   virtual Ticket start_native(const Request& request, WaitContext& wait) = 0;
-  // Runs one of native_entries() to its end.
-  void native(const Request& request, WaitContext& wait) {
+  // Runs one of native_entries() to its end: start_native() and wait(), or what is faster.
+  virtual void native(const Request& request, WaitContext& wait) {
     const Ticket ticket = start_native(request, wait);
     if (ticket.id != kEnded.id) this->wait(ticket, wait);
   }

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,18 +10,15 @@
 #include <fmt/format.h>
 
 #include "backend/shm/native/lending.hpp"
+#include "backend/shm/native/meetings.hpp"
 #include "core/log.hpp"
 
 namespace col::shm_backend {
 namespace {
 
 constexpr std::string_view kName = "shared";
-// How long a rank that has found a mismatch waits for the calls of all others, and then for what they are in words, and
-// how often it asks.
-constexpr Duration kVotingTime = std::chrono::milliseconds(500);
-constexpr Duration kTimeForWords = std::chrono::milliseconds(250);  // those who notice nothing say theirs after 100
 constexpr Duration kTimeToLetGo = std::chrono::milliseconds(200);
-constexpr Duration kVotingPause = std::chrono::milliseconds(5);
+constexpr Duration kTimeForReason = std::chrono::seconds(1);
 
 // A slot holds at least one element of this size from each rank. Longer ones go by a plan.
 bool fits_slot(const Op& /*op*/, DType dtype) noexcept {
@@ -37,8 +30,11 @@ constexpr auto kEntries = [] {
   std::size_t next = 0;
   for (std::size_t i = 0; i < kCollectives.size(); ++i) {
     if (!kCollectives[i].is_message)
-      entries[next++] = {
-          .collective = static_cast<Collective>(i), .name = kName, .rank_order = true, .reduces = &fits_slot};
+      entries[next++] = {.collective = static_cast<Collective>(i),
+                         .name = kName,
+                         .rank_order = true,
+                         .asynchronous = true,
+                         .reduces = &fits_slot};
   }
   return entries;
 }();
@@ -58,23 +54,25 @@ class Collectives::Port {
   static_assert(kReuse == kSlots);
 
  public:
-  Port(Collectives& own, const Moves& moves, std::uint64_t fingerprint, WaitContext& wait)
-      : own_(own), area_(own.area_), moves_(moves), fingerprint_(fingerprint), wait_(wait) {}
+  Port(Collectives& own, const Moves& moves, std::uint64_t fingerprint)
+      : own_(own), area_(own.area_), moves_(moves), fingerprint_(fingerprint) {}
 
-  void wait_done(std::uint64_t step) {
-    if (own_.least_seen_done_ >= step) return;
+  bool wait_done(std::uint64_t step) {
+    if (own_.least_seen_done_ >= step) return true;
     std::uint64_t least = ~std::uint64_t{0};
     for (int peer = 0; peer < own_.size_; ++peer) {
       if (peer == own_.rank_) continue;
       std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
       if (seen < step) {
         const auto& done = area_.done(peer).step;
+        if (!is_there(done, step, peer)) return false;
         // acquire: the peer's reads of this rank's slot come before this rank's next writes to it.
-        own_.waiter_.until([&] { return (seen = done.load(std::memory_order_seq_cst)) >= step; }, peer, wait_);
+        seen = done.load(std::memory_order_acquire);
       }
       least = std::min(least, seen);
     }
     own_.least_seen_done_ = least;
+    return true;
   }
 
   void put(std::uint64_t index, std::uint64_t step) {
@@ -87,22 +85,31 @@ class Collectives::Port {
   void tell_folded(std::uint64_t step) { tell(area_.slot(own_.rank_, step).folded, step); }
   void tell_done(std::uint64_t step) { tell(area_.done(own_.rank_).step, step); }
 
-  void wait_ready(int peer, std::uint64_t step) {
+  bool wait_ready(int peer, std::uint64_t step) {
     const SlotHeader& slot = area_.slot(peer, step);
-    own_.waiter_.until([&] { return slot.ready.load(std::memory_order_seq_cst) >= step; }, peer, wait_);
+    if (!is_there(slot.ready, step, peer)) return false;
     if (slot.fingerprint != fingerprint_) throw OtherCall{peer};
     std::uint64_t& seen = own_.seen_done_[static_cast<std::size_t>(peer)];
     seen = std::max(seen, slot.done);
+    return true;
   }
-  void wait_folded(int peer, std::uint64_t step) {
-    const SlotHeader& slot = area_.slot(peer, step);
-    own_.waiter_.until([&] { return slot.folded.load(std::memory_order_seq_cst) >= step; }, peer, wait_);
-  }
+  bool wait_folded(int peer, std::uint64_t step) { return is_there(area_.slot(peer, step).folded, step, peer); }
 
   void fold(std::uint64_t index, std::uint64_t step) { moves_.fold(index, step); }
   void take(std::uint64_t index, std::uint64_t step, int peer) { moves_.take(index, step, peer); }
 
  private:
+  // Looks again for a moment, at full speed.
+  bool is_there(const std::atomic<std::uint64_t>& counter, std::uint64_t value, int peer) {
+    const Awaited awaited{&counter, value, peer};
+    if (awaited.is_there()) return true;
+    for (int looks = own_.looks(); looks > 0; --looks) {
+      pause_briefly();
+      if (awaited.is_there()) return true;
+    }
+    own_.awaited_ = awaited;
+    return false;
+  }
   void tell(std::atomic<std::uint64_t>& word, std::uint64_t step) {
     // release: what this rank has written, or read, comes before. seq_cst, as the sleepers are looked at next.
     word.store(step, std::memory_order_seq_cst);
@@ -113,76 +120,24 @@ class Collectives::Port {
   const Area& area_;
   const Moves& moves_;
   const std::uint64_t fingerprint_;
-  WaitContext& wait_;
-};
-
-// All ranks wait for all, and may tell one another something of the same kind.
-template <class Told>
-class Collectives::Telling {
- public:
-  // `told`: by rank, including this one; empty: nothing is told.
-  Telling(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
-
-  void put(std::uint64_t /*index*/, std::uint64_t step) const {
-    static_assert(sizeof(Told) <= kInlineBytes);
-    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
-  }
-  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
-  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
-    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Told));
-  }
-
- private:
-  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
-
-  const Area& area_;
-  const int rank_;
-  const std::span<Told> told_;
-};
-
-// All ranks tell all others how many elements they send to each rank.
-class Collectives::Counting {
- public:
-  Counting(const Area& area, int rank, std::span<const std::uint64_t> sent, std::span<const std::uint64_t> expected,
-           std::uint64_t& longest)
-      : area_(area), rank_(rank), sent_(sent), expected_(expected), longest_(longest) {}
-
-  void put(std::uint64_t /*index*/, std::uint64_t step) const {
-    std::memcpy(area_.data(rank_, step, sent_.size_bytes()), sent_.data(), sent_.size_bytes());
-  }
-  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
-  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
-    const std::byte* const row = area_.data(peer, step, sent_.size_bytes());
-    for (std::size_t rank = 0; rank < sent_.size(); ++rank) {
-      std::uint64_t count = 0;
-      std::memcpy(&count, row + rank * sizeof count, sizeof count);
-      longest_ = std::max(longest_, count);
-      if (static_cast<int>(rank) == rank_ && count != expected_[static_cast<std::size_t>(peer)]) throw OtherCall{peer};
-    }
-  }
-
- private:
-  const Area& area_;
-  const int rank_;
-  const std::span<const std::uint64_t> sent_, expected_;
-  std::uint64_t& longest_;
 };
 
 // The real Port of work_on_others().
 template <class Work>
 class Collectives::Loan {
  public:
-  Loan(Collectives& own, const Work& work, WaitContext& wait)
-      : own_(own), work_(work), rest_([this, &wait] {
+  // `wait`: null where this rank must not wait.
+  Loan(Collectives& own, const Work& work, WaitContext* wait)
+      : own_(own), work_(work), rest_([this, wait] {
           own_.attendant_.attend();
-          wait.check();
+          if (wait != nullptr) wait->check();
         }) {}
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  // seq_cst: either look() sees the end of the group, or the rank that has ended it sees this (take_back()).
+  // seq_cst: either look() sees the end of the group, or the rank that has ended it sees this (give_up()).
   void begin_work() { works().store(1, std::memory_order_seq_cst); }
-  void end_work() noexcept { works().store(0, std::memory_order_release); }  // pairs with take_back()
+  void end_work() noexcept { works().store(0, std::memory_order_release); }  // pairs with give_up()
   void look() {
     rest_();
     if (own_.segment_.ending()) throw_end();
@@ -194,9 +149,10 @@ class Collectives::Loan {
 
  private:
   std::atomic<std::uint32_t>& works() const { return own_.segment_.place(own_.rank_).works; }
-  // The reason is being written, unless the writer was killed: the wait ends in any case.
+  // The reason is being written, unless the writer was killed.
   [[noreturn]] void throw_end() {
-    for (;; std::this_thread::yield()) rest_();
+    for (const Deadline limit = Deadline::after(kTimeForReason); !limit.expired(); std::this_thread::yield()) rest_();
+    throw Error(ErrorCode::aborted, "the group has ended, and the rank that ended it was killed before it said why");
   }
 
   Collectives& own_;
@@ -263,57 +219,164 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   return {Form::from_root, row.in_on_root ? slot : rooted, core::Stores::cached};
 }
 
-template <class Moves>
-void Collectives::go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps,
-                     WaitContext& wait) {
-  const std::uint64_t first = next_step_;
-  next_step_ += steps;
-  Port<Moves> port(*this, moves, request.fingerprint, wait);
-  run_steps(port, pattern, {rank_, size_, request.root}, first, steps);
+// ---- One call after the other, in the order of starting
+
+std::uint64_t Collectives::start(const Request& request) {
+  queue_.push_back(request);
+  return ++made_;
 }
 
 void Collectives::run(const Request& request, WaitContext& wait) {
-  look_at_processors();
-  area_.done(rank_).enter(++call_, request.fingerprint);
-  waiter_.set_call(call_, request.fingerprint);
+  if (head_ != nullptr || !queue_.empty()) return this->wait(start(request), wait);
+  const std::uint64_t number = ++made_;  // mostly alone: no copy of the request
+  begin(request);
+  this->wait(number, wait);
+}
+
+void Collectives::wait(std::uint64_t number, WaitContext& wait) {
   try {
-    if (run_without_slots(request, wait)) return;
-    run_through_slots(request, wait);
+    if (conflict_) throw *conflict_;
+    while (!move_on_to(number, &wait)) waiter_.wait_for(awaited_, wait);
   } catch (const OtherCall& other) {
     throw_mismatch(other.peer, wait);
   }
 }
 
-void Collectives::run_through_slots(const Request& request, WaitContext& wait) {
-  const bool asks = row_of(request.collective).has_private_counts();
-  const std::size_t length = asks ? agree_on_length(request, wait) : Movement::length_of(request, size_);
-  const Choice choice = choose(request, length * size_of(Movement::dtype_of(request, rank_)));
-  const Movement movement(request, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores,
-                          sources_);
-  if (row_of(request.collective).counts == BlockCounts::pairs && request.in.data == request.out.data &&
-      !std::equal(request.in_counts.begin(), request.in_counts.end(), request.out_counts.begin())) {
-    // In place, and arriving data is not in the place of sent data: blocks would be overwritten before they are sent.
-    const auto* const input = static_cast<const std::byte*>(request.in.data);
-    const std::vector<std::byte> copy(input, input + request.in.bytes());
-    Request moved = request;
-    moved.in.data = copy.data();
-    const Movement safe(moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores, sources_);
-    return move(request, safe, choice.form, wait);
+void Collectives::move_on() {
+  if (conflict_) {
+    if (words_.expired()) throw mismatch_with(conflict_->peer);
+    return;
   }
-  move(request, movement, choice.form, wait);
+  try {
+    if (!move_on_to(made_, nullptr)) waiter_.look(awaited_);
+  } catch (const OtherCall& other) {
+    // Those who compare the calls in words can say more: they get time for it.
+    conflict_ = other;
+    words_ = Deadline::after(kVotingTime);
+  }
 }
 
-void Collectives::move(const Request& request, const Movement& movement, Form form, WaitContext& wait) {
-  Pattern pattern = pattern_of(form, rank_, size_, request.root);
-  // Its own input goes through its slot, too.
-  pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
-  movement.move_own();
-  go(request, movement, pattern, movement.steps(), wait);
+// Returns whether that call has ended. `wait`: null where this rank must not wait.
+bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait) {
+  may_wait_ = wait != nullptr;
+  for (; ended_ < number; ++ended_) {
+    if (head_ == nullptr) begin(queue_.front());
+    if (!move_head_on(wait)) return false;
+    if (!queue_.empty() && head_ == &queue_.front()) queue_.pop_front();
+    head_ = nullptr;
+  }
+  return true;
+}
+
+// A rank that must not wait polls between the steps of a long call: its peers work on the same steps.
+int Collectives::looks() const noexcept {
+  return may_wait_ || course_.turn() > 0 ? waiter_.patience().looks : 0;
+}
+
+// ---- The parts of a call
+
+void Collectives::begin(const Request& request) {
+  head_ = &request;
+  look_at_processors();
+  area_.done(rank_).enter(ended_ + 1, request.fingerprint);
+  waiter_.set_call(ended_ + 1, request.fingerprint);
+  may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_);
+  may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_);
+  if (!may_be_symmetric_ && !may_use_cma_) return begin_with_slots();
+
+  Presence& own = presences_[static_cast<std::size_t>(rank_)];
+  own = {};
+  if (may_be_symmetric_) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
+  own.addresses = CmaCollective::addresses(request);
+  own.identity = cma_.identity();
+  others_may_write_ = may_be_symmetric_;
+  begin_meeting(Part::telling);
+}
+
+// Returns whether the call has ended.
+bool Collectives::move_head_on(WaitContext* wait) {
+  for (;;) {
+    switch (part_) {
+      case Part::slots:
+        return walk(*movement_);
+      case Part::counting:
+        if (!walk(Counting(area_, rank_, sent_, expected_, longest_))) return false;
+        begin_moving(longest_);
+        break;
+      case Part::telling:
+        if (!walk(Telling<Presence>(area_, rank_, presences_))) return false;
+        do_share(wait);
+        break;
+      case Part::confirming_writes:
+        if (!walk(Telling<Presence>(area_, rank_, {}))) return false;
+        others_may_write_ = false;
+        return true;
+      case Part::confirming_reads:
+        if (!walk(Telling<Presence>(area_, rank_, presences_))) return false;
+        if (cma_.all_have_read(presences_)) return true;
+        begin_with_slots();
+        break;
+    }
+  }
+}
+
+template <class Moves>
+bool Collectives::walk(const Moves& moves) {
+  Port<Moves> port(*this, moves, head_->fingerprint);
+  return course_.move_on(port);
+}
+
+void Collectives::begin_course(Part part, const Pattern& pattern, std::uint64_t steps) {
+  part_ = part;
+  course_ = Course(pattern, {rank_, size_, head_->root}, next_step_, steps);
+  next_step_ += steps;
+}
+
+void Collectives::begin_meeting(Part part) {
+  begin_course(part, pattern_of(Form::between_all, rank_, size_, head_->root), 1);
+}
+
+// All ranks have told where their buffers are: each does its share, if all can reach what they need. Otherwise the call
+// goes through the slots. All ranks decide alike.
+void Collectives::do_share(WaitContext* wait) {
+  if (may_be_symmetric_) {
+    SymmetricCollective symmetric(*head_, heap_, rank_, size_, presences_, sources_);
+    if (symmetric.possible()) {
+      borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
+      return begin_meeting(Part::confirming_writes);
+    }
+  }
+  others_may_write_ = false;  // all know that it is not possible
+  if (!may_use_cma_) return begin_with_slots();
+  if (!cma_.works()) {
+    cma_.learn(presences_);
+    return begin_with_slots();
+  }
+  const CmaCollective by_cma(*head_, rank_, size_, presences_);
+  if (!by_cma.possible()) return begin_with_slots();
+  bool all_read = false;
+  borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
+  presences_[static_cast<std::size_t>(rank_)].identity.reaches_all = all_read ? 1 : 0;
+  begin_meeting(Part::confirming_reads);
+}
+
+// A rank's share of a call that works on others' memory.
+template <class Work>
+void Collectives::borrow(const Work& work, WaitContext* wait) {
+  Loan<Work> loan(*this, work, wait);
+  work_on_others(loan);
+}
+
+void Collectives::begin_with_slots() {
+  if (!row_of(head_->collective).has_private_counts()) return begin_moving(Movement::length_of(*head_, size_));
+  set_counts();
+  begin_meeting(Part::counting);
 }
 
 // Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
 // what it expects.
-std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wait) {
+void Collectives::set_counts() {
+  const Request& request = *head_;
   const auto root = static_cast<std::size_t>(request.root);
   sent_.assign(static_cast<std::size_t>(size_), 0);
   expected_.assign(static_cast<std::size_t>(size_), 0);
@@ -330,58 +393,34 @@ std::size_t Collectives::agree_on_length(const Request& request, WaitContext& wa
     expected_[root] = request.out.count;
   else if (row.has_output(is_root))
     set(expected_, request.out_counts);
-  std::uint64_t longest = *std::max_element(sent_.begin(), sent_.end());
-  go(request, Counting(area_, rank_, sent_, expected_, longest), pattern_of(Form::between_all, rank_, size_, 0), 1,
-     wait);
-  return longest;
+  longest_ = *std::max_element(sent_.begin(), sent_.end());
 }
 
-// Returns false if not all ranks can reach the buffers. Nothing has been done then.
-bool Collectives::run_without_slots(const Request& request, WaitContext& wait) {
-  const bool may_be_symmetric = heap_.any() && SymmetricCollective::suits(request, size_);
-  const bool may_use_cma = cma_.may_work() && CmaCollective::suits(request, size_);
-  if (!may_be_symmetric && !may_use_cma) return false;
-
-  Presence& own = presences_[static_cast<std::size_t>(rank_)];
-  own = {};
-  if (may_be_symmetric) own.whereabouts = SymmetricCollective::whereabouts(request, heap_);
-  own.addresses = CmaCollective::addresses(request);
-  own.identity = cma_.identity();
-  others_may_write_ = may_be_symmetric;
-  meet<Presence>(request, presences_, wait);
-
-  if (may_be_symmetric) {
-    SymmetricCollective symmetric(request, heap_, rank_, size_, presences_, sources_);
-    if (symmetric.possible()) {
-      borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
-      meet<Presence>(request, {}, wait);
-      others_may_write_ = false;
-      return true;
-    }
+void Collectives::begin_moving(std::size_t length) {
+  const Request* moved = head_;
+  if (row_of(moved->collective).counts == BlockCounts::pairs && moved->in.data == moved->out.data &&
+      !std::equal(moved->in_counts.begin(), moved->in_counts.end(), moved->out_counts.begin())) {
+    // In place, and arriving data is not in the place of sent data: blocks would be overwritten before they are sent.
+    const auto* const input = static_cast<const std::byte*>(moved->in.data);
+    copied_.assign(input, input + moved->in.bytes());
+    with_copy_ = *moved;
+    with_copy_.in.data = copied_.data();
+    moved = &with_copy_;
   }
-  others_may_write_ = false;  // all know that it is not possible
-  if (!may_use_cma) return false;
-  if (!cma_.works()) {
-    cma_.learn(presences_);
-    return false;
-  }
-  const CmaCollective by_cma(request, rank_, size_, presences_);
-  if (!by_cma.possible()) return false;
-  bool all_read = false;
-  borrow([&](const auto& rest) { all_read = by_cma.run(cma_, rest); }, wait);
-  own.identity.reaches_all = all_read ? 1 : 0;
-  meet<Presence>(request, presences_, wait);
-  return cma_.all_have_read(presences_);
+  const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
+  const Movement& movement = movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes,
+                                               choice.stores, sources_);
+  Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
+  // Its own input goes through its slot, too.
+  pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
+  movement.move_own();
+  begin_course(Part::slots, pattern, movement.steps());
 }
 
-// A rank's share of a call that works on others' memory.
-template <class Work>
-void Collectives::borrow(const Work& work, WaitContext& wait) {
-  Loan<Work> loan(*this, work, wait);
-  work_on_others(loan);
-}
-
-void Collectives::take_back() noexcept {
+void Collectives::give_up() noexcept {
+  head_ = nullptr;
+  queue_.clear();
+  ended_ = made_;
   if (!std::exchange(others_may_write_, false)) return;
   if (!segment_.ending()) return heap_.detach();  // no memory for the words
   struct Lender {
@@ -399,65 +438,7 @@ void Collectives::take_back() noexcept {
     }
     void detach() const { heap.detach(); }
   } lender{segment_, heap_};
-  shm_backend::take_back(lender, rank_, size_);
-}
-
-template <class Told>
-void Collectives::meet(const Request& request, std::span<Told> told, WaitContext& wait) {
-  go(request, Telling<Told>(area_, rank_, told), pattern_of(Form::between_all, rank_, size_, request.root), 1, wait);
-}
-
-// ---- Calls that do not match
-
-// The first rank that does not agree with the majority; -1 if there is none.
-int Collectives::odd_one() const {
-  std::map<std::uint64_t, std::vector<int>> callers;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (const auto call = area_.done(rank).fingerprint_of(call_)) callers[*call].push_back(rank);
-  }
-  int odd = -1;
-  bool majority = false;
-  for (const auto& [call, ranks] : callers) {
-    if (2 * static_cast<int>(ranks.size()) > size_)
-      majority = true;
-    else if (odd < 0 || ranks.front() < odd)
-      odd = ranks.front();
-  }
-  return majority ? odd : -1;
-}
-
-bool Collectives::all_have_called() const {
-  for (int rank = 0; rank < size_; ++rank) {
-    if (!area_.done(rank).fingerprint_of(call_)) return false;
-  }
-  return true;
-}
-
-void Collectives::throw_mismatch(int peer, WaitContext& wait) {
-  const auto named = [&](int odd) { return odd >= 0 ? fmt::format("rank {} is the odd one; ", odd) : ""; };
-  // A rank that compares the calls in words can say more. A rank that counts them knows better which rank differs.
-  const Deadline voting = Deadline::after(kVotingTime);
-  std::optional<Deadline> words;
-  while (!voting.expired() && !(words && words->expired())) {
-    if (!words && all_have_called()) words = Deadline::after(kTimeForWords);
-    try {
-      wait.hurry();
-      wait.check();
-    } catch (const Error& error) {
-      const int odd = odd_one();
-      if (error.code() != ErrorCode::mismatch || error.rank() >= 0 || odd < 0) throw;
-      throw Error(error.code(), named(odd) + error.message(), error.group(), odd);
-    }
-    attendant_.attend();
-    std::this_thread::sleep_for(kVotingPause);
-  }
-  const int odd = odd_one();
-  throw Error(ErrorCode::mismatch,
-              fmt::format("{}rank {} and rank {} have not made the same calls, this one or one before; every rank of a "
-                          "group must make the same collective calls in the same order, with the same counts, types "
-                          "and roots",
-                          named(odd), rank_, peer),
-              {}, odd);
+  take_back(lender, rank_, size_);
 }
 
 }  // namespace col::shm_backend

@@ -1,7 +1,11 @@
 // The collectives of a group over its shared memory, on one rank.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,12 +30,26 @@ class Collectives {
 
   static std::span<const NativeEntry> entries() noexcept;
 
-  // Runs one of entries() to its end. Throws as Channel::start_native(), and mismatch if the other ranks' call is a
-  // different one.
+  // The calls of a group run one after the other, in the order of starting, which is the same on all ranks. The
+  // functions below throw as Channel::wait(), and mismatch if the other ranks' call is a different one.
+
+  // Starts one of entries(), which is moved on by any of the next three. Returns its number. What the request points to
+  // must stay valid until the call has ended.
+  std::uint64_t start(const Request& request);
+  // Goes as far as it can without waiting for others. A mismatch is thrown only some time after it was found: whoever
+  // can say more about it gets time to.
+  void move_on();
+  // Blocks until that call has ended.
+  void wait(std::uint64_t number, WaitContext& wait);
+  // The same as start() and wait().
   void run(const Request& request, WaitContext& wait);
-  // Call it after run() has thrown and the group has ended for all. When it returns, no rank writes into this rank's
-  // memory any more, so the user can have it back.
-  void take_back() noexcept;
+
+  bool has_started(std::uint64_t number) const noexcept { return number <= made_; }
+  bool has_ended(std::uint64_t number) const noexcept { return number <= ended_; }
+  bool is_idle() const noexcept { return ended_ == made_; }
+  // Call it when the group has ended for all, if calls are under way or one has thrown. When it returns, no rank writes
+  // into this rank's memory any more, so the user can have it back. Only the destructor may come next.
+  void give_up() noexcept;
 
  private:
   struct Choice {
@@ -39,31 +57,45 @@ class Collectives {
     std::size_t chunk_bytes;
     core::Stores stores;
   };
+  // The parts of a call; each is a Course.
+  enum class Part : std::uint8_t {
+    slots,              // moves the data through the slots: the whole of most calls
+    counting,           // v-forms whose counts no rank knows completely, before `slots`
+    telling,            // where the buffers are, for calls that may need no slots
+    confirming_writes,  // after the work on symmetric memory
+    confirming_reads,   // after the copies by CMA; the call goes on with `slots` if one rank could not read
+  };
   template <class Moves>
   class Port;
-  template <class Told>
-  class Telling;
-  class Counting;
   template <class Work>
   class Loan;
 
+  bool move_on_to(std::uint64_t number, WaitContext* wait);
+  int looks() const noexcept;
+
+  void begin(const Request& request);
+  bool move_head_on(WaitContext* wait);
   template <class Moves>
-  void go(const Request& request, const Moves& moves, const Pattern& pattern, std::uint64_t steps, WaitContext& wait);
-  void run_through_slots(const Request& request, WaitContext& wait);
-  void move(const Request& request, const Movement& movement, Form form, WaitContext& wait);
-  bool run_without_slots(const Request& request, WaitContext& wait);
-  template <class Told>
-  void meet(const Request& request, std::span<Told> told, WaitContext& wait);
+  bool walk(const Moves& moves);
+  void begin_course(Part part, const Pattern& pattern, std::uint64_t steps);
+  void begin_meeting(Part part);
+  void do_share(WaitContext* wait);
   template <class Work>
-  void borrow(const Work& work, WaitContext& wait);
-  std::size_t agree_on_length(const Request& request, WaitContext& wait);
+  void borrow(const Work& work, WaitContext* wait);
+  void begin_with_slots();
+  void set_counts();
+  void begin_moving(std::size_t length);
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
+  Error mismatch_with(int peer) const;
   int odd_one() const;
   bool all_have_called() const;
+
+  // How long a rank that has found a mismatch waits for the calls of all others.
+  static constexpr Duration kVotingTime = std::chrono::milliseconds(500);
 
   const std::string& group_;
   const Segment& segment_;
@@ -72,17 +104,36 @@ class Collectives {
   const int rank_, size_;
   Attendant& attendant_;
   Waiter waiter_;
+  bool crowded_ = false;
+  bool knows_processors_ = false;
+
+  // ---- The calls
+  std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
+  std::deque<Request> queue_;           // those that were started and have not ended, but one that run() has begun
+  const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
+  std::optional<OtherCall> conflict_;   // found by a rank that did not wait
+  Deadline words_ = Deadline::of({});   // until when that is left to others
+
+  // ---- The one that is under way
+  Part part_ = Part::slots;
+  Course course_;
+  bool may_wait_ = true;  // whether the rank that moves it on may wait
+  Awaited awaited_;       // what it waits for, once it cannot go on
+  std::optional<Movement> movement_;
+  Request with_copy_;               // head_, with another input
+  std::vector<std::byte> copied_;   // that input
+  bool may_be_symmetric_ = false, may_use_cma_ = false;
+  std::uint64_t longest_ = 0;                   // the most elements that one rank sends to another
+  std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
+
+  // ---- What is known of all calls so far
   std::uint64_t next_step_ = 1;
-  std::uint64_t call_ = 0;                // number of the current or last call
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others
   std::vector<const std::byte*> sources_;
   Cma cma_;
-  std::vector<Presence> presences_;             // by rank
-  bool others_may_write_ = false;               // whether others may write into this rank's memory
-  std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
-  bool crowded_ = false;
-  bool knows_processors_ = false;
+  std::vector<Presence> presences_;  // by rank
+  bool others_may_write_ = false;    // whether others may write into this rank's memory
 };
 
 }  // namespace col::shm_backend

@@ -91,9 +91,10 @@ constexpr Pattern pattern_of(Form form, int rank, int size, int root) noexcept {
 
 inline constexpr std::uint64_t kReuse = 4;  // kSlots: a slot is used again after this many steps
 
-// What a Port does. `step` counts from 1 over all collectives of the group, and `index` from 0 within this one.
+// What a Port does. `step` counts from 1 over all collectives of the group, and `index` from 0 within this one. The
+// waits return whether what they wait for is there; what comes after one must not happen before it has returned true.
 //
-//   wait_done(step)                 waits until all other ranks have told done(step) or a later one
+//   wait_done(step)                 whether all other ranks have told done(step) or a later one
 //   put(index, step)                writes the input into this rank's slot
 //   tell_ready(step)
 //   wait_ready(peer, step), wait_folded(peer, step)
@@ -108,56 +109,119 @@ struct Shape {
   int root = 0;
 };
 
-template <class Visit>
-void for_peers(Peers peers, const Shape& shape, Visit visit) {
+constexpr int count_of(Peers peers, const Shape& shape) noexcept {
   switch (peers) {
     case Peers::none:
-      return;
+      return 0;
     case Peers::root:
-      return visit(shape.root);
+      return 1;
     case Peers::lower:
-      for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
-      return;
+      return shape.rank;
     case Peers::others:
-      // Starts with the next rank, so that not all ranks read the same slot at once.
-      for (int peer = shape.rank + 1; peer < shape.size; ++peer) visit(peer);
-      for (int peer = 0; peer < shape.rank; ++peer) visit(peer);
-      return;
+      break;
   }
+  return shape.size - 1;
 }
 
-// Goes through `steps` steps. The first one has the number `first`.
-template <class Port>
-void run_steps(Port& port, const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps) {
-  const std::uint64_t fold_lag = pattern.puts && steps > 1 ? 1 : 0;
-  const std::uint64_t take_lag = fold_lag + (pattern.takes_results && steps > 1 ? 1 : 0);
-  const bool reads = pattern.folds != Peers::none || pattern.takes != Peers::none;
-  // A rank that reads nothing in this collective does not delay others.
-  if (!reads) port.tell_done(first + steps - 1);
-  for (std::uint64_t turn = 0; turn < steps + take_lag; ++turn) {
-    if (pattern.puts && turn < steps) {
-      const std::uint64_t step = first + turn;
-      if (step > kReuse) port.wait_done(step - kReuse);
-      port.put(turn, step);
+// The peers in the order in which a rank comes to them.
+constexpr int peer_at(Peers peers, const Shape& shape, int index) noexcept {
+  if (peers == Peers::root) return shape.root;
+  if (peers == Peers::lower) return index;
+  // Starts with the next rank, so that not all ranks read the same slot at once.
+  const int peer = shape.rank + 1 + index;
+  return peer < shape.size ? peer : peer - shape.size;
+}
+
+// One rank's way through the steps of a collective. It stops where a wait finds nothing yet, and goes on from there.
+class Course {
+ public:
+  Course() = default;
+  // The first of the `steps` steps has the number `first`.
+  Course(const Pattern& pattern, const Shape& shape, std::uint64_t first, std::uint64_t steps) noexcept
+      : pattern_(pattern),
+        shape_(shape),
+        first_(first),
+        steps_(steps),
+        fold_lag_(pattern.puts && steps > 1 ? 1 : 0),
+        take_lag_(fold_lag_ + (pattern.takes_results && steps > 1 ? 1 : 0)),
+        reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
+
+  // How many turns are behind it. Each puts one step, folds an earlier one, and takes one that is earlier still.
+  std::uint64_t turn() const noexcept { return turn_; }
+
+  // Goes as far as the waits allow. Returns whether all is done. Not to be called again after that, or after an
+  // exception of the Port's.
+  template <class Port>
+  bool move_on(Port& port) {
+    if (part_ == Part::begin) {
+      // A rank that reads nothing in this collective does not delay others.
+      if (!reads_) port.tell_done(first_ + steps_ - 1);
+      enter(Part::put);
+    }
+    for (; turn_ < steps_ + take_lag_; ++turn_) {
+      if (part_ == Part::put && !put(port)) return false;
+      if (part_ == Part::fold && !fold(port)) return false;
+      if (!take(port)) return false;
+      enter(Part::put);
+    }
+    return true;
+  }
+
+ private:
+  enum class Part : std::uint8_t { begin, put, fold, take };
+
+  void enter(Part part) noexcept {
+    part_ = part;
+    next_ = 0;
+  }
+
+  template <class Port>
+  bool put(Port& port) {
+    if (pattern_.puts && turn_ < steps_) {
+      const std::uint64_t step = first_ + turn_;
+      if (step > kReuse && !port.wait_done(step - kReuse)) return false;
+      port.put(turn_, step);
       port.tell_ready(step);
     }
-    if (pattern.folds != Peers::none && turn >= fold_lag && turn < steps + fold_lag) {
-      const std::uint64_t step = first + turn - fold_lag;
-      for_peers(pattern.folds, shape, [&](int peer) { port.wait_ready(peer, step); });
-      port.fold(turn - fold_lag, step);
-      if (pattern.shows_result) port.tell_folded(step);
-    }
-    if (turn < take_lag) continue;
-    const std::uint64_t step = first + turn - take_lag;
-    for_peers(pattern.takes, shape, [&](int peer) {
-      if (pattern.takes_results)
-        port.wait_folded(peer, step);
-      else
-        port.wait_ready(peer, step);
-      port.take(turn - take_lag, step, peer);
-    });
-    if (reads) port.tell_done(step);
+    enter(Part::fold);
+    return true;
   }
-}
+
+  template <class Port>
+  bool fold(Port& port) {
+    if (pattern_.folds != Peers::none && turn_ >= fold_lag_ && turn_ < steps_ + fold_lag_) {
+      const std::uint64_t step = first_ + turn_ - fold_lag_;
+      for (; next_ < count_of(pattern_.folds, shape_); ++next_) {
+        if (!port.wait_ready(peer_at(pattern_.folds, shape_, next_), step)) return false;
+      }
+      port.fold(turn_ - fold_lag_, step);
+      if (pattern_.shows_result) port.tell_folded(step);
+    }
+    enter(Part::take);
+    return true;
+  }
+
+  template <class Port>
+  bool take(Port& port) {
+    if (turn_ < take_lag_) return true;
+    const std::uint64_t step = first_ + turn_ - take_lag_;
+    for (; next_ < count_of(pattern_.takes, shape_); ++next_) {
+      const int peer = peer_at(pattern_.takes, shape_, next_);
+      if (!(pattern_.takes_results ? port.wait_folded(peer, step) : port.wait_ready(peer, step))) return false;
+      port.take(turn_ - take_lag_, step, peer);
+    }
+    if (reads_) port.tell_done(step);
+    return true;
+  }
+
+  Pattern pattern_;
+  Shape shape_;
+  std::uint64_t first_ = 0, steps_ = 0;
+  std::uint64_t fold_lag_ = 0, take_lag_ = 0;  // how many turns after its put a step is folded and taken
+  bool reads_ = false;
+  Part part_ = Part::begin;
+  int next_ = 0;  // of the peers that this part waits for
+  std::uint64_t turn_ = 0;
+};
 
 }  // namespace col::shm_backend

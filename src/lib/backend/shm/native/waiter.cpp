@@ -26,53 +26,59 @@ Patience Patience::of(bool crowded) noexcept {
   return {crowded ? kLooksCrowded : kLooksAlone, kYieldingTime};
 }
 
-void Waiter::wait_on(Condition ready, int peer, WaitContext& wait) {
-  wait.describe([peer] { return fmt::format("rank {} to do its part of a collective", peer); });
+void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {
+  const auto found = [&] {
+    if (awaited.is_there()) return true;
+    look(awaited);
+    wait.check();
+    return awaited.is_there();
+  };
+  wait.describe([peer = awaited.peer] { return fmt::format("rank {} to do its part of a collective", peer); });
   for (bool told = false;; told = true) {
     auto now = Clock::now();
     const auto until = now + patience_.yields;
     for (auto next_look = now; now < until; now = Clock::now()) {
       ::sched_yield();
-      if (ready()) return wait.resume();
+      if (awaited.is_there()) return wait.resume();
       // A look at everything costs as much as some yields. By time, as a yield may take long where many compute.
       if (now < next_look) continue;
       next_look = now + kBetweenLooks;
-      if (look(ready, peer, wait)) return wait.resume();
+      if (found()) return wait.resume();
     }
-    if (!told) wait.waiting(-1, peer);
-    sleep(ready, peer, wait);
-    if (look(ready, peer, wait)) return wait.resume();
+    if (!told) wait.waiting(-1, awaited.peer);
+    sleep(awaited, wait);
+    if (found()) return wait.resume();
   }
 }
 
-bool Waiter::look(Condition ready, int peer, WaitContext& wait) {
-  if (ready()) return true;
+void Waiter::look(const Awaited& awaited) {
   // Looked at before the last look: what a rank did before it left is there.
-  const bool gone = segment_.place(peer).left.load(std::memory_order_seq_cst) != 0;
+  const bool gone = segment_.place(awaited.peer).left.load(std::memory_order_seq_cst) != 0;
   attendant_.attend();
-  if (ready()) return true;
-  const auto theirs = area_.done(peer).fingerprint_of(call_);
-  if (theirs && *theirs != fingerprint_) throw OtherCall{peer};
-  wait.check();
-  if (!gone) return false;
+  if (awaited.is_there()) return;
+  const auto theirs = area_.done(awaited.peer).fingerprint_of(call_);
+  if (theirs && *theirs != fingerprint_) throw OtherCall{awaited.peer};
+  if (!gone) return;
   throw Error(ErrorCode::peer_lost,
               fmt::format("rank {} left the group while this rank waits for its part in a collective; every rank must "
                           "make the same calls before it destroys the group",
-                          peer),
-              {}, peer);
+                          awaited.peer),
+              {}, awaited.peer);
 }
 
-void Waiter::sleep(Condition ready, int peer, WaitContext& wait) {
+void Waiter::sleep(const Awaited& awaited, WaitContext& wait) {
   auto& sleepers = area_.header().sleepers;
   Doorbell doorbell(segment_.place(rank_).doorbell);
   // relaxed: a rank that sees the count below sees it too
-  segment_.place(rank_).awaited.store(peer, std::memory_order_relaxed);
+  segment_.place(rank_).awaited.store(awaited.peer, std::memory_order_relaxed);
   // seq_cst: a rank that stores what this rank waits for looks at `sleepers` afterwards, and this rank looks at what is
   // stored after it has counted itself (doorbell.hpp).
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   doorbell.arm();
   try {
-    if (look(ready, peer, wait))
+    look(awaited);
+    wait.check();
+    if (awaited.is_there())
       doorbell.disarm();
     else
       doorbell.sleep(wait.slice());

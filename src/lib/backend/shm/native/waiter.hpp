@@ -1,6 +1,7 @@
 // How a rank waits in a collective: it polls, then yields to others, then sleeps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include <col/job.hpp>
@@ -23,6 +24,17 @@ class Attendant {
 // Thrown by a wait for a rank that has made another call.
 struct OtherCall {
   int peer;
+};
+
+// What a rank waits for: that `peer` raises one of its counters to `value`.
+struct Awaited {
+  const std::atomic<std::uint64_t>* counter = nullptr;
+  std::uint64_t value = 0;
+  int peer = -1;
+
+  // acquire: what the peer did before is there. seq_cst, as it is the last look of a rank that goes to sleep
+  // (doorbell.hpp).
+  bool is_there() const noexcept { return counter->load(std::memory_order_seq_cst) >= value; }
 };
 
 // How long a rank polls, yields and sleeps.
@@ -55,16 +67,13 @@ class Waiter {
     fingerprint_ = fingerprint;
   }
 
-  // Waits until ready(), which reads with at least acquire. `peer` is the rank that it waits for; it is lost if it has
-  // left the group. Throws what wait.check() throws, peer_lost, what ended the group, and OtherCall.
-  template <class Ready>
-  void until(Ready ready, int peer, WaitContext& wait) {
-    for (int i = 0; i <= patience_.looks; ++i) {
-      if (ready()) return;
-      pause_briefly();
-    }
-    wait_on({[](void* r) { return (*static_cast<Ready*>(r))(); }, &ready}, peer, wait);
-  }
+  const Patience& patience() const noexcept { return patience_; }
+
+  // Looks once whether this rank waits in vain, and moves its messages forward. Throws peer_lost if the awaited rank has
+  // left the group, what ended the group, and OtherCall.
+  void look(const Awaited& awaited);
+  // Blocks until it is there. Throws what look() throws, and what wait.check() throws.
+  void wait_for(const Awaited& awaited, WaitContext& wait);
 
   // Call it after this rank has stored something that others may sleep for (seq_cst, see doorbell.hpp).
   void wake_others() noexcept {
@@ -72,15 +81,7 @@ class Waiter {
   }
 
  private:
-  struct Condition {
-    bool (*look)(void*);
-    void* argument;
-    bool operator()() const { return look(argument); }
-  };
-
-  void wait_on(Condition ready, int peer, WaitContext& wait);
-  bool look(Condition ready, int peer, WaitContext& wait);
-  void sleep(Condition ready, int peer, WaitContext& wait);
+  void sleep(const Awaited& awaited, WaitContext& wait);
   void ring_waiting() noexcept;
 
   const Segment& segment_;

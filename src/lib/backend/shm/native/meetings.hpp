@@ -1,0 +1,68 @@
+// What ranks tell one another in one step, before or after they move data. Each is the Moves of a Port (collectives.cpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "backend/shm/native/waiter.hpp"
+#include "backend/shm/segment/layout.hpp"
+
+namespace col::shm_backend {
+
+// All ranks wait for all, and may tell one another something of the same kind.
+template <class Told>
+class Telling {
+ public:
+  // `told`: by rank, including this one; empty: nothing is told.
+  Telling(const Area& area, int rank, std::span<Told> told) : area_(area), rank_(rank), told_(told) {}
+
+  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+    static_assert(sizeof(Told) <= kInlineBytes);
+    if (!told_.empty()) std::memcpy(area_.slot(rank_, step).inline_data, &told_[at(rank_)], sizeof(Told));
+  }
+  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
+  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
+    if (!told_.empty()) std::memcpy(&told_[at(peer)], area_.slot(peer, step).inline_data, sizeof(Told));
+  }
+
+ private:
+  static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
+
+  const Area& area_;
+  const int rank_;
+  const std::span<Told> told_;
+};
+
+// All ranks tell all others how many elements they send to each rank.
+class Counting {
+ public:
+  // `longest`: the most that this rank sends to one. It becomes the most that any rank sends to one.
+  Counting(const Area& area, int rank, std::span<const std::uint64_t> sent, std::span<const std::uint64_t> expected,
+           std::uint64_t& longest)
+      : area_(area), rank_(rank), sent_(sent), expected_(expected), longest_(longest) {}
+
+  void put(std::uint64_t /*index*/, std::uint64_t step) const {
+    std::memcpy(area_.data(rank_, step, sent_.size_bytes()), sent_.data(), sent_.size_bytes());
+  }
+  void fold(std::uint64_t /*index*/, std::uint64_t /*step*/) const {}
+  void take(std::uint64_t /*index*/, std::uint64_t step, int peer) const {
+    const std::byte* const row = area_.data(peer, step, sent_.size_bytes());
+    for (std::size_t rank = 0; rank < sent_.size(); ++rank) {
+      std::uint64_t count = 0;
+      std::memcpy(&count, row + rank * sizeof count, sizeof count);
+      longest_ = std::max(longest_, count);
+      if (static_cast<int>(rank) == rank_ && count != expected_[static_cast<std::size_t>(peer)]) throw OtherCall{peer};
+    }
+  }
+
+ private:
+  const Area& area_;
+  const int rank_;
+  const std::span<const std::uint64_t> sent_, expected_;
+  std::uint64_t& longest_;
+};
+
+}  // namespace col::shm_backend
