@@ -33,8 +33,8 @@ inline shm_backend::Pattern pattern_of(const Call& call, int rank, int size) {
   return pattern;
 }
 
-// A Port of steps.hpp, which finds everything that it waits for. What Movement reads and writes of the slots: slices or blocks are parts, by rank; everything
-// else is all parts of a slot.
+// A Port of steps.hpp, which finds everything that it waits for. What Movement reads and writes of the slots: slices or
+// blocks are parts, by rank; everything else is all parts of a slot.
 class RecordingPort {
  public:
   RecordingPort(const Call& call, int rank, int size, Program& program)

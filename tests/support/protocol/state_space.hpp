@@ -17,7 +17,7 @@
 namespace col::test {
 
 // Memory is bytes: the words of the model are small.
-inline constexpr std::size_t kModelWords = 32, kModelRanks = 6;
+inline constexpr std::size_t kModelWords = 40, kModelRanks = 6;
 
 struct ModelState {
   std::array<std::uint8_t, kModelWords> words{};

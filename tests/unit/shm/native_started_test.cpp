@@ -105,7 +105,8 @@ TEST_CASE("native: a rank that waits for a message moves the calls on that it ha
   }));
 }
 
-TEST_CASE("native: a start does not wait for the others, and test() of a call that they have not made does not", "[shm]") {
+TEST_CASE("native: a start does not wait for the others, and test() of a call that they have not made does not",
+          "[shm]") {
   require_well(run_ranks(2, [](int rank, ShmChannel& channel) {
     const NativePart<Item> first(kLong, rank, 2, 0), second(kLong, rank, 2, 1);
     std::vector<Item> word(1);

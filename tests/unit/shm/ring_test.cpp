@@ -17,9 +17,9 @@ constexpr std::size_t kRingBytes = 4096;
 
 struct Ring {
   RingIndices indices{};
-  std::vector<std::byte> bytes = std::vector<std::byte>(kRingBytes);
-  Producer producer{indices, bytes.data(), kRingBytes};
-  Consumer consumer{indices, bytes.data(), kRingBytes};
+  alignas(64) std::byte bytes[kRingBytes] = {};
+  Producer producer{indices, bytes, kRingBytes};
+  Consumer consumer{indices, bytes, kRingBytes};
 };
 
 std::vector<unsigned char> payload_of(std::uint64_t number, std::size_t bytes) {
@@ -47,7 +47,7 @@ TEST_CASE("shm ring: frames of random lengths come out as they went in, around t
     } else {
       ++refused;
     }
-    for (std::size_t n = random() % 3; n > 0 && ring.consumer.available() > 0; --n) {
+    for (std::size_t n = random() % 3; n > 0 && ring.consumer.is_there(); --n) {
       const FrameHeader header = ring.consumer.front();
       REQUIRE(header.kind == FrameKind::eager);
       REQUIRE(header.slot == 7);
@@ -59,21 +59,22 @@ TEST_CASE("shm ring: frames of random lengths come out as they went in, around t
       ring.consumer.pop(header);
       if (random() % 2 == 0) ring.consumer.release();
     }
-    REQUIRE((ring.consumer.available() > 0) == !inside.empty());
+    REQUIRE(ring.consumer.is_there() == !inside.empty());
   }
   CHECK(refused > 0);  // it was full at times
 }
 
 TEST_CASE("shm ring: what was read is the producer's again only after the release", "[shm]") {
   Ring ring;
-  constexpr std::size_t kPayload = kRingBytes - sizeof(FrameHeader);
+  constexpr std::size_t kPayload = kRingBytes - 2 * sizeof(FrameHeader);  // and the word after it
   const auto data = payload_of(1, kPayload);
   REQUIRE(ring.producer.fits(kPayload));
   CHECK_FALSE(ring.producer.fits(kPayload + 1));
   ring.producer.put({.kind = FrameKind::data, .payload_bytes = kPayload}, data.data());
   CHECK_FALSE(ring.producer.fits(0));
+  REQUIRE(ring.consumer.is_there());
   ring.consumer.pop(ring.consumer.front());
-  CHECK(ring.consumer.available() == 0);
+  CHECK_FALSE(ring.consumer.is_there());
   CHECK_FALSE(ring.producer.fits(0));
   ring.consumer.release();
   CHECK(ring.producer.fits(kPayload));
@@ -85,7 +86,7 @@ TEST_CASE("shm ring: two threads, one million bytes", "[shm]") {
   std::atomic<bool> wrong{false};
   std::thread reader([&] {
     for (std::uint64_t number = 0; number < kFrames;) {
-      if (ring.consumer.available() == 0) {
+      if (!ring.consumer.is_there()) {
         std::this_thread::yield();
         continue;
       }

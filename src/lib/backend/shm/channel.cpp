@@ -234,10 +234,11 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
       ::sched_yield();
       if (step(operation)) return;
     }
-    doorbell.arm();
-    if (step(operation)) return doorbell.disarm();
     // Ranks that work on a collective do not ring for those that wait for a message.
-    doorbell.sleep(collectives_.is_idle() ? wait.slice() : std::min<Duration>(wait.slice(), kBetweenCollectives));
+    const Duration slice = wait.slice();
+    doorbell.sleep_unless([&] { return step(operation); },
+                          collectives_.is_idle() ? slice : std::min<Duration>(slice, kBetweenCollectives));
+    if (operation.done()) return;
     wait.check();
   }
 }

@@ -183,22 +183,19 @@ std::uint64_t Engine::bytes_there(Operation& send) noexcept {
 // ---- In
 
 void Engine::take_in(Peer& peer) {
-  // What comes meanwhile is for the next call: a peer that never stops sending must not keep the others waiting.
-  std::uint64_t left = peer.in.available();
-  if (left == 0) return;
-  const auto release = [&] {
-    peer.in.release();
-    ring(peer.rank);
-  };
-  while (left > 0) {
+  // One ring at a time: a peer that never stops sending must not keep the others waiting.
+  for (std::uint64_t left = ring_bytes_; left > 0 && peer.in.is_there();) {
     const FrameHeader header = peer.in.front();
     take(peer, header);
     peer.in.pop(header);
     left -= std::min<std::uint64_t>(left, frame_bytes(header.payload_bytes));
-    // Early enough for the peer to go on writing, not so often that the line moves between the caches for each frame.
-    if (peer.in.unreleased() >= ring_bytes_ / 8) release();
+    // Early enough for the peer to go on writing, not so often that the line moves between the caches for each frame. A
+    // part of the ring that the peer does not get back yet never keeps it from sending: the largest frame is smaller
+    // than the rest.
+    if (peer.in.unreleased() < ring_bytes_ / 8) continue;
+    peer.in.release();
+    ring(peer.rank);
   }
-  if (peer.in.unreleased() > 0) release();
 }
 
 void Engine::take(Peer& peer, const FrameHeader& header) {

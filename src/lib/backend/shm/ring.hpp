@@ -1,6 +1,8 @@
 // The two ends of a ring: a stream of frames from one rank to another. Each end is used by one thread.
 //
-// A frame is a header and its payload, padded to whole headers, so that a header never wraps around the end.
+// A frame is a header and its payload, padded to whole headers, so that a header never wraps around the end. The first
+// word of a header says that its frame is there: it is stored last, so that a small message comes in one cache line
+// with its flag. The word after the last frame is zero.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +24,7 @@ enum class FrameKind : std::uint32_t {
 };
 
 struct FrameHeader {
-  FrameKind kind = FrameKind::none;
+  FrameKind kind = FrameKind::none;  // with payload_bytes: the word that is stored last
   std::uint32_t payload_bytes = 0;
   std::uint64_t slot = 0;
   std::uint64_t bytes = 0;
@@ -34,6 +36,10 @@ constexpr std::size_t frame_bytes(std::size_t payload_bytes) noexcept {
   return sizeof(FrameHeader) + (payload_bytes + sizeof(FrameHeader) - 1) / sizeof(FrameHeader) * sizeof(FrameHeader);
 }
 
+inline std::atomic_ref<std::uint64_t> first_word(std::byte* ring, std::size_t offset) noexcept {
+  return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(ring + offset));
+}
+
 class Producer {
  public:
   Producer() = default;
@@ -41,7 +47,7 @@ class Producer {
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
 
   bool fits(std::size_t payload_bytes) noexcept {
-    const std::size_t needed = frame_bytes(payload_bytes);
+    const std::size_t needed = frame_bytes(payload_bytes) + sizeof(FrameHeader);  // and the word after it
     if (ring_bytes_ - (tail_ - head_) >= needed) return true;
     // Pairs with Consumer::release(): bytes before `head` have been read and may be overwritten. seq_cst, because it is
     // the last look of a rank that goes to sleep (doorbell.hpp).
@@ -52,12 +58,18 @@ class Producer {
   // The consumer sees the frame from now on. Requires: fits(header.payload_bytes).
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);
-    std::memcpy(ring_ + offset, &header, sizeof header);
+    std::memcpy(ring_ + offset + sizeof(std::uint64_t),
+                reinterpret_cast<const std::byte*>(&header) + sizeof(std::uint64_t),
+                sizeof header - sizeof(std::uint64_t));
     if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
     tail_ += frame_bytes(header.payload_bytes);
-    // Pairs with Consumer::available(): a consumer that sees the new tail also sees the frame. seq_cst, because the
-    // consumer's doorbell is read next (doorbell.hpp).
-    indices_->tail.store(tail_, std::memory_order_seq_cst);
+    // relaxed: it is seen with the word below.
+    first_word(ring_, tail_ & (ring_bytes_ - 1)).store(0, std::memory_order_relaxed);
+    // release, pairs with Consumer::is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though
+    // the consumer's doorbell is read next: a sleeper looks again after a nap (doorbell.hpp).
+    std::uint64_t word = 0;
+    std::memcpy(&word, &header, sizeof word);
+    first_word(ring_, offset).store(word, std::memory_order_release);
   }
 
  private:
@@ -78,16 +90,16 @@ class Producer {
 class Consumer {
  public:
   Consumer() = default;
-  Consumer(RingIndices& indices, const std::byte* ring, std::size_t ring_bytes) noexcept
+  Consumer(RingIndices& indices, std::byte* ring, std::size_t ring_bytes) noexcept
       : indices_(&indices), ring_(ring), ring_bytes_(ring_bytes) {}
 
-  // The number of bytes of complete frames that are there.
-  std::uint64_t available() const noexcept {
-    // Pairs with Producer::put(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
-    return indices_->tail.load(std::memory_order_seq_cst) - head_;
+  // Whether a frame is there.
+  bool is_there() const noexcept {
+    // acquire pairs with Producer::put(). seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+    return first_word(ring_, head_ & (ring_bytes_ - 1)).load(std::memory_order_seq_cst) != 0;
   }
 
-  // Requires: available() > 0.
+  // Requires: is_there().
   FrameHeader front() const noexcept {
     FrameHeader header;
     std::memcpy(&header, ring_ + (head_ & (ring_bytes_ - 1)), sizeof header);
@@ -108,14 +120,13 @@ class Consumer {
   // Gives the room of popped frames back to the producer.
   void release() noexcept {
     released_ = head_;
-    // Pairs with Producer::fits(): our reads come before its next writes. seq_cst, because the producer's doorbell is
-    // read next (doorbell.hpp).
-    indices_->head.store(head_, std::memory_order_seq_cst);
+    // release, pairs with Producer::fits(): our reads come before its next writes.
+    indices_->head.store(head_, std::memory_order_release);
   }
 
  private:
   RingIndices* indices_ = nullptr;
-  const std::byte* ring_ = nullptr;
+  std::byte* ring_ = nullptr;
   std::size_t ring_bytes_ = 0;
   std::uint64_t head_ = 0;
   std::uint64_t released_ = 0;

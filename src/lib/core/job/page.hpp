@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 3;
+inline constexpr std::uint32_t kPageVersion = 4;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -108,6 +108,8 @@ struct alignas(256) RecordLayout {
   // Written by the launcher, each once.
   Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
   Word ended;    // 1 above 32 bits of wait status; 0: not yet
+  // A call of `group` that is later than the words above, in one word: RankRecord::begin_briefly(). 0: there is none.
+  Word brief;
 };
 
 // ---- Its memory: anonymous, or mapped from a file, which appears under its name only when it is complete ------------

@@ -52,6 +52,12 @@ constexpr int kSpins = 100;
 constexpr std::uint64_t kTrustMs = 50;
 constexpr int kPidBits = 22;  // the kernel's most
 
+// A call in one word: its number above its collective above whether it is under way.
+constexpr int kOpBits = 7;
+std::uint64_t brief_of(std::uint64_t sequence, Collective op, bool runs) noexcept {
+  return (sequence << kOpBits | static_cast<std::uint64_t>(op)) << 1 | (runs ? 1U : 0U);
+}
+
 // The writer's side of the sequence lock. Another thread of this process may be inside; a process that held the record
 // before may have been killed inside. So the wait is short, and then the lock is taken over: at worst a reader sees one
 // mixed line of a report.
@@ -106,6 +112,8 @@ void RankRecord::join(int rank) {
   } while (!layout_->process.compare_exchange_strong(held, self.word(), std::memory_order_acq_rel,
                                                      std::memory_order_acquire));
   const WriteLock lock(layout_->version);
+  layout_->brief.store(0, std::memory_order_release);
+  last_group_.store(nullptr, std::memory_order_relaxed);
   layout_->sequence.store(0, std::memory_order_release);
   layout_->fingerprint.store(0, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
@@ -120,6 +128,8 @@ void RankRecord::join(int rank) {
 void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::string_view op,
                        std::uint64_t fingerprint) noexcept {
   const WriteLock lock(layout_->version);
+  layout_->brief.store(0, std::memory_order_release);
+  last_group_.store(group.data(), std::memory_order_relaxed);
   layout_->sequence.store(sequence, std::memory_order_release);
   layout_->fingerprint.store(fingerprint, std::memory_order_release);
   layout_->step_and_peer.store(pack(~0u, ~0u), std::memory_order_release);
@@ -128,6 +138,20 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
   layout_->group.store(group);
   layout_->op.store(op);
   set_state(State::running);
+}
+
+bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
+  if (last_group_.load(std::memory_order_relaxed) != group.data()) return false;
+  // release: a reader that sees it sees the record of the last begin().
+  layout_->brief.store(brief_of(sequence, op, true), std::memory_order_release);
+  return true;
+}
+
+void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
+  // Another thread's call of another group may have come in between: readers see the later one.
+  if (last_group_.load(std::memory_order_relaxed) != group.data()) return;
+  touch();
+  layout_->brief.store(brief_of(sequence, op, false), std::memory_order_release);
 }
 
 void RankRecord::waiting(std::int32_t step, std::int32_t peer) noexcept {
@@ -236,6 +260,14 @@ RankActivity RankRecord::read() const {
     activity.pid = process.pid();
     activity.pid_start = process.start();
   };
+  const auto read_brief = [&] {
+    const std::uint64_t brief = layout_->brief.load(std::memory_order_acquire);
+    if (brief == 0 || activity.state == State::finished) return;
+    if (brief % 2 != 0) activity.state = State::running;
+    activity.sequence = brief >> (kOpBits + 1);
+    activity.op = to_string(static_cast<Collective>(brief >> 1 & ((1U << kOpBits) - 1)));
+    activity.fingerprint = 0;
+  };
   const Deadline patience = Deadline::after(kReadPatience);
   int attempt = 0;
   do {
@@ -251,6 +283,7 @@ RankActivity RankRecord::read() const {
       activity.held_up_by = static_cast<std::int32_t>(layout_->held_up_by.load(std::memory_order_acquire)) - 1;
       activity.group = layout_->group.load();
       activity.op = layout_->op.load();
+      read_brief();
       // relaxed: the acquires above keep it after them.
       if (layout_->version.load(std::memory_order_relaxed) == before) return activity;
     }

@@ -69,6 +69,7 @@ void WaitContext::begin() noexcept {
   started_ = Deadline::Clock::now();
   next_slow_ = started_ + kFirstSlow;
   next_interrupt_ = started_ + kLongestSlice;
+  if (before_waiting_) std::exchange(before_waiting_, nullptr)();
 }
 
 void WaitContext::check() {

@@ -159,6 +159,30 @@ class Diagnosis final : public WaitObserver {
   std::optional<Deadline> ask_again_;  // set when the store has not answered
 };
 
+// A Diagnosis that is made when somebody asks for it: most calls end before.
+class LateDiagnosis final : public WaitObserver {
+ public:
+  // `what` must outlive it, and have diagnose(), which returns the Diagnosis.
+  template <class What>
+  LateDiagnosis(Surroundings& surroundings, const What& what)
+      : surroundings_(surroundings),
+        what_(&what),
+        make_([](const void* of, Surroundings& in) { return static_cast<const What*>(of)->diagnose(in); }) {}
+
+  Diagnosis& get() {
+    if (!diagnosis_) diagnosis_.emplace(make_(what_, surroundings_));
+    return *diagnosis_;
+  }
+  bool on_slow(Duration waited) override { return get().on_slow(waited); }
+  void on_timeout(Duration budget) override { get().on_timeout(budget); }
+
+ private:
+  Surroundings& surroundings_;
+  const void* const what_;
+  Diagnosis (*const make_)(const void* what, Surroundings& surroundings);
+  std::optional<Diagnosis> diagnosis_;
+};
+
 // Looks now and then why an operation does not end, for a rank that does not wait for it: one that tests it again and
 // again, leaves it to the waits of others, or waits for it a little at a time.
 class Watch final : private WaitObserver {

@@ -119,17 +119,18 @@ void Access::end_turn() noexcept {
 }
 
 void Access::begin_turn(Duration timeout) {
+  if (!core_.settings().serialize) return;
   wait_for_turn(Deadline::after(timeout), Deadline::after(Deadline::kMaxBudget));
 }
 
 bool Access::begin_turn_within(Duration budget) {
+  if (!core_.settings().serialize) return true;
   // Its deadline is later than the budget, so that the wait ends without an error.
   return wait_for_turn(Deadline::after(std::min(budget, Deadline::kMaxBudget) + core_.timeout()),
                        Deadline::after(budget));
 }
 
 bool Access::wait_for_turn(const Deadline& deadline, const Deadline& until) {
-  if (!core_.settings().serialize) return true;
   // Without the rank's record, which tells of the call that this one waits for.
   WaitContext wait(deadline, core_.surroundings().control.get(), nullptr, nullptr, &core_.settings().interrupt);
   wait.describe("another thread's call on the group");

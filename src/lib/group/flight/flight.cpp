@@ -182,7 +182,7 @@ void Flight::progress_all() {
       fail(*pending);
     }
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (core_.record() != nullptr && active_.empty()) core_.record()->end(core_.name());
+    if (active_.empty()) end_record(*pending);
   }
 }
 
@@ -240,23 +240,46 @@ void Flight::finish(Pending& pending) {
   pending.end();
 }
 
+void Flight::record(Pending& pending) {
+  pending.brief.reset();
+  if (core_.record() != nullptr)
+    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint);
+}
+
+void Flight::record_briefly(Pending& pending, Collective op) {
+  if (core_.record() == nullptr || !core_.record()->begin_briefly(core_.name(), pending.sequence, op))
+    return record(pending);
+  pending.brief = op;
+}
+
+void Flight::end_record(Pending& pending) {
+  if (core_.record() == nullptr) return;
+  if (pending.brief)
+    core_.record()->end_briefly(core_.name(), pending.sequence, *pending.brief);
+  else
+    core_.record()->end(core_.name());
+}
+
 void Flight::await(Pending& pending) {
   progress_all();
-  await(pending, Deadline::after(pending.timeout));
+  await(pending, pending.timeout);
 }
 
 void Flight::time_out(Pending& pending) {
   await(pending, Deadline::of(pending.timeout));
 }
 
-void Flight::await(Pending& pending, const Deadline& deadline) {
+template <class Limit>
+void Flight::await(Pending& pending, const Limit& limit) {
   if (!pending.has_ended()) {
-    Diagnosis diagnosis = pending.diagnose(core_.surroundings());
-    WaitContext wait = core_.waiting(deadline, &diagnosis);
+    LateDiagnosis diagnosis(core_.surroundings(), pending);
+    WaitContext wait = core_.waiting(limit, &diagnosis);
+    if (pending.brief) wait.before_waiting([this, &pending] { record(pending); });
     try {
       await_until(pending, wait);
     } catch (...) {
-      core_.fail_with_current(diagnosis, pending.name);
+      if (pending.brief) record(pending);
+      core_.fail_with_current(diagnosis.get(), pending.name);
     }
   }
   if (pending.error) throw *pending.error;
@@ -296,7 +319,7 @@ void Flight::block(Pending& pending, WaitContext& wait, int turn) {
   const auto leg =
       std::find_if(pending.legs.begin(), pending.legs.end(), [](const Leg& l) { return l.posted && !l.done; });
   if (plans == 0 && leg != pending.legs.end()) {
-    wait.waiting(-1, leg->peer);
+    if (!pending.brief) wait.waiting(-1, leg->peer);  // the channel says so when it really waits
     return mailbox_.complete(*leg, pending, leg->channel->wait(leg->ticket, wait));
   }
   wait.check();

@@ -66,6 +66,13 @@ class Flight {
   // begin when the rank waits, together, so that a send does not hold up the receive which its peer waits for first.
   bool holds_back_messages() const;
 
+  // Says in this rank's record, for all to see, what it does: at once, or, if the call may have ended in a moment and
+  // nothing else is in flight, first in brief.
+  void record(Pending& pending);
+  void record_briefly(Pending& pending, Collective op);
+  // The call is over, and nothing else is in flight.
+  void end_record(Pending& pending);
+
   // Blocks until `pending` has ended, at most for its timeout. Throws its error.
   void await(Pending& pending);
   // The same for one whose time is over.
@@ -93,7 +100,8 @@ class Flight {
   void execute(Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
-  void await(Pending& pending, const Deadline& deadline);
+  template <class Limit>  // a Deadline, or a Duration that begins when the rank really waits
+  void await(Pending& pending, const Limit& limit);
   void await_until(Pending& pending, WaitContext& wait);
   void block(Pending& pending, WaitContext& wait, int turn);
 

@@ -21,7 +21,7 @@ void Mailbox::post(Leg& leg, Pending& pending) {
     return;
   }
   if (leg.channel == nullptr) return;  // progress() looks again
-  const std::uint64_t slot = message_slot(core_.token(), leg);
+  const std::uint64_t slot = leg.slot = message_slot(core_.token(), leg);
   if (leg.peer == kAnyPeer)
     ++open_any_[leg.tag];
   else

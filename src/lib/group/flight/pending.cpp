@@ -76,6 +76,7 @@ void Pending::reset() {
   phase = Phase::running;
   staging.reset();
   watch.reset();
+  brief.reset();
   copy_failure = nullptr;
   request = {};
   form = {};

@@ -31,6 +31,7 @@ struct Leg {
   void* destination = nullptr;      // the same memory, writable, if it is received
   std::uint64_t number = 0;         // the number of the message between the two ranks, by tag
   bool numbered = true;             // false: `number` may be wrong
+  std::uint64_t slot = 0;           // message_slot(), once it is posted
   Channel* channel = nullptr;       // the channel that it uses; null for a message to oneself
   bool staged = false;              // `view` is a copy
   PartsExtension* parts = nullptr;  // of the channel, for a message of which parts move while others are copied
@@ -51,6 +52,7 @@ class Pending : public CollectiveCall {
   bool collective = true;
   std::string asked_algorithm = {};  // Options::algorithm
   bool deterministic = false;
+  std::optional<Collective> brief = {};  // set while its record is that of RankRecord::begin_briefly()
   std::vector<Leg> legs = {};
 
   Channel* channel = nullptr;  // collectives: the channel that it uses

@@ -27,7 +27,7 @@ void Collectives::run(Request request, const Options& options) {
       known->begin_again();
       known->watch.reset();
       known->timeout = core_.timeout_of(options);
-      starter_.announce(*known);
+      starter_.announce(*known, known->form.part_of.empty());
       return starter_.run_native(known);
     }
   }

@@ -122,7 +122,7 @@ PendingPtr Messages::begin(std::string_view name, std::vector<Leg> legs, const O
       throw;  // nothing has left this rank: the group stays usable
     flight_.fail(*pending);
   }
-  note(*pending, name);
+  note(*pending, blocking);
   return pending;
 }
 
@@ -146,12 +146,15 @@ void Messages::post(const PendingPtr& pending) {
 }
 
 // Tells others what this rank does.
-void Messages::note(Pending& pending, std::string_view name) {
-  if (core_.record() == nullptr) return;
+void Messages::note(Pending& pending, bool blocking) {
   for (const Leg& leg : pending.legs) {
-    if (leg.posted) pending.fingerprint = message_slot(core_.token(), leg);
+    if (leg.posted) pending.fingerprint = leg.slot;
   }
-  if (pending.fingerprint != 0) core_.record()->begin(core_.name(), pending.sequence, name, pending.fingerprint);
+  if (pending.fingerprint == 0) return;
+  const Collective op = pending.legs.front().sending ? Collective::send : Collective::recv;
+  if (blocking && flight_.active().size() == 1 && lanes_.own().gpu == nullptr && pending.name == to_string(op))
+    return flight_.record_briefly(pending, op);
+  flight_.record(pending);
 }
 
 // Copies the data of sends, and blocks until that is done. Messages that are sent in parts are an exception.

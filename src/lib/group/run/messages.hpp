@@ -38,7 +38,7 @@ class Messages {
   Channel* channel_for(const Leg& leg) const;
   void post(const PendingPtr& pending);
   void fetch(Pending& pending);
-  void note(Pending& pending, std::string_view name);
+  void note(Pending& pending, bool blocking);
 
   Core& core_;
   Lanes& lanes_;

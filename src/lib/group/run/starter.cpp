@@ -81,15 +81,17 @@ void Starter::run_alone(const Request& request, const Options& options, Staging*
   Flight::await_copies(*staging, wait);
 }
 
-void Starter::announce(Pending& pending) {
+void Starter::announce(Pending& pending, bool may_be_brief) {
   pending.sequence = ++sequence_;
   // Of all calls so far: what ranks have done differently shows at the next call that they make together, even where
   // the data of that one did not show it (a root that two ranks disagree about).
   calls_ = core::Hash().add(calls_).add(pending.sequence).add(pending.call).value();
   pending.fingerprint = pending.request.fingerprint = calls_;
   core_.surroundings().history.add(pending, sequence_);
-  if (core_.record() != nullptr)
-    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint);
+  if (may_be_brief && flight_.active().empty())
+    flight_.record_briefly(pending, pending.request.collective);
+  else
+    flight_.record(pending);
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
   // No channel: a call over several GPUs, which blocks.
   const DeviceExtension* const gpu = pending.channel != nullptr ? lanes_.gpu_of(pending.channel) : nullptr;
@@ -125,13 +127,15 @@ void Starter::start_native(const PendingPtr& pending) {
 // peers may wait for it.
 void Starter::run_native(const PendingPtr& call) {
   if (call->decision->starts && !flight_.active().empty()) {
+    if (call->brief) flight_.record(*call);
     start_native(call);
     return flight_.await(*call);
   }
   Pending& pending = *call;
   if (!pending.decision->starts) flight_.await_collectives();
-  Diagnosis diagnosis = pending.diagnose(core_.surroundings());
+  LateDiagnosis diagnosis(core_.surroundings(), pending);
   WaitContext wait = core_.waiting(pending.timeout, &diagnosis);
+  if (pending.brief) wait.before_waiting([this, &pending] { flight_.record(pending); });
   try {
     // It has no steps that could be counted from here: a fault strikes at its begin.
     core_.pass_fault(pending.sequence);
@@ -139,9 +143,10 @@ void Starter::run_native(const PendingPtr& call) {
     pending.channel->native(pending.request, wait);
     Flight::give_back(pending, wait);
     flight_.finish(pending);
-    if (core_.record() != nullptr) core_.record()->end();
+    flight_.end_record(pending);
   } catch (...) {
-    core_.fail_with_current(diagnosis, pending.name);
+    if (pending.brief) flight_.record(pending);
+    core_.fail_with_current(diagnosis.get(), pending.name);
   }
 }
 

@@ -4,6 +4,7 @@
 // ends at its deadline, when the job is aborted, or when a peer is lost. col has no infinite wait.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +100,11 @@ class COL_EXPORT RankRecord {
   // and has not called finish(): the rank was started twice. The same process may join again.
   void join(int rank);
   void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint) noexcept;
+  // begin() and end() in a few nanoseconds, for a collective that may end at once: readers see its state, number and
+  // name, and fingerprint 0. It returns false, and has done nothing, unless the last begin() was of this very group:
+  // its name at the same address. A call that turns out to wait says begin(), and then end() instead of end_briefly().
+  bool begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
+  void end_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
   void waiting(std::int32_t step, std::int32_t peer) noexcept;
   void held_up_by(int global_rank) noexcept;  // the rank that the wait is for, as far as this rank can tell; -1: nobody
   void resume() noexcept;                     // the wait is over, the operation may go on: waiting -> running
@@ -130,7 +136,8 @@ class COL_EXPORT RankRecord {
   friend class ControlPage;
   RankRecord() = default;
   void set_state(RankActivity::State state) noexcept;
-  core::RecordLayout* layout_ = nullptr;  // in the page
+  core::RecordLayout* layout_ = nullptr;          // in the page
+  std::atomic<const char*> last_group_{nullptr};  // of begin(); this process's own
 };
 
 // One mapped file for each node and job. It holds the job's abort cause and a record for each local rank. Its size is
@@ -230,6 +237,7 @@ class COL_EXPORT WaitContext {
   // Writes into the record that this rank waits, until this context ends: in which step of a plan, and for which rank
   // of the group (-1: none, or several). check() does so for every wait that lasts.
   void waiting(std::int32_t step, std::int32_t peer) noexcept {
+    start();
     if (record_ == nullptr) return;
     told_ = true;
     record_->waiting(step, peer);
@@ -240,6 +248,9 @@ class COL_EXPORT WaitContext {
     if (std::exchange(told_, false)) record_->resume();
   }
 
+  // Sets what waits for the first check(), slice() or deadline(): a call that ends without any of these does not need
+  // it. It must not throw.
+  void before_waiting(std::function<void()> first) { before_waiting_ = std::move(first); }
   // Sets work that this rank does for others while it waits. Each check() calls it, and throws what it throws.
   void meanwhile(std::function<void()> work) { meanwhile_ = std::move(work); }
 
@@ -280,6 +291,7 @@ class COL_EXPORT WaitContext {
   std::string what_;
   std::function<std::string()> ask_what_;
   std::function<void()> meanwhile_;
+  std::function<void()> before_waiting_;
 };
 
 }  // namespace col

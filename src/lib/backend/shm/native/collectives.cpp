@@ -111,8 +111,9 @@ class Collectives::Port {
     return false;
   }
   void tell(std::atomic<std::uint64_t>& word, std::uint64_t step) {
-    // release: what this rank has written, or read, comes before. seq_cst, as the sleepers are looked at next.
-    word.store(step, std::memory_order_seq_cst);
+    // release: what this rank has written, or read, comes before. Not seq_cst, which would wait until the line is here:
+    // a sleeper looks again after a nap (Waiter::sleep()).
+    word.store(step, std::memory_order_release);
     own_.waiter_.wake_others();
   }
 
@@ -408,8 +409,8 @@ void Collectives::begin_moving(std::size_t length) {
     moved = &with_copy_;
   }
   const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
-  const Movement& movement = movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes,
-                                               choice.stores, sources_);
+  const Movement& movement =
+      movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores, sources_);
   Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
   // Its own input goes through its slot, too.
   pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);

@@ -120,8 +120,8 @@ class Collectives {
   bool may_wait_ = true;  // whether the rank that moves it on may wait
   Awaited awaited_;       // what it waits for, once it cannot go on
   std::optional<Movement> movement_;
-  Request with_copy_;               // head_, with another input
-  std::vector<std::byte> copied_;   // that input
+  Request with_copy_;              // head_, with another input
+  std::vector<std::byte> copied_;  // that input
   bool may_be_symmetric_ = false, may_use_cma_ = false;
   std::uint64_t longest_ = 0;                   // the most elements that one rank sends to another
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely

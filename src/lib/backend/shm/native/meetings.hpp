@@ -1,4 +1,5 @@
-// What ranks tell one another in one step, before or after they move data. Each is the Moves of a Port (collectives.cpp).
+// What ranks tell one another in one step, before or after they move data. Each is the Moves of a Port
+// (collectives.cpp).
 #pragma once
 
 #include <algorithm>

@@ -68,26 +68,21 @@ void Waiter::look(const Awaited& awaited) {
 
 void Waiter::sleep(const Awaited& awaited, WaitContext& wait) {
   auto& sleepers = area_.header().sleepers;
-  Doorbell doorbell(segment_.place(rank_).doorbell);
   // relaxed: a rank that sees the count below sees it too
   segment_.place(rank_).awaited.store(awaited.peer, std::memory_order_relaxed);
-  // seq_cst: a rank that stores what this rank waits for looks at `sleepers` afterwards, and this rank looks at what is
-  // stored after it has counted itself (doorbell.hpp).
+  // seq_cst, before the doorbell is armed: a rank that stores what this rank waits for looks at `sleepers` next. That
+  // it may look too early, the nap makes good (doorbell.hpp).
   sleepers.fetch_add(1, std::memory_order_seq_cst);
-  doorbell.arm();
-  try {
+  struct Count {
+    std::atomic<std::uint32_t>& sleepers;
+    ~Count() { sleepers.fetch_sub(1, std::memory_order_seq_cst); }
+  } const count{sleepers};
+  const auto is_over = [&] {
     look(awaited);
     wait.check();
-    if (awaited.is_there())
-      doorbell.disarm();
-    else
-      doorbell.sleep(wait.slice());
-  } catch (...) {
-    doorbell.disarm();
-    sleepers.fetch_sub(1, std::memory_order_seq_cst);
-    throw;
-  }
-  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    return awaited.is_there();
+  };
+  Doorbell(segment_.place(rank_).doorbell).sleep_unless(is_over, wait.slice());
 }
 
 // Those who sleep for another rank are left alone: they would only look and sleep again.

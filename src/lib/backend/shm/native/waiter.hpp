@@ -69,15 +69,15 @@ class Waiter {
 
   const Patience& patience() const noexcept { return patience_; }
 
-  // Looks once whether this rank waits in vain, and moves its messages forward. Throws peer_lost if the awaited rank has
-  // left the group, what ended the group, and OtherCall.
+  // Looks once whether this rank waits in vain, and moves its messages forward. Throws peer_lost if the awaited rank
+  // has left the group, what ended the group, and OtherCall.
   void look(const Awaited& awaited);
   // Blocks until it is there. Throws what look() throws, and what wait.check() throws.
   void wait_for(const Awaited& awaited, WaitContext& wait);
 
-  // Call it after this rank has stored something that others may sleep for (seq_cst, see doorbell.hpp).
+  // Call it after this rank has stored (release) something that others may sleep for. relaxed: see sleep().
   void wake_others() noexcept {
-    if (area_.header().sleepers.load(std::memory_order_seq_cst) != 0) ring_waiting();
+    if (area_.header().sleepers.load(std::memory_order_relaxed) != 0) ring_waiting();
   }
 
  private:

@@ -18,7 +18,15 @@ void Doorbell::sleep(Duration at_most) noexcept {
   limit.tv_nsec = static_cast<long>((at_most - seconds).count());
   // Whatever it returns (rung before it slept, time over, a signal), the caller looks again.
   ::syscall(SYS_futex, &word_, FUTEX_WAIT, kAsleep, &limit, nullptr, 0);
-  disarm();
+}
+
+bool Doorbell::nap() noexcept {
+  using Clock = std::chrono::steady_clock;
+  // relaxed: the caller looks again at all that it waits for.
+  const auto is_armed = [this] { return word_.load(std::memory_order_relaxed) == kAsleep; };
+  const auto end = Clock::now() + kNap;
+  for (auto now = Clock::now(); is_armed() && now < end; now = Clock::now()) sleep(end - now);
+  return is_armed();
 }
 
 void Doorbell::wake() noexcept {

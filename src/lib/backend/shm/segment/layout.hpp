@@ -17,7 +17,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x34'30'6d'68'73'6c'6f'63ULL;  // "colshm04" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x35'30'6d'68'73'6c'6f'63ULL;  // "colshm05" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -55,10 +55,10 @@ struct alignas(kLine) RankPlace {
   std::uint64_t processors[kMaskWords];
 };
 
-// The numbers of bytes that were ever written to and read from a ring.
-struct RingIndices {
-  alignas(kLine) std::atomic<std::uint64_t> tail;  // only the producer stores it
-  alignas(kLine) std::atomic<std::uint64_t> head;  // only the consumer stores it
+// The number of bytes that were ever read from a ring. Only the consumer stores it. The frames in the ring say
+// themselves that they are there.
+struct alignas(kLine) RingIndices {
+  std::atomic<std::uint64_t> head;
 };
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
