@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "core/module_export.hpp"
 
@@ -13,16 +14,16 @@ namespace col::core {
 class COL_MODULE_EXPORT ForkGuard {
  public:
   ForkGuard() noexcept;
-  ~ForkGuard();
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
 
   bool is_forked_child() const noexcept;
 
  private:
-  pid_t pid_;
-  // In a page that the kernel zeroes in a forked child; null where it cannot.
-  std::atomic<int>* word_ = nullptr;
+  // In a page that the kernel zeroes in a forked child, one for all objects; null where it cannot.
+  std::atomic<std::uint64_t>* const word_;
+  const std::uint64_t process_;  // what the word said then: every process that makes such objects has its own number
+  const pid_t pid_;              // where there is no word
 };
 
 }  // namespace col::core
