@@ -1,9 +1,11 @@
 #include "group/staging/staging.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +15,14 @@ namespace {
 
 // The smallest block. Sizes are rounded up to powers of two, so that there are few different ones.
 constexpr std::size_t kSmallest = std::size_t{1} << 16;
+
+// False if the process has not loaded the CUDA driver under any name. dlopen() below would look for it on disk.
+bool may_have_driver() noexcept {
+  const auto is_driver = [](dl_phdr_info* library, std::size_t, void*) {
+    return std::strstr(library->dlpi_name, "libcuda.so") != nullptr ? 1 : 0;
+  };
+  return ::dl_iterate_phdr(is_driver, nullptr) != 0;
+}
 
 }  // namespace
 
@@ -28,6 +38,7 @@ std::string_view gpu_backend_name() {
 }
 
 std::optional<int> current_gpu() noexcept {
+  if (!may_have_driver()) return std::nullopt;
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return std::nullopt;
   ::dlclose(driver);  // the program's own reference keeps it
