@@ -75,6 +75,12 @@ std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
   int count = 0;
   for (const PeerInfo& peer : peers) {
     const bool known = !peer.boot_id.empty() && !peer.network_namespace.empty();
+    // Most groups are on one host.
+    if (known && !nodes.empty() && peer.boot_id == peers.front().boot_id &&
+        peer.network_namespace == peers.front().network_namespace) {
+      nodes.push_back(0);
+      continue;
+    }
     const auto host = known ? hosts.find(Key(peer.boot_id, peer.network_namespace)) : hosts.end();
     nodes.push_back(host != hosts.end() ? host->second : count++);
     if (known) hosts.emplace(Key(peer.boot_id, peer.network_namespace), nodes.back());
