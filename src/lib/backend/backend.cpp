@@ -15,6 +15,7 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 
 MultiChannel::~MultiChannel() = default;
 PartsExtension::~PartsExtension() = default;
+CommonMemoryExtension::~CommonMemoryExtension() = default;
 DeviceExtension::~DeviceExtension() = default;
 DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;

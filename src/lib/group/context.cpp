@@ -50,7 +50,8 @@ class Context::Impl : public std::enable_shared_from_this<Context::Impl> {
     std::string id = {};            // id of the record; empty if the environment describes the group
     std::vector<int> members = {};  // the job's ranks, in order; empty if they are not known before they meet
   };
-  Group make_group(const Adoption& adoption);
+  // `connected`: if the ranks have connected already.
+  Group make_group(const Adoption& adoption, std::optional<group::Connected> connected = {});
   std::optional<Adoption> adoptable(std::string_view name) const;
   void end_record(const group::Core& core) noexcept;
   RankRecord* record() const;
@@ -149,7 +150,7 @@ Group Context::Impl::init_group(const GroupSpec& spec) {
   return make_group({.spec = spec});
 }
 
-Group Context::Impl::make_group(const Adoption& adoption) {
+Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::Connected> connected) {
   const GroupSpec& spec = adoption.spec;
   const std::string& adopted_id = adoption.id;
   check_spec(spec);
@@ -161,14 +162,15 @@ Group Context::Impl::make_group(const Adoption& adoption) {
   GroupSpec wanted = spec;
   if (wanted.backend == Backend::automatic && wanted.backend_name.empty()) wanted.backend_name = settings_->backend;
   try {
-    group::GroupParts parts = group::join({.spec = wanted,
-                                           .context = spec_,
-                                           .job_scope = job_scope_,
-                                           .job = group::job_name(spec_),
-                                           .process_nonce = nonce_,
-                                           .record = record(),
-                                           .members = adoption.members,
-                                           .write_record = adopted_id.empty()});
+    const group::JoinRequest request{.spec = wanted,
+                                     .context = spec_,
+                                     .job_scope = job_scope_,
+                                     .job = group::job_name(spec_),
+                                     .process_nonce = nonce_,
+                                     .record = record(),
+                                     .members = adoption.members,
+                                     .write_record = adopted_id.empty()};
+    group::GroupParts parts = connected ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;
     parts.core.error_file = error_file_;
     parts.core.settings = settings_;
@@ -182,8 +184,10 @@ Group Context::Impl::make_group(const Adoption& adoption) {
     };
     group::GroupHost host{
         .family = {.make_group =
-                       [self](const GroupSpec& child, std::vector<int> members) {
-                         return self()->make_group({.spec = child, .members = std::move(members)});
+                       [self](const GroupSpec& child, std::vector<int> members,
+                              std::optional<group::Connected> by_parent) {
+                         return self()->make_group({.spec = child, .members = std::move(members)},
+                                                   std::move(by_parent));
                        },
                    .has_group = [self](const std::string& child) { return self()->find(child).has_value(); }},
         .all_groups =
@@ -269,7 +273,8 @@ bool Context::Impl::destroy_group(std::string_view name) {
     if (it == groups_.end() || !it->second) return false;
     state = std::move(it->second);
     groups_.erase(it);
-    left_[state->core().name()] = state->core().id();
+    // A group without a record cannot be joined again.
+    if (state->core().has_record()) left_[state->core().name()] = state->core().id();
   }
   end_record(state->core());
   if (const auto error = state->destroy()) {
@@ -281,7 +286,7 @@ bool Context::Impl::destroy_group(std::string_view name) {
 
 // A group that is destroyed can be declared again. Best effort: a store that has gone took the record with it.
 void Context::Impl::end_record(const group::Core& core) noexcept {
-  if (core.rank() != 0 || !job_scope_ || is_forked_child()) return;
+  if (core.rank() != 0 || !core.has_record() || !job_scope_ || is_forked_child()) return;
   const store::CallLimit limit(group::kStoreTime);
   try {
     group::end_record(*job_scope_, core.name(), core.id());

@@ -30,11 +30,12 @@ Group::State::State(Passkey /*passkey*/, group::GroupParts parts, group::GroupHo
       messages_(core_, lanes_, stager_, mailbox_, flight_, access_, starter_),
       multi_gpu_(core_, lanes_, flight_, access_, starter_),
       shared_memory_(core_, lanes_, access_, collectives_),
-      family_(core_, lanes_, access_, host_.family, parts.is_high_priority_stream) {
+      family_(core_, lanes_, access_, collectives_, host_.family, parts.is_high_priority_stream) {
   core_.set_on_break([this](const Error& cause) {
     lanes_.abort(cause);
     flight_.abandon(cause);
   });
+  core_.surroundings().memory = lanes_.own().memory;
   core_.surroundings().post_others = [this] {
     if (!host_.all_groups) return;
     for (Group& other : host_.all_groups()) other.state().post_calls();
@@ -63,6 +64,7 @@ std::optional<Error> Group::State::destroy(const std::optional<Error>& why) noex
   // Before the connections close: a rank that notices the closing then finds it.
   if (auto difference = group::leave_board(core_.surroundings(), core_.broken().has_value(), why); difference && !error)
     error = group::with_world_rank(*difference, core_.surroundings().peers);
+  core_.surroundings().memory = nullptr;
   lanes_.close();
   group::clear_board(core_.surroundings());
   return error;

@@ -141,7 +141,7 @@ TEST_CASE("subgroups: calls that are made of others are reported by the name tha
     std::string words;
   };
   const std::vector<Case> cases = {
-      {[](Group& group, bool odd) { odd ? group.barrier() : void(group.dup()); }, "called dup: barrier"},
+      {[](Group& group, bool odd) { odd ? group.barrier() : void(group.dup()); }, "called dup: allgather of"},
       {[](Group& group, bool odd) { odd ? group.barrier() : void(group.split(0)); }, "called split: allgather of"},
       {[](Group& group, bool odd) {
          odd ? group.dup() : group.subgroup(std::array{0, 1, 2}, "x");

@@ -66,7 +66,7 @@ TEST_CASE("shm tickets: an entry that is used again has another ticket", "[shm]"
 }
 
 TEST_CASE("shm unexpected messages: memory is used again, and a flood's is given back", "[shm]") {
-  UnexpectedPool pool(0, 0);
+  UnexpectedPool pool;
   Unexpected& one = pool.get(1000);
   CHECK(one.capacity >= 1000);
   const auto* const memory = one.data.get();

@@ -30,6 +30,18 @@ constexpr Duration kBetweenCollectives = std::chrono::microseconds(50);
 // Tickets of collectives have this bit. Those of messages are numbered from below.
 constexpr std::uint64_t kNativeTicket = std::uint64_t{1} << 63;
 
+std::unique_ptr<Channel> make_channel(const std::shared_ptr<Segment>& segment, const ConnectRequest& request,
+                                      std::optional<std::uint32_t> quota = std::nullopt) {
+  try {
+    return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment, quota);
+  } catch (const std::bad_alloc&) {
+    const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some, or raise the limit",
+                      std::string(request.group));
+    segment->abort(request.rank, error);  // others may use it already
+    throw error;
+  }
+}
+
 std::string what_is_awaited(bool sending, int peer) {
   if (sending) return fmt::format("rank {} to receive what was sent to it", peer);
   if (peer == kAnyPeer) return "data from any rank";
@@ -38,14 +50,15 @@ std::string what_is_awaited(bool sending, int peer) {
 
 }  // namespace
 
-ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment)
+ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
+                       std::optional<std::uint32_t> quota)
     : group_(std::move(group)),
       rank_(rank),
       segment_(std::move(segment)),
       engine_(*segment_, rank),
       heap_(group_, rank, segment_->size()),
       collectives_(group_, *segment_, heap_, rank, *this) {
-  segment_->tell_processors(rank);
+  segment_->tell_processors(rank, quota);
 }
 
 ShmChannel::~ShmChannel() {
@@ -256,6 +269,25 @@ std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& ex
   return heap_.allocate(bytes, exchange);
 }
 
+std::optional<CommonMemoryExtension::Seedling> ShmChannel::plant(const ConnectRequest& request) {
+  enter("plant");
+  const auto segment = Segment::plant(segment_, request.size, request.token);
+  if (segment == nullptr) return std::nullopt;
+  const std::uint64_t place = segment->place_in_nursery();
+  return Seedling{place, make_channel(segment, request, segment_->quota_of(rank_))};
+}
+
+std::unique_ptr<Channel> ShmChannel::planted(std::uint64_t place, const ConnectRequest& request) {
+  enter("planted");
+  return make_channel(Segment::planted(segment_, place, request.size, request.token), request,
+                      segment_->quota_of(rank_));
+}
+
+std::optional<int> ShmChannel::leave_words(std::string_view words) {
+  if (fork_guard_.is_forked_child()) return std::nullopt;
+  return segment_->leave_words(rank_, words);
+}
+
 // What a rank owes the others while it waits in a collective: its messages, and a look at whether the group has ended.
 void ShmChannel::attend() {
   engine_.progress();
@@ -286,15 +318,7 @@ class Factory final : public BackendFactory {
   }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    const auto segment = connect_segment(request, wait, local_);
-    try {
-      return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment);
-    } catch (const std::bad_alloc&) {
-      const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some, or raise the limit",
-                        std::string(request.group));
-      segment->abort(request.rank, error);  // others may use it already
-      throw error;
-    }
+    return make_channel(connect_segment(request, wait, local_), request);
   }
 
   std::string describe(const ConnectRequest& request) const override {

@@ -18,9 +18,11 @@
 
 namespace col::shm_backend {
 
-class ShmChannel final : public Channel, public PartsExtension, private Attendant {
+class ShmChannel final : public Channel, public PartsExtension, public CommonMemoryExtension, private Attendant {
  public:
-  ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment);
+  // `quota`: as for Segment::tell_processors().
+  ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
+             std::optional<std::uint32_t> quota = std::nullopt);
   // Tells the peers that this rank has left. They can still receive what it sent. In a process that was forked after
   // the channel was made, it tells them nothing.
   ~ShmChannel() override;
@@ -37,6 +39,11 @@ class ShmChannel final : public Channel, public PartsExtension, private Attendan
   void native(const Request& request, WaitContext& wait) override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
+  bool has_nursery() const override { return segment_->has_nursery(); }
+  std::optional<Seedling> plant(const ConnectRequest& request) override;
+  std::unique_ptr<Channel> planted(std::uint64_t place, const ConnectRequest& request) override;
+  std::optional<int> leave_words(std::string_view words) override;
+  std::optional<std::string> words_of(int rank) const override { return segment_->words_of(rank); }
 
  private:
   void attend() override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,14 +40,14 @@ void require_equal(int from, std::uint64_t slot, std::uint64_t bytes, const Oper
 
 }  // namespace
 
-Engine::Engine(const Segment& segment, int rank)
+Engine::Engine(Segment& segment, int rank)
     : segment_(segment),
       rank_(rank),
       ring_bytes_(segment.ring_bytes()),
       eager_bytes_(std::min(kLargestEager, ring_bytes_ / 8)),
       part_bytes_(std::min(kLargestPart, ring_bytes_ / 4)),
-      operations_(reserved_messages(segment.size())),
-      unexpected_pool_(reserved_messages(segment.size()), eager_bytes_) {
+      operations_(reserved_messages(segment.size())) {
+  peers_.reserve(static_cast<std::size_t>(segment.size()) - 1);
   for (int other = 0; other < segment.size(); ++other) {
     if (other == rank) continue;
     Peer& peer = peers_.emplace_back();
@@ -60,9 +61,37 @@ void Engine::ring(int rank) const noexcept {
   Doorbell(segment_.place(rank).doorbell).ring();
 }
 
-void Engine::put(Peer& peer, const FrameHeader& header, const void* payload) noexcept {
+void Engine::put(Peer& peer, const FrameHeader& header, const void* payload) {
+  if (const std::size_t end = peer.out.end_of(header.payload_bytes); end > peer.claimed) claim(peer, end);
   peer.out.put(header, payload);
   ring(peer.rank);
+}
+
+// Before this rank writes that far into its ring to the peer.
+void Engine::claim(Peer& peer, std::size_t bytes) {
+  const bool first = peer.claimed == 0;
+  peer.claimed = segment_.claim_ring(rank_, peer.rank, peer.claimed, bytes);
+  if (!first) return;
+  // seq_cst: the peer looks at it before it looks at the ring, also in its last look before it sleeps (doorbell.hpp).
+  const std::size_t bit = static_cast<std::size_t>(rank_) % RankPlace::kSenderBits;
+  segment_.place(peer.rank).senders[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_seq_cst);
+}
+
+// Rings of ranks that have sent nothing are not looked at: of many ranks, most may never send to this one.
+void Engine::look_for_senders() {
+  auto& senders = segment_.place(rank_).senders;
+  const std::size_t words = std::min(std::size(senders), peers_.size() / 64 + 1);
+  for (std::size_t word = 0; word < words; ++word) {
+    const std::uint64_t bits = senders[word].load(std::memory_order_seq_cst);  // see claim()
+    if (bits == senders_[word]) continue;
+    // Here, so that a group without messages need not have it.
+    if (!std::exchange(has_pool_, true)) unexpected_pool_.reserve(reserved_messages(segment_.size()), eager_bytes_);
+    senders_[word] = bits;
+    for (Peer& peer : peers_) {
+      const std::size_t bit = static_cast<std::size_t>(peer.rank) % RankPlace::kSenderBits;
+      peer.sends = peer.sends || (bit / 64 == word && (bits >> (bit % 64) & 1) != 0);
+    }
+  }
 }
 
 Operation& Engine::send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
@@ -109,18 +138,23 @@ void Engine::progress() {
   const std::size_t others = peers_.size();
   if (others == 0) return;
   first_ = first_ + 1 < others ? first_ + 1 : 0;
-  for (std::size_t i = 0; i < others; ++i) take_in(peers_[(first_ + i) % others]);
+  look_for_senders();
+  for (std::size_t i = 0; i < others; ++i) {
+    Peer& peer = peers_[(first_ + i) % others];
+    if (peer.sends) take_in(peer);
+  }
+  if (!operations_.any()) return;  // of many peers, to look at each costs more than the rest
   for (Peer& peer : peers_) push_out(peer);
 }
 
 // ---- Out
 
-void Engine::push_out(Peer& peer) noexcept {
+void Engine::push_out(Peer& peer) {
   // Answers first, as somebody waits for each of them; then what lets the other side make up its mind.
   if (clear_some(peer) && announce_some(peer)) stream_some(peer);
 }
 
-bool Engine::clear_some(Peer& peer) noexcept {
+bool Engine::clear_some(Peer& peer) {
   while (!peer.to_clear.empty()) {
     if (!peer.out.fits(0)) return false;
     const Operation& receive = peer.to_clear.front();
@@ -130,7 +164,7 @@ bool Engine::clear_some(Peer& peer) noexcept {
   return true;
 }
 
-bool Engine::announce_some(Peer& peer) noexcept {
+bool Engine::announce_some(Peer& peer) {
   while (!peer.to_announce.empty()) {
     Operation& send = peer.to_announce.front();
     const bool eager = send.bytes <= eager_bytes_ && !send.filling;
@@ -149,7 +183,7 @@ bool Engine::announce_some(Peer& peer) noexcept {
   return true;
 }
 
-void Engine::stream_some(Peer& peer) noexcept {
+void Engine::stream_some(Peer& peer) {
   for (int i = 0; i < kPartsAtOnce && !peer.to_stream.empty(); ++i) {
     Operation& send = peer.to_stream.front();
     const std::uint64_t there = bytes_there(send);
@@ -251,7 +285,7 @@ void Engine::take_request(Peer& peer, const FrameHeader& header) {
   unexpected_.add(message);
 }
 
-void Engine::begin_large(Peer& peer, Operation& receive, std::uint64_t remote) noexcept {
+void Engine::begin_large(Peer& peer, Operation& receive, std::uint64_t remote) {
   receive.peer = peer.rank;
   receive.remote = remote;
   receive.state = State::moving;

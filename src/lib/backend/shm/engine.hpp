@@ -30,7 +30,7 @@ namespace col::shm_backend {
 class Engine {
  public:
   // Requires: `segment` outlives this object.
-  Engine(const Segment& segment, int rank);
+  Engine(Segment& segment, int rank);
 
   // `filled` returns how many bytes are there, if not all of them are. It must not throw.
   Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
@@ -49,6 +49,8 @@ class Engine {
     int rank = -1;
     Producer out;
     Consumer in;
+    bool sends = false;          // whether there has been anything in its ring to this rank
+    std::size_t claimed = 0;     // bytes of this rank's ring to it that may be written
     OperationQueue to_clear;     // receives whose sender has not been told yet
     OperationQueue to_announce;  // sends that have nothing in the ring yet
     OperationQueue to_stream;    // large sends that were cleared
@@ -56,12 +58,14 @@ class Engine {
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank < rank_ ? rank : rank - 1)]; }
   void ring(int rank) const noexcept;
-  void put(Peer& peer, const FrameHeader& header, const void* payload = nullptr) noexcept;
+  void put(Peer& peer, const FrameHeader& header, const void* payload = nullptr);
+  void claim(Peer& peer, std::size_t bytes);
+  void look_for_senders();
 
-  void push_out(Peer& peer) noexcept;
-  bool clear_some(Peer& peer) noexcept;
-  bool announce_some(Peer& peer) noexcept;
-  void stream_some(Peer& peer) noexcept;
+  void push_out(Peer& peer);
+  bool clear_some(Peer& peer);
+  bool announce_some(Peer& peer);
+  void stream_some(Peer& peer);
   std::uint64_t bytes_there(Operation& send) noexcept;
 
   void take_in(Peer& peer);
@@ -71,20 +75,22 @@ class Engine {
   void take_clear(Peer& peer, const FrameHeader& header);
   void take_data(Peer& peer, const FrameHeader& header);
   Operation* take_receive(int peer, const FrameHeader& header);
-  void begin_large(Peer& peer, Operation& receive, std::uint64_t remote) noexcept;
+  void begin_large(Peer& peer, Operation& receive, std::uint64_t remote);
   Operation& expect(const Peer& peer, const FrameHeader& header, bool sending);
 
-  const Segment& segment_;
+  Segment& segment_;
   const int rank_;
   const std::size_t ring_bytes_;
-  const std::size_t eager_bytes_;  // messages up to this size are sent whole
-  const std::size_t part_bytes_;   // of a large message
-  std::vector<Peer> peers_;        // all but this rank, in rank order
-  std::size_t first_ = 0;          // the peer whose ring is looked at first; it changes, so that each gets its turn
+  const std::size_t eager_bytes_;                            // messages up to this size are sent whole
+  const std::size_t part_bytes_;                             // of a large message
+  std::vector<Peer> peers_;                                  // all but this rank, in rank order
+  std::uint64_t senders_[RankPlace::kSenderBits / 64] = {};  // as last seen
+  std::size_t first_ = 0;  // the peer whose ring is looked at first; it changes, so that each gets its turn
   Operations operations_;
   // by ticket: returns how many bytes of a send are there
   std::map<std::uint64_t, std::function<std::uint64_t()>> filling_;
   MatchTable<Operation> receives_;
+  bool has_pool_ = false;
   UnexpectedPool unexpected_pool_;
   MatchTable<Unexpected> unexpected_;
 };

@@ -22,6 +22,7 @@ Operations::Operations(std::size_t reserved) {
 void Operations::grow() {
   Operation& fresh = entries_.emplace_back();
   fresh.ticket = entries_.size() - 1;
+  ++used_;
   remove(fresh);
 }
 
@@ -29,6 +30,7 @@ Operation& Operations::add() {
   if (free_ == nullptr) grow();
   Operation& operation = *free_;
   free_ = operation.next;
+  ++used_;
   const std::uint64_t ticket = operation.ticket + kNextGeneration;
   operation = {};
   operation.ticket = ticket;
@@ -44,6 +46,7 @@ Operation* Operations::find(std::uint64_t ticket) noexcept {
 }
 
 void Operations::remove(Operation& operation) noexcept {
+  --used_;
   operation.state = Operation::State::unused;
   operation.next = free_;
   free_ = &operation;
@@ -59,7 +62,7 @@ std::size_t UnexpectedPool::capacity_of(std::size_t size_class) noexcept {
   return size_class == 0 ? 0 : std::size_t{1} << (kSmallestBits + size_class - 1);
 }
 
-UnexpectedPool::UnexpectedPool(std::size_t messages, std::size_t data_bytes) {
+void UnexpectedPool::reserve(std::size_t messages, std::size_t data_bytes) {
   for (std::size_t i = 0; i < messages; ++i) give_back(make(class_of(data_bytes)));
 }
 

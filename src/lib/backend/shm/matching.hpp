@@ -52,11 +52,13 @@ class Operations {
   // Null for a ticket that is not in use: it has ended, or never existed.
   Operation* find(std::uint64_t ticket) noexcept;
   void remove(Operation& operation) noexcept;
+  bool any() const noexcept { return used_ > 0; }
 
  private:
   void grow();
 
   std::deque<Operation> entries_;
+  std::size_t used_ = 0;
   Operation* free_ = nullptr;
 };
 
@@ -95,8 +97,8 @@ struct Unexpected {
 // memory.
 class UnexpectedPool {
  public:
-  // Has room for `messages` messages of up to `data_bytes` from the start.
-  UnexpectedPool(std::size_t messages, std::size_t data_bytes);
+  // Makes room for `messages` messages of up to `data_bytes`.
+  void reserve(std::size_t messages, std::size_t data_bytes);
 
   // With room for `data_bytes` in `data`. Requires: data_bytes <= kLargest.
   Unexpected& get(std::size_t data_bytes);

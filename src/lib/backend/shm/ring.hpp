@@ -55,6 +55,10 @@ class Producer {
     return ring_bytes_ - (tail_ - head_) >= needed;
   }
 
+  // How far into the ring put() would write for a frame of that payload, with the word after it.
+  std::size_t end_of(std::size_t payload_bytes) const noexcept {
+    return std::min(ring_bytes_, (tail_ & (ring_bytes_ - 1)) + frame_bytes(payload_bytes) + sizeof(std::uint64_t));
+  }
   // The consumer sees the frame from now on. Requires: fits(header.payload_bytes).
   void put(const FrameHeader& header, const void* payload) noexcept {
     const std::size_t offset = tail_ & (ring_bytes_ - 1);

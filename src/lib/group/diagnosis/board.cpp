@@ -48,6 +48,56 @@ std::optional<Difference> compare(const Surroundings& surroundings, const Calls&
   return difference;
 }
 
+// What a rank says when it leaves: in memory that the ranks have in common if there is a place, and if it is not too
+// long. Else in the store. In memory, a mark before it tells whether the store has something, too.
+class Farewell {
+ public:
+  Farewell(Surroundings& surroundings, const std::string& words) : surroundings_(surroundings) {
+    const int rank = surroundings.rank;
+    Store& scope = *surroundings.scope;
+    const bool fits = words.size() < CommonMemoryExtension::kMostWords;
+    const bool has_posted = surroundings.posted_calls != 0 || !fits;
+    if (surroundings.memory != nullptr) {
+      if (!fits) scope.set(calls_key(rank), words);
+      const auto left = surroundings.memory->leave_words((has_posted ? kInStore : kHere) + (fits ? words : ""));
+      in_memory_ = left.has_value();
+      leavers_ = left.value_or(0);
+    }
+    if (in_memory_) return;
+    if (!words.empty()) scope.set(calls_key(rank), words);
+    leavers_ = static_cast<int>(scope.add("calls/left", 1));
+    if (leavers_ == surroundings.size()) scope.erase("calls/left");
+  }
+
+  int leavers() const { return leavers_; }  // so far, with this one
+
+  // For the last one: what the rank has said, which is removed. Nothing if it was broken.
+  std::optional<std::string> take_from(int rank) const {
+    const std::string here = in_memory_ ? surroundings_.memory->words_of(rank).value_or("") : kInStore;
+    std::optional<std::string> text;
+    if (here.starts_with(kInStore)) {
+      text = surroundings_.scope->get(calls_key(rank));
+      surroundings_.scope->erase(calls_key(rank));
+    }
+    if (here.size() > 1) text = here.substr(1);
+    return text;
+  }
+
+  // Of a rank that has left, in memory; nothing if it has said nothing there.
+  static std::optional<std::string> heard_from(const Surroundings& surroundings, int rank) {
+    const auto here = surroundings.memory != nullptr ? surroundings.memory->words_of(rank) : std::nullopt;
+    if (!here || here->size() <= 1) return std::nullopt;
+    return here->substr(1);
+  }
+
+ private:
+  static inline const std::string kHere = "-", kInStore = "+";
+
+  Surroundings& surroundings_;
+  bool in_memory_ = false;
+  int leavers_ = 0;
+};
+
 }  // namespace
 
 void clear_board(Surroundings& surroundings) noexcept {
@@ -85,15 +135,13 @@ std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const 
     own.has_left = true;
     own.sent = surroundings.sent;
     if (why) own.why = encode_error(*why);
-    if (!broken) scope->set(calls_key(rank), own.encode());
-    if (scope->add("calls/left", 1) < size) return std::nullopt;
+    const Farewell farewell(surroundings, broken ? std::string() : own.encode());
+    if (farewell.leavers() < size) return std::nullopt;
     std::map<int, std::shared_ptr<const Calls>> others;
     for (int r = 0; r < size; ++r) {
-      const auto text = r != rank && !broken ? scope->get(calls_key(r)) : std::nullopt;
-      if (text) others[r] = std::make_shared<const Calls>(Calls::decode(*text));
-      scope->erase(calls_key(r));
+      const auto text = farewell.take_from(r);
+      if (text && r != rank && !broken) others[r] = std::make_shared<const Calls>(Calls::decode(*text));
     }
-    scope->erase("calls/left");
     const auto difference = compare(surroundings, own, others);
     if (!difference) return std::nullopt;
     const Operation operation = surroundings.history.operation(difference->sequence, rank, size);
@@ -113,8 +161,9 @@ void Diagnosis::throw_judged(const Operation& own, const std::map<int, std::stri
 void Diagnosis::hear(int rank, const std::shared_ptr<const Calls>& own, const std::string& own_text) {
   const auto known = heard_.find(rank);
   if (known != heard_.end() && (known->second->has_left || known->second->end() >= own->end())) return;
-  if (const auto text = ask(calls_key(rank)))
-    heard_[rank] = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
+  auto text = Farewell::heard_from(surroundings_, rank);
+  if (!text) text = ask(calls_key(rank));
+  if (text) heard_[rank] = *text == own_text ? own : std::make_shared<const Calls>(Calls::decode(*text));
 }
 
 // Those who have left before that call, because of what went wrong elsewhere.

@@ -41,6 +41,7 @@ struct Surroundings {
   int rank = 0;
   std::vector<PeerInfo> peers;              // in rank order
   std::shared_ptr<Store> scope;             // shared with the backend's channel, which may outlive the group's handles
+  CommonMemoryExtension* memory = nullptr;  // of the channel, while that lives; null if it has none
   std::shared_ptr<ControlPage> control;     // null if there is none
   RankRecord* record = nullptr;             // this rank's record in it
   std::vector<std::string> own_board_keys;  // what this rank has left on the board; removed before the next entry
@@ -70,7 +71,8 @@ void post_calls(Surroundings& surroundings);
 
 // For a rank that leaves: tells the others, with the error of another group that was the reason; or, with `broken`,
 // only that it reads nothing any more. Returns the mismatch if this rank is the last to leave and the calls of the
-// ranks differ. Makes two calls of the store; the last rank makes two more for each rank. Takes kStoreTime at most.
+// ranks differ. Where the ranks have memory in common, it needs no store. Else it makes two calls of it; the last rank
+// makes two more for each rank. Takes kStoreTime at most.
 std::optional<Error> leave_board(Surroundings& surroundings, bool broken, const std::optional<Error>& why) noexcept;
 
 // The rank that a call waits for in the end, by the records of this node's ranks (holdup.cpp): a rank that does not

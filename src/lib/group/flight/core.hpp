@@ -30,6 +30,7 @@ class Core {
     std::string error_file = {};                        // COL_ERROR_FILE; empty: none
     std::shared_ptr<const CallSettings> settings = {};  // shared by the groups of a context; may outlive it with them
     int global_rank = 0;                                // of this process in the job
+    bool has_record = true;                             // whether the store may have a record of this group
   };
   explicit Core(Spec spec);
 
@@ -41,6 +42,7 @@ class Core {
   Device device() const { return spec_.device; }
   Shape shape() const { return {name(), rank(), size(), device().type, world_rank(rank())}; }
   std::uint64_t token() const { return spec_.token; }
+  bool has_record() const { return spec_.has_record; }
   Duration timeout() const { return spec_.timeout; }
   Duration timeout_of(const Options& options) const;
   const CallSettings& settings() const { return *spec_.settings; }

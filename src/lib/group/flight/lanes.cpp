@@ -24,6 +24,7 @@ Lane::Lane(const Core& core, Channel* over, const std::string& backend)
     : channel(over),
       gpu(dynamic_cast<DeviceExtension*>(over)),
       in_parts(dynamic_cast<PartsExtension*>(over)),
+      memory(dynamic_cast<CommonMemoryExtension*>(over)),
       device(device_of(gpu)),
       dispatcher({core.name(), core.rank(), core.size(), device.type}, nodes_of(core.surroundings().peers), backend,
                  natives_of(over), core.settings()) {}

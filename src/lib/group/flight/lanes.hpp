@@ -30,10 +30,11 @@ struct Connections {
 struct Lane {
   Lane(const Core& core, Channel* over, const std::string& backend);
 
-  Channel* const channel;          // null in a world of one rank
-  DeviceExtension* const gpu;      // of the channel; null if it moves host memory
-  PartsExtension* const in_parts;  // of the channel; null if it has none
-  const Device device;             // the memory that it moves
+  Channel* const channel;               // null in a world of one rank
+  DeviceExtension* const gpu;           // of the channel; null if it moves host memory
+  PartsExtension* const in_parts;       // of the channel; null if it has none
+  CommonMemoryExtension* const memory;  // of the channel; null if it has none
+  const Device device;                  // the memory that it moves
   Dispatcher dispatcher;
 };
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/hash.hpp"
 #include "group/call/checks.hpp"
 #include "group/call/operation.hpp"
 #include "group/diagnosis/failure.hpp"
@@ -155,18 +157,138 @@ Error ShrinkAgreement::publish(const Error& error) noexcept {
 
 }  // namespace
 
-std::string Family::child_name(std::string_view kind) {
-  const Use use(access_);
-  return fmt::format("{}/{}{}", core_.name(), kind, ++children_);
+// What every rank says, by rank. Requires for this and the next three: this thread has a Use.
+template <class T>
+std::vector<T> Family::exchange(const T& own) {
+  std::vector<T> all(static_cast<std::size_t>(core_.size()));
+  Request request;
+  request.collective = Collective::allgather;
+  request.in = {&own, sizeof own, DType::uint8};
+  request.out = {all.data(), all.size() * sizeof own, DType::uint8};
+  collectives_.run_over(&lanes_.on_host(), request, {});
+  return all;
 }
 
-Group Family::subgroup(std::span<const int> ranks, std::string child) {
+std::vector<Family::Wish> Family::exchange_wishes(Wish own) {
+  const CommonMemoryExtension* const memory = lanes_.own().memory;
+  own.has_nursery = memory != nullptr && memory->has_nursery();
+  own.uses_gpu = current_gpu().has_value();
+  return exchange(own);
+}
+
+// A rank that has the name already cannot join, and the others must not wait for it.
+void Family::require_free(std::string_view call, const std::vector<Wish>& wishes, const std::string& name) const {
+  const auto holder = std::find_if(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.taken; });
+  if (holder == wishes.end()) return;
+  const auto rank = static_cast<int>(holder - wishes.begin());
+  throw core_.error_about(rank, ErrorCode::already_initialized,
+                          fmt::format("{}: rank {} is in a group {} already; choose another name", call, rank, name));
+}
+
+// Connects `ranks` by memory that the ranks of this group have in common: the first of them says where. Every rank of
+// this group calls it. Nothing if they have none, and on a rank that is not listed.
+std::optional<Connected> Family::plant(std::span<const int> ranks, const std::string& child,
+                                       const std::vector<Wish>& wishes) {
+  if (!std::all_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.has_nursery; })) return {};
+  const std::uint64_t number = ++plantings_;
+  const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
+  const bool joins = self != ranks.end() && ranks.size() > 1;
+  Connected connected;
+  ConnectRequest request;
+  request.group = child;
+  request.size = static_cast<int>(ranks.size());
+  std::optional<std::uint64_t> place;
+  if (joins) {
+    request.rank = static_cast<int>(self - ranks.begin());
+    // As this group's token is equal on no others, so is this one.
+    request.token = core::Hash().add(core_.token()).add(number).add(ranks.front()).value();
+    if (request.rank == 0) {
+      try {
+        if (auto seedling = lanes_.own().memory->plant(request)) {
+          place = seedling->place;
+          connected.channel = std::move(seedling->channel);
+        }
+      } catch (const std::bad_alloc&) {  // the others must hear something
+      }
+    }
+  }
+  const auto places = exchange(place);
+  if (!joins) return {};
+  place = places[static_cast<std::size_t>(ranks.front())];
+  if (!place) return {};
+  if (request.rank != 0) connected.channel = lanes_.own().memory->planted(*place, request);
+  connected.token = request.token;
+  connected.backend = lanes_.backend();
+  connected.peers.reserve(ranks.size());
+  for (const int rank : ranks) {
+    connected.peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(rank)]);
+    connected.peers.back().rank = static_cast<int>(connected.peers.size()) - 1;
+    connected.may_stage |= wishes[static_cast<std::size_t>(rank)].uses_gpu;
+  }
+  return connected;
+}
+
+Group Family::split(std::string_view kind, int color, int key) {
+  std::vector<int> ranks;
+  std::string child;
+  std::optional<Connected> connected;
+  {
+    const Use use(access_, core_.timeout());
+    // Counted by every rank, also by one that joins nothing.
+    child = fmt::format("{}/{}{}", core_.name(), kind, ++children_);
+    const std::string base = child;
+    if (kind == "split") child += fmt::format(".{}", color);
+    const auto wishes = exchange_wishes({.color = color,
+                                         .order = static_cast<std::uint64_t>(static_cast<std::int64_t>(key)),
+                                         .taken = color >= 0 && has_group(child)});
+    require_free(kind, wishes, fmt::format("of the name that the call gives it ('{}…')", base));
+    for (int rank = 0; color >= 0 && rank < core_.size(); ++rank) {
+      if (wishes[static_cast<std::size_t>(rank)].color == color) ranks.push_back(rank);
+    }
+    std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+      const auto key_of = [&](int rank) {
+        return static_cast<std::int64_t>(wishes[static_cast<std::size_t>(rank)].order);
+      };
+      return key_of(a) < key_of(b);
+    });
+    connected = plant(ranks, child, wishes);
+  }
+  return make(ranks, std::move(child), std::move(connected));
+}
+
+std::vector<Family::Wish> Family::ask(std::span<const int> ranks, const std::string& name) {
+  const Use use(access_, core_.timeout());
+  const bool joins = std::find(ranks.begin(), ranks.end(), core_.rank()) != ranks.end();
+  core::Hash hash;
+  hash.add(name).add(ranks.size());
+  for (const int rank : ranks) hash.add(rank);
+  return exchange_wishes({.order = hash.value(), .taken = joins && has_group(name)});
+}
+
+void Family::check_list(std::span<const int> ranks, const std::string& child) const {
   std::vector<int> sorted(ranks.begin(), ranks.end());
   std::sort(sorted.begin(), sorted.end());
   for (const int member : sorted) check_peer(member, "subgroup: rank", core_.shape());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
     throw core_.own_error(ErrorCode::invalid_argument,
                           fmt::format("subgroup '{}': a rank is listed twice in [{}]", child, fmt::join(ranks, ", ")));
+}
+
+Group Family::subgroup(std::span<const int> ranks, std::string child, const std::vector<Wish>& wishes) {
+  require_free("subgroup", wishes, fmt::format("'{}'", child));
+  check_list(ranks, child);
+  std::optional<Connected> connected;
+  {
+    const Use use(access_, core_.timeout());
+    connected = plant(ranks, child, wishes);
+  }
+  // Somebody may look for a name that the user has chosen.
+  if (connected) connected->has_record = true;
+  return make(ranks, std::move(child), std::move(connected));
+}
+
+// Makes the group of `ranks`, on each of them. An empty handle on a rank that is not among them.
+Group Family::make(std::span<const int> ranks, std::string child, std::optional<Connected> connected) {
   const auto self = std::find(ranks.begin(), ranks.end(), core_.rank());
   if (self == ranks.end()) return {};
   GroupSpec spec{.name = std::move(child),
@@ -179,14 +301,12 @@ Group Family::subgroup(std::span<const int> ranks, std::string child) {
   const bool elsewhere = core_.device().type == Device::Type::cuda && current_gpu() != core_.device().index;
   const auto current = elsewhere ? gpus().make_current(core_.device().index) : nullptr;
   std::vector<int> members;
-  std::vector<PeerInfo> peers;
-  for (const int member : ranks) {
-    peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(member)]);
-    members.push_back(peers.back().global_rank);
-  }
+  for (const int member : ranks) members.push_back(core_.world_rank(member));
   try {
-    return host_.make_group(spec, std::move(members));
+    return host_.make_group(spec, std::move(members), std::move(connected));
   } catch (const Error& error) {
+    std::vector<PeerInfo> peers;
+    for (const int member : ranks) peers.push_back(core_.surroundings().peers[static_cast<std::size_t>(member)]);
     throw with_world_rank(error, peers);
   }
 }
@@ -241,7 +361,7 @@ std::string Family::agree_to_shrink(std::span<const int> excluded, const std::ve
 
 Group Family::shrink(std::span<const int> excluded, std::string child) {
   const std::vector<int> ranks = staying(excluded);
-  return subgroup(ranks, agree_to_shrink(excluded, ranks, std::move(child)));
+  return make(ranks, agree_to_shrink(excluded, ranks, std::move(child)), {});
 }
 
 }  // namespace col::group

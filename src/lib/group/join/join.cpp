@@ -170,10 +170,35 @@ void publish(const JoinRequest& request, const BackendFactory& factory, const Co
              const GroupParts& parts) noexcept {
   try {
     log_group(request.spec, factory, connected);
-    if (request.write_record) write_record(request, factory.name(), parts.core.surroundings.peers, parts.core.id);
+    if (request.write_record && parts.core.has_record)
+      write_record(request, factory.name(), parts.core.surroundings.peers, parts.core.id);
   } catch (const std::exception& e) {
     core::log::warn("group '{}': cannot write its record: {}", request.spec.name, e.what());
   }
+}
+
+// The part of the store that is the group's own: a token is never used again, so nothing that an earlier group of the
+// name has left is ever read.
+void set_scope(GroupParts& parts, const JoinRequest& request, const std::shared_ptr<Store>& name_scope,
+               std::uint64_t token) {
+  parts.core.token = token;
+  parts.core.id = fmt::format("{:016x}", token);
+  parts.core.surroundings.group = request.spec.name;
+  parts.core.surroundings.rank = request.spec.rank;
+  parts.core.surroundings.scope = make_prefix_store(name_scope, parts.core.id);
+  parts.core.surroundings.control = request.context.control;
+  parts.core.surroundings.record = request.record;
+}
+
+std::shared_ptr<Store> name_scope_of(const JoinRequest& request) {
+  return make_prefix_store(request.job_scope, "group/" + request.spec.name);
+}
+
+// The record of an earlier group of the name must not speak for this one.
+void begin_record(const JoinRequest& request, std::uint64_t token) {
+  if (request.record == nullptr) return;
+  request.record->begin(request.spec.name, 0, "init_group", token);
+  request.record->end();
 }
 
 GroupParts join_others(const JoinRequest& request, const std::string& wanted, JoinObserver& observer,
@@ -183,21 +208,15 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
                    &request.context.interrupt);
   // So that others see what this rank waits in.
   if (request.record != nullptr) request.record->begin(spec.name, 0, "init_group", 0);
-  const auto name_scope = make_prefix_store(request.job_scope, "group/" + spec.name);
+  const auto name_scope = name_scope_of(request);
   const Roster roster = meet_others(request, wanted, *name_scope, wait);
 
   GroupParts parts;
-  parts.core.id = fmt::format("{:016x}", roster.token);
-  parts.core.surroundings.group = spec.name;
-  parts.core.surroundings.rank = spec.rank;
+  set_scope(parts, request, name_scope, roster.token);
   for (const Member& member : roster.members) {
     parts.core.surroundings.peers.push_back(member.peer);
     parts.connections.may_stage |= member.uses_gpu;
   }
-  // The token is new with every meeting: nothing that an earlier group of the name has left is ever read again.
-  parts.core.surroundings.scope = make_prefix_store(name_scope, parts.core.id);
-  parts.core.surroundings.control = request.context.control;
-  parts.core.surroundings.record = request.record;
   observer.set_peers(parts.core.surroundings.peers);
   const auto choose_on_host = [&]() -> BackendFactory& {
     return choose_host_backend(roster, parts.core.surroundings.peers, spec.name);
@@ -236,13 +255,9 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   }
   parts.connections.backend = factory.name();
   parts.core.device = parts.connections.device();
-  parts.core.token = roster.token;
   parts.core.timeout = timeout;
   parts.is_high_priority_stream = spec.is_high_priority_stream;
-  if (request.record != nullptr) {  // the record of an earlier group of the name must not speak for this one
-    request.record->begin(spec.name, 0, "init_group", roster.token);
-    request.record->end();
-  }
+  begin_record(request, roster.token);
   return parts;
 }
 
@@ -296,6 +311,28 @@ std::string job_name(const ContextSpec& spec) {
 
 std::shared_ptr<Store> job_scope(const ContextSpec& spec) {
   return make_prefix_store(spec.store, "job/" + job_name(spec));
+}
+
+GroupParts join_connected(const JoinRequest& request, Connected connected) {
+  const GroupSpec& spec = request.spec;
+  GroupParts parts;
+  set_scope(parts, request, name_scope_of(request), connected.token);
+  parts.core.surroundings.peers = std::move(connected.peers);
+  parts.core.timeout = spec.timeout;
+  parts.core.has_record = connected.has_record;
+  parts.connections.channel = std::move(connected.channel);
+  parts.connections.may_stage = connected.may_stage;
+  parts.connections.why_staged = fmt::format("the group's backend is {}", connected.backend);
+  parts.connections.backend = std::move(connected.backend);
+  parts.is_high_priority_stream = spec.is_high_priority_stream;
+  if (spec.rank == 0) {
+    ConnectRequest connect;
+    connect.size = spec.world_size;
+    connect.peers = parts.core.surroundings.peers;
+    publish(request, *find_backend(parts.connections.backend), connect, parts);
+  }
+  begin_record(request, connected.token);
+  return parts;
 }
 
 GroupParts join(const JoinRequest& request) {

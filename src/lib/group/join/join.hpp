@@ -43,4 +43,17 @@ struct GroupParts {
 // Blocks until all ranks have joined. Errors as for Context::init_group.
 GroupParts join(const JoinRequest& request);
 
+// Ranks of another group that have connected already.
+struct Connected {
+  std::unique_ptr<Channel> channel = {};
+  std::string backend = {};
+  std::uint64_t token = 0;           // as of ConnectRequest
+  std::vector<PeerInfo> peers = {};  // in rank order
+  bool may_stage = false;            // as of Connections
+  bool has_record = false;           // whether the store is to have a record of the group
+};
+
+// Does not block.
+GroupParts join_connected(const JoinRequest& request, Connected connected);
+
 }  // namespace col::group

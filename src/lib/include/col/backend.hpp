@@ -191,6 +191,35 @@ class COL_EXPORT PartsExtension {
   virtual std::uint64_t moved(Ticket ticket) = 0;
 };
 
+struct ConnectRequest;
+
+// An extension for channels whose ranks have memory in common. The rules of Channel hold for it too.
+//
+// The memory may have room for the channels of groups of some of the ranks: these need no store and no connections of
+// their own. They do not end with the channel that they were made from.
+class COL_EXPORT CommonMemoryExtension {
+ public:
+  virtual ~CommonMemoryExtension();
+  // Whether this rank can reach that memory.
+  virtual bool has_nursery() const = 0;
+  // Makes the channel of a new group, on its rank 0. Returns nothing if there is no room. The other ranks of the group
+  // get theirs by its place, each of them once. Neither function blocks. They read group, rank, size and token of the
+  // request; `rank` is that in the new group. They throw resource.
+  struct Seedling {
+    std::uint64_t place = 0;
+    std::unique_ptr<Channel> channel;
+  };
+  virtual std::optional<Seedling> plant(const ConnectRequest& request) = 0;
+  virtual std::unique_ptr<Channel> planted(std::uint64_t place, const ConnectRequest& request) = 0;
+
+  // Leaves up to kMostWords bytes for the other ranks, which they can read when this rank has closed its channel: the
+  // last thing that it does. Returns how many ranks have done so by now. Nothing, on all ranks, if there is no place.
+  static constexpr std::size_t kMostWords = 2000;
+  virtual std::optional<int> leave_words(std::string_view words) = 0;
+  // What that rank has left; nothing if it has not.
+  virtual std::optional<std::string> words_of(int rank) const = 0;
+};
+
 // An extension for channels that move the memory of a device. All other channels move host memory. The rules of Channel
 // hold for it too.
 class COL_EXPORT DeviceExtension {

@@ -161,7 +161,7 @@ class Collectives::Loan {
   const SymmetricCollective::Rest rest_;
 };
 
-Collectives::Collectives(const std::string& group, const Segment& segment, SymmetricHeap& heap, int rank,
+Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHeap& heap, int rank,
                          Attendant& attendant)
     : group_(group),
       segment_(segment),
@@ -374,6 +374,11 @@ void Collectives::begin_with_slots() {
   begin_meeting(Part::counting);
 }
 
+// The memory that a step of `bytes` of this rank needs.
+void Collectives::claim_slots(std::size_t bytes) {
+  if (bytes > kInlineBytes) segment_.claim_slots(rank_, bytes);
+}
+
 // Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
 // what it expects.
 void Collectives::set_counts() {
@@ -395,6 +400,7 @@ void Collectives::set_counts() {
   else if (row.has_output(is_root))
     set(expected_, request.out_counts);
   longest_ = *std::max_element(sent_.begin(), sent_.end());
+  claim_slots(sent_.size() * sizeof(std::uint64_t));
 }
 
 void Collectives::begin_moving(std::size_t length) {
@@ -415,6 +421,7 @@ void Collectives::begin_moving(std::size_t length) {
   // Its own input goes through its slot, too.
   pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
   movement.move_own();
+  claim_slots(movement.slot_bytes());
   begin_course(Part::slots, pattern, movement.steps());
 }
 

@@ -26,7 +26,7 @@ namespace col::shm_backend {
 class Collectives {
  public:
   // Requires: all arguments outlive it. `group`: the group's name.
-  Collectives(const std::string& group, const Segment& segment, SymmetricHeap& heap, int rank, Attendant& attendant);
+  Collectives(const std::string& group, Segment& segment, SymmetricHeap& heap, int rank, Attendant& attendant);
 
   static std::span<const NativeEntry> entries() noexcept;
 
@@ -88,6 +88,7 @@ class Collectives {
   // `bytes` is the size of the vector, or of the longest block.
   Choice choose(const Request& request, std::size_t bytes) const;
   void look_at_processors();
+  void claim_slots(std::size_t bytes);
   // Throws the mismatch that this rank has found between its call and that of `peer`.
   [[noreturn]] void throw_mismatch(int peer, WaitContext& wait);
   Error mismatch_with(int peer) const;
@@ -98,7 +99,7 @@ class Collectives {
   static constexpr Duration kVotingTime = std::chrono::milliseconds(500);
 
   const std::string& group_;
-  const Segment& segment_;
+  Segment& segment_;
   SymmetricHeap& heap_;
   const Area area_;
   const int rank_, size_;

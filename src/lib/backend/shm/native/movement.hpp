@@ -55,12 +55,14 @@ class Movement {
  public:
   // `length`: elements of the vector, or of the longest block, equal on all ranks. It is length_of(), or, if no rank
   // alone knows it (private counts), what the ranks have told one another. `chunk_bytes`: how much of a vector, or of
-  // all blocks, one step should move; at most what a slot holds. Requires: `request` outlives it; `sources` has room
-  // for one pointer for each rank.
+  // all blocks, one step should move; at most what a slot holds. Requires: `request` and `area` outlive it; `sources`
+  // has room for one pointer for each rank.
   Movement(const Request& request, Form form, const Area& area, int rank, int size, std::size_t length,
            std::size_t chunk_bytes, core::Stores stores, std::span<const std::byte*> sources);
 
   std::uint64_t steps() const noexcept { return steps_; }
+  // The most that a step has in the slot of one rank.
+  std::size_t slot_bytes() const noexcept { return slot_data_bytes(0); }
   // A premul_sum: the input of this rank goes through its slot too.
   bool is_scaled() const noexcept { return scaled_; }
 
@@ -96,7 +98,7 @@ class Movement {
   const Request& request_;
   const CollectiveRow& row_;
   const Form form_;
-  const Area area_;
+  const Area& area_;
   const int rank_, size_;
   const core::Stores stores_;
   const std::span<const std::byte*> sources_;

@@ -1,7 +1,13 @@
 // What the ranks of a group share, in one piece of zeroed memory:
 //
 //   SegmentHeader | RankPlace per rank | RingIndices per ordered pair | ring of bytes per ordered pair | area of
-//   collectives
+//   collectives | nursery
+//
+// The segment of a group that was made from this one's ranks lies in the nursery (nursery.hpp). What all its ranks
+// touch in their first call is in few pages there, and the rest takes no memory before it is used:
+//
+//   SegmentHeader | RankPlace per rank | AreaHeader | StepsDone per rank | kSlots SlotHeaders per rank | last words per
+//   rank | RingIndices per ordered pair | ring of bytes per ordered pair | the data of kSlots slots per rank
 //
 // Everything in it is an atomic, or is written by one rank and read by others in the order that an atomic gives. There
 // are no locks: a rank that is killed at any instruction blocks nobody.
@@ -17,7 +23,7 @@ namespace col::shm_backend {
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
 inline constexpr std::size_t kLine = 128;
 
-inline constexpr std::uint64_t kMagic = 0x35'30'6d'68'73'6c'6f'63ULL;  // "colshm05" in memory: changes with the layout
+inline constexpr std::uint64_t kMagic = 0x36'30'6d'68'73'6c'6f'63ULL;  // "colshm06" in memory: changes with the layout
 
 // Why the group ended. The first rank that claims it writes it. It counts only once it is `written`, so a rank that is
 // killed in between has not ended the group.
@@ -36,7 +42,13 @@ struct SegmentHeader {
   std::uint64_t token;
   std::uint64_t size;
   std::uint64_t ring_bytes;
-  std::uint64_t slot_bytes;  // the value that its maker found right for the machine's caches
+  std::uint64_t slot_bytes;     // the value that its maker found right for the machine's caches
+  std::uint64_t nursery_bytes;  // 0: there is none
+  // In a nursery: how many ranks have left their last words, and how many will not touch it again; and whether more
+  // than the first pages was used.
+  std::atomic<std::uint32_t> speakers;
+  std::atomic<std::uint32_t> gone;
+  std::atomic<std::uint32_t> used;
   alignas(kLine) AbortRecord abort;
 };
 
@@ -45,6 +57,11 @@ struct alignas(kLine) RankPlace {
   std::atomic<std::int32_t> awaited;    // the rank that it sleeps for in a collective
   // Set when the rank has closed its channel in good order: it will send and read nothing more.
   alignas(kLine) std::atomic<std::uint32_t> left;
+  // In a nursery: the length of its last words, and one more; 0 before it has left them.
+  std::atomic<std::uint32_t> words;
+  // Bit r mod 256 is set before rank r first writes into its ring to this rank: only those rings are looked at.
+  static constexpr std::size_t kSenderBits = 256;
+  alignas(kLine) std::atomic<std::uint64_t> senders[kSenderBits / 64];
   // Set while the rank works on the memory of other ranks.
   alignas(kLine) std::atomic<std::uint32_t> works;
   // The processors that the rank may run on; kUnknown before the rank has said. The mask may not cover all processors.
@@ -135,13 +152,33 @@ class Area {
   static constexpr std::size_t kLargestElement = 16;
 
   Area() = default;
+  // In one piece, each rank's headers and data in pages of its own.
   Area(std::byte* base, int size, std::size_t slot_bytes) noexcept
-      : base_(base), size_(static_cast<std::size_t>(size)), slot_bytes_(slot_bytes) {}
+      : base_(base),
+        headers_(base + common_bytes(size)),
+        data_(headers_ + kSlotsHeader),
+        size_(static_cast<std::size_t>(size)),
+        slot_bytes_(slot_bytes),
+        header_stride_(part_bytes()),
+        data_stride_(part_bytes()) {}
+  // In two: all headers together, at `base`, and the data at `data`.
+  Area(std::byte* base, std::byte* data, int size, std::size_t slot_bytes) noexcept
+      : base_(base),
+        headers_(base + sizeof(AreaHeader) + static_cast<std::size_t>(size) * sizeof(StepsDone)),
+        data_(data),
+        size_(static_cast<std::size_t>(size)),
+        slot_bytes_(slot_bytes),
+        header_stride_(kSlots * sizeof(SlotHeader)),
+        data_stride_(kSlots * slot_bytes) {}
 
   // How much one step of one rank should hold, from the number of ranks and this machine's caches: a multiple of the
   // page size.
   static std::size_t slot_bytes_for(int size) noexcept;
   static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
+  // What is at `base` where the area is in two pieces.
+  static std::size_t headers_bytes(int size) noexcept {
+    return sizeof(AreaHeader) + static_cast<std::size_t>(size) * (sizeof(StepsDone) + kSlots * sizeof(SlotHeader));
+  }
   // The bytes before the parts of the ranks.
   static std::size_t common_bytes(int size) noexcept {
     constexpr std::size_t kPage = kSlotsHeader;
@@ -158,25 +195,30 @@ class Area {
     return reinterpret_cast<StepsDone*>(base_ + sizeof(AreaHeader))[static_cast<std::size_t>(rank)];
   }
   SlotHeader& slot(int rank, std::uint64_t step) const noexcept {
-    return reinterpret_cast<SlotHeader*>(part_of(rank))[index(step)];
+    return reinterpret_cast<SlotHeader*>(headers_ + static_cast<std::size_t>(rank) * header_stride_)[index(step)];
   }
   // Where the data of a step of `bytes` is.
   std::byte* data(int rank, std::uint64_t step, std::size_t bytes) const noexcept {
-    return bytes <= kInlineBytes ? slot(rank, step).inline_data
-                                 : part_of(rank) + kSlotsHeader + index(step) * slot_bytes_;
+    return bytes <= kInlineBytes ? slot(rank, step).inline_data : slot_data(rank, index(step));
   }
-  // The part that one rank writes, in whole pages. This rank should be the first to touch them.
-  std::byte* part_of(int rank) const noexcept {
-    return base_ + common_bytes(static_cast<int>(size_)) + static_cast<std::size_t>(rank) * part_bytes();
+  std::byte* slot_data(int rank, std::size_t slot) const noexcept {
+    return data_ + static_cast<std::size_t>(rank) * data_stride_ + slot * slot_bytes_;
   }
-  std::size_t part_bytes() const noexcept { return kSlotsHeader + kSlots * slot_bytes_; }
+  // In an area of one piece: the part that one rank writes, in whole pages. This rank should be the first to touch
+  // them.
+  std::byte* part_of(int rank) const noexcept { return headers_ + static_cast<std::size_t>(rank) * header_stride_; }
+  std::size_t part_bytes() const noexcept { return part_bytes(slot_bytes_); }
+  static std::size_t part_bytes(std::size_t slot_bytes) noexcept { return kSlotsHeader + kSlots * slot_bytes; }
 
  private:
   static constexpr std::size_t index(std::uint64_t step) noexcept { return step & (kSlots - 1); }
 
   std::byte* base_ = nullptr;
+  std::byte* headers_ = nullptr;
+  std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t slot_bytes_ = 0;
+  std::size_t header_stride_ = 0, data_stride_ = 0;  // from rank to rank
 };
 
 }  // namespace col::shm_backend

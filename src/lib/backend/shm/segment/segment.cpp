@@ -15,11 +15,13 @@
 #include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/memory_room.hpp"
+#include "backend/shm/segment/planted_layout.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "core/control_group.hpp"
 
@@ -101,7 +103,7 @@ std::size_t Area::slot_bytes_for(int size) noexcept {
 }
 
 std::size_t Area::bytes_for(int size, std::size_t slot_bytes) noexcept {
-  return common_bytes(size) + static_cast<std::size_t>(size) * Area(nullptr, size, slot_bytes).part_bytes();
+  return common_bytes(size) + static_cast<std::size_t>(size) * part_bytes(slot_bytes);
 }
 
 void Area::construct() const noexcept {
@@ -121,50 +123,73 @@ std::size_t Segment::ring_bytes_for(int size) noexcept {
 }
 
 std::size_t Segment::bytes_for(int size) noexcept {
-  return area_at(size) + Area::bytes_for(size, Area::slot_bytes_for(size));
+  return bytes_for(size, Area::slot_bytes_for(size));
 }
 
-Segment::Segment(void* address, int size, std::size_t bytes) noexcept
-    : base_(static_cast<std::byte*>(address)), bytes_(bytes), size_(size), ring_bytes_(ring_bytes_for(size)) {}
+std::size_t Segment::bytes_for(int size, std::size_t slot_bytes) noexcept {
+  return area_at(size) + Area::bytes_for(size, slot_bytes);
+}
+
+Segment::Segment(void* address, int size, std::size_t mapped_bytes, std::shared_ptr<Segment> root) noexcept
+    : base_(static_cast<std::byte*>(address)),
+      mapped_bytes_(mapped_bytes),
+      size_(size),
+      ring_bytes_(ring_bytes_for(size)),
+      root_(std::move(root)) {}
 
 Segment::~Segment() {
-  ::munmap(base_, bytes_);
+  if (root_ == nullptr)
+    ::munmap(base_, mapped_bytes_);
+  else if (!fork_guard_.is_forked_child())
+    leave_nursery();
 }
 
-std::shared_ptr<Segment> Segment::map(int fd, int size, std::size_t bytes) {
-  void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (address == MAP_FAILED) {
-    const int error = errno;
-    if (error == ENOMEM) throw_no_room(bytes, size, "this process's address space or number of mappings is used up");
-    throw Error(ErrorCode::io, fmt::format("shm: cannot map shared memory ({}); check the limits and security "
-                                           "settings of this process",
-                                           std::generic_category().message(error)));
+// Maps `bytes` of the file, and where that is too much for this process, `least`.
+std::shared_ptr<Segment> Segment::map(int fd, int size, std::size_t bytes, std::size_t least) {
+  void* address = MAP_FAILED;
+  for (const std::size_t wanted : {bytes, std::min(bytes, least)}) {
+    address = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    // Shared by the channels of this process: ranks may be its threads.
+    if (address != MAP_FAILED) return std::shared_ptr<Segment>(new Segment(address, size, wanted));
   }
-  // Shared by the channels of this process: ranks may be its threads.
-  return std::shared_ptr<Segment>(new Segment(address, size, bytes));
+  const int error = errno;
+  if (error == ENOMEM) throw_no_room(least, size, "this process's address space or number of mappings is used up");
+  throw Error(ErrorCode::io, fmt::format("shm: cannot map shared memory ({}); check the limits and security "
+                                         "settings of this process",
+                                         std::generic_category().message(error)));
+}
+
+// In zeroed memory.
+void Segment::construct(std::uint64_t token, std::size_t slot_bytes, std::size_t nursery_bytes) const noexcept {
+  auto* const header = new (base_) SegmentHeader{};
+  for (int rank = 0; rank < size_; ++rank) new (&place(rank)) RankPlace{};
+  header->token = token;
+  header->size = static_cast<std::uint64_t>(size_);
+  header->ring_bytes = ring_bytes_;
+  header->slot_bytes = slot_bytes;
+  header->nursery_bytes = nursery_bytes;
+  area().construct();
 }
 
 std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) {
   const std::size_t bytes = bytes_for(size);
   check_memory(bytes, size, bytes, size);  // for all ranks: they usually share what limits there are
   const std::size_t common = can_populate() ? area_at(size) + Area::common_bytes(size) : bytes;
-  if (const auto problem = make_file(fd, bytes, common)) throw_no_room(bytes, size, *problem);
-  auto segment = map(fd, size, bytes);
+  // Groups in a nursery take their memory later, which needs an error if there is none.
+  std::size_t nursery_bytes = can_populate() && size > 1 ? Nursery::bytes_for(bytes) : 0;
+  if (!allows_file(bytes + nursery_bytes)) nursery_bytes = 0;
+  if (const auto problem = make_file(fd, bytes + nursery_bytes, common)) throw_no_room(bytes, size, *problem);
+  auto segment = map(fd, size, bytes + nursery_bytes, bytes);
   // Begins the lives of the objects in memory that nobody else sees yet.
-  auto* const header = new (segment->base_) SegmentHeader{};
-  for (int rank = 0; rank < size; ++rank) new (&segment->place(rank)) RankPlace{};
+  segment->construct(token, Area::slot_bytes_for(size), nursery_bytes);
   for (int from = 0; from < size; ++from) {
     for (int to = 0; to < size; ++to) {
       if (from != to) new (&segment->indices(from, to)) RingIndices{};
     }
   }
-  header->token = token;
-  header->size = static_cast<std::uint64_t>(size);
-  header->ring_bytes = segment->ring_bytes_;
-  header->slot_bytes = Area::slot_bytes_for(size);
-  segment->area().construct();
+  segment->find_nursery();
   // release pairs with the acquire in open(): a rank that reads the magic sees everything above.
-  header->magic.store(kMagic, std::memory_order_release);
+  segment->header().magic.store(kMagic, std::memory_order_release);
   return segment;
 }
 
@@ -175,11 +200,12 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
       static_cast<std::size_t>(status.st_size) < area_at(size) + Area::common_bytes(size))
     return nullptr;
   const auto bytes = static_cast<std::size_t>(status.st_size);
-  auto segment = map(fd, size, bytes);
+  auto segment = map(fd, size, bytes, bytes_for(size));
   const SegmentHeader& header = segment->header();
   if (header.magic.load(std::memory_order_acquire) != kMagic) return nullptr;  // pairs with create()
+  const std::size_t own_bytes = bytes_for(size, header.slot_bytes);
   if (header.size != static_cast<std::uint64_t>(size) || header.ring_bytes != segment->ring_bytes_ ||
-      bytes != area_at(size) + Area::bytes_for(size, header.slot_bytes))
+      bytes != own_bytes + header.nursery_bytes || segment->mapped_bytes_ < own_bytes)
     return nullptr;
   if (header.token != token) {
     throw Error(ErrorCode::mismatch,
@@ -187,16 +213,37 @@ std::shared_ptr<Segment> Segment::open(int fd, int size, std::uint64_t token) {
                             "the group again",
                             header.token, token));
   }
+  segment->find_nursery();
   return segment;
+}
+
+void Segment::find_nursery() noexcept {
+  const std::size_t bytes = header().nursery_bytes;
+  if (bytes == 0 || mapped_bytes_ < bytes_for(size_, header().slot_bytes) + bytes) return;
+  std::byte* const begin = base_ + mapped_bytes_ - bytes;
+  ::madvise(begin, bytes, MADV_DONTDUMP);  // mostly nothing, and large
+  nursery_ = Nursery(begin, bytes);
+}
+
+std::size_t Segment::own_bytes() const noexcept {
+  return root_ != nullptr ? PlantedLayout(size_).bytes(header().slot_bytes) : bytes_for(size_, header().slot_bytes);
 }
 
 void Segment::claim(int rank) const {
   const Area own = area();
   if (can_populate()) {
-    check_memory(own.part_bytes(), 1, bytes_, size_);  // this rank may be in another control group than rank 0
-    if (const auto problem = populate(own.part_of(rank), own.part_bytes())) throw_no_room(bytes_, size_, *problem);
+    check_memory(own.part_bytes(), 1, own_bytes(), size_);  // this rank may be in another control group than rank 0
+    take_memory(own.part_of(rank), own.part_bytes());
   }
   own.construct_part(rank);
+}
+
+void Segment::take_memory(std::byte* begin, std::size_t bytes) const {
+  if (const auto problem = populate(begin, bytes)) throw_lack(*problem);
+}
+
+void Segment::throw_lack(const std::string& why) const {
+  throw_no_room(own_bytes(), size_, why);
 }
 
 SegmentHeader& Segment::header() const noexcept {
@@ -213,15 +260,20 @@ std::size_t Segment::pair(int from, int to) const noexcept {
 }
 
 RingIndices& Segment::indices(int from, int to) const noexcept {
-  return reinterpret_cast<RingIndices*>(base_ + indices_at(static_cast<std::size_t>(size_)))[pair(from, to)];
+  const std::size_t at =
+      root_ != nullptr ? PlantedLayout(size_).indices_at() : indices_at(static_cast<std::size_t>(size_));
+  return reinterpret_cast<RingIndices*>(base_ + at)[pair(from, to)];
 }
 
 std::byte* Segment::ring(int from, int to) const noexcept {
-  return base_ + rings_at(static_cast<std::size_t>(size_)) + pair(from, to) * ring_bytes_;
+  const std::size_t at = root_ != nullptr ? PlantedLayout(size_).rings_at() : rings_at(static_cast<std::size_t>(size_));
+  return base_ + at + pair(from, to) * ring_bytes_;
 }
 
 Area Segment::area() const noexcept {
-  return {base_ + area_at(size_), size_, header().slot_bytes};
+  if (root_ == nullptr) return {base_ + area_at(size_), size_, header().slot_bytes};
+  const PlantedLayout layout(size_);
+  return {base_ + layout.area_at(), base_ + layout.slots_at(), size_, header().slot_bytes};
 }
 
 // ---- How the group ends
@@ -274,26 +326,22 @@ std::optional<Error> Segment::abort_error() const {
 
 // ---- How many processors the ranks of a group have together
 
-void Segment::tell_processors(int rank) const noexcept {
+void Segment::tell_processors(int rank, std::optional<std::uint32_t> known_quota) const noexcept {
   RankPlace& own = place(rank);
   cpu_set_t set;
   CPU_ZERO(&set);
   Mask mask{};
   std::uint32_t known = RankPlace::kUnlisted;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) {
-    known = RankPlace::kListed;
-    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &set)) continue;
-      if (cpu >= 64 * mask.size()) {
-        known = RankPlace::kUnlisted;
-        break;
-      }
-      mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
-    }
+    static_assert(sizeof mask < sizeof set);
+    std::memcpy(mask.data(), &set, sizeof mask);  // bit i of the set is processor i
+    std::size_t listed = 0;
+    for (const std::uint64_t word : mask) listed += static_cast<std::size_t>(std::popcount(word));
+    if (listed == static_cast<std::size_t>(CPU_COUNT(&set))) known = RankPlace::kListed;
   }
   std::copy(mask.begin(), mask.end(), own.processors);
   try {
-    own.processors_quota = quota();
+    own.processors_quota = known_quota ? *known_quota : quota();
   } catch (const std::exception&) {  // no memory to read it
     own.processors_quota = 0;
   }
@@ -313,11 +361,9 @@ std::optional<int> Segment::processors() const noexcept {
     if (one.processors_quota != 0) limit = limit == 0 ? one.processors_quota : std::min(limit, one.processors_quota);
     for (std::size_t word = 0; word < all.size(); ++word) all[word] |= one.processors[word];
   }
-  int count = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  if (listed) {
-    count = 0;
-    for (const std::uint64_t word : all) count += std::popcount(word);
-  }
+  int count = 0;
+  for (const std::uint64_t word : all) count += std::popcount(word);
+  if (!listed) count = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // asks the kernel, by a file
   if (limit != 0) count = std::min(count, static_cast<int>(limit));
   return std::max(1, count);
 }

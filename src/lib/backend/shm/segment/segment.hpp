@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <col/error.hpp>
 
 #include "backend/shm/segment/layout.hpp"
+#include "backend/shm/segment/nursery.hpp"
+#include "core/fork_guard.hpp"
 
 namespace col::shm_backend {
 
@@ -30,6 +34,23 @@ class Segment {
   // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
   void claim(int rank) const;
 
+  // ---- For groups of some of the ranks of this one, which may be in a nursery itself
+
+  // Whether this process can reach the nursery.
+  bool has_nursery() const noexcept { return root().nursery_.exists(); }
+  // Makes the segment of a group of `size` in the nursery, for the first of its ranks; null if there is no room. The
+  // others get it by its place, once. It keeps `of` alive. When all have let go of it, its memory is given back.
+  static std::shared_ptr<Segment> plant(const std::shared_ptr<Segment>& of, int size, std::uint64_t token);
+  std::uint64_t place_in_nursery() const noexcept;
+  // Throws internal if there is none of this size and token.
+  static std::shared_ptr<Segment> planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
+                                          std::uint64_t token);
+  // A segment in a nursery takes memory for data when it is used. A rank calls these before it writes: into its slots,
+  // up to `bytes` of each; and into its ring to `to`, of which it has `claimed` so far. Returns how much of the ring it
+  // has then. In any other segment there is nothing to do. They throw resource if there is no room.
+  void claim_slots(int rank, std::size_t bytes);
+  std::size_t claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes);
+
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -43,10 +64,16 @@ class Segment {
   std::byte* ring(int from, int to) const noexcept;
   Area area() const noexcept;
 
-  // Tells the other ranks which processors the calling thread may use.
-  void tell_processors(int rank) const noexcept;
+  // Tells the other ranks which processors the calling thread may use, and which part of their time its control groups
+  // leave it: `quota`, as by quota_of() in another group of this process.
+  void tell_processors(int rank, std::optional<std::uint32_t> quota = std::nullopt) const noexcept;
+  std::uint32_t quota_of(int rank) const noexcept { return place(rank).processors_quota; }
   // How many processors the ranks have together; nothing before all have told.
   std::optional<int> processors() const noexcept;
+
+  // Leaves words for the others, in a nursery. Returns how many ranks have done so by now; nothing elsewhere.
+  std::optional<int> leave_words(int rank, std::string_view words) const noexcept;
+  std::optional<std::string> words_of(int rank) const;
 
   // Ends the group for all ranks, unless it has ended before.
   void abort(int rank, const Error& cause) noexcept;
@@ -59,15 +86,31 @@ class Segment {
   std::optional<Error> abort_error() const;
 
  private:
-  Segment(void* address, int size, std::size_t bytes) noexcept;
-  static std::shared_ptr<Segment> map(int fd, int size, std::size_t bytes);
+  Segment(void* address, int size, std::size_t mapped_bytes, std::shared_ptr<Segment> root = nullptr) noexcept;
+  static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
+  char* words_at(int rank) const noexcept;
+  static std::shared_ptr<Segment> map(int fd, int size, std::size_t bytes, std::size_t least);
+  void construct(std::uint64_t token, std::size_t slot_bytes, std::size_t nursery_bytes) const noexcept;
+  void find_nursery() noexcept;
   SegmentHeader& header() const noexcept;
   std::size_t pair(int from, int to) const noexcept;
+  std::size_t own_bytes() const noexcept;  // without the nursery
+  const Segment& root() const noexcept { return root_ != nullptr ? *root_ : *this; }
+  void require_memory();
+  void take_memory(std::byte* begin, std::size_t bytes) const;
+  [[noreturn]] void throw_lack(const std::string& why) const;
+  void leave_nursery() const noexcept;
 
   std::byte* const base_;
-  const std::size_t bytes_;
+  const std::size_t mapped_bytes_;
   const int size_;
   const std::size_t ring_bytes_;
+  const std::shared_ptr<Segment> root_;  // shared by all in its nursery; null: this one has a mapping of its own
+  const core::ForkGuard fork_guard_;
+  Nursery nursery_;  // of a segment with a mapping of its own
+  // In a nursery, of the rank whose segment this is:
+  std::size_t claimed_slots_ = 0;  // bytes of each slot
+  bool has_asked_ = false;         // whether there is memory for it
 };
 
 }  // namespace col::shm_backend

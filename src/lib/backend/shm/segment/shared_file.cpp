@@ -86,6 +86,11 @@ core::UniqueFd open_regular_file(const std::string& path) {
 
 // ---- Pages
 
+bool allows_file(std::size_t bytes) noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes;
+}
+
 std::optional<std::string> make_file(int fd, std::size_t bytes, std::size_t reserved) {
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) return "no file can be that large";
   // Beyond it the kernel would send SIGXFSZ instead of an error.

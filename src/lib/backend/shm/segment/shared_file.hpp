@@ -40,6 +40,8 @@ core::UniqueFd open_regular_file(const std::string& path);
 
 // Each returns nothing on success, otherwise the reason of the failure in words.
 
+// Whether ulimit -f allows a file of that size.
+bool allows_file(std::size_t bytes) noexcept;
 // Gives the empty file `fd` a size of `bytes` bytes, and takes the first `reserved` of them now.
 std::optional<std::string> make_file(int fd, std::size_t bytes, std::size_t reserved);
 // Takes the pages of a mapping that [begin, begin + bytes) touches, on the NUMA node of the calling thread. Requires:

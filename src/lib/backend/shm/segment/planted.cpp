@@ -1,0 +1,122 @@
+// A segment in the nursery of another one: how it begins, takes memory, and ends.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "backend/shm/segment/memory_room.hpp"
+#include "backend/shm/segment/planted_layout.hpp"
+#include "backend/shm/segment/segment.hpp"
+#include "backend/shm/segment/shared_file.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+// The least that is taken of a slot, or of a ring.
+constexpr std::size_t kSmallestClaim = 4096;
+
+}  // namespace
+
+std::shared_ptr<Segment> Segment::plant(const std::shared_ptr<Segment>& of, int size, std::uint64_t token) {
+  const std::shared_ptr<Segment>& root = of->root_ != nullptr ? of->root_ : of;
+  const PlantedLayout layout(size);
+  const std::size_t slot_bytes = Area::slot_bytes_for(size), bytes = layout.bytes(slot_bytes);
+  const std::size_t kept = layout.indices_at();
+  const auto place = root->nursery_.take(bytes, kept);
+  if (!place) return nullptr;
+  std::byte* const begin = root->nursery_.at(*place);
+  if (populate(begin, kept)) {  // no memory is no room
+    root->nursery_.give_back(*place, bytes, kept, false);
+    return nullptr;
+  }
+  std::memset(begin, 0, layout.words_at());
+  // Not shared with other threads: each rank has its own, and the last one that ends gives the memory back.
+  auto segment = std::shared_ptr<Segment>(new Segment(begin, size, 0, root));
+  segment->construct(token, slot_bytes, 0);
+  for (int rank = 0; rank < size; ++rank) segment->area().construct_part(rank);
+  // As in create(). The RingIndices begin as zeros, which is what their construction makes: they take no memory yet.
+  segment->header().magic.store(kMagic, std::memory_order_release);
+  return segment;
+}
+
+std::shared_ptr<Segment> Segment::planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
+                                          std::uint64_t token) {
+  const std::shared_ptr<Segment>& root = of->root_ != nullptr ? of->root_ : of;
+  const PlantedLayout layout(size);
+  const Nursery& nursery = root->nursery_;
+  if (nursery.exists()) nursery.after_leavers();
+  const auto is_it = [&](const SegmentHeader& header) {
+    return header.magic.load(std::memory_order_acquire) == kMagic && header.token == token &&
+           header.size == static_cast<std::uint64_t>(size);
+  };
+  if (!nursery.holds(place, layout.indices_at()) || !is_it(*reinterpret_cast<const SegmentHeader*>(nursery.at(place))))
+    throw Error(ErrorCode::internal, "shm: the memory of a new group is not where its first rank says");
+  auto segment = std::shared_ptr<Segment>(new Segment(nursery.at(place), size, 0, root));
+  // Not vital: what is not entered now is entered at the first touch.
+  static_cast<void>(populate(segment->base_, layout.words_at()));
+  return segment;
+}
+
+std::uint64_t Segment::place_in_nursery() const noexcept {
+  return root_->nursery_.place_of(base_);
+}
+
+// Beyond it the kernel would kill a process.
+void Segment::require_memory() {
+  if (std::exchange(has_asked_, true)) return;
+  header().used.store(1, std::memory_order_relaxed);
+  const std::size_t bytes =
+      kSlots * area().slot_bytes() + static_cast<std::size_t>(size_ - 1) * (ring_bytes_ + sizeof(RingIndices));
+  if (const auto lack = lack_of_memory(bytes)) throw_lack(*lack);
+}
+
+void Segment::claim_slots(int rank, std::size_t bytes) {
+  if (root_ == nullptr || bytes <= claimed_slots_) return;
+  require_memory();
+  const std::size_t until = std::min(std::bit_ceil(std::max(bytes, kSmallestClaim)), area().slot_bytes());
+  for (std::size_t slot = 0; slot < kSlots; ++slot)
+    take_memory(area().slot_data(rank, slot) + claimed_slots_, until - claimed_slots_);
+  claimed_slots_ = until;
+}
+
+std::size_t Segment::claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes) {
+  if (root_ == nullptr) return ring_bytes_;
+  require_memory();
+  if (claimed == 0) take_memory(reinterpret_cast<std::byte*>(&indices(rank, to)), sizeof(RingIndices));
+  const std::size_t until = std::min(std::bit_ceil(std::max(bytes, kSmallestClaim)), ring_bytes_);
+  take_memory(ring(rank, to) + claimed, until - claimed);
+  return until;
+}
+
+void Segment::leave_nursery() const noexcept {
+  SegmentHeader& own = header();
+  const PlantedLayout layout(size_);
+  const std::size_t bytes = layout.bytes(own.slot_bytes);
+  root_->nursery_.let_go();
+  // acq_rel: whatever any rank has touched comes before the memory is given back.
+  if (own.gone.fetch_add(1, std::memory_order_acq_rel) + 1 < static_cast<std::uint32_t>(size_)) return;
+  const bool used = own.used.load(std::memory_order_relaxed) != 0;
+  root_->nursery_.give_back(root_->nursery_.place_of(base_), bytes, layout.indices_at(), used);
+}
+
+char* Segment::words_at(int rank) const noexcept {
+  return reinterpret_cast<char*>(base_ + PlantedLayout(size_).words_at(rank));
+}
+
+std::optional<int> Segment::leave_words(int rank, std::string_view words) const noexcept {
+  if (root_ == nullptr) return std::nullopt;
+  const std::size_t length = words.copy(words_at(rank), CommonMemoryExtension::kMostWords);
+  // release: pairs with words_of().
+  place(rank).words.store(static_cast<std::uint32_t>(length) + 1, std::memory_order_release);
+  // acq_rel: the last rank sees the words of all.
+  return static_cast<int>(header().speakers.fetch_add(1, std::memory_order_acq_rel)) + 1;
+}
+
+std::optional<std::string> Segment::words_of(int rank) const {
+  const std::uint32_t length = root_ == nullptr ? 0 : place(rank).words.load(std::memory_order_acquire);
+  if (length == 0) return std::nullopt;
+  return std::string(words_at(rank), std::min<std::size_t>(length - 1, CommonMemoryExtension::kMostWords));
+}
+
+}  // namespace col::shm_backend
