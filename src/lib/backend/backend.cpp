@@ -16,6 +16,7 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 MultiChannel::~MultiChannel() = default;
 PartsExtension::~PartsExtension() = default;
 CommonMemoryExtension::~CommonMemoryExtension() = default;
+ReasonExtension::~ReasonExtension() = default;
 DeviceExtension::~DeviceExtension() = default;
 DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;

@@ -83,6 +83,16 @@ constexpr std::array kTable = {
              false},
     Variable{"COL_ISA", "baseline | avx2 | avx512", "the best that this processor has",
              "With which instructions the library reduces and converts. The results are the same, bit by bit.", false},
+    Variable{"COL_CALIBRATE", "auto | off | now", "auto",
+             "Whether the first group of a job over shared memory measures what the machine takes (2 ms at most), to "
+             "choose between ways that give the same bits: by `auto` unless an earlier job has, whose file in the "
+             "cache folder is not older than 7 days; `now` always. By `off`, slots of the smallest size are used, "
+             "and no copies by the kernel. Rank 0's value counts for all.",
+             false},
+    Variable{"COL_CMA", "auto | off | on", "as calibrated",
+             "Over shared memory: whether broadcast, scatter, allgather and alltoall go by one copy of the kernel "
+             "(process_vm_readv), never, or always where it works. Rank 0's value counts for all.",
+             false},
     Variable{
         "COL_FAULT", "kill|stop|exit|delay:rank=R,op=N,step=N, or start:op=N", "none",
         "For drills: what happens to one rank at one step of one collective, for example "
@@ -158,6 +168,9 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"TMPDIR", "any",
                      "The ranks of such a job that share a host have a directory of theirs in "
                      "`$TMPDIR/col-<user id>`, else in `/tmp/col-<user id>`. The last rank removes it."},
+    LauncherVariable{"XDG_CACHE_HOME", "any",
+                     "In its folder `col`, a calibration is kept (see `COL_CALIBRATE`); an absolute path."},
+    LauncherVariable{"HOME", "any", "Where XDG_CACHE_HOME is unset, the folder is `$HOME/.cache/col`."},
 };
 
 // What NCCL reads by itself, where the nccl backend has to know what NCCL was told.

@@ -244,11 +244,11 @@ TEST_CASE("shm segment: rings are powers of two, and they and all slots fit into
     REQUIRE(ring <= before);
     before = ring;
     const auto pairs = static_cast<std::size_t>(size) * static_cast<std::size_t>(size - 1);
-    const std::size_t slot = shm_backend::Area::slot_bytes_for(size);
+    const std::size_t slot = shm_backend::Area::small_slot_bytes_for(size);
     REQUIRE(slot % 4096 == 0);
     const std::size_t ranks = static_cast<std::size_t>(size) * (5 * 4096 + shm_backend::kSlots * slot);
     const std::size_t rings = (std::size_t{33} << 20) + pairs * (4096 + sizeof(shm_backend::RingIndices));
-    REQUIRE(Segment::bytes_for(size) <= rings + ranks);
+    REQUIRE(Segment::first_bytes_for(size) <= rings + ranks);
     REQUIRE(shm_backend::kSlots * slot * static_cast<std::size_t>(size) <= (std::size_t{32} << 20));
   }
 }

@@ -64,7 +64,7 @@ std::vector<std::size_t> small_counts(int size) {
 // What a slot holds, in elements as wide as they lie there.
 template <class T>
 std::size_t slot_count(int size) {
-  return Area::slot_bytes_for(size) / std::max(sizeof(T), sizeof(float));
+  return Area::small_slot_bytes_for(size) / std::max(sizeof(T), sizeof(float));
 }
 
 // One message to the next rank and one from the rank before, on their way while collectives are run.

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <col/store.hpp>
 
+#include "backend/shm/calibration/calibrator.hpp"
 #include "backend/shm/channel.hpp"
 #include "backend/shm/segment/connect.hpp"
 #include "support/channel_ranks.hpp"
@@ -20,6 +22,15 @@ namespace col::test {
 
 using shm_backend::ShmChannel;
 
+// Larger calls go by the kernel, where calls can, and smaller ones through slots. Nothing is measured.
+inline shm_backend::Tuning mixed_ways(const shm_backend::Segment& segment, int processors) {
+  using namespace shm_backend;
+  constexpr std::uint64_t kFrom16Kib = ~std::uint64_t{0} << 14;
+  Tuning tuning = decide(shape_of(segment, processors), std::nullopt, KernelCopies::automatic);
+  tuning.kernel.fill(kFrom16Kib);
+  return tuning;
+}
+
 struct Place {
   int rank = 0;
   int size = 1;
@@ -27,6 +38,7 @@ struct Place {
   std::uint64_t token = kToken;
   shm_backend::Places places = {};
   shm_backend::LocalSegments* local = nullptr;  // null: none of this process
+  shm_backend::Tuner tuner = mixed_ways;
 };
 
 inline ConnectRequest request_of(const Place& place) {
@@ -44,19 +56,19 @@ inline ConnectRequest request_of(const Place& place) {
 inline std::unique_ptr<ShmChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
   shm_backend::LocalSegments none;
   WaitContext wait = wait_for(timeout);
-  auto segment =
-      shm_backend::connect_segment(request_of(place), wait, place.local != nullptr ? *place.local : none, place.places);
+  auto segment = shm_backend::connect_segment(request_of(place), wait, place.local != nullptr ? *place.local : none,
+                                              place.places, place.tuner);
   return std::make_unique<ShmChannel>("g", place.rank, std::move(segment));
 }
 
 using RankBody = std::function<void(int rank, ShmChannel& channel)>;
 
 // One thread per rank over one MemoryStore and one mapping.
-inline std::vector<Ending> run_ranks(int size, const RankBody& body) {
+inline std::vector<Ending> run_ranks(int size, const RankBody& body, const shm_backend::Tuner& tuner = mixed_ways) {
   const auto store = make_memory_store();
   shm_backend::LocalSegments local;
   return run_each(size, [&](int rank) {
-    const auto channel = connect({.rank = rank, .size = size, .store = store, .local = &local});
+    const auto channel = connect({.rank = rank, .size = size, .store = store, .local = &local, .tuner = tuner});
     body(rank, *channel);
   });
 }

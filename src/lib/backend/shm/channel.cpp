@@ -13,9 +13,11 @@
 #include <fmt/format.h>
 
 #include "backend/factories.hpp"
+#include "backend/shm/calibration/calibrator.hpp"
 #include "backend/shm/segment/connect.hpp"
 #include "backend/shm/segment/doorbell.hpp"
 #include "backend/shm/segment/shared_file.hpp"
+#include "core/log.hpp"
 
 namespace col::shm_backend {
 namespace {
@@ -58,7 +60,7 @@ ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> seg
       engine_(*segment_, rank),
       heap_(group_, rank, segment_->size()),
       collectives_(group_, *segment_, heap_, rank, *this) {
-  segment_->tell_processors(rank, quota);
+  if (quota) segment_->tell_processors(rank, quota);
 }
 
 ShmChannel::~ShmChannel() {
@@ -264,6 +266,10 @@ void ShmChannel::native(const Request& request, WaitContext& wait) {
   natively("native", [&] { collectives_.run(request, wait); });
 }
 
+std::string ShmChannel::how(const Request& request) const {
+  return fmt::format("{} ({})", collectives_.how(request), in_words(segment_->tuning()));
+}
+
 std::shared_ptr<void> ShmChannel::allocate(std::size_t bytes, const Exchange& exchange, WaitContext& /*wait*/) {
   enter("allocate");
   return heap_.allocate(bytes, exchange);
@@ -273,6 +279,12 @@ std::optional<CommonMemoryExtension::Seedling> ShmChannel::plant(const ConnectRe
   enter("plant");
   const auto segment = Segment::plant(segment_, request.size, request.token);
   if (segment == nullptr) return std::nullopt;
+  // Larger slots are taken when they are used, with an error if there is no room.
+  segment->set_tuning(decide_as(segment_->tuning(), {.size = request.size,
+                                                     .processors = segment_->processors().value_or(1),
+                                                     .small_slot = segment->small_slot_bytes(),
+                                                     .largest_slot = segment->area().slot_bytes(),
+                                                     .cache_bytes = Area::cache_bytes()}));
   const std::uint64_t place = segment->place_in_nursery();
   return Seedling{place, make_channel(segment, request, segment_->quota_of(rank_))};
 }
@@ -318,16 +330,23 @@ class Factory final : public BackendFactory {
   }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    return make_channel(connect_segment(request, wait, local_), request);
+    const CalibrationSettings settings = CalibrationSettings::of_environment();
+    const auto segment = connect_segment(request, wait, local_, {}, [&](const Segment& made, int processors) {
+      return calibrator_.tuning(shape_of(made, processors), settings);
+    });
+    calibrator_.learn(segment->tuning());
+    if (request.rank == 0) core::log::info("group '{}': {}", request.group, in_words(segment->tuning()));
+    return make_channel(segment, request);
   }
 
   std::string describe(const ConnectRequest& request) const override {
-    return fmt::format("{} KiB of shared memory, rings of {} KiB", Segment::bytes_for(request.size) >> 10,
+    return fmt::format("{} KiB of shared memory, rings of {} KiB", Segment::first_bytes_for(request.size) >> 10,
                        Segment::ring_bytes_for(request.size) >> 10);
   }
 
  private:
   LocalSegments local_;
+  Calibrator calibrator_;
 };
 
 }  // namespace

@@ -18,7 +18,11 @@
 
 namespace col::shm_backend {
 
-class ShmChannel final : public Channel, public PartsExtension, public CommonMemoryExtension, private Attendant {
+class ShmChannel final : public Channel,
+                         public PartsExtension,
+                         public CommonMemoryExtension,
+                         public ReasonExtension,
+                         private Attendant {
  public:
   // `quota`: as for Segment::tell_processors().
   ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
@@ -37,6 +41,7 @@ class ShmChannel final : public Channel, public PartsExtension, public CommonMem
   std::span<const NativeEntry> native_entries() const override { return Collectives::entries(); }
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void native(const Request& request, WaitContext& wait) override;
+  std::string how(const Request& request) const override;
   std::shared_ptr<void> allocate(std::size_t bytes, const Exchange& exchange, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
   bool has_nursery() const override { return segment_->has_nursery(); }

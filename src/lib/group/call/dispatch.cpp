@@ -152,9 +152,11 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
   });
 }
 
-std::string Dispatcher::explain(const Request& request, const CallWishes& wishes) const {
+std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const {
   const auto decision = Dispatcher(shape_, nodes_, backend_, natives_, settings_).decide(request, wishes);
-  return fmt::format("{}: {}", decision->algorithm, decision->reason);
+  std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);
+  if (own != nullptr && !decision->native.empty()) text += fmt::format("; {}", own->how(request));
+  return text;
 }
 
 std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const Key& key) {

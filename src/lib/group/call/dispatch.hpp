@@ -64,8 +64,9 @@ class Dispatcher {
   // Why the backend's own collective of that name cannot serve a call that asks for it; nothing if it can.
   std::optional<std::string> objection(const Request& request, const CallWishes& wishes, std::string_view own) const;
 
-  // The decision in a sentence, for Group::explain(). Stores nothing, so other threads may decide meanwhile.
-  std::string explain(const Request& request, const CallWishes& wishes) const;
+  // The decision in a sentence, for Group::explain(). Stores nothing, so other threads may decide meanwhile. `own`:
+  // what the channel says about its own collectives; null if it has no more to say.
+  std::string explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const;
 
   // The names that CallWishes::algorithm may have: first the built-in ones, then the backend's own.
   std::vector<std::string> names(Collective collective) const;

@@ -105,11 +105,12 @@ std::string Collectives::explain(Collective collective, std::size_t bytes, DType
     request.out.count = row.out == Extent::blocks ? whole.count : block.count;
   }
   const Lane& lane = lanes_.lane_for(request, wishes_of(options, false));
+  const auto* const reasons = dynamic_cast<const ReasonExtension*>(lane.channel);
   const std::size_t elements = elements_of_piece(lane, request, options);
-  if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false));
+  if (elements == 0) return lane.dispatcher.explain(request, wishes_of(options, false), reasons);
   request.in.count = request.out.count = elements;
   return fmt::format("in pieces of {} elements: {}", elements,
-                     lane.dispatcher.explain(request, wishes_of(options, false)));
+                     lane.dispatcher.explain(request, wishes_of(options, false), reasons));
 }
 
 }  // namespace col::group

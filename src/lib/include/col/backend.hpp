@@ -220,6 +220,15 @@ class COL_EXPORT CommonMemoryExtension {
   virtual std::optional<std::string> words_of(int rank) const = 0;
 };
 
+// An extension for channels that choose, within a native entry, between ways that give the same bits.
+class COL_EXPORT ReasonExtension {
+ public:
+  virtual ~ReasonExtension();
+  // Which way start_native() would take, and why, for Group::explain(). The buffers of `request` need not exist. Thread
+  // safe.
+  virtual std::string how(const Request& request) const = 0;
+};
+
 // An extension for channels that move the memory of a device. All other channels move host memory. The rules of Channel
 // hold for it too.
 class COL_EXPORT DeviceExtension {

@@ -32,11 +32,6 @@ ssize_t read_some(std::int64_t pid, std::uint64_t from, void* to, std::size_t by
   return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0);
 }
 
-// Measured (docs/performance.md). Below, two more waits and the kernel's own work cost more than the second copy; with
-// more ranks there are more waits. What several ranks want of one is faster out of a slot, which stays in the caches.
-constexpr std::size_t kSmallestOfTwo = std::size_t{16} << 10, kSmallestOfMany = std::size_t{64} << 10;
-constexpr std::size_t kSmallestWhole = std::size_t{8} << 10, kLargestWhole = std::size_t{2} << 20;
-
 // Each rank has a block for each.
 bool is_exchange(const Request& request) {
   const CollectiveRow& row = row_of(request.collective);
@@ -116,15 +111,14 @@ bool Cma::read(int rank, std::uint64_t from, std::byte* to, std::size_t bytes,
 
 // ---- Collectives
 
-bool CmaCollective::suits(const Request& request, int size) noexcept {
+bool CmaCollective::suits(const Request& request, int size, const Tuning& tuning) noexcept {
   const CollectiveRow& row = row_of(request.collective);
   if (row.reduces() || row.has_private_counts() || row.out_on_root || row.out == Extent::nothing) return false;
-  // One rank copies while the other waits: through slots both do.
-  if (row.out == Extent::vector)
-    return size == 2 && request.out.bytes() >= kSmallestWhole && request.out.bytes() <= kLargestWhole;
-  if (row.in == Extent::block && size != 2) return false;
-  return Movement::length_of(request, size) * size_of(request.out.dtype) >=
-         (size == 2 ? kSmallestOfTwo : kSmallestOfMany);
+  if (row.out == Extent::vector) return tuning.goes_by_kernel(KernelShape::vector_of_one, request.out.bytes());
+  const KernelShape shape = row.in_on_root             ? KernelShape::blocks_of_one
+                            : row.in == Extent::blocks ? KernelShape::blocks_of_each
+                                                       : KernelShape::block_of_each;
+  return tuning.goes_by_kernel(shape, Movement::length_of(request, size) * size_of(request.out.dtype));
 }
 
 Addresses CmaCollective::addresses(const Request& request) noexcept {

@@ -16,6 +16,7 @@
 #include <col/backend.hpp>
 
 #include "backend/shm/native/lending.hpp"
+#include "backend/shm/segment/tuning.hpp"
 
 namespace col::shm_backend {
 
@@ -59,7 +60,7 @@ class Cma {
 class CmaCollective {
  public:
   // Whether one copy by the kernel is faster than two through slots. All ranks get the same answer.
-  static bool suits(const Request& request, int size) noexcept;
+  static bool suits(const Request& request, int size, const Tuning& tuning) noexcept;
   static Addresses addresses(const Request& request) noexcept;
 
   // Requires: `all` is ordered by rank; all arguments outlive it.

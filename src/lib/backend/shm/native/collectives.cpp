@@ -39,12 +39,10 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
-// Up to this size in total, reading all inputs on every rank is faster than one more wait.
-constexpr std::size_t kFoldAllBytes = std::size_t{32} << 10;
 // A root that folds alone holds up no more than this many.
 constexpr int kFewRanks = 4;
 // What goes from or to one rank is cut so that both sides work at the same time.
-constexpr std::size_t kRootedParts = 8, kSmallestPart = std::size_t{8} << 10;
+constexpr std::size_t kRootedParts = 8;
 
 }  // namespace
 
@@ -167,6 +165,7 @@ Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHe
       segment_(segment),
       heap_(heap),
       area_(segment.area()),
+      tuning_(segment.tuning()),
       rank_(rank),
       size_(segment.size()),
       attendant_(attendant),
@@ -175,7 +174,7 @@ Collectives::Collectives(const std::string& group, Segment& segment, SymmetricHe
       sources_(static_cast<std::size_t>(segment.size())),
       cma_(group, rank, segment.token()),
       presences_(static_cast<std::size_t>(segment.size())) {
-  waiter_.set_patience(Patience::of(true));  // until all have told which processors they have
+  waiter_.set_patience(Patience::of(true, tuning_.looks));  // until all have told which processors they have
 }
 
 std::span<const NativeEntry> Collectives::entries() noexcept {
@@ -188,22 +187,24 @@ void Collectives::look_at_processors() {
   if (!processors) return;
   knows_processors_ = true;
   crowded_ = size_ > *processors;
-  waiter_.set_patience(Patience::of(crowded_));
+  waiter_.set_patience(Patience::of(crowded_, tuning_.looks));
   if (rank_ != 0) return;
   core::log::info("group '{}': {} ranks on {} processors: {}", group_, size_, *processors,
                   crowded_ ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");
 }
 
 Collectives::Choice Collectives::choose(const Request& request, std::size_t bytes) const {
-  const std::size_t slot = area_.slot_bytes();
-  const std::size_t rooted = std::clamp(bytes / kRootedParts, kSmallestPart, slot / 2);
+  const CollectiveRow& row = row_of(request.collective);
+  const std::size_t all = row.in == Extent::blocks ? bytes * static_cast<std::size_t>(size_) : bytes;
+  const std::size_t slot = all <= tuning_.small_slot ? tuning_.small_slot : tuning_.slot;
+  const std::size_t rooted =
+      std::clamp(bytes / kRootedParts, std::min<std::size_t>(tuning_.least_part, slot / 2), slot / 2);
   const bool in_place = request.in.data == request.out.data;
-  const core::Stores stores = !in_place && bytes >= kStreamedBytes ? core::Stores::streaming : core::Stores::cached;
-  const bool is_small = bytes * static_cast<std::size_t>(size_ - 1) <= kFoldAllBytes;
+  const core::Stores stores = !in_place && bytes >= tuning_.streamed ? core::Stores::streaming : core::Stores::cached;
+  const bool is_small = bytes <= tuning_.fold_all;
   // 16-bit floats that are multiplied are wider in a slot than the result, which goes there by way of the output: a
   // rank that is not the root has none.
   const bool is_wide = request.op.kind() == Op::Kind::premul_sum && size_of(request.in.dtype) < sizeof(float);
-  const CollectiveRow& row = row_of(request.collective);
   if (row.is_message)
     throw Error(ErrorCode::internal, fmt::format("shm: {} was called, but is no collective of this backend's own; "
                                                  "please report this as a bug in col",
@@ -218,6 +219,17 @@ Collectives::Choice Collectives::choose(const Request& request, std::size_t byte
   if (!row.rooted) return {Form::between_all, slot, core::Stores::cached};
   if (row.out_on_root) return {Form::to_root, rooted, core::Stores::cached};
   return {Form::from_root, row.in_on_root ? slot : rooted, core::Stores::cached};
+}
+
+std::string Collectives::how(const Request& request) const {
+  if (CmaCollective::suits(request, size_, tuning_)) return "one copy by the kernel, where it works";
+  const CollectiveRow& row = row_of(request.collective);
+  if (!row.has_data()) return "no data moves";
+  const std::size_t length = row.has_private_counts()
+                                 ? std::max(request.in.count, request.out.count) / static_cast<std::size_t>(size_)
+                                 : Movement::length_of(request, size_);
+  const Choice choice = choose(request, length * size_of(request.out.dtype));
+  return fmt::format("through slots, at most {} KiB a step", choice.chunk_bytes >> 10);
 }
 
 // ---- One call after the other, in the order of starting
@@ -281,8 +293,8 @@ void Collectives::begin(const Request& request) {
   look_at_processors();
   area_.done(rank_).enter(ended_ + 1, request.fingerprint);
   waiter_.set_call(ended_ + 1, request.fingerprint);
-  may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_);
-  may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_);
+  may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_, tuning_);
+  may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_, tuning_);
   if (!may_be_symmetric_ && !may_use_cma_) return begin_with_slots();
 
   Presence& own = presences_[static_cast<std::size_t>(rank_)];
@@ -299,7 +311,9 @@ bool Collectives::move_head_on(WaitContext* wait) {
   for (;;) {
     switch (part_) {
       case Part::slots:
-        return walk(*movement_);
+        if (!walk(*movement_)) return false;
+        if (own_comes_last_) movement_->move_own();
+        return true;
       case Part::counting:
         if (!walk(Counting(area_, rank_, sent_, expected_, longest_))) return false;
         begin_moving(longest_);
@@ -341,7 +355,7 @@ void Collectives::begin_meeting(Part part) {
 // goes through the slots. All ranks decide alike.
 void Collectives::do_share(WaitContext* wait) {
   if (may_be_symmetric_) {
-    SymmetricCollective symmetric(*head_, heap_, rank_, size_, presences_, sources_);
+    SymmetricCollective symmetric(*head_, heap_, tuning_, rank_, size_, presences_, sources_);
     if (symmetric.possible()) {
       borrow([&](const auto& rest) { symmetric.run(rest); }, wait);
       return begin_meeting(Part::confirming_writes);
@@ -376,7 +390,11 @@ void Collectives::begin_with_slots() {
 
 // The memory that a step of `bytes` of this rank needs.
 void Collectives::claim_slots(std::size_t bytes) {
-  if (bytes > kInlineBytes) segment_.claim_slots(rank_, bytes);
+  if (bytes <= kInlineBytes) return;
+  segment_.claim_slots(rank_, bytes);
+  if (has_large_slots_ || bytes <= tuning_.small_slot) return;
+  segment_.claim_large(rank_);
+  has_large_slots_ = true;
 }
 
 // Every rank tells all others how much it sends to each of them: then all know the longest block, and each that it gets
@@ -420,7 +438,9 @@ void Collectives::begin_moving(std::size_t length) {
   Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
   // Its own input goes through its slot, too.
   pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
-  movement.move_own();
+  // The others need not wait until a root has copied its own block.
+  own_comes_last_ = choice.form == Form::from_root;
+  if (!own_comes_last_) movement.move_own();
   claim_slots(movement.slot_bytes());
   begin_course(Part::slots, pattern, movement.steps());
 }

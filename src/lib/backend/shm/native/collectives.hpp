@@ -44,6 +44,8 @@ class Collectives {
   // The same as start() and wait().
   void run(const Request& request, WaitContext& wait);
 
+  // Which way a call would take, in words. Any thread may ask.
+  std::string how(const Request& request) const;
   bool has_started(std::uint64_t number) const noexcept { return number <= made_; }
   bool has_ended(std::uint64_t number) const noexcept { return number <= ended_; }
   bool is_idle() const noexcept { return ended_ == made_; }
@@ -102,11 +104,13 @@ class Collectives {
   Segment& segment_;
   SymmetricHeap& heap_;
   const Area area_;
+  const Tuning& tuning_;  // in the segment
   const int rank_, size_;
   Attendant& attendant_;
   Waiter waiter_;
   bool crowded_ = false;
   bool knows_processors_ = false;
+  bool has_large_slots_ = false;
 
   // ---- The calls
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
@@ -123,7 +127,7 @@ class Collectives {
   std::optional<Movement> movement_;
   Request with_copy_;              // head_, with another input
   std::vector<std::byte> copied_;  // that input
-  bool may_be_symmetric_ = false, may_use_cma_ = false;
+  bool may_be_symmetric_ = false, may_use_cma_ = false, own_comes_last_ = false;
   std::uint64_t longest_ = 0;                   // the most elements that one rank sends to another
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 

@@ -26,8 +26,6 @@ struct ElementRange {
   std::size_t begin = 0, count = 0;
 };
 
-// Vectors of so many bytes leave the caches anyway, and go past them. Below, the reader finds them there.
-constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;
 // Slices and chunks begin at whole cache lines, so that no two ranks write one line.
 constexpr std::size_t kAlignment = 64;
 

@@ -6,8 +6,6 @@
 namespace col::shm_backend {
 namespace {
 
-// Below this size, telling where the buffers are costs more than is gained.
-constexpr std::size_t kSmallest = std::size_t{32} << 10;
 // What is folded once and then copied to several: it stays in the first cache meanwhile.
 constexpr std::size_t kBlockBytes = std::size_t{8} << 10;
 // Between two looks at whether the group has ended.
@@ -20,16 +18,27 @@ Whereabouts::Location place_of(const void* memory, std::size_t bytes, const Symm
   return {region->number(), *region->offset_of(memory, bytes)};
 }
 
+// How often through slots a processor copies what it does not copy here, counted in vectors or blocks.
+std::uint64_t copies_saved(const CollectiveRow& row, int size, std::uint64_t crowd) {
+  const auto others = static_cast<std::uint64_t>(size - 1);
+  if (row.reduces()) return row.out == Extent::block ? crowd * (others + 1) : row.out_on_root ? crowd : 2 * crowd;
+  if (row.out == Extent::vector) return 1;  // the root's, into its slots
+  if (row.in_on_root) return others;
+  return row.in == Extent::blocks ? crowd * others : crowd;
+}
+
 }  // namespace
 
-bool SymmetricCollective::suits(const Request& request, int size) noexcept {
+bool SymmetricCollective::suits(const Request& request, int size, const Tuning& tuning) noexcept {
   const CollectiveRow& row = row_of(request.collective);
   if (row.out == Extent::nothing || row.has_private_counts()) return false;
   // Nobody may change another's input, and multiplied ones have to lie somewhere.
   if (row.reduces() && (row.folds != Folds::all || request.op.kind() == Op::Kind::premul_sum)) return false;
   // The type of the side that every rank has: it is the same on all of them.
   const DType dtype = row.has_input(false) ? request.in.dtype : request.out.dtype;
-  return Movement::length_of(request, size) * col::size_of(dtype) >= kSmallest;
+  // It waits twice more: to tell where the buffers are, and for all to be done.
+  return Movement::length_of(request, size) * col::size_of(dtype) * copies_saved(row, size, tuning.crowd) >=
+         std::max<std::uint64_t>(1, tuning.two_waits);
 }
 
 Whereabouts SymmetricCollective::whereabouts(const Request& request, const SymmetricHeap& heap) {
@@ -42,8 +51,9 @@ Whereabouts SymmetricCollective::whereabouts(const Request& request, const Symme
   return own;
 }
 
-SymmetricCollective::SymmetricCollective(const Request& request, const SymmetricHeap& heap, int rank, int size,
-                                         std::span<const Presence> all, std::span<const std::byte*> sources)
+SymmetricCollective::SymmetricCollective(const Request& request, const SymmetricHeap& heap, const Tuning& tuning,
+                                         int rank, int size, std::span<const Presence> all,
+                                         std::span<const std::byte*> sources)
     : request_(request),
       rank_(rank),
       size_(size),
@@ -54,7 +64,7 @@ SymmetricCollective::SymmetricCollective(const Request& request, const Symmetric
   if (!possible_) return;
   find_memory(all, heap);
   const bool in_place = request.in.data == request.out.data;
-  if (!in_place && std::max(request.in.bytes(), request.out.bytes()) >= kStreamedBytes)
+  if (!in_place && std::max(request.in.bytes(), request.out.bytes()) >= tuning.streamed)
     stores_ = core::Stores::streaming;
 }
 

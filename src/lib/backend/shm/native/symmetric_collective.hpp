@@ -35,12 +35,12 @@ class SymmetricCollective {
   using Rest = std::function<void()>;
 
   // Whether a call may go this way, wherever its buffers are. All ranks get the same answer.
-  static bool suits(const Request& request, int size) noexcept;
+  static bool suits(const Request& request, int size, const Tuning& tuning) noexcept;
   static Whereabouts whereabouts(const Request& request, const SymmetricHeap& heap);
 
   // Requires: `all` is ordered by rank; `sources` has room for one pointer for each rank; both and `request` outlive
   // it.
-  SymmetricCollective(const Request& request, const SymmetricHeap& heap, int rank, int size,
+  SymmetricCollective(const Request& request, const SymmetricHeap& heap, const Tuning& tuning, int rank, int size,
                       std::span<const Presence> all, std::span<const std::byte*> sources);
 
   // Whether the places of the buffers suit. All ranks get the same answer.

@@ -13,17 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Where they were chosen, colbench's first lines say: a line goes from processor to processor in 0.07 us, a change of
-// process takes 0.8 us, and waking a rank that sleeps 8 us.
-constexpr int kLooksAlone = 60;
+// A line that is on its way arrives meanwhile.
 constexpr int kLooksCrowded = 3;
 constexpr Duration kYieldingTime = std::chrono::milliseconds(1);
 constexpr Duration kBetweenLooks = std::chrono::microseconds(10);
 
 }  // namespace
 
-Patience Patience::of(bool crowded) noexcept {
-  return {crowded ? kLooksCrowded : kLooksAlone, kYieldingTime};
+Patience Patience::of(bool crowded, std::uint32_t looks) noexcept {
+  return {crowded ? kLooksCrowded : static_cast<int>(looks), kYieldingTime};
 }
 
 void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {

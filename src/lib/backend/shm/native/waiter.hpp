@@ -43,7 +43,8 @@ struct Patience {
   Duration yields = {};  // how long it yields before it sleeps
 
   // `crowded`: there are more ranks than processors, so the awaited rank may itself be waiting for its processor.
-  static Patience of(bool crowded) noexcept;
+  // `looks`: of a rank that has its own.
+  static Patience of(bool crowded, std::uint32_t looks) noexcept;
 };
 
 inline void pause_briefly() noexcept {

@@ -55,8 +55,9 @@ std::string ranks_text(const std::vector<int>& ranks) {
 // One rank's part in it.
 class Connecting {
  public:
-  Connecting(const ConnectRequest& request, WaitContext& wait, LocalSegments& local, const Places& places)
-      : request_(request), store_(*request.store), wait_(wait), local_(local), places_(places) {}
+  Connecting(const ConnectRequest& request, WaitContext& wait, LocalSegments& local, const Places& places,
+             const Tuner& tuner)
+      : request_(request), store_(*request.store), wait_(wait), local_(local), places_(places), tuner_(tuner) {}
 
   std::shared_ptr<Segment> run();
 
@@ -70,6 +71,7 @@ class Connecting {
   void follow();
   void accept(const json& what);
   core::UniqueFd open_offered(const json& what) const;
+  void take_place() const;
 
   json read(const std::string& key, int from);
   void give_up(const Error& error) noexcept;
@@ -81,6 +83,7 @@ class Connecting {
   WaitContext& wait_;
   LocalSegments& local_;
   const Places& places_;
+  const Tuner& tuner_;
   std::shared_ptr<Segment> segment_;  // of the offer that this rank made or accepted last
   int round_ = 0;
   std::string offered_file_;  // a follower's knowledge of it, for the case that rank 0 is killed
@@ -90,6 +93,8 @@ class Connecting {
 
 void Connecting::lead() {
   if (!places_.use_memfd || !lead_memfd()) lead_file();
+  // All have told before they answered.
+  segment_->set_tuning(tuner_(*segment_, segment_->processors().value_or(1)));
   store_.set(offer_key(round_), encode({{"go", true}}));
 }
 
@@ -98,7 +103,7 @@ bool Connecting::lead_memfd() {
   const core::UniqueFd fd = make_memfd();
   if (!fd) return false;
   segment_ = Segment::create(fd.get(), request_.size, request_.token);
-  segment_->claim(request_.rank);
+  take_place();
   seal(fd.get());
   const auto refusal = offer({{"pid", ::getpid()}, {"fd", fd.get()}});
   if (refusal) core::log::info("group '{}': {}; trying a file in {}", request_.group, *refusal, places_.files);
@@ -108,7 +113,7 @@ bool Connecting::lead_memfd() {
 void Connecting::lead_file() {
   const SharedFile file(places_.files);
   segment_ = Segment::create(file.fd(), request_.size, request_.token);
-  segment_->claim(request_.rank);
+  take_place();
   const auto refusal = offer({{"path", file.path()}});
   if (!refusal) return;
   throw Error(
@@ -164,7 +169,7 @@ void Connecting::accept(const json& what) {
     segment_ = Segment::open(fd.get(), request_.size, request_.token);
     if (segment_ == nullptr) throw std::system_error(ENOENT, std::generic_category(), "found something else there");
   }
-  segment_->claim(request_.rank);
+  take_place();
 }
 
 // Throws system_error when it cannot be opened.
@@ -178,6 +183,11 @@ core::UniqueFd Connecting::open_offered(const json& what) const {
 }
 
 // ---- All
+
+void Connecting::take_place() const {
+  segment_->claim(request_.rank);
+  segment_->tell_processors(request_.rank);
+}
 
 // The value of `key`, which rank `from` sets. Throws the error that it gave up with, if it did.
 json Connecting::read(const std::string& key, int from) {
@@ -285,13 +295,13 @@ std::shared_ptr<Segment> LocalSegments::find(std::uint64_t id) {
 }
 
 std::shared_ptr<Segment> connect_segment(const ConnectRequest& request, WaitContext& wait, LocalSegments& local,
-                                         const Places& places) {
+                                         const Places& places, const Tuner& tuner) {
   if (!request.same_host)
     throw Error(ErrorCode::unavailable,
                 fmt::format("shm: shared memory needs all ranks on one machine, but {}; choose backend gloo",
                             who_is_elsewhere(request)),
                 request.group);
-  return Connecting(request, wait, local, places).run();
+  return Connecting(request, wait, local, places, tuner).run();
 }
 
 }  // namespace col::shm_backend

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,11 +33,15 @@ struct Places {
   std::string files = "/dev/shm";
 };
 
+// Decides by what the ranks of a segment choose. Called on rank 0, while the others wait, with the number of processors
+// that they have together.
+using Tuner = std::function<Tuning(const Segment& segment, int processors)>;
+
 // Blocking; see BackendFactory::connect(). Rank 0 makes the memory without a name (memfd), and the others open it as
 // /proc/<pid>/fd/<n>. So nothing is left behind, whichever process is killed. If one rank cannot open it (another pid
 // namespace, a hidden /proc), it is a file with a name that nobody can guess. This file is removed as soon as all ranks
 // have mapped it.
 std::shared_ptr<Segment> connect_segment(const ConnectRequest& request, WaitContext& wait, LocalSegments& local,
-                                         const Places& places = {});
+                                         const Places& places, const Tuner& tuner);
 
 }  // namespace col::shm_backend

@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "backend/shm/segment/tuning.hpp"
+
 namespace col::shm_backend {
 
 // Two cache lines, because processors fetch them in pairs. Data that different ranks write is at least this far apart.
@@ -42,8 +44,10 @@ struct SegmentHeader {
   std::uint64_t token;
   std::uint64_t size;
   std::uint64_t ring_bytes;
-  std::uint64_t slot_bytes;     // the value that its maker found right for the machine's caches
-  std::uint64_t nursery_bytes;  // 0: there is none
+  std::uint64_t slot_bytes;        // the largest
+  std::uint64_t small_slot_bytes;  // what its maker found right for the machine's caches
+  std::uint64_t nursery_bytes;     // 0: there is none
+  Tuning tuning;                   // rank 0 writes it once all ranks are here, and before they go on
   // In a nursery: how many ranks have left their last words, and how many will not touch it again; and whether more
   // than the first pages was used.
   std::atomic<std::uint32_t> speakers;
@@ -171,9 +175,14 @@ class Area {
         header_stride_(kSlots * sizeof(SlotHeader)),
         data_stride_(kSlots * slot_bytes) {}
 
-  // How much one step of one rank should hold, from the number of ranks and this machine's caches: a multiple of the
-  // page size.
+  // How much of each slot is taken from the machine at the beginning, from the number of ranks and this machine's
+  // caches: a multiple of the page size. No group uses less.
+  static std::size_t small_slot_bytes_for(int size) noexcept;
+  // How large slots are. What is beyond a small one costs no memory before it is used, where the kernel lets a rank
+  // take it with an error if there is no room; elsewhere all slots are small.
   static std::size_t slot_bytes_for(int size) noexcept;
+  // Of the second level, of one processor.
+  static std::size_t cache_bytes() noexcept;
   static std::size_t bytes_for(int size, std::size_t slot_bytes) noexcept;
   // What is at `base` where the area is in two pieces.
   static std::size_t headers_bytes(int size) noexcept {

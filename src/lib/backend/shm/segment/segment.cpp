@@ -36,7 +36,7 @@ constexpr std::size_t kPrivateOfRank = std::size_t{512} << 10;
 
 constexpr std::size_t kAllSlots = std::size_t{32} << 20;
 constexpr std::size_t kSmallestSlot = 16 << 10;
-constexpr std::size_t kLargestSlot = 128 << 10;
+constexpr std::size_t kLargestSmallSlot = 128 << 10;
 constexpr std::size_t kUsualCache = std::size_t{1} << 20;
 // All slots of a rank fill a quarter of its second-level cache, which also has to hold what it reads of others.
 constexpr std::size_t kSlotsInCache = 16;
@@ -92,14 +92,24 @@ std::uint32_t quota() {
 
 // ---- The area of collectives
 
-std::size_t Area::slot_bytes_for(int size) noexcept {
+std::size_t Area::cache_bytes() noexcept {
+  static const long kReported = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1 where the kernel does not tell
+  return kReported > 0 ? static_cast<std::size_t>(kReported) : kUsualCache;
+}
+
+std::size_t Area::small_slot_bytes_for(int size) noexcept {
   const auto ranks = static_cast<std::size_t>(size);
-  const long reported = ::sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1 where the kernel does not tell
-  const std::size_t cache = reported > 0 ? static_cast<std::size_t>(reported) : kUsualCache;
   // One element at least of each rank's block.
   const std::size_t least = std::max(kSmallestSlot, std::bit_ceil(ranks * kLargestElement));
-  const std::size_t wanted = std::bit_floor(std::min(kAllSlots / (kSlots * ranks), cache / kSlotsInCache));
-  return std::clamp(wanted, least, std::max(least, kLargestSlot));
+  const std::size_t wanted = std::bit_floor(std::min(kAllSlots / (kSlots * ranks), cache_bytes() / kSlotsInCache));
+  return std::clamp(wanted, least, std::max(least, kLargestSmallSlot));
+}
+
+std::size_t Area::slot_bytes_for(int size) noexcept {
+  const std::size_t small = small_slot_bytes_for(size);
+  if (!can_populate()) return small;
+  const std::size_t most = std::bit_floor(kAllSlots / (kSlots * static_cast<std::size_t>(size)));
+  return std::max(small, std::min(most, kSlotSizes.back()));
 }
 
 std::size_t Area::bytes_for(int size, std::size_t slot_bytes) noexcept {
@@ -124,6 +134,10 @@ std::size_t Segment::ring_bytes_for(int size) noexcept {
 
 std::size_t Segment::bytes_for(int size) noexcept {
   return bytes_for(size, Area::slot_bytes_for(size));
+}
+
+std::size_t Segment::first_bytes_for(int size) noexcept {
+  return bytes_for(size, Area::small_slot_bytes_for(size));
 }
 
 std::size_t Segment::bytes_for(int size, std::size_t slot_bytes) noexcept {
@@ -167,18 +181,21 @@ void Segment::construct(std::uint64_t token, std::size_t slot_bytes, std::size_t
   header->size = static_cast<std::uint64_t>(size_);
   header->ring_bytes = ring_bytes_;
   header->slot_bytes = slot_bytes;
+  header->small_slot_bytes = Area::small_slot_bytes_for(size_);
   header->nursery_bytes = nursery_bytes;
   area().construct();
 }
 
 std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) {
   const std::size_t bytes = bytes_for(size);
-  check_memory(bytes, size, bytes, size);  // for all ranks: they usually share what limits there are
+  // For all ranks: they usually share what limits there are.
+  check_memory(first_bytes_for(size), size, first_bytes_for(size), size);
   const std::size_t common = can_populate() ? area_at(size) + Area::common_bytes(size) : bytes;
   // Groups in a nursery take their memory later, which needs an error if there is none.
   std::size_t nursery_bytes = can_populate() && size > 1 ? Nursery::bytes_for(bytes) : 0;
   if (!allows_file(bytes + nursery_bytes)) nursery_bytes = 0;
-  if (const auto problem = make_file(fd, bytes + nursery_bytes, common)) throw_no_room(bytes, size, *problem);
+  if (const auto problem = make_file(fd, bytes + nursery_bytes, common))
+    throw_no_room(first_bytes_for(size), size, *problem);
   auto segment = map(fd, size, bytes + nursery_bytes, bytes);
   // Begins the lives of the objects in memory that nobody else sees yet.
   segment->construct(token, Area::slot_bytes_for(size), nursery_bytes);
@@ -232,10 +249,20 @@ std::size_t Segment::own_bytes() const noexcept {
 void Segment::claim(int rank) const {
   const Area own = area();
   if (can_populate()) {
-    check_memory(own.part_bytes(), 1, own_bytes(), size_);  // this rank may be in another control group than rank 0
-    take_memory(own.part_of(rank), own.part_bytes());
+    const std::size_t small = small_slot_bytes();
+    // This rank may be in another control group than rank 0.
+    check_memory(kSlotsHeader + kSlots * small, 1, first_bytes_for(size_), size_);
+    take_memory(own.part_of(rank), kSlotsHeader);
+    for (std::size_t slot = 0; slot < kSlots; ++slot) take_memory(own.slot_data(rank, slot), small);
   }
   own.construct_part(rank);
+}
+
+void Segment::claim_large(int rank) const {
+  if (root_ != nullptr || !can_populate()) return;
+  const Area own = area();
+  check_memory(kSlots * (own.slot_bytes() - small_slot_bytes()), 0, own_bytes(), size_);
+  take_memory(own.part_of(rank), own.part_bytes());
 }
 
 void Segment::take_memory(std::byte* begin, std::size_t bytes) const {

@@ -21,8 +21,9 @@ class Segment {
   // A power of two, and less for more ranks: small groups stream well, and large ones do not use up the machine's
   // memory.
   static std::size_t ring_bytes_for(int size) noexcept;
-  // The size of a segment that is made here.
+  // The size of a segment that is made here, and what is taken of it at the beginning.
   static std::size_t bytes_for(int size) noexcept;
+  static std::size_t first_bytes_for(int size) noexcept;
 
   // Reserves, maps and fills a new segment in the empty file `fd`. Throws resource if there is no room.
   static std::shared_ptr<Segment> create(int fd, int size, std::uint64_t token);
@@ -33,6 +34,8 @@ class Segment {
   // Takes the memory that only `rank` writes, on the NUMA node of the calling thread (before Linux 5.14, create() has
   // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
   void claim(int rank) const;
+  // The same for the rest of its slots, which calls need that are larger than a small slot.
+  void claim_large(int rank) const;
 
   // ---- For groups of some of the ranks of this one, which may be in a nursery itself
 
@@ -63,6 +66,11 @@ class Segment {
   RingIndices& indices(int from, int to) const noexcept;
   std::byte* ring(int from, int to) const noexcept;
   Area area() const noexcept;
+
+  std::size_t small_slot_bytes() const noexcept { return header().small_slot_bytes; }
+  // For rank 0, before it lets the others go on.
+  void set_tuning(const Tuning& tuning) const noexcept { header().tuning = tuning; }
+  const Tuning& tuning() const noexcept { return header().tuning; }
 
   // Tells the other ranks which processors the calling thread may use, and which part of their time its control groups
   // leave it: `quota`, as by quota_of() in another group of this process.

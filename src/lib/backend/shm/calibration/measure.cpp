@@ -1,0 +1,312 @@
+#include "backend/shm/calibration/measure.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <system_error>
+#include <thread>
+
+#include "backend/shm/calibration/processors_nearby.hpp"
+#include "backend/shm/native/waiter.hpp"
+#include "backend/shm/segment/layout.hpp"
+#include "core/kernels/fold.hpp"
+
+namespace col::shm_backend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Between them lies what ranks move most often. Both fit into the caches of any processor of today.
+constexpr std::size_t kLittle = std::size_t{16} << 10, kMuch = std::size_t{128} << 10;
+constexpr std::size_t kPart = std::size_t{8} << 10;  // of a transfer through slots, so that both copy at a time
+constexpr std::size_t kBuffer = kSlotSizes.back(), kSmallPage = 4096;
+constexpr int kTries = 4, kLines = 16, kLooksBetweenClocks = 64;
+
+std::uint64_t since(Clock::time_point begin) {
+  const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, time.count())) * 1000;
+}
+
+// What both sides have: private memory of this process, taken at the beginning.
+class Memory {
+ public:
+  Memory() noexcept {
+    // One large page is there in a tenth of the time of many small ones; where there is none, small ones do.
+    if (all_ == MAP_FAILED) return;
+    ::madvise(slots(), kAllSlots, MADV_HUGEPAGE);
+    for (std::byte* page = slots(); page < buffer(2); page += kSmallPage) *page = std::byte{1};
+  }
+  ~Memory() {
+    if (all_ != MAP_FAILED) ::munmap(all_, kAll);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  bool is_there() const noexcept { return all_ != MAP_FAILED; }
+  std::byte* slot(int side, std::size_t index, std::size_t bytes) const noexcept {
+    return slots() + static_cast<std::size_t>(side) * (kAllSlots / 2) + index % kSlots * bytes;
+  }
+  std::byte* buffer(int side) const noexcept { return slots() + kAllSlots + static_cast<std::size_t>(side) * kBuffer; }
+
+ private:
+  static constexpr std::size_t kAllSlots = 2 * kSlots * kSlotSizes.back(), kAll = 2 * kAllSlots + 2 * kBuffer;
+
+  std::byte* begin() const noexcept { return static_cast<std::byte*>(all_); }
+  // At the border of a large page.
+  std::byte* slots() const noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(all_);
+    return begin() + ((at + kAllSlots - 1) / kAllSlots * kAllSlots - at);
+  }
+
+  void* const all_ = ::mmap(nullptr, kAll, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+// Thrown where the time is over, on either side.
+struct Late {};
+
+// The calling thread (side 0) and its helper (side 1). Both run the same function; each counts what it tells.
+class Pair {
+ public:
+  explicit Pair(Clock::time_point end) : end_(end), own_processor_(::sched_getcpu()) {
+    // The program's signals are for its own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      helper_ = std::thread([this] { help(); });
+    } catch (const std::system_error&) {  // no thread to be had
+      ended_.store(true, std::memory_order_relaxed);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Pair() { end(); }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  // Runs it on both sides, where each must hear whatever the other tells. The time until both have come to its end.
+  // Throws Late.
+  using Task = std::function<void(int side)>;
+  std::uint64_t run(const Task& task) {
+    task_ = &task;
+    const Clock::time_point begin = Clock::now();
+    try {
+      tell(0);
+      task(0);
+      hear(0);
+    } catch (const Late&) {
+      end();  // the helper may be in the task, or about to begin it
+      throw;
+    }
+    return since(begin);
+  }
+
+  // The other side sees what this one did before, once it has heard this.
+  void tell(int side) noexcept {
+    Side& own = sides_[side];
+    own.told.store(++own.count, std::memory_order_release);  // pairs with hear()
+  }
+  // Waits for the next thing that the other side tells. Throws Late.
+  void hear(int side) {
+    const auto& told = sides_[1 - side].told;
+    const std::uint64_t next = ++sides_[side].heard;
+    for (int look = 1; told.load(std::memory_order_acquire) < next; ++look) {
+      if (look % kLooksBetweenClocks == 0 && (ended_.load(std::memory_order_relaxed) || Clock::now() > end_))
+        throw Late();
+      pause_briefly();
+    }
+  }
+
+ private:
+  struct Side {
+    alignas(kLine) std::atomic<std::uint64_t> told{0};
+    alignas(kLine) std::uint64_t count = 0;  // what it has told, and what it has heard: its own
+    std::uint64_t heard = 0;
+  };
+
+  void end() noexcept {
+    ended_.store(true, std::memory_order_relaxed);
+    if (helper_.joinable()) helper_.join();
+  }
+
+  void help() noexcept {
+    try {
+      const cpu_set_t beside = processors_beside(own_processor_);
+      if (CPU_COUNT(&beside) > 0 && ::sched_setaffinity(0, sizeof beside, &beside) == 0) {
+        for (;;) {
+          hear(1);
+          (*task_)(1);
+          tell(1);
+        }
+      }
+    } catch (...) {  // the end
+    }
+    ended_.store(true, std::memory_order_relaxed);
+  }
+
+  const Clock::time_point end_;
+  const int own_processor_;
+  Side sides_[2];
+  std::atomic<bool> ended_{false};
+  const Task* task_ = nullptr;
+  std::thread helper_;
+};
+
+std::uint64_t best_of(Pair& pair, int tries, const Pair::Task& task) {
+  std::uint64_t best = ~std::uint64_t{0};
+  for (int i = 0; i < tries; ++i) best = std::min(best, pair.run(task));
+  return best;
+}
+
+std::uint64_t line_of(Pair& pair) {
+  const auto lines = [&](int side) {
+    for (int i = 0; i < kLines; ++i) {
+      if (side == 0) pair.tell(0);
+      pair.hear(side);
+      if (side == 1) pair.tell(1);
+    }
+  };
+  return best_of(pair, kTries, lines) / (2 * kLines);
+}
+
+void carry(std::byte* to, const std::byte* from, std::size_t bytes) {
+  core::copy(to, from, bytes, core::Stores::cached);
+}
+
+// A call that takes `little` and `much` time for so many bytes, as a start and a cost for each KiB.
+void fit(std::uint64_t little, std::uint64_t much, std::uint64_t& start, std::uint64_t& kib) {
+  kib = (std::max(much, little) - little) / ((kMuch - kLittle) >> 10);
+  start = little - std::min(little, kib * (kLittle >> 10));
+}
+
+class Measuring {
+ public:
+  Measuring(Pair& pair, const Memory& memory) : pair_(pair), memory_(memory) {}
+
+  Costs run() {
+    Costs costs;
+    costs.line = line_of(pair_);
+    fit(through_slots(kLittle), through_slots(kMuch), costs.slot_start, costs.slot_kib);
+    if (reads_by_kernel(sizeof(std::uint64_t)))
+      fit(by_kernel(kLittle), by_kernel(kMuch), costs.kernel_start, costs.kernel_kib);
+    costs.step_kib = steps_kib();
+    costs.yield = best_alone([] { ::sched_yield(); });
+    std::atomic<std::uint64_t> flag{0};
+    costs.look = best_alone([&] {
+      static_cast<void>(flag.load(std::memory_order_acquire));
+      pause_briefly();
+    });
+    return costs;
+  }
+
+ private:
+  std::byte* slot(int side, std::size_t index, std::size_t bytes) const { return memory_.slot(side, index, bytes); }
+  std::byte* buffer(int side) const { return memory_.buffer(side); }
+
+  // What a rank sends, it has just computed.
+  void compute(std::size_t bytes) { std::memset(buffer(0), ++computed_, bytes); }
+
+  std::uint64_t through_slots(std::size_t bytes) {
+    std::uint64_t best = ~std::uint64_t{0};
+    for (int i = 0; i < kTries; ++i) {
+      compute(bytes);
+      best = std::min(best, pair_.run([&](int side) {
+        const std::size_t parts = bytes / kPart;
+        for (std::size_t part = 0; part < parts; ++part) {
+          if (side == 1 || part >= kSlots) pair_.hear(side);  // for side 0: that a slot is free again
+          carry(side == 0 ? slot(0, part, kPart) : buffer(1) + part * kPart,
+                side == 0 ? buffer(0) + part * kPart : slot(0, part, kPart), kPart);
+          pair_.tell(side);
+        }
+        for (std::size_t left = std::min(parts, kSlots); side == 0 && left > 0; --left) pair_.hear(0);
+      }));
+    }
+    return best;
+  }
+
+  bool reads_by_kernel(std::size_t bytes) const {
+    const iovec to{buffer(1), bytes}, from{buffer(0), bytes};
+    return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(bytes);
+  }
+  std::uint64_t by_kernel(std::size_t bytes) {
+    std::uint64_t best = ~std::uint64_t{0};
+    for (int i = 0; i < kTries; ++i) {
+      compute(bytes);
+      best = std::min(best, pair_.run([&](int side) {
+        if (side == 1) reads_by_kernel(bytes);
+      }));
+    }
+    return best;
+  }
+
+  // Once around all slots, both sides at a time. In turns, so that what disturbs one size disturbs all.
+  std::array<std::uint64_t, kSlotSizes.size()> steps_kib() {
+    std::array<std::uint64_t, kSlotSizes.size()> best;
+    best.fill(~std::uint64_t{0});
+    for (int i = 0; i < kTries; ++i) {
+      for (std::size_t which = 0; which < kSlotSizes.size(); ++which) {
+        const std::size_t bytes = kSlotSizes[which];
+        const std::uint64_t time = pair_.run([&](int side) {
+          for (std::size_t step = 0; step < kSlots; ++step) {
+            carry(slot(side, step, bytes), buffer(side), bytes);
+            pair_.tell(side);
+            pair_.hear(side);
+            carry(buffer(side), slot(1 - side, step, bytes), bytes);
+          }
+        });
+        best[which] = std::min(best[which], time / (kSlots * bytes >> 10));
+      }
+    }
+    return best;
+  }
+
+  template <class What>
+  static std::uint64_t best_alone(const What& what) {
+    constexpr int kTimes = 8;
+    std::uint64_t best = ~std::uint64_t{0};
+    for (int i = 0; i < 4 * kTries; ++i) {
+      const Clock::time_point begin = Clock::now();
+      for (int k = 0; k < kTimes; ++k) what();
+      best = std::min(best, since(begin));
+    }
+    return best / kTimes;
+  }
+
+  Pair& pair_;
+  const Memory& memory_;
+  int computed_ = 0;
+};
+
+}  // namespace
+
+std::optional<Costs> measure_costs(Duration most) {
+  const Clock::time_point end = Clock::now() + most;
+  const Memory memory;
+  if (!memory.is_there()) return std::nullopt;
+  Pair pair(end);
+  try {
+    return Measuring(pair, memory).run();
+  } catch (const Late&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<std::uint64_t> measure_line(Duration most) {
+  Pair pair(Clock::now() + most);
+  try {
+    return line_of(pair);
+  } catch (const Late&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace col::shm_backend

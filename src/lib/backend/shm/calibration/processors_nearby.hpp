@@ -1,0 +1,19 @@
+// The processors on which a second thread works as another rank would.
+#pragma once
+
+#include <sched.h>
+
+#include <string>
+#include <string_view>
+
+namespace col::shm_backend {
+
+// The processors in a list of the kernel's, as "0-3,8".
+cpu_set_t processors_in(std::string_view list) noexcept;
+
+// Of those that the control group of this thread allows, the ones beside `own`: in another core, with the same
+// last-level cache, as far as there are such. Widens the affinity of the calling thread meanwhile, and leaves it so.
+// Empty if there is none. `topology`: where the kernel shows processors; tests use other values.
+cpu_set_t processors_beside(int own, const std::string& topology = "/sys/devices/system/cpu");
+
+}  // namespace col::shm_backend
