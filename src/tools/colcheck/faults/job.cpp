@@ -29,9 +29,11 @@ constexpr Duration kStopPoll = milliseconds(2);
 constexpr std::size_t kKeptOutput = 2000;
 
 // What is passed on of the caller's environment: nothing that any launcher sets, and nothing that changes what col does
-// but where its parts are, and which GPUs it has (or stand-ins for them).
-constexpr std::array<std::string_view, 7> kKept = {
-    "PATH", "HOME", "LANG", "TZ", "COL_PLUGIN_PATH", "COL_NCCL_LIBRARY", "LLVM_PROFILE_FILE"};
+// but where its parts are, which GPUs it has (or stand-ins for them), and which of several ways to the same bits it
+// takes.
+constexpr std::array<std::string_view, 10> kKept = {
+    "PATH",    "HOME",          "LANG",          "TZ", "COL_PLUGIN_PATH", "COL_NCCL_LIBRARY", "LLVM_PROFILE_FILE",
+    "COL_CMA", "COL_CALIBRATE", "XDG_CACHE_HOME"};
 constexpr std::array<std::string_view, 8> kKeptPrefixes = {"LC_",   "LD_",   "GCOV_",     "MALLOC_",
                                                            "CUDA_", "NCCL_", "FAKE_GPU_", "FAKE_NCCL_"};
 
@@ -150,7 +152,8 @@ std::vector<std::string> Job::environment_of(int rank) const {
   set("COL_STORE", spec_.store.empty() ? "file://" + store_directory() : spec_.store);
   set("COL_TIMEOUT", fmt::format("{}ms", std::chrono::duration_cast<milliseconds>(spec_.timeout).count()));
   if (!spec_.fault.empty()) set("COL_FAULT", spec_.fault);
-  all.insert(all.end(), spec_.environment.begin(), spec_.environment.end());
+  // Of two of one name, the first counts.
+  all.insert(all.begin(), spec_.environment.begin(), spec_.environment.end());
   return all;
 }
 

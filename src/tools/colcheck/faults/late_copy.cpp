@@ -134,7 +134,7 @@ void add_late_copies(const Selection& selection, std::vector<Case>& all) {
 Finding run_late_copy(Rank& /*rank*/, const Case& c) {
   const int reader = c.ranks - 1;  // no root
   Job job(spec_of({.c = c, .calls = kCopyCalls, .odd = reader, .oddity = Drill::Oddity::copies_late},
-                  {.timeout = kCopyTimeout}));
+                  {.timeout = kCopyTimeout, .environment = {"COL_CMA=on"}}));
   bool held = job.await_point(reader, "copying");
   for (int rank = 0; rank < reader; ++rank) held = held && job.await_point(rank, "overwritten");
   job.go_on(reader);
