@@ -10,9 +10,9 @@ expect_lines "$out" 1
 expect_exit 0 taskset -c "$last" "$COLRUN" -n 3 --bind-to core --report-bindings grep Cpus_allowed_list /proc/self/status
 [ "$(grep -c "^Cpus_allowed_list:.$last\$" "$out")" -eq 3 ] || fail "a rank is not bound to CPU $last, the only one allowed"
 for rank in 0 1 2; do expect_in "$err" "^rank $rank: CPU $last( |\$)"; done
-# Not bound unless asked for.
-expect_exit 0 "$COLRUN" -n 2 grep Cpus_allowed_list /proc/self/status
-[ "$(sort -u "$out")" = "$(grep Cpus_allowed_list /proc/self/status)" ] || fail "bound without --bind-to"
+# Not bound if that is asked for.
+expect_exit 0 "$COLRUN" -n 2 --bind-to none grep Cpus_allowed_list /proc/self/status
+[ "$(sort -u "$out")" = "$(grep Cpus_allowed_list /proc/self/status)" ] || fail "bound with --bind-to none"
 # By list: in OS numbers, ranks take the lists in turn. A CPU that is not allowed is refused.
 expect_exit 0 "$COLRUN" -n 2 --bind-to "list:$last;${cpus[0]}" sh -c 'grep -o "[0-9,-]*$" /proc/self/status -m1 >/dev/null; echo $RANK $(sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status)'
 expect_in "$out" "^0 $last\$"

@@ -51,6 +51,7 @@ completes 'colrun --stacks' --stacks-on-failure --stacks-on-timeout
 completes 'colrun -n 4 --max' --max-restarts
 completes 'colrun -n 4 --label --label-format x --exit-p' --exit-policy
 completes 'colrun --bind-to n' none numa
+completes 'colrun --bind-to a' auto
 completes 'colrun --bind-to=n' none numa
 completes 'colrun --np=' auto cpu gpu
 completes 'colrun --host a:4,b:2 --std' --stdin

@@ -5,8 +5,8 @@
 expect_exit 0 "$COLRUN" -n 3 --report awk 'BEGIN { if (ENVIRON["RANK"] == 1) { s = "x"; for (i = 0; i < 25; i++) s = s s; system("sleep 0.5") } }'
 [ ! -s "$out" ] || fail "something on stdout"
 expect_in "$err" '^colrun: 3 ranks in [0-9.]+ s: started within .* \(first rank [0-2], last rank [0-2]\); ended within .* \(first rank [02], last rank 1\)$'
-expect_in "$err" '^colrun: rank +started +ended +CPU time +peak RSS *$'
-for rank in 0 1 2; do expect_in "$err" "^colrun: $rank +[0-9.]+ m?s +[0-9.]+ m?s +[0-9.]+ m?s +[0-9.]+ [KM]iB *\$"; done
+expect_in "$err" '^colrun: rank +(CPUs +)?started +ended +CPU time +peak RSS *$'
+for rank in 0 1 2; do expect_in "$err" "^colrun: $rank +([0-9,-]+ +)?[0-9.]+ m?s +[0-9.]+ m?s +[0-9.]+ m?s +[0-9.]+ [KM]iB *\$"; done
 # The rank that used memory is seen: half a megabyte is not 32.
 peak=$(sed -n 's/^colrun: 1 .* \([0-9]*\)\.[0-9] MiB *$/\1/p' "$err")
 [ "${peak:-0}" -ge 32 ] || fail "rank 1 used at least 32 MiB, but '$peak' is said"

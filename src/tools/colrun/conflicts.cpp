@@ -171,8 +171,12 @@ void check_rest(const Values& values, const JobSpec& spec) {
   if (values.has("--debug-ranks") && !values.has("--debugger"))
     throw UsageError("--debug-ranks needs a debugger; add --debugger 'gdb --args'");
   if (values.has("--map-by") && spec.binding.to != To::core && spec.binding.to != To::numa)
-    throw UsageError("--map-by says how ranks are bound, but they are {}; add --bind-to core or --bind-to numa",
-                     spec.binding.to == To::list ? "bound by a list" : "not bound");
+    throw UsageError(
+        "--map-by says how ranks are bound to cores or NUMA nodes, but they {}; add --bind-to core or "
+        "--bind-to numa",
+        spec.binding.to == To::list   ? "are bound by a list"
+        : spec.binding.to == To::none ? "are not bound"
+                                      : "get equal shares");
   if (spec.lifecycle.keep_going && spec.lifecycle.max_restarts > 0)
     throw UsageError(
         "--keep-going lets the others run on when a rank fails, --max-restarts starts all of them again; give one of "

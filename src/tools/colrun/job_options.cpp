@@ -125,9 +125,10 @@ void read_binding(Word& option, Word& text, launch::BindingSpec& binding) {
     binding.lists = *lists;
     return;
   }
-  const std::pair<std::string_view, To> known[] = {{"none", To::none}, {"core", To::core}, {"numa", To::numa}};
+  const std::pair<std::string_view, To> known[] = {
+      {"auto", To::automatic}, {"none", To::none}, {"core", To::core}, {"numa", To::numa}};
   const auto found = std::ranges::find(known, text, &std::pair<std::string_view, To>::first);
-  if (found == std::end(known)) refuse(option, text, "none, core, numa or a list such as 'list:0-1;2-3'");
+  if (found == std::end(known)) refuse(option, text, "auto, none, core, numa or a list such as 'list:0-1;2-3'");
   binding.to = found->second;
 }
 
@@ -253,7 +254,7 @@ Rows binding_rows(launch::JobSpec& job) {
   launch::BindingSpec& binding = job.binding;
   const auto set_binding = [&](Word& option, Word& text) { read_binding(option, text, binding); };
   return {
-      {kGroup, "--bind-to", "WHAT", "none, core, numa, or list:0-1;2-3 (by rank); default: none", set_binding},
+      {kGroup, "--bind-to", "WHAT", "auto, none, core, numa, or list:0-1;2-3 (by rank); default: auto", set_binding},
       {kGroup, "--map-by", "WHAT", "core: fill one NUMA node after the other; numa: take turns",
        into(binding.map_by, one_of<MapBy>({{"core", MapBy::core}, {"numa", MapBy::numa}})), kAll},
       {kGroup, "--report-bindings", "", "say which processors each rank may use",

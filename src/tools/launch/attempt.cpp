@@ -299,6 +299,8 @@ std::vector<RankStory> Attempt::stories() const {
     story.local_rank = rank;
     story.node_rank = parts_.assignment.node_rank;
     story.host = parts_.host;
+    story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
+    story.why_not = parts_.placement.binding.why_not;
     story.status = entry.status;
     story.last = entry.last;
     story.stack = entry.stack;

@@ -46,6 +46,7 @@
 #include "launch/output/terminal.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/placement.hpp"
+#include "launch/processes/environment.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/processes.hpp"
 #include "launch/processes/program.hpp"
@@ -182,7 +183,8 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   JobSpec spec = asked;
   if (spec.stdin_fd >= 0 && is_background_terminal(spec.stdin_fd)) spec.stdin_fd = -1;
   const std::vector<std::string> programs = resolve_programs(spec);
-  const Placement placement = place_ranks(spec);
+  const auto threads = [&](int otherwise) { return most_threads(spec, std::getenv("OMP_NUM_THREADS"), otherwise); };
+  Placement placement = place_ranks(spec, threads);
   if (only_inspects(spec, rendezvous, placement)) return {};
   check_limits(spec.local_ranks());
   const std::string job_id = make_job_id();
@@ -203,6 +205,7 @@ JobResult run_checked(const JobSpec& asked, const Rendezvous& rendezvous, HeadLi
   if (watcher == 0) {
     lifeline.reset();
     if (head != nullptr) head->leave_to_parent();
+    placement.locks.leave_to_parent();
     watch_job({.job = {.spec = spec,
                        .programs = programs,
                        .placement = placement,

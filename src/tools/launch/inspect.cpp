@@ -81,12 +81,13 @@ std::string output_in_words(const OutputSpec& output, const RankNames& names) {
 MappedNode this_node(const JobSpec& spec, const Placement& placement, const Assignment& assignment,
                      const std::string& host) {
   MappedNode node{.node_rank = assignment.node_rank, .host = host};
+  node.why_not = placement.binding.why_not;
   int local_rank = 0;
   for (const Program& program : spec.programs) {
     for (int count = 0; count < program.ranks; ++count, ++local_rank) {
       const auto index = static_cast<std::size_t>(local_rank);
       MappedRank rank{.rank = assignment.first_rank + local_rank, .local_rank = local_rank, .command = program.command};
-      if (!placement.masks.empty()) rank.cpus = placement.binding.cpus[index];
+      rank.cpus = placement.binding.cpus[index];
       if (!placement.gpus.empty()) rank.gpus = {placement.gpus[index]};
       rank.output = output_in_words(spec.output, names_of(assignment, local_rank, host));
       node.ranks.push_back(std::move(rank));
@@ -115,6 +116,7 @@ std::string render_job_map(const std::vector<MappedNode>& nodes, tools::Style st
     text += fmt::format("node {} ({}): {}\n", node.node_rank, tools::one_line(node.host, !style.utf8),
                         tools::counted(node.ranks.size(), "rank"));
     text += render_node(node, style);
+    if (!node.why_not.empty()) text += "not bound to CPUs: " + tools::one_line(node.why_not, !style.utf8) + '\n';
   }
   return text;
 }

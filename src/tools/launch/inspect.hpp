@@ -25,6 +25,7 @@ struct MappedNode {
   int node_rank = 0;
   std::string host;
   std::vector<MappedRank> ranks = {};
+  std::string why_not = {};  // Binding::why_not
 };
 
 // A heading for each node and a table below it, with one line for each rank. Columns without any value are left out.

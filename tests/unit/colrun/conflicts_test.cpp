@@ -96,7 +96,8 @@ TEST_CASE("conflicts: slots of hosts and -n", "[colrun]") {
 
 TEST_CASE("conflicts: the rest", "[colrun]") {
   CHECK_THAT(complaint("--debug-ranks 0 p"), Contains("--debug-ranks needs a debugger; add --debugger 'gdb --args'"));
-  CHECK_THAT(complaint("--map-by numa p"), Contains("they are not bound; add --bind-to core or --bind-to numa"));
+  CHECK_THAT(complaint("--map-by numa p"), Contains("they get equal shares; add --bind-to core or --bind-to numa"));
+  CHECK_THAT(complaint("--bind-to none --map-by numa p"), Contains("they are not bound; add --bind-to core"));
   CHECK_THAT(complaint("--bind-to list:0 --map-by numa p"), Contains("bound by a list"));
   CHECK_THAT(complaint("--keep-going --max-restarts 1 p"), Contains("give one of them"));
   CHECK(complaint("--keep-going --max-restarts 0 p").empty());

@@ -23,7 +23,7 @@ TEST_CASE("options: without any, the job is what it is by default", "[colrun]") 
   CHECK((!found.lifecycle.timeout && !found.lifecycle.start_timeout && !found.lifecycle.exit_timeout));
   CHECK((found.lifecycle.grace == Milliseconds(5'000) && found.lifecycle.term_grace == Milliseconds(25'000)));
   CHECK(found.environment.set.empty());
-  CHECK(found.binding.to == BindingSpec::To::none);
+  CHECK(found.binding.to == BindingSpec::To::automatic);
   CHECK((found.nodes.max_nodes == 1 && found.nodes.scheduler == Scheduler::automatic));
   CHECK(found.nodes.ssh == Words{"ssh"});
   CHECK(found.injections.empty());
@@ -45,6 +45,8 @@ TEST_CASE("options: ranks are a number, or as many as there are processors or GP
 }
 
 TEST_CASE("options: binding", "[colrun]") {
+  CHECK(spec("p").binding.to == BindingSpec::To::automatic);
+  CHECK(spec("--bind-to auto p").binding.to == BindingSpec::To::automatic);
   CHECK(spec("--bind-to none p").binding.to == BindingSpec::To::none);
   CHECK(spec("--bind-to core p").binding.to == BindingSpec::To::core);
   const BindingSpec numa = spec("--bind-to numa --map-by numa --gpus-per-rank 2 p").binding;
@@ -54,7 +56,7 @@ TEST_CASE("options: binding", "[colrun]") {
   CHECK(lists.to == BindingSpec::To::list);
   CHECK(lists.lists == std::vector<std::vector<int>>{{0, 1}, {2, 5}});
   CHECK(spec("--report-bindings p").inspect.report_bindings);
-  CHECK_THAT(complaint("--bind-to socket p"), Contains("--bind-to takes none, core, numa or a list such as"));
+  CHECK_THAT(complaint("--bind-to socket p"), Contains("--bind-to takes auto, none, core, numa or a list such as"));
   CHECK_THAT(complaint("--bind-to list: p"), Contains("list: and processors for each rank"));
   CHECK_THAT(complaint("--bind-to core --map-by socket p"), Contains("--map-by takes core or numa, not 'socket'"));
   CHECK_THAT(complaint("--gpus-per-rank x p"), Contains("--gpus-per-rank takes a whole number from 0 to 64"));

@@ -136,7 +136,8 @@ TEST_CASE("node link: what it has to tell before the meeting has proven who it i
 
 TEST_CASE("node link: a meeting of another version is told apart", "[launch]") {
   // The first version waits for a hello, and says that it lives meanwhile.
-  for (const json& word : {json{{"say", "alive"}}, json{{"say", "challenge"}, {"protocol", 3}, {"nonce", "abc"}}}) {
+  for (const json& word :
+       {json{{"say", "alive"}}, json{{"say", "challenge"}, {"protocol", kNodeProtocol + 1}, {"nonce", "abc"}}}) {
     Talk other("10.0.0.1", true);
     const auto events = other.hear(word);
     REQUIRE(events.size() == 1);

@@ -163,7 +163,7 @@ std::string refusal(const Topology& topology, std::vector<std::vector<int>> list
 }  // namespace
 
 TEST_CASE("binding: none binds nobody", "[launch]") {
-  const Binding binding = plan_binding(uneven(), {}, 3);
+  const Binding binding = plan_binding(uneven(), {.to = To::none}, 3);
   CHECK(text_of(binding) == "- - -");
   CHECK(binding.notice.empty());
 }
@@ -209,7 +209,7 @@ TEST_CASE("binding: a list stays inside the mask", "[launch]") {
 TEST_CASE("binding: the report has the numbers of the operating system", "[launch]") {
   CHECK(described(two_cores(), {.to = To::core}, 2) ==
         Strings{"rank 3: CPUs 6-7 (core 3, NUMA node 0)", "rank 4: CPU 8 (core 4, NUMA node 0)"});
-  CHECK(described(two_cores(), {}, 1) == Strings{"rank 3: CPUs 6-8 (not bound)"});
+  CHECK(described(two_cores(), {.to = To::none}, 1) == Strings{"rank 3: CPUs 6-8 (not bound)"});
   CHECK(described(uneven(), {.to = To::core}, 4) ==
         Strings{"rank 3: CPUs 0,8 (core 0 of package 0, NUMA node 0)",
                 "rank 4: CPUs 1,9 (core 1 of package 0, NUMA node 0)",
@@ -217,6 +217,14 @@ TEST_CASE("binding: the report has the numbers of the operating system", "[launc
                 "rank 6: CPUs 4,12 (core 0 of package 1, NUMA node 1)"});
   CHECK(described(uneven(), {.to = To::list, .lists = {{0, 1, 4}}}, 1) ==
         Strings{"rank 3: CPUs 0-1,4 (cores 0-1 of package 0, core 0 of package 1, NUMA nodes 0-1)"});
+}
+
+TEST_CASE("binding: the report says why nobody is bound", "[launch]") {
+  const Binding binding{.cpus = {{}, {}}, .why_not = "there are 2 ranks on 1 CPU"};
+  const std::vector<int> ranks = {0, 1};
+  CHECK(describe_bindings(two_cores(), binding, ranks) ==
+        Strings{"rank 0: CPUs 6-8 (not bound: there are 2 ranks on 1 CPU)",
+                "rank 1: CPUs 6-8 (not bound: there are 2 ranks on 1 CPU)"});
 }
 
 TEST_CASE("binding: a child runs where its mask says", "[launch]") {
@@ -246,7 +254,7 @@ namespace {
 const Strings kThree = {"GPU-aa11", "GPU-ab22", "GPU-cc33"};
 
 GpuSources sources(const FakeFiles& files) {
-  return {.proc = files / "proc", .dev = files / "dev", .nvidia_smi = files / "nvidia-smi"};
+  return {.proc = files / "proc", .dev = files / "dev", .sys = files / "sys", .nvidia_smi = files / "nvidia-smi"};
 }
 
 void add_gpu(const FakeFiles& files, const std::string& bus_id, int minor, const std::string& uuid) {
@@ -273,7 +281,7 @@ std::string refusal(const Strings& gpus, int gpus_per_rank, int ranks) {
 
 TEST_CASE("gpus: without a driver there are none", "[launch]") {
   const FakeFiles files;
-  CHECK(gpu_uuids(sources(files)).empty());
+  CHECK(find_gpus(sources(files)).empty());
 }
 
 TEST_CASE("gpus: the driver's files, by bus id", "[launch]") {
@@ -283,7 +291,7 @@ TEST_CASE("gpus: the driver's files, by bus id", "[launch]") {
   add_device(files, 1);
   add_device(files, 3);
   add_query(files, "echo GPU-wrong\n");
-  CHECK(gpu_uuids(sources(files)) == Strings{"GPU-first", "GPU-second"});
+  CHECK(uuids_of(find_gpus(sources(files))) == Strings{"GPU-first", "GPU-second"});
 }
 
 TEST_CASE("gpus: a device that was not given to this container is left out", "[launch]") {
@@ -291,24 +299,26 @@ TEST_CASE("gpus: a device that was not given to this container is left out", "[l
   add_gpu(files, "0000:0a:00.0", 0, "GPU-first");
   add_gpu(files, "0000:c1:00.0", 1, "GPU-second");
   add_device(files, 1);
-  CHECK(gpu_uuids(sources(files)) == Strings{"GPU-second"});
+  CHECK(uuids_of(find_gpus(sources(files))) == Strings{"GPU-second"});
 }
 
 TEST_CASE("gpus: a UUID that the driver does not tell yet is asked for", "[launch]") {
   const FakeFiles files;
   add_gpu(files, "0000:0a:00.0", 0, "GPU-\?\?\?\?\?\?\?\?-\?\?\?\?-\?\?\?\?");
   add_device(files, 0);
-  CHECK(gpu_uuids(sources(files)).empty());
-  add_query(files, "[ \"$*\" = '--query-gpu=uuid --format=csv,noheader' ] && echo GPU-known && echo GPU-other\n");
-  CHECK(gpu_uuids(sources(files)) == Strings{"GPU-known", "GPU-other"});
+  CHECK(find_gpus(sources(files)).empty());
+  add_query(files,
+            "[ \"$*\" = '--query-gpu=uuid,pci.bus_id --format=csv,noheader' ] && echo GPU-known, 00000000:0A:00.0 && "
+            "echo GPU-other\n");
+  CHECK(uuids_of(find_gpus(sources(files))) == Strings{"GPU-known", "GPU-other"});
 }
 
 TEST_CASE("gpus: words of a driver that does not work are no devices", "[launch]") {
   const FakeFiles files;
   add_query(files, "echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'\n");
-  CHECK(gpu_uuids(sources(files)).empty());
+  CHECK(find_gpus(sources(files)).empty());
   add_query(files, "echo GPU-half; exit 9\n");
-  CHECK(gpu_uuids(sources(files)).empty());
+  CHECK(find_gpus(sources(files)).empty());
 }
 
 TEST_CASE("gpus: a query that hangs is ended with what it started", "[launch]") {
@@ -319,7 +329,7 @@ TEST_CASE("gpus: a query that hangs is ended with what it started", "[launch]") 
   GpuSources quick = sources(files);
   quick.limit = milliseconds(300);
   const auto before = std::chrono::steady_clock::now();
-  CHECK(gpu_uuids(quick).empty());
+  CHECK(find_gpus(quick).empty());
   CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(10));
 }
 
@@ -348,6 +358,34 @@ TEST_CASE("gpus: each rank gets its own", "[launch]") {
   CHECK(assign_gpus(kThree, 0, 8).empty());
   CHECK(assign_gpus(kThree, 1, 2) == Strings{"GPU-aa11", "GPU-ab22"});
   CHECK(assign_gpus({"a", "b", "c", "d"}, 2, 2) == Strings{"a,b", "c,d"});
+}
+
+TEST_CASE("gpus: the NUMA node of each is known by its bus, whoever names that", "[launch]") {
+  const FakeFiles files;
+  const auto nodes = [&] {
+    std::vector<int> found;
+    for (const Gpu& gpu : find_gpus(sources(files))) found.push_back(gpu.node);
+    return found;
+  };
+  files.write("sys/bus/pci/devices/0000:0a:00.0/numa_node", "1\n");
+  files.write("sys/bus/pci/devices/0000:c1:00.0/numa_node", "-1\n");
+  files.write("sys/bus/pci/devices/10000:c1:00.0/numa_node", "3\n");
+  add_query(files,
+            "echo GPU-a, 00000000:0A:00.0; echo GPU-b, 00000000:C1:00.0; echo GPU-c, 00010000:C1:00.0; echo GPU-d, "
+            "rubbish; echo GPU-e\n");
+  CHECK(nodes() == std::vector<int>{1, -1, 3, -1, -1});
+  add_gpu(files, "0000:0a:00.0", 0, "GPU-first");
+  add_gpu(files, "0000:c1:00.0", 1, "GPU-second");
+  add_device(files, 0);
+  add_device(files, 1);
+  CHECK(nodes() == std::vector<int>{1, -1});
+}
+
+TEST_CASE("gpus: a rank's devices are on one NUMA node, or nobody knows", "[launch]") {
+  const std::vector<Gpu> gpus = {{"GPU-a", 0}, {"GPU-b", 1}, {"GPU-c", 1}, {"GPU-d", -1}};
+  CHECK(nodes_of_devices({"GPU-b", "GPU-a"}, gpus) == std::vector<int>{1, 0});
+  CHECK(nodes_of_devices({"GPU-b,GPU-c", "GPU-a,GPU-b", "GPU-d", "MIG-1"}, gpus) == std::vector<int>{1, -1, -1, -1});
+  CHECK(nodes_of_devices({}, gpus).empty());
 }
 
 TEST_CASE("gpus: too few are said with what can be done", "[launch]") {
@@ -396,6 +434,18 @@ TEST_CASE("job map: several nodes, processors, GPUs and files", "[launch]") {
         "------------------------------------------------------------------------------\n"
         "1     0           b ''     0-1,8      GPU-12345678,MIG-7  run/1.out, run/1.err\n"
         "2     1           b        not bound                      console\n");
+}
+
+TEST_CASE("job map: why nobody is bound stands below", "[launch]") {
+  const std::vector<MappedNode> map{{.host = "ada",
+                                     .ranks = {{.rank = 0, .local_rank = 0, .command = {"a"}}},
+                                     .why_not = "a single rank may use all of them"}};
+  CHECK(render_job_map(map, {}) ==
+        "node 0 (ada): 1 rank\n"
+        "rank  command  output\n"
+        "----------------------\n"
+        "0     a        console\n"
+        "not bound to CPUs: a single rank may use all of them\n");
 }
 
 TEST_CASE("job map: long commands are shortened and control characters are harmless", "[launch]") {

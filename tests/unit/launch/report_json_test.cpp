@@ -23,6 +23,8 @@ RankStory full_rank() {
   rank.local_rank = 1;
   rank.node_rank = 2;
   rank.host = "n7";
+  rank.cpus = {2, 3, 9};
+  rank.why_not = "other jobs hold 3 of 8 cores";
   rank.status = {.pid = 4711,
                  .wait_status = SIGSEGV,
                  .started = 0.001,
@@ -88,6 +90,10 @@ TEST_CASE("report json: has what there is to know, in words", "[launch]") {
   // Not a word about rank 0, which was never started.
   CHECK(report["waiting"] == Json::array({"rank 5 was in allreduce #417 of group 'default' when it ended"}));
   const Json& rank = report["ranks"][0];
+  CHECK(rank["cpus"] == Json::array({2, 3, 9}));
+  CHECK(rank["not_bound"] == "other jobs hold 3 of 8 cores");
+  CHECK(report["ranks"][1]["cpus"].empty());
+  CHECK(report["ranks"][1]["not_bound"].is_null());
   CHECK(rank["outcome"] == "signalled");
   CHECK(rank["signal"] == "SIGSEGV");
   CHECK(rank["exit_code"].is_null());

@@ -435,10 +435,31 @@ TEST_CASE("report: times and memory of each rank of a small job", "[launch]") {
               "colrun: 2     3.0 ms   1.00 s  250.0 ms  3.0 MiB"});
   story.nodes = 2;
   CHECK(usage_lines(story)[1] == "colrun: rank  host  started  ended   CPU time  peak RSS");
+  story.nodes = 1;
+  story.ranks[0].cpus = {0, 1};
+  story.ranks[1].cpus = {5};
+  CHECK(usage_lines(story)[1] == "colrun: rank  CPUs       started  ended   CPU time  peak RSS");
+  CHECK(usage_lines(story)[3] == "colrun: 0     0-1        1.0 ms   3.00 s  250.0 ms  1.0 MiB");
+  CHECK(usage_lines(story)[5] == "colrun: 2     not bound  3.0 ms   1.00 s  250.0 ms  3.0 MiB");
+  CHECK(usage_lines(story).size() == 6);
   status(story, 0).pid = 0;
   status(story, 1).exited = false;
   CHECK(usage_lines(story).size() == 4);
   CHECK(usage_lines(JobStory()).empty());
+}
+
+TEST_CASE("report: why ranks are not bound is said once for all of them", "[launch]") {
+  JobStory story = story_of(3);
+  for (RankStory& rank : story.ranks) rank.why_not = "there are 3 ranks on 2 CPUs";
+  CHECK(usage_lines(story).back() == "colrun: ranks 0-2 are not bound to CPUs: there are 3 ranks on 2 CPUs");
+  CHECK(usage_lines(story).size() == 7);
+  story.nodes = 2;
+  for (std::size_t rank = 0; rank < 3; ++rank) story.ranks[rank].host = rank < 2 ? "ada" : "bob";
+  story.ranks[2].why_not = "a single rank may use all of them";
+  const Lines lines = usage_lines(story);
+  REQUIRE(lines.size() == 8);
+  CHECK(lines[6] == "colrun: ranks 0-1 on ada are not bound to CPUs: there are 3 ranks on 2 CPUs");
+  CHECK(lines[7] == "colrun: rank 2 on bob is not bound to CPUs: a single rank may use all of them");
 }
 
 TEST_CASE("report: medians and extremes of a big job", "[launch]") {

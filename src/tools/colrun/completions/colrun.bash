@@ -34,7 +34,7 @@ _colrun_value() {
     -n | --np | --nproc-per-node) compgen -W 'auto cpu gpu' -- "$2" ;;
     --rdzv-backend) compgen -W 'static c10d' -- "$2" ;;
     --scheduler) compgen -W 'auto none slurm k8s' -- "$2" ;;
-    --bind-to) compgen -W 'none core numa list:' -- "$2" ;;
+    --bind-to) compgen -W 'auto none core numa list:' -- "$2" ;;
     --map-by) compgen -W 'core numa' -- "$2" ;;
     --stdin) compgen -W '0 all none' -- "$2" ;;
     --exit-policy) compgen -W 'first max rank0' -- "$2" ;;

@@ -16,7 +16,8 @@ namespace col::launch {
 
 // Which processors and devices each rank of a node should use.
 struct BindingSpec {
-  enum class To { none, core, numa, list } to = To::none;
+  // automatic: equal shares of the node's cores, where that does no harm.
+  enum class To { none, core, numa, list, automatic } to = To::automatic;
   // With To::list: the processors of local rank 0, 1, …, with the numbers of the operating system. If there are more
   // ranks, the list starts again.
   std::vector<std::vector<int>> lists = {};
@@ -28,7 +29,7 @@ struct BindingSpec {
 template <class Visit>
 void fields(BindingSpec& binding, Visit& visit) {
   auto& [to, lists, map_by, gpus_per_rank] = binding;
-  visit("to", to, core::Numbered{BindingSpec::To::list});
+  visit("to", to, core::Numbered{BindingSpec::To::automatic});
   visit("lists", lists);
   visit("map_by", map_by, core::Numbered{BindingSpec::MapBy::numa});
   visit("gpus_per_rank", gpus_per_rank);

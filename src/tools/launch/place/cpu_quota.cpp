@@ -150,6 +150,21 @@ std::vector<int> allowed_cpus() {
   return all;
 }
 
+std::vector<int> offered_cpus(const std::string& proc, const std::string& sys) {
+  std::vector<std::string> lists;
+  for (const std::string& directory : control_groups("cpuset", proc)) {
+    // Version 2; version 1, where the second one may be wider than what the group's ancestors leave it.
+    for (const char* const name : {"/cpuset.cpus.effective", "/cpuset.effective_cpus", "/cpuset.cpus"})
+      lists.push_back(directory + name);
+  }
+  lists.push_back(sys + "/devices/system/cpu/online");
+  for (const std::string& path : lists) {
+    const std::optional<std::string> text = read_small_file(path);
+    if (auto cpus = text ? parse_cpu_list(*text) : std::nullopt) return *std::move(cpus);
+  }
+  return {};
+}
+
 std::optional<double> cpu_quota(const std::string& proc) {
   std::optional<double> least;
   for (const std::string& directory : control_groups("cpu", proc)) {

@@ -21,6 +21,11 @@ std::vector<std::string> control_groups(std::string_view controller, const std::
 // system. All processors of the machine if this cannot be known.
 std::vector<int> allowed_cpus();
 
+// The processors that this process's control group offers (cpuset), or else all that are on line: ascending. Where the
+// mask of allowed_cpus() has fewer, somebody has bound this process. Empty if this cannot be known. `proc` and `sys`
+// are the paths of procfs and sysfs.
+std::vector<int> offered_cpus(const std::string& proc = "/proc", const std::string& sys = "/sys");
+
 // How many processors' time the control groups of this process allow, its own one and those above it: 1.5 for a quota
 // of 150 ms in every 100 ms. Nothing if there is no limit, or no visible one. `proc` is the path of procfs.
 std::optional<double> cpu_quota(const std::string& proc = "/proc");

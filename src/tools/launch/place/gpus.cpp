@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -29,6 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxGpus = 4096;
+constexpr int kMaxNodeNumber = 65536;
 constexpr std::chrono::seconds kKillWait{1};  // a process that the kernel holds fast is not waited for
 
 int milliseconds_until(Clock::time_point time) {
@@ -60,8 +62,18 @@ bool is_uuid(std::string_view text) {
   return text.starts_with("GPU-") && text.find('?') == std::string_view::npos;
 }
 
+// `bus_id` in the driver's form, or in nvidia-smi's ("00000000:0A:00.0"). Machines with one node may say -1.
+int node_of_bus(const GpuSources& sources, std::string_view bus_id) {
+  constexpr std::size_t kShort = 12;  // of "0000:0a:00.0"
+  while (bus_id.size() > kShort && bus_id.starts_with('0')) bus_id.remove_prefix(1);
+  std::string name(bus_id);
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const auto node = read_number(fmt::format("{}/bus/pci/devices/{}/numa_node", sources.sys, name));
+  return node && *node >= 0 && *node < kMaxNodeNumber ? static_cast<int>(*node) : -1;
+}
+
 // Nothing when the driver's files do not tell: it writes question marks for a device that nobody has used yet.
-std::optional<std::vector<std::string>> from_driver_files(const GpuSources& sources) {
+std::optional<std::vector<Gpu>> from_driver_files(const GpuSources& sources) {
   const std::string path = sources.proc + "/driver/nvidia/gpus";
   const auto names = names_in(path);
   if (!names) return std::nullopt;
@@ -77,9 +89,9 @@ std::optional<std::vector<std::string>> from_driver_files(const GpuSources& sour
     found.emplace_back(name, uuid);
   }
   std::ranges::sort(found);
-  std::vector<std::string> uuids;
-  for (auto& [bus_id, uuid] : found) uuids.push_back(std::move(uuid));
-  return uuids;
+  std::vector<Gpu> gpus;
+  for (auto& [bus_id, uuid] : found) gpus.push_back({std::move(uuid), node_of_bus(sources, bus_id)});
+  return gpus;
 }
 
 // -1 when there is no such program. Its output goes to `output`.
@@ -96,7 +108,7 @@ pid_t start_query(const std::string& program, int output) {
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  std::array<std::string, 3> words = {program, "--query-gpu=uuid", "--format=csv,noheader"};
+  std::array<std::string, 3> words = {program, "--query-gpu=uuid,pci.bus_id", "--format=csv,noheader"};
   std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, program.c_str(), &actions, &attributes, arguments.data(), ::environ);
@@ -134,7 +146,7 @@ int await_end(pid_t pid, Clock::time_point deadline) {
   }
 }
 
-std::vector<std::string> from_nvidia_smi(const GpuSources& sources) {
+std::vector<Gpu> from_nvidia_smi(const GpuSources& sources) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   const tools::UniqueFd output(ends[0]);
@@ -147,13 +159,14 @@ std::vector<std::string> from_nvidia_smi(const GpuSources& sources) {
   if (!text) ::kill(-pid, SIGKILL);
   int status = await_end(pid, deadline);
   if (status < 0 && ::kill(-pid, SIGKILL) == 0) status = await_end(pid, Clock::now() + kKillWait);
-  std::vector<std::string> uuids;
-  if (!text || status != 0) return uuids;
+  std::vector<Gpu> gpus;
+  if (!text || status != 0) return gpus;
   for (std::string_view rest = *text; !rest.empty();) {
-    const std::string_view uuid = trimmed(take(rest, '\n'));
-    if (is_uuid(uuid)) uuids.emplace_back(uuid);
+    std::string_view line = take(rest, '\n');
+    const std::string_view uuid = trimmed(take(line, ','));
+    if (is_uuid(uuid)) gpus.push_back({std::string(uuid), node_of_bus(sources, trimmed(line))});
   }
-  return uuids;
+  return gpus;
 }
 
 // The device that one entry of CUDA_VISIBLE_DEVICES names; empty: none.
@@ -173,9 +186,29 @@ std::string device_named(const std::vector<std::string>& uuids, std::string_view
 
 }  // namespace
 
-std::vector<std::string> gpu_uuids(const GpuSources& sources) {
-  if (std::optional<std::vector<std::string>> uuids = from_driver_files(sources)) return *std::move(uuids);
+std::vector<Gpu> find_gpus(const GpuSources& sources) {
+  if (std::optional<std::vector<Gpu>> gpus = from_driver_files(sources)) return *std::move(gpus);
   return from_nvidia_smi(sources);
+}
+
+std::vector<std::string> uuids_of(const std::vector<Gpu>& gpus) {
+  std::vector<std::string> uuids;
+  for (const Gpu& gpu : gpus) uuids.push_back(gpu.uuid);
+  return uuids;
+}
+
+std::vector<int> nodes_of_devices(const std::vector<std::string>& values, const std::vector<Gpu>& gpus) {
+  std::vector<int> nodes;
+  for (std::string_view rest : values) {
+    std::optional<int> common;
+    while (!rest.empty()) {
+      const auto gpu = std::ranges::find(gpus, take(rest, ','), &Gpu::uuid);
+      const int node = gpu != gpus.end() ? gpu->node : -1;
+      common = common.value_or(node) == node ? node : -1;
+    }
+    nodes.push_back(common.value_or(-1));
+  }
+  return nodes;
 }
 
 std::vector<std::string> visible_gpus(const std::vector<std::string>& uuids, std::optional<std::string_view> visible) {

@@ -14,6 +14,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/place/auto_binding.hpp"
 #include "launch/place/cpu_quota.hpp"
 #include "launch/place/topology.hpp"
 
@@ -112,9 +113,33 @@ std::string where(const Topology& topology, const std::vector<int>& cpus) {
   return text + fmt::format("NUMA node{} {}", nodes.size() == 1 ? "" : "s", cpu_list_text(nodes));
 }
 
-std::vector<std::string> visible_here() {
+std::vector<std::string> visible_of(const std::vector<Gpu>& gpus) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  return visible_gpus(gpu_uuids(), visible != nullptr ? std::optional<std::string_view>(visible) : std::nullopt);
+  return visible_gpus(uuids_of(gpus), visible != nullptr ? std::optional<std::string_view>(visible) : std::nullopt);
+}
+
+Binding bind_automatically(RankNeeds needs, const std::function<int(int)>& threads, Placement& placement) {
+  const int ranks = needs.ranks;
+  const Allowance allowance{.allowed = allowed_cpus(), .offered = offered_cpus(), .quota = cpu_quota()};
+  Binding binding{.cpus = CpuSets(static_cast<std::size_t>(ranks)), .why_not = why_not_bound(allowance, ranks)};
+  if (!binding.why_not.empty()) return binding;
+  placement.topology = read_topology(allowance.allowed);
+  needs.threads = threads(static_cast<int>(allowance.allowed.size()) / ranks);
+  return bind_to_shares(placement.topology, needs, placement.locks);
+}
+
+// Cores that other jobs hold are left to them if there are enough without these.
+Binding bind_as_asked(const JobSpec& spec, Placement& placement) {
+  const int ranks = spec.local_ranks();
+  placement.topology = read_topology(allowed_cpus());
+  const Topology free{placement.locks.take(placement.topology.cores)};
+  const bool avoid = spec.binding.to == BindingSpec::To::core && free.cores.size() >= static_cast<std::size_t>(ranks);
+  Binding binding = plan_binding(avoid ? free : placement.topology, spec.binding, ranks);
+  std::vector<int> used;
+  for (const std::vector<int>& cpus : binding.cpus) used.insert(used.end(), cpus.begin(), cpus.end());
+  std::ranges::sort(used);
+  placement.locks.keep(used);
+  return binding;
 }
 
 }  // namespace
@@ -147,8 +172,9 @@ std::vector<std::string> describe_bindings(const Topology& topology, const Bindi
   for (std::size_t local = 0; local < binding.cpus.size(); ++local) {
     const bool is_bound = !binding.cpus[local].empty();
     const std::vector<int>& cpus = is_bound ? binding.cpus[local] : all;
+    const std::string unbound = "not bound" + (binding.why_not.empty() ? "" : ": " + binding.why_not);
     lines.push_back(fmt::format("rank {}: CPU{} {} ({})", ranks[local], cpus.size() == 1 ? "" : "s",
-                                cpu_list_text(cpus), is_bound ? where(topology, cpus) : "not bound"));
+                                cpu_list_text(cpus), is_bound ? where(topology, cpus) : unbound));
   }
   return lines;
 }
@@ -170,22 +196,30 @@ int CpuMask::apply() const noexcept {
 }
 
 int visible_gpu_count() {
-  return static_cast<int>(visible_here().size());
+  return static_cast<int>(visible_of(find_gpus()).size());
 }
 
-Placement place_ranks(const JobSpec& spec) {
+Placement place_ranks(const JobSpec& spec, const std::function<int(int)>& threads) {
   Placement placement;
   const int ranks = spec.local_ranks();
   if (ranks == 0) return placement;
-  if (spec.binding.to != BindingSpec::To::none || spec.inspect.report_bindings) {
+  std::vector<int> device_nodes;
+  if (spec.binding.gpus_per_rank > 0) {
+    const std::vector<Gpu> gpus = find_gpus();
+    placement.gpus = assign_gpus(visible_of(gpus), spec.binding.gpus_per_rank, ranks);
+    device_nodes = nodes_of_devices(placement.gpus, gpus);
+  }
+  Binding& binding = placement.binding;
+  if (spec.binding.to == BindingSpec::To::automatic)
+    binding = bind_automatically({.ranks = ranks, .nodes = std::move(device_nodes)}, threads, placement);
+  else if (spec.binding.to == BindingSpec::To::none)
+    binding.cpus.resize(static_cast<std::size_t>(ranks));
+  else
+    binding = bind_as_asked(spec, placement);
+  if (!binding.notice.empty()) placement.notices.push_back(binding.notice);
+  for (const std::vector<int>& cpus : binding.cpus) placement.masks.emplace_back(cpus);
+  if (spec.inspect.report_bindings && placement.topology.cores.empty())
     placement.topology = read_topology(allowed_cpus());
-    placement.binding = plan_binding(placement.topology, spec.binding, ranks);
-    if (!placement.binding.notice.empty()) placement.notices.push_back(placement.binding.notice);
-  }
-  if (spec.binding.to != BindingSpec::To::none) {
-    for (const std::vector<int>& cpus : placement.binding.cpus) placement.masks.emplace_back(cpus);
-  }
-  if (spec.binding.gpus_per_rank > 0) placement.gpus = assign_gpus(visible_here(), spec.binding.gpus_per_rank, ranks);
   return placement;
 }
 

@@ -46,6 +46,18 @@ std::vector<int> read_siblings(const std::string& topology, int cpu) {
   return {cpu};
 }
 
+// The processors that share a third-level cache with `cpu`; none if it has no such cache.
+std::vector<int> read_cache(const std::string& cpu) {
+  constexpr int kLastIndex = 4;  // two first-level caches, a second-level one, and one on its side
+  for (int index = kLastIndex; index >= 0; --index) {
+    const std::string path = fmt::format("{}/cache/index{}", cpu, index);
+    const std::optional<long long> level = read_number(path + "/level");
+    if (level == 3) return read_cpu_list(path + "/shared_cpu_list").value_or(std::vector<int>{});
+    if (level && *level < 3) break;
+  }
+  return {};
+}
+
 // Virtual machines may say -1.
 int number_or(const std::string& path, int otherwise) {
   const std::optional<long long> number = read_number(path);
@@ -110,9 +122,11 @@ Topology read_topology(std::span<const int> allowed, const std::string& sys) {
   const std::map<int, int> node_of_cpu = read_nodes(sys);
   Topology topology;
   std::set<int> done;
+  std::map<int, int> cache_of_cpu;
   for (const int cpu : allowed) {
     if (done.contains(cpu)) continue;
-    const std::string path = fmt::format("{}/devices/system/cpu/cpu{}/topology", sys, cpu);
+    const std::string directory = fmt::format("{}/devices/system/cpu/cpu{}", sys, cpu);
+    const std::string path = directory + "/topology";
     const std::vector<int> siblings = read_siblings(path, cpu);
     Core core;
     std::set_intersection(siblings.begin(), siblings.end(), allowed.begin(), allowed.end(),
@@ -122,6 +136,13 @@ Topology read_topology(std::span<const int> allowed, const std::string& sys) {
     core.package = number_or(path + "/physical_package_id", 0);
     const auto node = node_of_cpu.find(cpu);
     core.node = node == node_of_cpu.end() ? 0 : node->second;
+    core.first_cpu = siblings.front();
+    if (!cache_of_cpu.contains(cpu)) {  // one file for all that share it
+      const std::vector<int> sharing = read_cache(directory);
+      for (const int other : sharing) cache_of_cpu.emplace(other, sharing.front());
+      cache_of_cpu.emplace(cpu, -1);
+    }
+    core.cache = cache_of_cpu.at(cpu);
     done.insert(core.cpus.begin(), core.cpus.end());
     topology.cores.push_back(std::move(core));
   }

@@ -24,7 +24,9 @@ struct Core {
   int threads = 1;        // all its hardware threads, usable or not
   int number = 0;         // its number within the package
   int package = 0;
-  int node = 0;  // NUMA node
+  int node = 0;        // NUMA node
+  int cache = -1;      // its third-level cache, by the lowest CPU there; -1: it has none, or nobody tells
+  int first_cpu = -1;  // the lowest of all its hardware threads, usable or not: the core's name among jobs
 };
 
 struct Topology {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -39,6 +41,13 @@ bool is_removed(const std::vector<std::string>& removed, std::string_view name) 
     if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
     return name == pattern;
   });
+}
+
+// The first number of a list such as "4,2": the outer level is what all its threads are at once.
+std::optional<int> threads_in(std::string_view value) {
+  int threads = 0;
+  const auto read = std::from_chars(value.data(), value.data() + value.size(), threads);
+  return read.ec == std::errc() && threads > 0 ? std::optional(threads) : std::nullopt;
 }
 
 // Replaces what `variables` has of that name.
@@ -116,6 +125,27 @@ std::vector<std::string> mpi_variables(const Assignment& job, int local_rank) {
 
 std::string_view variable_name(std::string_view assignment) noexcept {
   return assignment.substr(0, assignment.find('='));
+}
+
+int most_threads(const JobSpec& spec, const char* inherited, int otherwise) {
+  constexpr std::string_view kName = "OMP_NUM_THREADS";
+  // The last one counts.
+  const auto take_from = [&](const std::vector<std::string>& variables, std::optional<std::string_view>& value) {
+    for (const std::string& entry : variables) {
+      if (variable_name(entry) == kName) value = std::string_view(entry).substr(kName.size() + 1);
+    }
+  };
+  std::optional<std::string_view> of_all;
+  if (inherited != nullptr && !is_removed(spec.environment.remove, kName)) of_all = inherited;
+  take_from(spec.environment.set, of_all);
+  take_from(spec.environment.per_rank, of_all);
+  int most = 1;
+  for (const Program& program : spec.programs) {
+    std::optional<std::string_view> own = of_all;
+    take_from(program.environment, own);
+    most = std::max(most, own ? threads_in(*own).value_or(1) : otherwise);
+  }
+  return most;
 }
 
 int pick_free_port() {

@@ -64,4 +64,8 @@ class Environment {
 // The NAME of "NAME=value".
 std::string_view variable_name(std::string_view assignment) noexcept;
 
+// The largest OMP_NUM_THREADS of a rank of this node: by the user's word, or else `otherwise`. `inherited` is what the
+// launcher's environment has; null: nothing.
+int most_threads(const JobSpec& spec, const char* inherited, int otherwise);
+
 }  // namespace col::launch

@@ -24,6 +24,8 @@ struct RankStory {
   int local_rank = 0;
   int node_rank = 0;
   std::string host;
+  std::vector<int> cpus;  // that it was bound to; empty: it was not
+  std::string why_not;    // why it was not, though it could have been; empty: nobody asked for it, or it was
   RankStatus status;
   std::optional<RankError> said;  // from its error file
   std::optional<RankActivity>

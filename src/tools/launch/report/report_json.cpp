@@ -14,6 +14,7 @@
 
 #include "common/text.hpp"
 #include "json/json_fields.hpp"
+#include "launch/place/topology.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
 
@@ -31,6 +32,7 @@ constexpr core::ShortText kName = {512};
 constexpr core::ShortText kLine = {16 * 1024};
 constexpr core::ShortText kWord = {1 << 20};
 constexpr core::ShortList<core::ShortText> kLines = {256, kLine};
+constexpr core::ShortList<core::Within> kCpus = {kMaxCpus, within(0, kMaxCpus - 1)};
 constexpr core::ShortList<core::ShortText> kWords = {1 << 16, kWord};  // a command line
 // At most a million years, so that what is computed from it is still a number.
 constexpr core::Within kSeconds = within(-30'000'000'000'000, 30'000'000'000'000);
@@ -156,11 +158,13 @@ void status_fields(RankStatus& status, Visit& visit) {
 
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
-  auto& [rank, local_rank, node_rank, host, status, said, last, stack, last_stderr] = story;
+  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, stack, last_stderr] = story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
   visit("node_rank", node_rank, kRank);
   visit("host", host, kName);
+  visit("cpus", cpus, kCpus);
+  visit("not_bound", why_not, core::NullFor<std::string, core::ShortText>{{}, kLine});
   status_fields(status, visit);
   visit("said", said);
   visit("last_call", last);

@@ -9,6 +9,7 @@
 #include "common/table.hpp"
 #include "common/text.hpp"
 #include "launch/job/small_file.hpp"
+#include "launch/place/topology.hpp"
 #include "launch/report/rank_words.hpp"
 
 namespace col::launch {
@@ -58,12 +59,15 @@ std::string skew(const Ranks& ranks, const Column& column) {
 
 Rows rows_of_ranks(const Ranks& ranks, bool with_hosts) {
   Rows rows(1);
+  const bool any_bound = std::ranges::any_of(ranks, [](const RankStory* rank) { return !rank->cpus.empty(); });
   rows[0].push_back({"rank"});
   if (with_hosts) rows[0].push_back({"host"});
+  if (any_bound) rows[0].push_back({"CPUs"});
   for (const Column& column : columns()) rows[0].push_back({column.title});
   for (const RankStory* rank : ranks) {
     std::vector<tools::TextCell> row = {{fmt::to_string(rank->rank)}};
     if (with_hosts) row.push_back({tools::one_line(rank->host)});
+    if (any_bound) row.push_back({rank->cpus.empty() ? "not bound" : cpu_list_text(rank->cpus)});
     for (const Column& column : columns()) row.push_back({column.text(column.value(*rank))});
     rows.push_back(std::move(row));
   }
@@ -89,6 +93,22 @@ Rows rows_of_extremes(const Ranks& ranks) {
   return rows;
 }
 
+// One line for each node on which ranks are not bound though they could have been.
+std::vector<std::string> lines_of_unbound(const Ranks& ranks, bool with_hosts) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < ranks.size();) {
+    const RankStory& first = *ranks[i];
+    std::vector<int> numbers;
+    for (; i < ranks.size() && ranks[i]->host == first.host && ranks[i]->why_not == first.why_not; ++i)
+      numbers.push_back(ranks[i]->rank);
+    if (first.why_not.empty()) continue;
+    const std::string host = with_hosts ? " on " + tools::one_line(first.host) : "";
+    lines.push_back(fmt::format("{}{} {} not bound to CPUs: {}", name_ranks(numbers), host,
+                                numbers.size() == 1 ? "is" : "are", tools::one_line(first.why_not)));
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style) {
@@ -105,6 +125,8 @@ std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& s
       ranks.size() <= kMaxTableRanks ? rows_of_ranks(ranks, story.nodes > 1) : rows_of_extremes(ranks), style.text);
   for (std::string_view rest = table; !rest.empty();)
     lines.push_back(fmt::format("{}: {}", story.tool, take(rest, '\n')));
+  for (const std::string& line : lines_of_unbound(ranks, story.nodes > 1))
+    lines.push_back(fmt::format("{}: {}", story.tool, line));
   return lines;
 }
 
