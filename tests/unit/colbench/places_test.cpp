@@ -109,6 +109,38 @@ TEST_CASE("start line: where the page cannot be had it says why, and ranks meet 
   CHECK(col::test::all_good(outcomes));
 }
 
+TEST_CASE("whereabouts: the cores of all that share a host", "[colbench]") {
+  const auto cores = [](const std::vector<Whereabouts>& ranks) {
+    const cpu_set_t all = cores_beside(ranks, ranks.front());
+    std::vector<int> found;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(static_cast<unsigned>(cpu), &all)) found.push_back(cpu);
+    return found;
+  };
+  CHECK(cores({at("a", "1", {0, 1}), at("b", "1", {2}), at("a", "2", {5})}) == std::vector<int>{0, 1, 5});
+  CHECK(cores({at("a", "1", {}), at("b", "1", {2})}).empty());
+}
+
+TEST_CASE("latency: a bound thread measures on all cores, and is bound again afterwards", "[colbench]") {
+  cpu_set_t before, one;
+  REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+  std::thread([&] {
+    cpu_set_t now;
+    CHECK(::sched_setaffinity(0, sizeof one, &one) == 0);
+    {
+      const OnCores all(before);
+      CHECK((::sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &before)));
+      if (CPU_COUNT(&before) > 1) CHECK(measure_hand_over() > 0);
+    }
+    CHECK((::sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &one)));
+    CPU_ZERO(&now);
+    const OnCores nothing(now);
+    CHECK((::sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &one)));
+  }).join();
+}
+
 TEST_CASE("latency: two threads on one core take turns", "[colbench]") {
   CHECK(measure_switch() > 0);
   CHECK(measure_switch() < 1e-3);

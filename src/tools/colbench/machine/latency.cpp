@@ -130,6 +130,16 @@ std::int64_t now_ns() noexcept {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
+OnCores::OnCores(const cpu_set_t& cpus) noexcept {
+  CPU_ZERO(&before_);
+  changed_ = CPU_COUNT(&cpus) > 0 && ::sched_getaffinity(0, sizeof before_, &before_) == 0 &&
+             ::sched_setaffinity(0, sizeof cpus, &cpus) == 0;
+}
+
+OnCores::~OnCores() {
+  if (changed_) ::sched_setaffinity(0, sizeof before_, &before_);
+}
+
 double measure_wake_up() {
   constexpr int kRounds = 101;
   const Pipe there, back;

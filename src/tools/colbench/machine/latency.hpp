@@ -1,6 +1,8 @@
 // Times of this machine: its clock, how long it takes to wake up a thread and to switch between threads, and probes.
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +15,21 @@ namespace col::colbench {
 
 // CLOCK_MONOTONIC, which is equal for all processes of a host.
 std::int64_t now_ns() noexcept;
+
+// While it lives, the calling thread, and threads that it starts, may run on all of `cpus`: a rank that its launcher
+// has bound to one core measures the machine, not that core. Does nothing if the set is empty, or if the system refuses
+// it.
+class OnCores {
+ public:
+  explicit OnCores(const cpu_set_t& cpus) noexcept;
+  ~OnCores();
+  OnCores(const OnCores&) = delete;
+  OnCores& operator=(const OnCores&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool changed_ = false;
+};
 
 // From the write into a pipe to the return of the read that slept on it, in another thread: the median of about a
 // hundred, in seconds. 0 if it cannot be measured.

@@ -134,18 +134,28 @@ void Lead::calibrate_level(std::size_t bytes, int times) {
   level->calibrations += times * kKernelCount;
 }
 
+namespace {
+
+// A launcher may have bound this rank, rank 0, to fewer.
+double on_all_cores(std::span<const Whereabouts> ranks, double (*measure)()) {
+  const OnCores all(cores_beside(ranks, ranks.front()));
+  return measure();
+}
+
+}  // namespace
+
 // The ranks may happen to be on one core, where they only see each other when one gives way; bound threads are not. And
 // who shares a core changes places at the least.
 double Lead::hand_over() {
   double best = command({.kind = Command::Kind::hand_over}).front().ended.front();
-  for (const double other : {measure_hand_over(), results_.machine.switch_seconds})
+  for (const double other : {on_all_cores(player_.whereabouts(), measure_hand_over), results_.machine.switch_seconds})
     if (best > 0 && other > 0) best = std::min(best, other);
   return best;
 }
 
 void Lead::calibrate() {
   Machine& machine = results_.machine;
-  machine.wake_up_seconds = measure_wake_up();
+  machine.wake_up_seconds = on_all_cores(player_.whereabouts(), measure_wake_up);
   machine.switch_seconds = measure_switch();
   machine.hand_over_seconds = hand_over();
   std::vector<std::size_t> levels;

@@ -77,17 +77,23 @@ std::vector<int> nodes_of(std::span<const Whereabouts> ranks) {
   return nodes;
 }
 
+cpu_set_t cores_beside(std::span<const Whereabouts> ranks, const Whereabouts& one) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const Whereabouts& rank : ranks) {
+    if (share_host(rank, one)) CPU_OR(&all, &all, &rank.cpus);
+  }
+  return all;
+}
+
 int cpus_of(std::span<const Whereabouts> ranks) {
   int cpus = 0;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (first_with(ranks, ranks[i], share_host) != i) continue;
-    cpu_set_t all;
-    CPU_ZERO(&all);
+    const cpu_set_t all = cores_beside(ranks, ranks[i]);
     int uncounted = 0;
     for (const Whereabouts& rank : ranks) {
-      if (!share_host(rank, ranks[i])) continue;
-      CPU_OR(&all, &all, &rank.cpus);
-      if (CPU_COUNT(&rank.cpus) == 0) uncounted = std::max(uncounted, rank.cpu_count);
+      if (share_host(rank, ranks[i]) && CPU_COUNT(&rank.cpus) == 0) uncounted = std::max(uncounted, rank.cpu_count);
     }
     cpus += std::max(CPU_COUNT(&all), uncounted);
   }

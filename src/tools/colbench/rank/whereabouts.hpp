@@ -32,6 +32,9 @@ bool share_processes(const Whereabouts& a, const Whereabouts& b);
 // that is unknown they do.
 std::vector<int> nodes_of(std::span<const Whereabouts> ranks);
 
+// Cores that those of the ranks that share a host with `one` may use together; none that are known: an empty set.
+cpu_set_t cores_beside(std::span<const Whereabouts> ranks, const Whereabouts& one);
+
 // Cores that the ranks together may use. Launchers bind ranks to cores of their own: what counts on a host is what all
 // of its ranks together may use.
 int cpus_of(std::span<const Whereabouts> ranks);
