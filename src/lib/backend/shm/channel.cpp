@@ -22,6 +22,8 @@
 namespace col::shm_backend {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // How often a waiting rank looks before it lets others run, and how often it does that before it sleeps. Most messages
 // between running ranks come within the first few microseconds; where ranks share a processor, only a yield lets the
 // sender run; and going to sleep and being woken costs more than either.
@@ -231,6 +233,12 @@ bool ShmChannel::step(Operation& operation) {
               group_, gone);
 }
 
+// Whether no other rank may run where this one does.
+bool ShmChannel::keeps_processor() noexcept {
+  if (!are_apart_ && segment_->processors()) are_apart_ = segment_->are_apart();
+  return are_apart_.value_or(false);
+}
+
 void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
   if (operation.done()) return;
   Doorbell doorbell(segment_->place(rank_).doorbell);
@@ -243,6 +251,11 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
     if (!std::exchange(told, true)) {
       wait.describe([sending = operation.sending, peer = operation.peer] { return what_is_awaited(sending, peer); });
       wait.waiting(-1, operation.peer);
+    }
+    for (const auto until = Clock::now() + kKeepingTime; keeps_processor() && Clock::now() < until;) {
+      wait.check();
+      pause_briefly();
+      if (step(operation)) return;
     }
     for (int i = 0; i < kYields; ++i) {
       wait.check();

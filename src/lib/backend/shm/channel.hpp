@@ -65,6 +65,7 @@ class ShmChannel final : public Channel,
   void wait_until_done(Operation& operation, WaitContext& wait);
   int finish(Operation& operation) noexcept;
   int who_left(const Operation& operation) const noexcept;
+  bool keeps_processor() noexcept;
   void throw_if_ended() const;
 
   const std::string group_;
@@ -75,6 +76,7 @@ class ShmChannel final : public Channel,
   SymmetricHeap heap_;
   Collectives collectives_;
   backend::FirstCause cause_;
+  std::optional<bool> are_apart_;  // once all ranks have told where they run
 };
 
 }  // namespace col::shm_backend

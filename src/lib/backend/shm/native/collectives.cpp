@@ -187,7 +187,9 @@ void Collectives::look_at_processors() {
   if (!processors) return;
   knows_processors_ = true;
   crowded_ = size_ > *processors;
-  waiter_.set_patience(Patience::of(crowded_, tuning_.looks));
+  Patience patience = Patience::of(crowded_, tuning_.looks);
+  patience.keeps_processor = segment_.are_apart();
+  waiter_.set_patience(patience);
   if (rank_ != 0) return;
   core::log::info("group '{}': {} ranks on {} processors: {}", group_, size_, *processors,
                   crowded_ ? "a rank that waits lets others run at once" : "ranks wait at full speed for a moment");

@@ -17,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLooksCrowded = 3;
 constexpr Duration kYieldingTime = std::chrono::milliseconds(1);
 constexpr Duration kBetweenLooks = std::chrono::microseconds(10);
+constexpr int kPauses = 20;  // take about as long as a yield to nobody
 
 }  // namespace
 
@@ -35,8 +36,12 @@ void Waiter::wait_for(const Awaited& awaited, WaitContext& wait) {
   for (bool told = false;; told = true) {
     auto now = Clock::now();
     const auto until = now + patience_.yields;
+    const auto gives_way = now + (patience_.keeps_processor ? kKeepingTime : Duration::zero());
     for (auto next_look = now; now < until; now = Clock::now()) {
-      ::sched_yield();
+      if (now >= gives_way)
+        ::sched_yield();
+      else
+        for (int i = 0; i < kPauses && !awaited.is_there(); ++i) pause_briefly();
       if (awaited.is_there()) return wait.resume();
       // A look at everything costs as much as some yields. By time, as a yield may take long where many compute.
       if (now < next_look) continue;

@@ -37,10 +37,16 @@ struct Awaited {
   bool is_there() const noexcept { return counter->load(std::memory_order_seq_cst) >= value; }
 };
 
+// How long a rank keeps its processor while it waits for one that has another processor for certain. It wins nothing by
+// making way for that rank, and a process of somebody else's gives the processor back when the scheduler says so: after
+// most of a millisecond, or more. What comes by itself within a part of that is worth more than politeness.
+inline constexpr Duration kKeepingTime = std::chrono::microseconds(250);
+
 // How long a rank polls, yields and sleeps.
 struct Patience {
-  int looks = 0;         // polls in a row, at full speed, before the first yield
-  Duration yields = {};  // how long it yields before it sleeps
+  int looks = 0;                 // polls in a row, at full speed, before the first yield
+  Duration yields = {};          // how long it yields before it sleeps
+  bool keeps_processor = false;  // for kKeepingTime; see Segment::are_apart()
 
   // `crowded`: there are more ranks than processors, so the awaited rank may itself be waiting for its processor.
   // `looks`: of a rank that has its own.

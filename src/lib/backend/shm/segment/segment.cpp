@@ -395,4 +395,17 @@ std::optional<int> Segment::processors() const noexcept {
   return std::max(1, count);
 }
 
+bool Segment::are_apart() const noexcept {
+  Mask all{};
+  for (int rank = 0; rank < size_; ++rank) {
+    const RankPlace& one = place(rank);
+    if (one.processors_known.load(std::memory_order_acquire) != RankPlace::kListed) return false;
+    for (std::size_t word = 0; word < all.size(); ++word) {
+      if ((all[word] & one.processors[word]) != 0) return false;
+      all[word] |= one.processors[word];
+    }
+  }
+  return true;
+}
+
 }  // namespace col::shm_backend

@@ -78,6 +78,9 @@ class Segment {
   std::uint32_t quota_of(int rank) const noexcept { return place(rank).processors_quota; }
   // How many processors the ranks have together; nothing before all have told.
   std::optional<int> processors() const noexcept;
+  // Whether each rank has processors that no other one may run on, as when a launcher has bound them. Requires:
+  // processors() has returned something.
+  bool are_apart() const noexcept;
 
   // Leaves words for the others, in a nursery. Returns how many ranks have done so by now; nothing elsewhere.
   std::optional<int> leave_words(int rank, std::string_view words) const noexcept;
