@@ -17,7 +17,7 @@ import sys
 from machine import machine
 
 WAYS = ("none", "auto")
-CELLS = (("allreduce", "8"), ("allreduce", "32768"), ("gather", "1048576"))
+CELLS = (("allreduce", "8"), ("allreduce", "32768"), ("gather", "1048576"), ("pingpong", "8"))
 BUSY = "while True: pass"
 
 
