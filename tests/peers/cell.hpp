@@ -23,14 +23,21 @@ enum class Operation {
   scatter,
   alltoall,
   send,
-  round_trip
+  round_trip,
+  split,          // in two groups, which end again
+  split_barrier,  // the same, with a barrier in the new group
+  // An allreduce beside work of the processor that takes at least three times as long.
+  then_compute,    // the blocking call, then the work
+  beside_compute,  // start, work, wait
+  beside_tests     // start, work with 100 tests on the way, wait
 };
 
-inline constexpr std::array<std::string_view, 13> kOperationNames = {
-    "barrier",   "allreduce", "allreduce_in_place", "allreduce_bfloat16",
-    "broadcast", "reduce",    "allgather",          "reduce_scatter",
-    "gather",    "scatter",   "alltoall",           "send",
-    "round_trip"};
+inline constexpr std::array<std::string_view, 18> kOperationNames = {
+    "barrier",        "allreduce",   "allreduce_in_place", "allreduce_bfloat16",
+    "broadcast",      "reduce",      "allgather",          "reduce_scatter",
+    "gather",         "scatter",     "alltoall",           "send",
+    "round_trip",     "split",       "split_barrier",      "then_compute",
+    "beside_compute", "beside_tests"};
 
 inline std::string_view to_string(Operation operation) {
   return kOperationNames[std::size_t(operation)];
@@ -65,17 +72,26 @@ struct Cell {
   std::uint16_t* out16() const { return reinterpret_cast<std::uint16_t*>(out); }
 
   bool in_place() const { return operation == Operation::allreduce_in_place || operation == Operation::broadcast; }
+  bool has_data() const {
+    return operation != Operation::barrier && operation != Operation::split && operation != Operation::split_barrier;
+  }
+  bool computes() const { return operation >= Operation::then_compute; }
   bool point_to_point() const { return operation == Operation::send || operation == Operation::round_trip; }
   // What one measured time is divided by.
   int repeats() const { return operation == Operation::round_trip ? 2 * kRoundTrips : 1; }
 };
+
+// Of the group that a rank comes to by a split: one of the even ranks, and one of the odd.
+inline int members_of_half(const Cell& cell) {
+  return (cell.size + 1 - cell.rank % 2) / 2;
+}
 
 inline Cell make_cell(Operation operation, std::size_t bytes, int rank, int size) {
   Cell cell;
   cell.operation = operation;
   cell.rank = rank;
   cell.size = size;
-  if (operation == Operation::barrier) return cell;
+  if (!cell.has_data()) return cell;
   cell.bytes = bytes;
   if (operation == Operation::allreduce_bfloat16) cell.element_bytes = sizeof(std::uint16_t);
   const std::size_t asked = std::max<std::size_t>(1, bytes / cell.element_bytes);

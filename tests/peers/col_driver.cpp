@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -59,8 +60,19 @@ class ColContestant : public contest::Contestant {
         return cell.rank == 0 ? world_.send(in, 1) : world_.recv(out, 0);
       case Operation::round_trip:
         return round_trips(in, out);
+      case Operation::split:
+      case Operation::split_barrier:
+        return split(cell);
+      default:
+        break;  // the frame composes it
     }
   }
+
+  void start(const Cell& cell) override {
+    started_ = world_.iallreduce(std::span<const float>(cell.in, cell.in_count), std::span(cell.out, cell.out_count));
+  }
+  void test() override { started_.test(); }
+  void wait() override { started_.wait(); }
 
   void* allocate(std::size_t bytes) override {
     if (!shared_) return Contestant::allocate(bytes);
@@ -82,7 +94,15 @@ class ColContestant : public contest::Contestant {
     }
   }
 
+  void split(const Cell& cell) {
+    col::Group half = world_.split(cell.rank % 2);
+    if (half.size() != contest::members_of_half(cell))
+      throw std::runtime_error("a split gave a group of the wrong size");
+    if (cell.operation == Operation::split_barrier) half.barrier();
+  }
+
   col::Group world_;
+  col::Work started_;
   bool shared_ = false;
   std::vector<std::unique_ptr<void, decltype(&col::free)>> memory_;
 };

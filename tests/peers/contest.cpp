@@ -3,12 +3,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 #include <vector>
 
+#include "compute.hpp"
 #include "options.hpp"
 #include "pattern.hpp"
 #include "start_line.hpp"
@@ -48,6 +50,7 @@ class Measurement {
       return true;
     }
     std::size_t wrong = check(cell, 1);
+    if (cell.computes()) choose_work(cell);
     const bool sums_pile_up = cell.operation == Operation::allreduce_in_place;
     if (sums_pile_up) clear(cell);
     // Large cells are warm from that run: the clock has been running since.
@@ -59,16 +62,61 @@ class Measurement {
     contestant_.finish(cell);
     wrong = total(wrong);
     if (cell.rank == 0)
-      print_line(cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()),
-                 {.wrong = wrong, .spent_s = double(now_ns() - begin) * 1e-9});
+      print_line(
+          cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()),
+          {.wrong = wrong, .spent_s = double(now_ns() - begin) * 1e-9, .call_us = cell.computes() ? call_us_ : 0});
     return wrong == 0;
+  }
+
+  void perform(const Cell& cell) {
+    constexpr std::int64_t kTests = 100;
+    switch (cell.operation) {
+      case Operation::then_compute:
+        contestant_.run(as_allreduce(cell));
+        return compute_.run(work_);
+      case Operation::beside_compute:
+        contestant_.start(cell);
+        compute_.run(work_);
+        return contestant_.wait();
+      case Operation::beside_tests:
+        contestant_.start(cell);
+        for (std::int64_t i = 0; i < kTests; ++i) {
+          compute_.run(work_ / kTests);
+          contestant_.test();
+        }
+        return contestant_.wait();
+      default:
+        return contestant_.run(cell);
+    }
+  }
+
+  static Cell as_allreduce(Cell cell) {
+    cell.operation = Operation::allreduce;
+    return cell;
+  }
+
+  // So much that it takes a little more than three times as long as the call; the same for all cells of that size, and
+  // on all ranks. A count and not a time: a thread that the library lets run beside it must cost what it costs.
+  void choose_work(const Cell& cell) {
+    if (work_bytes_ == cell.bytes) return;
+    constexpr double kTimesTheCall = 3.2;
+    const auto by_rank = line_.collect(loop(as_allreduce(cell), {.seconds = options_.seconds, .most = 100}, now_ns()));
+    const std::int64_t begin = now_ns();
+    compute_.run(kTrialWork);
+    const double ns_each = double(now_ns() - begin) / double(kTrialWork);
+    if (cell.rank == 0) {
+      call_us_ = summarize(by_rank, cell.size, 1).median_us;
+      work_ = std::int64_t(kTimesTheCall * call_us_ * 1000 / ns_each);
+    }
+    work_ = line_.meet(work_);
+    work_bytes_ = cell.bytes;
   }
 
   // Fresh input, spoiled output, one run.
   std::size_t check(const Cell& cell, unsigned seed) {
     fill(cell, seed);
     line_.meet();
-    if (takes_part(cell)) contestant_.run(cell);
+    if (takes_part(cell)) perform(cell);
     const std::size_t wrong = count_wrong(cell, seed);
     line_.meet();
     return wrong;
@@ -81,7 +129,7 @@ class Measurement {
     while (line_.start(cell.rank == 0 ? std::int64_t(goes_on()) : 0) != 0) {
       StartLine::Sample sample;
       sample.begin_ns = now_ns();
-      if (takes_part(cell)) contestant_.run(cell);
+      if (takes_part(cell)) perform(cell);
       sample.end_ns = now_ns();
       samples.push_back(sample);
     }
@@ -102,6 +150,11 @@ class Measurement {
   StartLine line_;
   float* in_ = nullptr;
   float* out_ = nullptr;
+  Compute compute_;
+  static constexpr std::int64_t kTrialWork = 20'000;
+  std::int64_t work_ = 0;  // units of Compute
+  double call_us_ = 0;     // the call alone
+  std::size_t work_bytes_ = 0;
 };
 
 }  // namespace

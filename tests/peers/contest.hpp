@@ -20,6 +20,11 @@ class Contestant {
   // Performs the operation once: this rank's output is complete when it returns. A send or a round trip is between the
   // ranks 0 and 1; others are not called.
   virtual void run(const Cell& cell) = 0;
+  // Begins an allreduce; test() moves it on, and after wait() it is complete. Only where prepare() says that it has a
+  // cell that computes.
+  virtual void start(const Cell&) {}
+  virtual void test() {}
+  virtual void wait() {}
   // After the last run() of a cell.
   virtual void finish(const Cell&) {}
   // Moves things on for peers that still work; called now and then while this rank waits for them.

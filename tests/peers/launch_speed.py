@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-from machine import machine
+from machine import machine, versions
 
 HERE = pathlib.Path(__file__).resolve().parent
 PRIORITY = 5
@@ -207,7 +207,9 @@ def main():
     contestants = available(launchers(options), options)
     if not contestants:
         sys.exit("launch_speed.py: nobody to measure; the names for --only are those in the code's list of launchers")
-    record = {"machine": machine(), "rounds": options.rounds, "true_ms": {}, "first_barrier_ms": {}}
+    installed = versions(options.programs, (("Open MPI", "libopenmpi3"), ("MPICH", "libmpich12")))
+    record = {"machine": {**machine(), "versions": installed}, "rounds": options.rounds, "true_ms": {},
+              "first_barrier_ms": {}}
     if options.undisturbed:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
     for ranks in options.ranks:

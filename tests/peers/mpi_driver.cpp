@@ -1,7 +1,8 @@
-// Open MPI or MPICH, whichever compiler wrapper this was built with.
+// Open MPI, MPICH or Intel MPI, whichever this was built with.
 #include <mpi.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -37,8 +38,6 @@ class MpiContestant : public contest::Contestant {
     const int count = int(cell.count);
     const int block = int(cell.block);
     switch (cell.operation) {
-      case Operation::allreduce_bfloat16:
-        break;  // prepare() has said no
       case Operation::barrier:
         MPI_Barrier(MPI_COMM_WORLD);
         break;
@@ -76,8 +75,22 @@ class MpiContestant : public contest::Contestant {
         return rank_ == 0 ? send(cell) : receive(cell);
       case Operation::round_trip:
         return round_trips(cell);
+      case Operation::split:
+      case Operation::split_barrier:
+        return split(cell);
+      default:
+        break;  // prepare() has said no, or the frame composes it
     }
   }
+
+  void start(const Cell& cell) override {
+    MPI_Iallreduce(cell.in, cell.out, int(cell.count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &started_);
+  }
+  void test() override {
+    int ended = 0;
+    MPI_Test(&started_, &ended, MPI_STATUS_IGNORE);
+  }
+  void wait() override { MPI_Wait(&started_, MPI_STATUS_IGNORE); }
 
   // Any call that makes progress will do; nothing is ever sent with this tag.
   void progress() override {
@@ -101,6 +114,17 @@ class MpiContestant : public contest::Contestant {
     }
   }
 
+  void split(const Cell& cell) {
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank_ % 2, 0, &half);
+    int members = 0;
+    MPI_Comm_size(half, &members);
+    if (members != contest::members_of_half(cell)) throw std::runtime_error("a split gave a group of the wrong size");
+    if (cell.operation == Operation::split_barrier) MPI_Barrier(half);
+    MPI_Comm_free(&half);
+  }
+
+  MPI_Request started_ = MPI_REQUEST_NULL;
   int rank_ = 0;
   int size_ = 1;
   bool with_counts_ = false;

@@ -116,7 +116,7 @@ inline float sum(int ranks, std::size_t i, unsigned seed) {
 
 // Whether this rank's output is specified at all.
 inline bool has_result(const Cell& cell) {
-  return cell.operation != Operation::barrier && cell.out_count > 0;
+  return cell.has_data() && cell.out_count > 0;
 }
 
 // A part of an output: from `begin`, the elements from `offset` of what one rank contributed, or of the sum of all.
@@ -135,6 +135,9 @@ inline std::vector<Piece> expected(const Cell& cell) {
     case Operation::allreduce:
     case Operation::allreduce_in_place:
     case Operation::reduce:
+    case Operation::then_compute:
+    case Operation::beside_compute:
+    case Operation::beside_tests:
       return {{0, cell.out_count, 0, Piece::kSum}};
     case Operation::reduce_scatter:
       return {{0, cell.out_count, own_block, Piece::kSum}};

@@ -1,54 +1,20 @@
-"""From the raw numbers of a run to its tables."""
+"""The tables of a run."""
 
-import collections
 import re
 import statistics
 
 import targets
-from plan import BY_NAME, OPERATIONS
-from targets import BLOCKED, KIB, MIB, MPI, geometric_mean
+from contestants import OVERLAP, RIVALS
+from plan import BY_NAME
+from rows import Measured
 
 BEGIN = "<!-- written by scripts/dev peers: begin -->"
 END = "<!-- written by scripts/dev peers: end -->"
-FEWEST_SAMPLES = 20  # over all rounds
-BUSY = 0.05  # share of the machine that others may take before a cell is marked
 # What may stand for the samples of a launch; low quartiles are for a look on a machine that others use.
 STATISTICS = {"median_us": "Median of the slowest rank's times", "low_us": "Lower quartile of the slowest rank's times",
               "elapsed_us": "Median of the times from the first rank's begin to the last one's end"}
-
-
-class Cell:
-    """What a contestant did in a cell, over all rounds."""
-
-    def __init__(self):
-        self.medians, self.foreign = [], []
-        self.samples = 0
-        self.trouble = ""
-        self.missing = self.wrong = False
-
-    @property
-    def us(self):
-        return statistics.median(self.medians) if self.medians and not self.wrong else None
-
-
-def collect(run, statistic):
-    cells = collections.defaultdict(Cell)
-    for launch in run["launches"]:
-        found = {(line["operation"], line["bytes"]): line for line in launch["lines"]}
-        for operation, bytes_ in launch["cells"]:
-            cell = cells[operation, launch["ranks"], bytes_, launch["contestant"]]
-            line = found.get((operation, bytes_))
-            if line is None:
-                # What the bare loops have no bound for they leave out.
-                cell.trouble = cell.trouble or launch["trouble"]
-            elif line.get("missing"):
-                cell.missing = True
-            else:
-                cell.wrong = cell.wrong or line["wrong"] > 0
-                cell.medians.append(line[statistic])
-                cell.foreign.append(launch["foreign"])
-                cell.samples += line["samples"]
-    return cells
+WAYS = {"then_compute": "the call, then the work", "beside_compute": "start, work, wait",
+        "beside_tests": "start, work with 100 tests, wait"}
 
 
 def bad(run):
@@ -56,12 +22,6 @@ def bad(run):
     wrong = any(line.get("wrong") for launch in run["launches"] for line in launch["lines"])
     own = [launch for launch in run["launches"] if BY_NAME[launch["contestant"]].family == "col"]
     return wrong or any(launch["trouble"] for launch in own)
-
-
-def keys(run):
-    """Of cells, in the order of the tables."""
-    seen = {(operation, launch["ranks"], bytes_) for launch in run["launches"] for operation, bytes_ in launch["cells"]}
-    return sorted(seen, key=lambda key: (key[1], OPERATIONS.index(key[0]), key[2]))
 
 
 def number(us):
@@ -91,149 +51,135 @@ def cell_name(key):
     return ", ".join(filter(None, (operation_name(key[0]), size(key[2]), f"{key[1]} ranks")))
 
 
-def text(cell, rounds=0):
-    """A cell of the table: a time with its marks, or why there is none."""
-    if cell is None or (cell.us is None and not (cell.trouble or cell.wrong)):
+def interval(ratio):
+    if ratio is None:
+        return "–"
+    return f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f} (one round)"
+
+
+def time(row, name):
+    """A contestant's time with its marks, or why there is none."""
+    cell = row.by_name.get(name)
+    if cell is None:
         return "–"
     if cell.wrong:
         return "wrong data"
+    trouble = cell.trouble.split(":", 1)[0]
     if cell.us is None:
-        return cell.trouble.split(":", 1)[0]
-    marks = ("*" if statistics.median(cell.foreign) > BUSY else "") + ("†" if cell.samples < FEWEST_SAMPLES else "")
-    marks += "‡" if len(cell.medians) < rounds and not cell.trouble else ""
-    once = f" (once: {cell.trouble.split(':', 1)[0]})" if cell.trouble else ""
-    return number(cell.us) + marks.replace("*", "\\*") + once
+        return trouble or "–"
+    left_out = len(cell.us_by_round) < len(row.by_name["col"].us_by_round) and not trouble
+    return number(cell.us) + cell.marks + "‡" * left_out + (f" (once: {trouble})" if trouble else "")
 
 
-class Row:
-    def __init__(self, cells, key):
-        self.key = key
-        self.by_name = {name: cells[(*key, name)] for name in BY_NAME if (*key, name) in cells}
-        self.beside_float32 = None  # of bfloat16: how many times as long the sum of as many float32 takes
-
-    def us(self, name):
-        cell = self.by_name.get(name)
-        return cell.us if cell else None
-
-    def best(self, families, only_default=False):
-        """Name of the fastest, or None."""
-        names = [name for name, contestant in BY_NAME.items() if contestant.family in families
-                 and self.us(name) is not None and (contestant.default or not only_default)]
-        return min(names, key=self.us, default=None)
-
-    def failed(self, name):
-        """Whether it was asked for this and did not do it, or not right."""
-        return name in self.by_name and self.us(name) is None
-
-    def quotient(self, name, other):
-        """Of their times; None when one of them has none."""
-        mine, its = self.us(name) if name else None, self.us(other)
-        return mine / its if mine and its else None
-
-    def ratio(self, name):
-        """How many times as long as col."""
-        return self.quotient(name, "col")
-
-    def text(self, name):
-        own = self.by_name.get("col")
-        return text(self.by_name.get(name), len(own.medians) if own else 0)
-
-    def cells(self):
-        best_of = {family: self.best((family,)) for family in (*MPI, "gloo")}
-        tuned = {family: self.text(name) + self.settings(name) for family, name in best_of.items()}
-        return [
-            operation_name(self.key[0]), size(self.key[2]), self.text("col"), self.text("col-alloc"),
-            self.text("openmpi"), tuned["openmpi"], self.text("mpich"), tuned["mpich"],
-            self.text("gloo"), tuned["gloo"], self.text("bare"),
-            times(self.ratio(self.best(MPI, only_default=True))), times(self.ratio(self.best(MPI))),
-            times(self.ratio(best_of["gloo"])), times(self.quotient("col", "bare")),
-            times(self.quotient("col-alloc", "bare")),
-        ]
-
-    @staticmethod
-    def settings(name):
-        return "" if name is None or BY_NAME[name].default else " " + name.split("-", 1)[1]
+def family_time(row, family):
+    """The time of its best setting, with the setting's name."""
+    names = [name for name in row.by_name if BY_NAME[name].family == family]
+    timed = [name for name in names if row.us(name) is not None]
+    if not timed:
+        return time(row, names[0]) if names else "–"
+    best = min(timed, key=row.us)
+    return time(row, best) + (f" {best.split('-', 1)[1]}" if len(names) > 1 else "")
 
 
-HEAD = ["operation", "size", "col", "col::alloc", "Open MPI", "its best", "MPICH", "its best", "Gloo", "its best",
-        "bound", "default ÷ col", "best ÷ col", "Gloo ÷ col", "col ÷ bound", "col::alloc ÷ bound"]
+def as_table(head, lines, numbers=0):
+    """The last columns are numbers."""
+    text = ["| " + " | ".join(head) + " |", "|" + "---|" * (len(head) - numbers) + "---:|" * numbers]
+    return text + ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def as_table(head, rows, numbers=None):
-    """The last columns, all but two unless told, are numbers."""
-    numbers = len(head) - 2 if numbers is None else numbers
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * (len(head) - numbers) + "---:|" * numbers]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+def section(title, head, lines, numbers=0):
+    return [f"### {title}", "", *as_table(head, lines, numbers), ""] if lines else []
 
 
-def means(rows):
-    """Of the ratios, by kind of cell, with the smallest of them."""
-    kinds = collections.defaultdict(list)
-    for row in rows:
-        operation, ranks, bytes_ = row.key
-        if row.us("col") is None:
-            continue
-        for which in (f"{ranks} ranks", "all"):
-            if operation == "allreduce" and KIB <= bytes_ <= MIB:
-                kinds[f"allreduce, 1 KiB to 1 MiB, {which}"].append(row)
-            if operation in BLOCKED:
-                kinds[f"broadcast to alltoall, {which}"].append(row)
-        if operation in ("allreduce", "barrier") and bytes_ <= KIB and ranks > 2:
-            kinds["allreduce up to 1 KiB and barrier, more than 2 ranks"].append(row)
-        if operation in BLOCKED:
-            kinds[f"{operation_name(operation)}, all"].append(row)
-    for name, members in sorted(kinds.items()):
-        entry = [name, str(len(members))]
-        for ratio_of in (targets.to_default, targets.to_best, targets.to_gloo):
-            ratios = [ratio for row in members if (ratio := ratio_of(row))]
-            entry += [times(geometric_mean(ratios)), times(min(ratios, default=None))]
-        yield entry
+def parts(measured):
+    """(ranks, state, its rows) for each of both."""
+    for ranks in sorted({row.key[1] for row in measured.rows}):
+        for state in measured.states:
+            if rows := [row for row in measured.rows if row.key[1] == ranks and row.state == state]:
+                yield ranks, state, rows
 
 
-def circumstances(run, statistic):
+def means(measured):
+    lines = []
+    for ranks, state, rows in parts(measured):
+        line = [str(ranks), state.name]
+        for place, (_, least, most) in enumerate(targets.RANGES):
+            mean, cells = targets.mean_of(rows, least, most)
+            wanted = targets.MEANS.get(ranks, (None,) * 3)[place]
+            line.append(f"{mean:.2f} in {cells}" + (f" (wanted {wanted})" if wanted else "") if mean else "–")
+        ratios = [ratio for row in rows if (ratio := row.to_best())]
+        if ratios:
+            lines.append([*line, str(len(ratios)), str(sum(ratio.is_behind for ratio in ratios)),
+                          str(sum(ratio.may_be_behind for ratio in ratios))])
+    return lines
+
+
+def cells_behind(measured):
+    found = [(ratio, row) for row in measured.rows
+             if (ratio := row.to_best()) and (ratio.is_behind or ratio.may_be_behind)]
+    found.sort(key=lambda pair: (not pair[0].is_behind, pair[0].value))
+    for ratio, row in found:
+        best = row.best()
+        yield [cell_name(row.key), row.state.name, "behind" if ratio.is_behind else "not certain", interval(ratio),
+               str(ratio.rounds), time(row, "col"), f"{time(row, best)} {best}"]
+
+
+def overlaps(measured):
+    for _, state, rows in parts(measured):
+        by_operation = {row.key[0]: row for row in rows if row.key[0] in OVERLAP}
+        for name in BY_NAME:
+            row = by_operation.get("then_compute")
+            if row is None or row.us(name) is None:
+                continue
+            call = statistics.median(row.by_name[name].call_us)
+            for way in OVERLAP[1:]:
+                if way in by_operation and (took := by_operation[way].us(name)):
+                    yield [name, state.name, number(call), number(row.us(name)), WAYS[way], number(took),
+                           f"{took / row.us(name):.2f}", f"{(row.us(name) - took) / call:.0%}"]
+
+
+def circumstances(run, measured, statistic):
     facts = run["machine"]
     rounds = 1 + max((launch["round"] for launch in run["launches"]), default=0)
     foreign = statistics.median([launch["foreign"] for launch in run["launches"]] or [0])
-    versions_ = "; ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    return (f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; "
-            f"{versions_}. {STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
-            f"Other programs took {foreign:.0%} of the machine; "
-            f"all turns together {sum(launch['seconds'] for launch in run['launches']) / 60:.1f} minutes.")
-
-
-def beside_float32(row, rows):
-    operation, ranks, bytes_ = row.key
-    if operation != "allreduce_bfloat16" or not row.us("col"):
-        return None
-    as_many = [other.us("col") for other in rows if other.key == ("allreduce", ranks, 2 * bytes_)]
-    return as_many[0] / row.us("col") if as_many and as_many[0] else None
+    lines = [
+        f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; "
+        + "; ".join(f"{name} {version}" for name, version in facts["versions"].items()) + f". `{run['command']}`. "
+        f"{STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
+        f"Other programs took {foreign:.0%} of the machine; "
+        f"all turns together {sum(launch['seconds'] for launch in run['launches']) / 60:.1f} minutes.",
+        "",
+        f"States of the machine, by what a cache line took there and back: {', '.join(s.name for s in measured.states)}. "
+        f"Of {measured.launches} launches, {measured.changed} are left out because the state changed meanwhile."]
+    lines += [f"{name} does not take part: {why}." for name, why in run["absent"].items()]
+    lines += [f"{name} is unusable with {row.key[1]} ranks: a barrier takes {number(us)} µs, col's {time(row, 'col')}. "
+              "Nothing else of it was measured there." for name, row, us in measured.unusable()]
+    return "\n".join(lines) + "\n"
 
 
 def markdown(run, statistic):
-    cells = collect(run, statistic)
-    rows = [Row(cells, key) for key in keys(run)]
-    for row in rows:
-        row.beside_float32 = beside_float32(row, rows)
-    lines = [circumstances(run, statistic), ""]
-    if judged := targets.lines(rows, cell_name):
-        lines += ["### Targets", ""]
-        lines += as_table(["cells", "wanted", "reached", "verdict"], judged, numbers=0) + [""]
-    for ranks in sorted({row.key[1] for row in rows}):
-        lines += [f"### {ranks} ranks", ""]
-        lines += as_table(HEAD, [row.cells() for row in rows if row.key[1] == ranks]) + [""]
-    summary = list(means(rows))
-    if summary:
-        lines += ["### Ratios to col: geometric mean and smallest", ""]
-        head = ["cells", "number", "default", "smallest", "best", "smallest", "Gloo", "smallest"]
-        lines += as_table(head, summary) + [""]
-    if run["colbench"]:
-        lines += ["### The same cells by colbench", ""]
-        checks = []
-        for entry in run["colbench"]:
-            here = Row(cells, ("allreduce", entry["ranks"], entry["bytes"])).us("col")
-            name = f"allreduce, {entry['ranks']} ranks"
-            checks.append([name, size(entry["bytes"]), number(entry["us"]), number(here)])
-        lines += as_table(["operation", "size", "colbench", "here"], checks) + [""]
+    measured = Measured(run, statistic)
+    lines = [circumstances(run, measured, statistic)]
+    lines += section("Best rival ÷ col: geometric means (above 1, col is ahead)",
+                     ["ranks", "state", *(name for name, _, _ in targets.RANGES), "all cells", "behind", "perhaps"],
+                     means(measured), numbers=3)
+    lines += section("Cells behind", ["cell", "state", "", "best ÷ col (95 %)", "rounds", "col", "best rival"],
+                     list(cells_behind(measured)), numbers=4)
+    lines += section("Targets", ["cells", "wanted", "state", "reached", "verdict"],
+                     list(targets.judged(measured, cell_name)))
+    lines += section("Allreduce of 32 MiB beside work, 2 ranks",
+                     ["contestant", "state", "the call", WAYS["then_compute"], "", "took", "ratio", "of the call hidden"],
+                     list(overlaps(measured)))
+    for ranks, state, rows in parts(measured):
+        head = ["operation", "size", "col", "col::alloc", *RIVALS.values(), "bound", "best ÷ col (95 %)", "col ÷ bound"]
+        shown = [[operation_name(row.key[0]), size(row.key[2]), time(row, "col"), time(row, "col-alloc"),
+                  *(family_time(row, family) for family in RIVALS), time(row, "bare"), interval(row.to_best()),
+                  times(row.quotient("col", "bare"))] for row in rows if row.key[0] not in OVERLAP]
+        lines += section(f"{ranks} ranks, {state.name}", head, shown, numbers=len(head) - 2)
+    checks = [[f"allreduce, {entry['ranks']} ranks", size(entry["bytes"]), number(entry["us"]), row.state.name,
+               number(row.us("col"))] for entry in run["colbench"] for row in measured.rows
+              if row.key == ("allreduce", entry["ranks"], entry["bytes"])]
+    lines += section("The same cells by colbench", ["operation", "size", "colbench", "state", "here"], checks)
     return "\n".join(lines)
 
 

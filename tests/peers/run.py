@@ -17,9 +17,9 @@ import time
 
 import plan
 import report
-from contestants import CONTESTANTS, Places
+from contestants import CONTESTANTS, RIVALS, Places
 from launch import launch
-from machine import machine
+from machine import machine, versions
 
 UNITS = {"K": 1 << 10, "M": 1 << 20}
 
@@ -40,15 +40,16 @@ def parse_arguments():
     parser.add_argument("--ranks", type=comma_list(int), default=[2, 4, 8], help="default 2,4,8")
     parser.add_argument("--only", type=comma_list(),
                         help="only these contestants: " + ",".join(contestant.name for contestant in CONTESTANTS))
-    parser.add_argument("--rounds", type=int, default=3, help="default 3")
-    parser.add_argument("--budget", type=float, default=13, metavar="MINUTES",
+    parser.add_argument("--rounds", type=int, default=5, help="default 5; three or more give an interval of use")
+    parser.add_argument("--budget", type=float, metavar="MINUTES",
                         help="for all rounds; where it does not suffice, later ones leave out rivals' cells that are "
-                             "slow and decide nothing, and then there are fewer rounds; default 13")
+                             "slow and decide nothing, and then there are fewer rounds; default 40, with --quick 4.5")
     parser.add_argument("--seconds", type=float, default=0.04,
                         help="measured per cell and round, at least; default 0.04")
     parser.add_argument("--most-seconds", type=float, default=0.2,
                         help="after which fewer than 20 samples of a cell will do; default 0.2")
-    parser.add_argument("--quick", action="store_true", help="one round, and no longer than 20 samples take")
+    parser.add_argument("--quick", action="store_true",
+                        help="fewer sizes, contestants and samples: 2 and 4 ranks, a split at 8; five minutes")
     parser.add_argument("--limit", type=float, default=90, help="seconds after which a launch is killed; default 90")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build-peers/results"),
                         help="folder for raw.json and table.md")
@@ -68,33 +69,51 @@ def parse_arguments():
             if word not in known:
                 parser.error(f"what is '{word}'? There are: {', '.join(sorted(known))}")
     if options.quick:
-        options.rounds, options.seconds = 1, 0.02
+        options.seconds, options.most_seconds = options.seconds / 2, options.most_seconds / 2
+    if options.budget is None:
+        options.budget = 4.5 if options.quick else 40
+    options.programs = options.programs.resolve()
     return options
 
 
 def measure(options, run):
     """Every group of cells by every contestant in turn, in another order each time; then the next group."""
-    places = Places(options.programs.resolve(), options.colrun)
+    places = Places(options.programs, options.colrun)
+    run["absent"] = places.absent()
+    for name, why in run["absent"].items():
+        say(f"{name} does not take part: {why}")
     chance = random.Random(1)
-    turns = plan.turns(options.ranks, options.cells, options.sizes, options.only)
+    turns = plan.turns(options.ranks, options.quick, options.cells, options.sizes, options.only,
+                       {family for family, name in RIVALS.items() if name in run["absent"]})
     end = time.monotonic() + options.budget * 60
     left_out, rounds, number = set(), options.rounds, 0
     while number < rounds:
-        began = len(run["launches"])
+        began, begin = len(run["launches"]), time.monotonic()
         for step, turn in enumerate(turns):
             say(f"round {number + 1} of {rounds}, {step + 1} of {len(turns)}: {turn.cells[0][0]}, {turn.ranks} ranks")
+            before = probe(places, options.limit)
             for contestant in chance.sample(turn.contestants, len(turn.contestants)):
                 if own := turn.of(contestant, left_out):
                     done = measure_one(options, places, contestant, turn.ranks, own)
-                    run["launches"].append({"round": number, **done})
+                    after = probe(places, options.limit)
+                    run["launches"].append({"round": number, "probes_ns": [before, after], **done})
+                    before = after
             save(options, run)
         number += 1
-        costs = plan.Costs(run["launches"][began:])
+        costs = plan.Costs(run["launches"][began:], time.monotonic() - begin)
         left_out = plan.leave_out(costs, rounds - number, end - time.monotonic(), left_out)
         rounds = number + plan.affordable(costs, rounds - number, end - time.monotonic(), left_out)
     if rounds < options.rounds:
         say(f"only {rounds} of {options.rounds} rounds in {options.budget:g} minutes: "
             "give a longer --budget, or less to do")
+
+
+def probe(places, limit):
+    """What a cache line takes from one processor to another and back, in ns; None where there is no other."""
+    arguments = ["--cells", "allreduce:8", "--seconds", "0.01", "--most-seconds", "0.05"]
+    lines = launch(plan.BY_NAME["bare"], 2, arguments, places, limit).lines
+    # The shortest of many series: what else runs on the processors holds up some of them, and no state makes them shorter.
+    return lines[0]["least_us"] * 1000 if lines else None
 
 
 def measure_one(options, places, contestant, ranks, cells):
@@ -122,13 +141,23 @@ def colbench_row(colbench, ranks, bytes_, limit):
 
 def cross_check(options, run):
     """colbench has its own clock and start; a few of its rows, to compare with what was measured here."""
-    measured = {(turn.ranks, *cell) for turn in plan.turns(options.ranks, options.cells, options.sizes)
+    measured = {(turn.ranks, *cell) for turn in plan.turns(options.ranks, options.quick, options.cells, options.sizes)
                 for cell in turn.cells}
     for ranks in options.ranks:
         for bytes_ in (1 << 10, 1 << 20):
             if (ranks, "allreduce", bytes_) in measured:
                 if found := colbench_row(options.colbench, ranks, bytes_, options.limit):
                     run["colbench"].append(found)
+
+
+def command_words():
+    """As one types it: without what scripts/dev adds."""
+    words = sys.argv[1:]
+    for own in ("--colrun", "--colbench"):
+        while own in words:
+            place = words.index(own)
+            del words[place:place + 2]
+    return " ".join(["scripts/dev peers", *words])
 
 
 def say(text):
@@ -155,7 +184,8 @@ def main():
         run = json.loads(options.report.read_text())
     else:
         run = {"started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-               "command": sys.argv[1:], "machine": machine(), "launches": [], "colbench": []}
+               "command": command_words(), "machine": {**machine(), "versions": versions(options.programs)},
+               "absent": {}, "launches": [], "colbench": []}
         try:
             measure(options, run)
             if options.colbench:

@@ -1,157 +1,84 @@
-"""What col is meant to reach beside the others, and by how much it does or does not."""
+"""What col is meant to reach beside the others, and what it reaches."""
 
 import dataclasses
-import math
-import statistics
 import typing
 
-KIB, MIB = 1 << 10, 1 << 20
-BLOCKED = ("broadcast", "reduce", "allgather", "reduce_scatter", "gather", "scatter", "alltoall")
-MPI = ("openmpi", "mpich")
-NOISE = 0.95  # within which nobody is behind
+from comparison import BEHIND, geometric_mean
+from plan import BLOCKED, KIB, MIB
+
+# Geometric means of best rival ÷ col that are wanted, by number of ranks and range of sizes.
+RANGES = (("up to 1 KiB", 0, KIB), ("32 KiB to 1 MiB", 32 * KIB, MIB), ("from 32 MiB", 32 * MIB, 1 << 62))
+MEANS = {2: (1.05, 1.15, 1.3), 4: (1.3, 1.5, 1.5), 8: (1.5, 1.5, 1.5)}
 
 
-# Ratios of a row, above 1 where col is the faster one; None where a side has no time.
-def to_best(row):
-    return row.ratio(row.best(MPI))
-
-
-def to_default(row):
-    return row.ratio(row.best(MPI, only_default=True))
-
-
-def to_gloo(row):
-    return row.ratio(row.best(("gloo",)))
-
-
-def to_bound(row):
-    return row.quotient("bare", "col")
-
-
-def alloc_to_bound(row):
-    return row.quotient("bare", "col-alloc")
-
-
-def to_float32(row):
-    return row.beside_float32
-
-
-def geometric_mean(values):
-    values = [value for value in values if value]
-    return math.exp(statistics.fmean(map(math.log, values))) if values else None
+def mean_of(rows, least, most):
+    """(the mean, of how many cells) over the collectives; rows are of one number of ranks and one state."""
+    ratios = [ratio.value for row in rows if row.key[0] in ("barrier", "allreduce", *BLOCKED)
+              and least <= row.key[2] <= most and (ratio := row.to_best())]
+    return geometric_mean(ratios), len(ratios)
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
     cells: str  # in words
-    chosen: typing.Callable  # of (operation, ranks, bytes)
     wanted: str  # in words
-    ratio: typing.Callable
-    least: float  # that the ratio may be, in the worst cell or in the mean; 1 / x where times are meant to be at most x
-    mean: bool = False
-    as_time: bool = False  # shown the other way round: col's time over the other's
-    contestant: str = "col"  # whose target it is
+    key: tuple  # (operation, ranks, bytes); None: every row
+    value: typing.Callable  # of a row; the less the better. None where it was not measured
+    most: float
+    fastest_state_only: bool = False
 
 
-def allreduce(least, most, *ranks):
-    return lambda operation, n, bytes_: operation == "allreduce" and n in ranks and least <= bytes_ <= most
+def to_bound(name):
+    return lambda row: row.quotient(name, "bare")
 
 
-def small(most, *ranks):
-    return lambda operation, n, bytes_: operation in ("allreduce", "barrier") and n in ranks and bytes_ <= most
+def to_best(row):
+    ratio = row.to_best()
+    return 1 / ratio.value if ratio else None
 
 
-def one(name, size):
-    return lambda operation, n, bytes_: operation == name and bytes_ == size
+def alloc_to_private(row):
+    ratio = row.ratio("col-alloc", "col")
+    return 1 / ratio.high if ratio else None
 
 
-def blocked(*ranks):
-    return lambda operation, n, bytes_: operation in BLOCKED and n in ranks
+TARGETS = (
+    Target("allreduce of 8 B, 2 ranks, fastest state", "≤ 2.4 × a cache line's round trip", ("allreduce", 2, 8),
+           to_bound("col"), 2.4, fastest_state_only=True),
+    Target("half a round trip of 8 B", "≤ 1.1 × the best rival's time", ("round_trip", 2, 8), to_best, 1.1),
+    Target("allreduce of 32 MiB, 2 ranks", "≤ 1.3 × the bound", ("allreduce", 2, 32 * MIB), to_bound("col"), 1.3),
+    Target("allreduce of 32 MiB, 8 ranks", "≤ 1.6 × the bound", ("allreduce", 8, 32 * MIB), to_bound("col"), 1.6),
+    Target("the same in col::alloc, 2 ranks", "≤ 1.1 × the bound", ("allreduce", 2, 32 * MIB), to_bound("col-alloc"),
+           1.1),
+    Target("the same in col::alloc, 8 ranks", "≤ 1.1 × the bound", ("allreduce", 8, 32 * MIB), to_bound("col-alloc"),
+           1.1),
+    Target("col::alloc, all cells", "not behind private memory", None, alloc_to_private, 1 / BEHIND),
+    Target("split and its end, 8 ranks", "≤ 300 µs", ("split", 8, 0), lambda row: row.us("col"), 300),
+    Target("allreduce of bfloat16, 32 MiB, 8 ranks", "≤ 0.7 × the time of as many float32",
+           ("allreduce_bfloat16", 8, 32 * MIB), lambda row: row.beside_float32, 0.7),
+)
 
 
-def large_in_place(operation, n, bytes_):
-    return operation == "allreduce_in_place" and n == 2 and bytes_ >= 32 * MIB
+def judged(measured, cell_name):
+    """Lines of a table: [cells, wanted, state, reached, verdict]."""
+    for row in measured.rows:
+        row.beside_float32 = beside_float32(row, measured.rows)
+    for target in TARGETS:
+        for state in measured.states[:1] if target.fastest_state_only else measured.states:
+            found = [(value, row) for row in measured.rows if row.state == state and target.key in (None, row.key)
+                     and (value := target.value(row))]
+            if not found:
+                continue
+            value, where = max(found, key=lambda pair: pair[0])
+            missed = sum(value > target.most for value, _ in found)
+            place = f" ({cell_name(where.key)}; missed in {missed} of {len(found)})" if target.key is None else ""
+            yield [target.cells, target.wanted, state.name, f"{value:.3g}{place}", "missed" if missed else "met"]
 
 
-def sums_of_bfloat16(operation, n, bytes_):
-    return operation == "allreduce_bfloat16" and bytes_ >= MIB
-
-
-LARGE_2 = "allreduce, 32 to 128 MiB, 2 ranks", allreduce(32 * MIB, 128 * MIB, 2)
-LARGE_N = "allreduce, 32 to 128 MiB, 4 and 8 ranks", allreduce(32 * MIB, 128 * MIB, 4, 8)
-IN_PLACE = "allreduce in place, 32 and 128 MiB, 2 ranks, col::alloc", large_in_place
-SMALL_2 = "allreduce of 8 B and barrier, 2 ranks", small(8, 2)
-SMALL_N = "allreduce up to 1 KiB and barrier, 4 and 8 ranks", small(KIB, 4, 8)
-MIDDLE = "allreduce, 1 KiB to 1 MiB", allreduce(KIB, MIB, 2, 4, 8)
-SEND = "send of 4 MiB", one("send", 4 * MIB)
-TRIP = "half a round trip of 8 B", one("round_trip", 8)
-BFLOAT16 = "allreduce of bfloat16, 8 ranks, 1 MiB and more", sums_of_bfloat16
-GLOO = "everything", lambda *_: True
-GLOO_SMALL = "everything up to 32 KiB", lambda operation, n, bytes_: bytes_ <= 32 * KIB
-
-TARGETS = [
-    Target(*LARGE_2, "not behind the best rival", to_best, 1),
-    Target(*LARGE_2, "≥ 3 × a default rival's speed", to_default, 3),
-    Target(*LARGE_2, "≤ 1.4 × the bound's time", to_bound, 1 / 1.4, as_time=True),
-    Target(*IN_PLACE, "≤ 1.15 × the bound's time", alloc_to_bound, 1 / 1.15, as_time=True, contestant="col-alloc"),
-    Target(*LARGE_N, "≥ 2 × the best rival's speed", to_best, 2),
-    Target(*LARGE_N, "≤ 1.7 × the bound's time", to_bound, 1 / 1.7, as_time=True),
-    Target(*SMALL_2, "not behind the best rival", to_best, 1),
-    Target(*SMALL_2, "≤ 2 × a cache line's round trip", to_bound, 1 / 2, as_time=True),
-    Target(*SMALL_N, "≥ 2 × the best rival's speed", to_best, 2),
-    Target(*MIDDLE, "not behind the best rival", to_best, 1),
-    Target(*MIDDLE, "≥ 1.7 × the best rival's speed in the mean", to_best, 1.7, mean=True),
-    Target(*MIDDLE, "≥ 2.5 × a default rival's speed in the mean", to_default, 2.5, mean=True),
-    *(Target(f"broadcast to alltoall, 8 B to 32 MiB, {n} ranks", blocked(n), wanted, ratio, least, mean=mean)
-      for n in (2, 4, 8)
-      for wanted, ratio, least, mean in (
-          ("behind the best rival by no more than noise (5 %)", to_best, NOISE, False),
-          ("≥ 1.3 × the best rival's speed in the mean", to_best, 1.3, True),
-          ("≥ 2 × a default rival's speed in the mean", to_default, 2, True))),
-    Target(*SEND, "≥ 0.9 × one core's memcpy speed", to_bound, 0.9),
-    Target(*SEND, "not behind the best rival", to_best, 1),
-    Target(*TRIP, "not behind the best rival", to_best, 1),
-    Target(*BFLOAT16, "≤ 0.7 × the time of as many float32", to_float32, 1 / 0.7, as_time=True),
-    Target(*GLOO, "≥ 5 × Gloo's speed", to_gloo, 5),
-    Target(*GLOO_SMALL, "≥ 50 × Gloo's speed", to_gloo, 50),
-]
-
-
-def judged(target, rows, name_of):
-    """The target's line: [cells, wanted, reached, verdict]; None when nothing of it was measured."""
-    chosen = [row for row in rows if target.chosen(*row.key)]
-    failed = [row for row in chosen if row.failed(target.contestant)]
-    if failed:
-        return [target.cells, target.wanted, "–", f"missed: no right result ({name_of(failed[0].key)})"]
-    found = [(ratio, row) for row in chosen if (ratio := target.ratio(row))]
-    if not found:
+def beside_float32(row, rows):
+    operation, ranks, bytes_ = row.key
+    if operation != "allreduce_bfloat16" or not row.us("col"):
         return None
-    worst, where = min(found, key=lambda pair: pair[0])
-    value = geometric_mean(ratio for ratio, _ in found) if target.mean else worst
-    shown = f"{1 / value if target.as_time else value:.2f} ×"
-    if not target.mean and len(found) > 1:
-        shown += f" ({name_of(where.key)})"
-    margin = abs(value / target.least - 1)
-    if value >= target.least:
-        return [target.cells, target.wanted, shown, f"met, {margin:.0%} to spare"]
-    verdict = f"missed: col would have to be {target.least / value:.2f} × as fast"
-    if not target.mean and len(found) > 1:
-        missed = sum(ratio < target.least for ratio, _ in found)
-        verdict += f"; in {missed} of {len(found)} cells"
-    return [target.cells, target.wanted, shown, verdict]
-
-
-def correctness(rows):
-    """bfloat16 is right only where it is the rounded float32 sum in rank order."""
-    names = ("col", "col-alloc")
-    asked = [(row, name) for row in rows if sums_of_bfloat16(*row.key) for name in names if name in row.by_name]
-    if not asked:
-        return []
-    right = sum(not row.failed(name) for row, name in asked)
-    return [[BFLOAT16[0], "every element the rounded float32 sum in rank order", f"in {right} of {len(asked)} cells",
-             "met" if right == len(asked) else "missed"]]
-
-
-def lines(rows, name_of):
-    judged_ones = [line for target in TARGETS if (line := judged(target, rows, name_of))]
-    return judged_ones + correctness(rows)
+    as_many = [other.us("col") for other in rows
+               if other.key == ("allreduce", ranks, 2 * bytes_) and other.state == row.state and other.us("col")]
+    return row.us("col") / as_many[0] if as_many else None

@@ -1,0 +1,146 @@
+"""What makes numbers into verdicts: states, rounds, intervals, and what the document says about who is not in it."""
+
+import math
+import unittest
+
+import plan
+import report
+import states
+from comparison import ratio_of
+from contestants import OVERLAP
+from rows import Measured
+
+FAST, SLOW = 65.0, 310.0
+
+
+def launch(contestant, number, us, probes=(FAST, FAST), cell=("allreduce", 8), ranks=2, **more):
+    line = {"operation": cell[0], "bytes": cell[1], "wrong": 0, "samples": 50, "median_us": us, "spent_s": 0.1}
+    return {"contestant": contestant, "round": number, "ranks": ranks, "cells": [list(cell)], "trouble": "",
+            "foreign": 0.0, "seconds": 0.5, "probes_ns": list(probes), "lines": [line], **more}
+
+
+def run_of(launches, absent=()):
+    return {"started": "2026-01-31", "command": "scripts/dev peers", "launches": launches, "colbench": [],
+            "machine": {"cpu": "a processor", "processors": 2, "kernel": "6", "versions": {"MPICH 5": "5.0"}},
+            "absent": dict.fromkeys(absent, "not built")}
+
+
+class States(unittest.TestCase):
+    PROBES = [62, 310, 63, 68, 305, 300, 65, 320, 66]
+
+    def test_two_are_found_whatever_the_machine_is(self):
+        for factor in (1, 0.1, 37):
+            found = states.find([probe * factor for probe in self.PROBES])
+            self.assertEqual([(state.low_ns, state.high_ns) for state in found],
+                             [(62 * factor, 68 * factor), (300 * factor, 320 * factor)])
+
+    def test_what_differs_by_some_percent_is_one(self):
+        self.assertEqual(len(states.find([62, 80, 70, 95, 88])), 1)
+
+    def test_a_stray_probe_is_none(self):
+        found = states.find([62 + i % 5 for i in range(60)] + [2_000_000])
+        self.assertEqual(len(found), 1)
+        self.assertIsNone(states.state_during((62, 2_000_000), found))
+        self.assertIsNone(states.state_during((62, None), found))
+
+    def test_without_probes_all_is_one(self):
+        launches = [launch("col", 0, 1.0, (None, None))]
+        self.assertEqual(states.of_launches(launches), ([states.ANY], [states.ANY]))
+
+    def test_a_launch_in_which_it_changed_is_left_out_and_counted(self):
+        launches = [launch("col", 0, 1.0), launch("col", 1, 99.0, (FAST, SLOW)), launch("col", 2, 3.0, (SLOW, SLOW))]
+        measured = Measured(run_of(launches), "median_us")
+        self.assertEqual([row.us("col") for row in measured.rows], [1.0, 3.0])
+        self.assertEqual(measured.changed, 1)
+        self.assertIn("Of 3 launches, 1 are left out", report.markdown(run_of(launches), "median_us"))
+
+    def test_a_failure_shows_though_the_state_changed(self):
+        failed = launch("col", 0, 1.0, (FAST, SLOW), trouble="hung: over 90 s", lines=[])
+        self.assertIn("| hung |", report.markdown(run_of([failed, launch("intel-shm", 0, 1.0)]), "median_us"))
+
+
+class Ratios(unittest.TestCase):
+    def test_the_interval_is_students(self):
+        own = dict.fromkeys(range(3), 1.0)
+        ratio = ratio_of(own, {number: math.exp(x) for number, x in enumerate((0.1, 0.2, 0.3))})
+        self.assertAlmostEqual(ratio.value, math.exp(0.2))
+        self.assertAlmostEqual(math.log(ratio.high), 0.2 + 4.303 * 0.1 / math.sqrt(3))
+        self.assertAlmostEqual(math.log(ratio.low), 0.2 - 4.303 * 0.1 / math.sqrt(3))
+
+    def test_behind_is_who_is_so_for_certain(self):
+        own = dict.fromkeys(range(5), 1.0)
+        certain = ratio_of(own, {0: 0.8, 1: 0.81, 2: 0.79, 3: 0.8, 4: 0.8})
+        self.assertTrue(certain.is_behind and not certain.may_be_behind)
+        scattered = ratio_of(own, {0: 0.5, 1: 1.1, 2: 0.6, 3: 1.2, 4: 0.7})
+        self.assertTrue(scattered.may_be_behind and not scattered.is_behind)
+        once = ratio_of({0: 1.0}, {0: 0.1})
+        self.assertTrue(once.may_be_behind and not once.is_behind)
+        self.assertFalse(ratio_of(own, dict.fromkeys(range(5), 0.96)).is_behind)
+
+    def test_only_rounds_of_both_in_one_state_count(self):
+        launches = [launch("col", 0, 1.0), launch("intel-shm", 0, 2.0),
+                    launch("col", 1, 10.0, (SLOW, SLOW)), launch("intel-shm", 1, 2.0),
+                    launch("col", 2, 1.0), launch("intel-shm", 2, 8.0)]
+        fast = Measured(run_of(launches), "median_us").rows[0]
+        ratio = fast.to_best()
+        self.assertEqual(ratio.rounds, 2)
+        self.assertAlmostEqual(ratio.value, 4.0)
+        self.assertIsNone(ratio_of({0: 1.0}, {1: 1.0}))
+
+    def test_the_best_rival_is_one_that_was_measured_beside_col(self):
+        launches = [launch("col", 0, 4.0), launch("intel-shm", 1, 1.0), launch("openmpi5-copy", 0, 2.0),
+                    launch("bare", 0, 0.1)]
+        row = Measured(run_of(launches), "median_us").rows[0]
+        self.assertEqual(row.best(), "openmpi5-copy")
+        self.assertAlmostEqual(row.to_best().value, 0.5)
+
+    def test_wrong_data_is_no_time(self):
+        wrong = launch("intel-shm", 0, 0.1)
+        wrong["lines"][0]["wrong"] = 3
+        run = run_of([launch("col", 0, 1.0), wrong])
+        self.assertIsNone(Measured(run, "median_us").rows[0].to_best())
+        self.assertTrue(report.bad(run))
+
+
+class Document(unittest.TestCase):
+    def test_cells_behind_are_listed_with_who_is_ahead(self):
+        launches = [launch(name, number, us) for number in range(4) for name, us in (("col", 2.0), ("mpich5-bound", 1.0))]
+        text = report.markdown(run_of(launches), "median_us")
+        self.assertIn("| allreduce, 8 B, 2 ranks | 65 to 65 ns | behind | 0.50 (0.50 to 0.50) | 4 | 2 | 1 mpich5-bound |",
+                      text)
+        self.assertIn("| 2 | 65 to 65 ns | 0.50 in 1 (wanted 1.05) |", text)
+
+    def test_who_is_absent_or_unusable_is_named(self):
+        barrier = ("barrier", 0)
+        launches = [launch("col", 0, 8.0, cell=barrier, ranks=4), launch("mpich5-bound", 0, 26e3, cell=barrier, ranks=4),
+                    launch("col", 0, 8.0, ranks=4), launch("intel-shm", 0, 9.0, ranks=4)]
+        text = report.markdown(run_of(launches, absent=["Open MPI 5"]), "median_us")
+        self.assertIn("Open MPI 5 does not take part: not built.", text)
+        self.assertIn("MPICH 5 is unusable with 4 ranks: a barrier takes 26,000 µs, col's 8.", text)
+
+    def test_what_overlap_hides_is_in_parts_of_the_call(self):
+        launches = [launch("col", 0, us, cell=(way, 32 << 20)) for way, us in zip(OVERLAP, (4000, 3400, 4100))]
+        for one in launches:
+            one["lines"][0]["call_us"] = 1000
+        lines = list(report.overlaps(Measured(run_of(launches), "median_us")))
+        self.assertEqual([line[-1] for line in lines], ["60%", "-10%"])
+        self.assertEqual([line[-2] for line in lines], ["0.85", "1.02"])
+
+
+class Plan(unittest.TestCase):
+    def test_a_cell_is_in_one_turn(self):
+        for quick in (False, True):
+            cells = [(turn.ranks, cell) for turn in plan.turns([2, 4, 8], quick) for cell in turn.cells]
+            self.assertEqual(len(cells), len(set(cells)))
+
+    def test_what_is_left_out_decides_nothing(self):
+        launches = [launch("openmpi5-copy", 0, 3.0), launch("intel-shm", 0, 1.0), launch("col", 0, 9.0)]
+        launches += [launch("intel-shm", 0, us, cell=(way, 32 << 20)) for way, us in zip(OVERLAP, (9, 5, 1))]
+        launches += [launch("openmpi5-copy", 0, 99, cell=(way, 32 << 20)) for way in OVERLAP]
+        costs = plan.Costs(launches, 10.0)
+        self.assertEqual(plan.leave_out(costs, 5, 1.0, set()), {("openmpi5-copy", "allreduce", 2, 8)})
+        self.assertEqual(plan.leave_out(costs, 1, 1000.0, set()), set())
+
+
+if __name__ == "__main__":
+    unittest.main()
