@@ -148,6 +148,50 @@ TEST_CASE("tune: the crossover of two known curves is found", "[colbench]") {
   CHECK(has(changes[0], "allreduce, 4 ranks, shm, 256K: ring in place of bde, "));
 }
 
+TEST_CASE("tune: where the backend's own algorithm is best, plans are ranked for the rest", "[colbench]") {
+  // By the curves above, but "shared" is the fastest up to 100,000 bytes.
+  const Measure measure = [](const Method& method, std::span<const CellSpec> cells) {
+    int calls = 0;
+    const auto seconds = [](const std::string& algorithm, const CellSpec& cell) {
+      return cell.op == ReduceOp::max ? (cell.bytes > 100'000 ? 1 : 1e-7) : crossing_seconds(algorithm, cell);
+    };
+    Results results = measure_by(seconds, calls)(method, cells);
+    for (CellSpec spec : cells) {
+      if (spec.algorithm != "all" && spec.algorithm != "shared") continue;
+      spec.algorithm = "bde";
+      spec.op = ReduceOp::max;  // asks for the time of "shared"
+      Cell cell = measure_by(seconds, calls)(method, std::span(&spec, 1)).cells.front();
+      cell.spec.op = ReduceOp::sum;
+      cell.spec.algorithm = cell.algorithm = "shared";
+      results.cells.push_back(cell);
+    }
+    return results;
+  };
+  const test::TempDir directory;
+  const std::string path = directory / "my.json";
+  CHECK(run_tune({.arguments = {"allreduce", "-n", "4", "--sizes", "64:4M:x8", "-o", path},
+                  .screen = {},
+                  .measure = measure}) == 0);
+  const SelectionTable table = SelectionTable::load(path);
+  const auto chosen = [&](std::size_t bytes, bool shared_serves) {
+    const auto why_not = [&](const AlgorithmSpec& spec) {
+      return spec.name == "shared" && !shared_serves ? std::optional<std::string>("it does not serve") : std::nullopt;
+    };
+    return choose(table, {.collective = Collective::allreduce, .ranks = 4, .bytes = bytes, .backend = "shm"}, why_not)
+        ->algorithm.name;
+  };
+  CHECK(chosen(64, true) == "shared");
+  CHECK(chosen(64, false) == "bde");
+  CHECK(chosen(32'768, true) == "shared");
+  CHECK(chosen(32'768, false) == "ring");
+  CHECK(chosen(std::size_t{1} << 22, true) == "ring");
+
+  // Nothing more where plans are the best anyway.
+  int calls = 0;
+  const std::vector<CellSpec> cells = {{.algorithm = "all", .bytes = 64, .ranks = 4}};
+  CHECK(tune(measure_by(crossing_seconds, calls), Method{.ranks = 4}, cells, 1.25, 3).series.size() == 1);
+}
+
 TEST_CASE("tune: a run that ends early ends it, without a series", "[colbench]") {
   const Measure measure = [](const Method&, std::span<const CellSpec>) {
     Results results;

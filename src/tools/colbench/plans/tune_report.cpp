@@ -129,6 +129,9 @@ std::vector<TunedRule> rules_of(const TunedSeries& series) {
     TunedRule tuned;
     tuned.rule.collective = collective_of(series.cell.operation).value();
     tuned.rule.min_ranks = tuned.rule.max_ranks = series.cell.ranks;
+    // Calls below that a backend's own algorithm does not serve have rules of their own, which come later.
+    if (i > 0 && is_backends_own(series.cell.operation, series.ranges[i - 1].algorithm))
+      tuned.rule.min_bytes = upper_end(series, i - 1) + 1;
     tuned.rule.max_bytes = upper_end(series, i);
     tuned.rule.backend = series.backend;
     tuned.rule.algorithm = AlgorithmSpec::parse(series.ranges[i].algorithm);
@@ -141,7 +144,8 @@ std::vector<TunedRule> rules_of(const TunedSeries& series) {
 
 std::string series_text(const TunedSeries& series) {
   std::string text =
-      fmt::format("{}, {} ranks, {}\n", to_string(series.cell.operation), series.cell.ranks, series.backend);
+      fmt::format("{}, {} ranks, {}{}\n", to_string(series.cell.operation), series.cell.ranks, series.backend,
+                  series.without.empty() ? "" : fmt::format(", where {} does not serve", series.without));
   for (std::size_t i = 0; i < series.ranges.size(); ++i) {
     const std::string where =
         range_text(i == 0 ? std::nullopt : std::optional(upper_end(series, i - 1)),
@@ -154,6 +158,7 @@ std::string series_text(const TunedSeries& series) {
 
 std::vector<std::string> changes_of(const TunedSeries& series, const OtherChoice& other) {
   std::vector<std::string> lines;
+  if (!series.without.empty()) return lines;  // what the other table takes is what is left out here
   std::optional<TableChange> open;
   const auto close = [&] {
     if (open) lines.push_back(change_text(series, *open));

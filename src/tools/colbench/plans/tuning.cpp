@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <col/plan.hpp>
+#include <col/select.hpp>
+
 #include "colbench/plans/comparison.hpp"
 
 namespace col::colbench {
@@ -219,6 +222,31 @@ std::vector<TunedSeries> series_of(const Results& results) {
   return all;
 }
 
+bool is_backends_own(Operation operation, const std::string& algorithm) {
+  const AlgorithmSpec spec = AlgorithmSpec::parse(algorithm);
+  return spec.file.empty() && find_algorithm(collective_of(operation).value(), spec.name) == nullptr;
+}
+
+std::vector<TunedSeries> with_plans_alone(std::vector<TunedSeries> all) {
+  std::vector<TunedSeries> result;
+  for (TunedSeries& series : all) {
+    const auto is_own = [operation = series.cell.operation](const std::string& algorithm) {
+      return is_backends_own(operation, algorithm);
+    };
+    TunedSeries plans{.cell = series.cell, .backend = series.backend, .points = series.points};
+    const auto best = std::ranges::find_if(series.ranges, is_own, &TunedRange::algorithm);
+    if (best != series.ranges.end()) plans.without = best->algorithm;
+    for (TunedPoint& point : plans.points)
+      std::erase_if(point.entries, [&](const TunedEntry& e) { return is_own(e.algorithm); });
+    std::erase_if(plans.points, [](const TunedPoint& point) { return point.entries.empty(); });
+    result.push_back(std::move(series));
+    if (plans.without.empty() || plans.points.empty()) continue;
+    find_ranges(plans);
+    result.push_back(std::move(plans));
+  }
+  return result;
+}
+
 TuneResult tune(const Measure& measure, const Method& method, std::span<const CellSpec> cells, double precision,
                 int refinements) {
   TuneResult tuned;
@@ -227,6 +255,7 @@ TuneResult tune(const Measure& measure, const Method& method, std::span<const Ce
   if (!tuned.ended_early.empty()) return tuned;
   tuned.series = series_of(grid);
   for (TunedSeries& series : tuned.series) find_ranges(series);
+  tuned.series = with_plans_alone(std::move(tuned.series));
   for (int i = 0; i < refinements; ++i) {
     std::vector<CellSpec> more;
     for (const TunedSeries& series : tuned.series) {

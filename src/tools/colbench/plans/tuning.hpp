@@ -64,6 +64,8 @@ struct Crossover {
 struct TunedSeries {
   CellSpec cell;        // its bytes and algorithm have no meaning
   std::string backend;  // the backend that ran
+  // Not empty: this series is for the calls that this algorithm of the backend's own does not serve.
+  std::string without = {};
   std::vector<TunedPoint> points = {};
   std::vector<TunedRange> ranges = {};
   std::vector<Crossover> crossovers = {};  // one less than ranges
@@ -85,6 +87,13 @@ TuneResult tune(const Measure& measure, const Method& method, std::span<const Ce
 
 // The samples of valid cells, by subject and size.
 std::vector<TunedSeries> series_of(const Results& results);
+
+// Whether it is no plan, but an algorithm that a backend brings, such as "shared".
+bool is_backends_own(Operation operation, const std::string& algorithm);
+
+// After each series in which one of the backend's own algorithms is best, the same without any of those: their rules
+// decide the calls that these do not serve. Requires: ranges are found.
+std::vector<TunedSeries> with_plans_alone(std::vector<TunedSeries> all);
 
 // Whether its rules may depend on the size: in some v-forms, not all ranks know the size.
 bool depends_on_size(Operation operation);
