@@ -15,10 +15,13 @@ def rule(collective, algorithm, **conditions):
     return {"collective": collective, **conditions, "algorithm": algorithm}
 
 
-MEASURED = {"version": 1, "rules": [rule("allreduce", "shared", backend="shm", ranks=[2, 2]), rule("barrier", "tree")],
-            "evidence": {"machine": "host, a CPU, 2 cores; 4 ranks share 2. Measured: rule 1: shared, 2.00 times as fast",
+SHARED = rule("allreduce", "shared", backend="shm")
+MEASURED = {"version": 1, "rules": [rule("allreduce", "ring", backend="shm", ranks=[2, 2]), SHARED, rule("barrier", "tree")],
+            "evidence": {"machine": "host, a CPU, 2 cores; 4 ranks share 2; busy; 8 ranks share 2; busy. "
+                                    "Measured: rule 1: shared, 2.00 times as fast",
                          "date": "2026-01-31", "command": "colbench tune -n 2"}}
-SIMULATED = {"version": 1, "rules": [rule("barrier", "tree"), rule("allreduce", "ring_pipelined:segment=512K"),
+SIMULATED = {"version": 1, "rules": [SHARED, rule("barrier", "tree"), rule("allreduce", "ring_pipelined:segment=512K"),
+                                     rule("scan", "linear", backend="shm"),
                                      rule("allgatherv", "direct")],
              "evidence": {"machine": "none: simulated. shm: 1 us", "date": "2026-01-01", "command": "print_selection"}}
 
@@ -27,20 +30,21 @@ class Merged(unittest.TestCase):
     def setUp(self):
         self.table = tune_table.merged(MEASURED, SIMULATED)
 
-    def test_measured_rules_win_and_none_is_there_twice(self):
-        self.assertEqual(self.table["rules"], MEASURED["rules"] + SIMULATED["rules"][1:])
+    def test_shared_is_first_then_what_was_measured_and_none_is_there_twice(self):
+        self.assertEqual(self.table["rules"], [SHARED, MEASURED["rules"][0], rule("barrier", "tree"),
+                                               *SIMULATED["rules"][2:]])
 
     def test_the_evidence_says_which_rules_are_what(self):
         evidence = self.table["evidence"]
-        self.assertEqual(evidence["machine"], "rules 1 to 2: measured on a CPU, 2 cores; 4 ranks share 2; "
-                                              "rules 3 to 4: simulated. shm: 1 us")
+        self.assertEqual(evidence["machine"], "rules 2 to 3: measured on a CPU, 2 cores; 4 ranks share 2; busy; "
+                                              "the others: simulated. shm: 1 us")
         self.assertEqual(evidence["date"], "2026-01-31")
         self.assertEqual(evidence["command"], "scripts/dev tune-table (colbench tune -n 2)")
 
     def test_its_text_has_a_rule_a_line(self):
         text = tune_table.text_of(self.table)
         self.assertEqual(json.loads(text), self.table)
-        self.assertIn('    {"collective": "allreduce", "backend": "shm", "ranks": [2, 2], "algorithm": "shared"},\n', text)
+        self.assertIn('    {"collective": "allreduce", "backend": "shm", "ranks": [2, 2], "algorithm": "ring"},\n', text)
 
 
 class Unchosen(unittest.TestCase):
@@ -50,10 +54,10 @@ class Unchosen(unittest.TestCase):
         self.assertNotIn("allgather direct", section)  # chosen by the v-form
         self.assertNotIn("barrier tree", section)
         self.assertIn("- **barrier central** (", section)
-        self.assertIn("The first 2 rules of the table are measured, on a CPU, 2 cores; 4 ranks share 2, 2026-01-31", section)
+        self.assertIn("Measured are rules 2 to 3, on a CPU, 2 cores, 2026-01-31; the others are simulated.", section)
         known = len(tune_table.builders())
-        self.assertIn(f"{known - 3} of the {known} builders are chosen by none", section)
-        self.assertEqual(section.count("\n- **"), known - 3)
+        self.assertIn(f"{known - 5} of the {known} builders are chosen by none", section)
+        self.assertEqual(section.count("\n- **"), known - 5)
 
     def test_every_reason_is_about_a_builder(self):
         self.assertEqual(set(tune_table.REASONS) - set(tune_table.builders()), set())
