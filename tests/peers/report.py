@@ -54,7 +54,9 @@ def cell_name(key):
 def interval(ratio):
     if ratio is None:
         return "–"
-    return f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.rounds > 1 else f"{ratio.value:.2f} (one round)"
+    if ratio.rounds == 1:
+        return f"{ratio.value:.2f} (one round)"
+    return f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})" if ratio.high < 100 else f"{ratio.value:.2f} (unknown)"
 
 
 def time(row, name):

@@ -1,11 +1,14 @@
 """What makes numbers into verdicts: states, rounds, intervals, and what the document says about who is not in it."""
 
 import math
+import pathlib
+import tempfile
 import unittest
 
 import plan
 import report
 import states
+import targets
 from comparison import ratio_of
 from contestants import OVERLAP
 from rows import Measured
@@ -43,9 +46,17 @@ class States(unittest.TestCase):
         self.assertIsNone(states.state_during((62, 2_000_000), found))
         self.assertIsNone(states.state_during((62, None), found))
 
+    def test_strays_in_between_do_not_join_two(self):
+        probes = [62 + i % 7 for i in range(40)] + [300 + i % 20 for i in range(40)]
+        found = states.find(probes + [80, 95, 115, 140, 180, 230])
+        self.assertEqual([state.name for state in found], ["62 to 68 ns", "300 to 319 ns"])
+        self.assertEqual(states.state_during((64, 70), found), found[0])
+        self.assertIsNone(states.state_during((64, 115), found))
+
     def test_without_probes_all_is_one(self):
         launches = [launch("col", 0, 1.0, (None, None))]
         self.assertEqual(states.of_launches(launches), ([states.ANY], [states.ANY]))
+        self.assertEqual(states.find([1.3 ** i for i in range(50)]), [states.ANY])
 
     def test_a_launch_in_which_it_changed_is_left_out_and_counted(self):
         launches = [launch("col", 0, 1.0), launch("col", 1, 99.0, (FAST, SLOW)), launch("col", 2, 3.0, (SLOW, SLOW))]
@@ -125,6 +136,25 @@ class Document(unittest.TestCase):
         lines = list(report.overlaps(Measured(run_of(launches), "median_us")))
         self.assertEqual([line[-1] for line in lines], ["60%", "-10%"])
         self.assertEqual([line[-2] for line in lines], ["0.85", "1.02"])
+
+
+    def test_a_target_is_missed_for_certain_or_not_at_all(self):
+        cell = ("allreduce", 32 << 20)
+        for rounds, alloc, verdict in ((1, 5.0, []), (4, 5.0, ["missed"]), (4, 1.0, ["met"])):
+            launches = [launch(name, number, us, cell=cell) for number in range(rounds)
+                        for name, us in (("col", 2.0), ("col-alloc", alloc))]
+            judged = targets.judged(Measured(run_of(launches), "median_us"), report.cell_name)
+            self.assertEqual([line[-1] for line in judged], verdict)
+
+    def test_the_table_goes_between_the_marks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            report.write_into(page, "new \\1")
+            self.assertEqual(page.read_text(), f"before\n{report.BEGIN}\nnew \\1\n{report.END}\nafter\n")
+            page.write_text("no marks")
+            with self.assertRaises(SystemExit):
+                report.write_into(page, "new")
 
 
 class Plan(unittest.TestCase):

@@ -38,8 +38,9 @@ def to_best(row):
 
 
 def alloc_to_private(row):
+    # By the interval, as it says who is behind; one round has none.
     ratio = row.ratio("col-alloc", "col")
-    return 1 / ratio.high if ratio else None
+    return 1 / ratio.high if ratio and ratio.rounds > 1 else None
 
 
 TARGETS = (
