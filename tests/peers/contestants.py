@@ -55,6 +55,8 @@ CONTESTANTS = [
                environment=KEEP_MEMORY, operations=SM_HAS, one_processor_each=True, quick=False),
     Contestant("openmpi5-copy", "openmpi5", "openmpi", arguments=OPENMPI_BOUND + OPENMPI5_COPY,
                environment={**KEEP_MEMORY, **COUNTS}),
+    Contestant("openmpi5-sm", "openmpi5", "openmpi", arguments=OPENMPI_BOUND + OPENMPI5_COPY + OPENMPI_SM,
+               environment=KEEP_MEMORY, operations=SM_HAS, one_processor_each=True),
     Contestant("openmpi5-kernel", "openmpi5", "openmpi", arguments=OPENMPI_BOUND, environment=KEEP_MEMORY,
                least_bytes=32 << 10, quick=False),
     # With more ranks than processors MPICH's times are made of time slices: its barrier shows it.
