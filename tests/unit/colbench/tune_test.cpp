@@ -192,6 +192,26 @@ TEST_CASE("tune: where the backend's own algorithm is best, plans are ranked for
   CHECK(tune(measure_by(crossing_seconds, calls), Method{.ranks = 4}, cells, 1.25, 3).series.size() == 1);
 }
 
+TEST_CASE("tune: what the built-in table takes stays where nothing is certainly better", "[colbench]") {
+  // Of bde and ring, the other one than the built-in table takes is faster by less than the scatter, or by more.
+  const SelectionQuery query{.collective = Collective::allreduce, .ranks = 4, .bytes = 64, .backend = "shm"};
+  const auto of_two = [](const AlgorithmSpec& spec) {
+    return spec.text() == "bde" || spec.text() == "ring" ? std::nullopt : std::optional<std::string>("not measured");
+  };
+  const std::string kept = choose(SelectionTable::built_in(), query, of_two)->algorithm.name;
+  const auto chosen = [&](double advantage) {
+    int calls = 0;
+    const Seconds seconds = [&](const std::string& algorithm, const CellSpec&) {
+      return algorithm == kept ? 1e-5 : 1e-5 / advantage;
+    };
+    const std::vector<CellSpec> cells = {{.algorithm = "all", .bytes = 64, .ranks = 4}};
+    const TuneResult tuned = tune(measure_by(seconds, calls), Method{.ranks = 4}, cells, 1.25, 0);
+    return tuned.series.front().ranges.front().algorithm;
+  };
+  CHECK(chosen(1.0001) == kept);
+  CHECK(chosen(1.2) != kept);
+}
+
 TEST_CASE("tune: a run that ends early ends it, without a series", "[colbench]") {
   const Measure measure = [](const Method&, std::span<const CellSpec>) {
     Results results;

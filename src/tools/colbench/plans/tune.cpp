@@ -20,10 +20,10 @@ namespace {
 constexpr const char* kTuneUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o my_selection.json]";
 constexpr const char* kTuneFooter =
     R"(All collectives unless some are named; -n takes several numbers of ranks, as 2,4,7-8. An algorithm takes the place
-of another one only where their intervals do not overlap. Where an algorithm of the backend's own is the best, plans are
-ranked without it, too, for calls that it does not serve. Use the table with COL_SELECTION=my_selection.json
-(docs/selection.md); what it has no rule for is decided by the one built in. Unless they are given: --sizes
-64:16M:x8, --algo all, --max-time 300ms.
+of another one, or of what the built-in table has, only where their intervals do not overlap. Where an algorithm of
+the backend's own is the best, plans are ranked without it, too, for calls that it does not serve. Use the table with
+COL_SELECTION=my_selection.json (docs/selection.md); what it has no rule for is decided by the one built in. Unless they
+are given: --sizes 64:16M:x8, --algo all, --max-time 300ms.
 
 Example:
   colbench tune allreduce,allgather -n 4,8 --backend shm -o my_selection.json)";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -58,12 +59,39 @@ TunedPoint& point_at(std::vector<TunedPoint>& points, std::size_t bytes) {
   return *points.insert(place, TunedPoint{.bytes = bytes});
 }
 
-void find_ranges(TunedSeries& series) {
-  if (!depends_on_size(series.cell.operation)) {
-    series.ranges = {one_range(series.points)};
-    return;
+// What the built-in table takes, of what was measured.
+std::optional<std::string> built_in_choice(const TunedSeries& series, const TunedPoint& point) {
+  const SelectionQuery query{.collective = collective_of(series.cell.operation).value(),
+                             .ranks = group_size_of(series.cell),
+                             .bytes = point.bytes,
+                             .backend = series.backend};
+  const auto choice = choose(SelectionTable::built_in(), query, [&](const AlgorithmSpec& spec) {
+    return point.find(spec.text()) == nullptr ? std::optional<std::string>("not measured") : std::nullopt;
+  });
+  return choice ? std::optional(choice->algorithm.text()) : std::nullopt;
+}
+
+// What the built-in table takes stays where nothing is certainly better: chance must not change a table.
+void keep_built_in_choices(TunedSeries& series) {
+  for (TunedRange& range : series.ranges) {
+    const auto points = std::span(series.points).subspan(range.first, range.last - range.first + 1);
+    for (const TunedPoint& point : points) {
+      const auto choice = built_in_choice(series, point);
+      const auto is_good_at = [&](const TunedPoint& other) {
+        const TunedEntry* entry = other.find(*choice);
+        return entry != nullptr && as_good_as(*entry, other.fastest());
+      };
+      if (!choice || !std::ranges::all_of(points, is_good_at)) continue;
+      range.algorithm = *choice;
+      break;
+    }
   }
-  series.ranges = tuned_ranges(series.points);
+}
+
+void find_ranges(TunedSeries& series) {
+  const bool by_size = depends_on_size(series.cell.operation);
+  series.ranges = by_size ? tuned_ranges(series.points) : std::vector{one_range(series.points)};
+  keep_built_in_choices(series);
   for (std::size_t i = 0; i + 1 < series.ranges.size(); ++i) {
     const TunedRange& lower = series.ranges[i];
     const TunedRange& upper = series.ranges[i + 1];

@@ -80,8 +80,10 @@ struct TuneResult {
   int exit_code = 0;
 };
 
-// Measures `cells`, and then sizes between them wherever the best algorithm changes, until the place is known to a
-// factor of `precision`, or after `refinements` steps. If a run ends early, it ends too: `series` is then empty.
+// The ranges of a series are those of tuned_ranges(), but what the built-in table takes stays wherever it is as good as
+// the fastest over a whole range. Measures `cells`, and then sizes between them wherever the best algorithm changes,
+// until the place is known to a factor of `precision`, or after `refinements` steps. If a run ends early, it ends too:
+// `series` is then empty.
 TuneResult tune(const Measure& measure, const Method& method, std::span<const CellSpec> cells, double precision,
                 int refinements);
 
