@@ -16,7 +16,9 @@ def rule(collective, algorithm, **conditions):
 
 
 SHARED = rule("allreduce", "shared", backend="shm")
-MEASURED = {"version": 1, "rules": [rule("allreduce", "ring", backend="shm", ranks=[2, 2]), SHARED, rule("barrier", "tree")],
+MEASURED = {"version": 1, "rules": [rule("allreduce", "ring", backend="shm", ranks=[2, 2]), SHARED,
+                                    rule("broadcast", "gloo_binomial", backend="gloo"), rule("barrier", "tree"),
+                                    rule("allreduce", "ring", backend="shm", ranks=[2, 2])],
             "evidence": {"machine": "host, a CPU, 2 cores; 4 ranks share 2; busy; 8 ranks share 2; busy. "
                                     "Measured: rule 1: shared, 2.00 times as fast",
                          "date": "2026-01-31", "command": "colbench tune -n 2"}}
@@ -30,7 +32,7 @@ class Merged(unittest.TestCase):
     def setUp(self):
         self.table = tune_table.merged(MEASURED, SIMULATED)
 
-    def test_shared_is_first_then_what_was_measured_and_none_is_there_twice(self):
+    def test_shared_is_first_then_plans_as_measured_and_none_is_there_twice(self):
         self.assertEqual(self.table["rules"], [SHARED, MEASURED["rules"][0], rule("barrier", "tree"),
                                                *SIMULATED["rules"][2:]])
 
