@@ -136,6 +136,17 @@ class Document(unittest.TestCase):
         lines = list(report.overlaps(Measured(run_of(launches), "median_us")))
         self.assertEqual([line[-1] for line in lines], ["60%", "-10%"])
         self.assertEqual([line[-2] for line in lines], ["0.85", "1.02"])
+        judged = targets.judged(Measured(run_of(launches), "median_us"), report.cell_name)
+        self.assertEqual([line[-2:] for line in judged], [["0.85", "met"], ["1.02", "met"]])
+        launches[1]["lines"][0]["median_us"] = 4300
+        judged = targets.judged(Measured(run_of(launches), "median_us"), report.cell_name)
+        self.assertEqual([line[-1] for line in judged], ["missed", "met"])
+
+    def test_bfloat16_is_beside_as_many_float32(self):
+        launches = [launch("col", 0, us, cell=cell, ranks=8) for cell, us in
+                    ((("allreduce_bfloat16", 32 << 20), 6.0), (("allreduce", 64 << 20), 10.0))]
+        judged = targets.judged(Measured(run_of(launches), "median_us"), report.cell_name)
+        self.assertEqual([line[-2:] for line in judged], [["0.6", "met"]])
 
 
     def test_a_target_is_missed_for_certain_or_not_at_all(self):

@@ -4,6 +4,7 @@ import dataclasses
 import typing
 
 from comparison import BEHIND, geometric_mean
+from contestants import OVERLAP
 from plan import BLOCKED, KIB, MIB
 
 # Geometric means of best rival ÷ col that are wanted, by number of ranks and range of sizes.
@@ -55,6 +56,10 @@ TARGETS = (
            1.1),
     Target("col::alloc, all cells", "not behind private memory", None, alloc_to_private, 1 / BEHIND),
     Target("split and its end, 8 ranks", "≤ 300 µs", ("split", 8, 0), lambda row: row.us("col"), 300),
+    Target("start, work, wait; 2 ranks", "≤ 1.05 × the call, then the work", ("beside_compute", 2, 32 * MIB),
+           lambda row: row.beside_blocking, 1.05),
+    Target("start, work with 100 tests, wait; 2 ranks", "≤ 1.05 × the call, then the work",
+           ("beside_tests", 2, 32 * MIB), lambda row: row.beside_blocking, 1.05),
     Target("allreduce of bfloat16, 32 MiB, 8 ranks", "≤ 0.7 × the time of as many float32",
            ("allreduce_bfloat16", 8, 32 * MIB), lambda row: row.beside_float32, 0.7),
 )
@@ -64,6 +69,7 @@ def judged(measured, cell_name):
     """Lines of a table: [cells, wanted, state, reached, verdict]."""
     for row in measured.rows:
         row.beside_float32 = beside_float32(row, measured.rows)
+        row.beside_blocking = beside_blocking(row, measured.rows)
     for target in TARGETS:
         for state in measured.states[:1] if target.fastest_state_only else measured.states:
             found = [(value, row) for row in measured.rows if row.state == state and target.key in (None, row.key)
@@ -76,10 +82,17 @@ def judged(measured, cell_name):
             yield [target.cells, target.wanted, state.name, f"{value:.3g}{place}", "missed" if missed else "met"]
 
 
+def col_beside(row, rows, key):
+    """col's time in a row over that in another row of the same state."""
+    others = [other.us("col") for other in rows if other.key == key and other.state == row.state and other.us("col")]
+    return row.us("col") / others[0] if others and row.us("col") else None
+
+
 def beside_float32(row, rows):
     operation, ranks, bytes_ = row.key
-    if operation != "allreduce_bfloat16" or not row.us("col"):
-        return None
-    as_many = [other.us("col") for other in rows
-               if other.key == ("allreduce", ranks, 2 * bytes_) and other.state == row.state and other.us("col")]
-    return row.us("col") / as_many[0] if as_many else None
+    return col_beside(row, rows, ("allreduce", ranks, 2 * bytes_)) if operation == "allreduce_bfloat16" else None
+
+
+def beside_blocking(row, rows):
+    operation, ranks, bytes_ = row.key
+    return col_beside(row, rows, ("then_compute", ranks, bytes_)) if operation in OVERLAP[1:] else None
