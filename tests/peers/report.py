@@ -154,8 +154,9 @@ def circumstances(run, measured, statistic):
         f"States of the machine, by what a cache line took there and back: {', '.join(s.name for s in measured.states)}. "
         f"Of {measured.launches} launches, {measured.changed} are left out because the state changed meanwhile."]
     lines += [f"{name} does not take part: {why}." for name, why in run["absent"].items()]
-    lines += [f"{name} is unusable with {row.key[1]} ranks: a barrier takes {number(us)} µs, col's {time(row, 'col')}. "
-              "Nothing else of it was measured there." for name, row, us in measured.unusable()]
+    unusable = {(name, row.key[1]): (row, us) for name, row, us in measured.unusable()}
+    lines += [f"{name} is unusable with {ranks} ranks: a barrier takes {number(us)} µs, col's {time(row, 'col')}. "
+              "Nothing else of it was measured there." for (name, ranks), (row, us) in unusable.items()]
     return "\n".join(lines) + "\n"
 
 

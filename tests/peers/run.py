@@ -40,7 +40,7 @@ def parse_arguments():
     parser.add_argument("--ranks", type=comma_list(int), default=[2, 4, 8], help="default 2,4,8")
     parser.add_argument("--only", type=comma_list(),
                         help="only these contestants: " + ",".join(contestant.name for contestant in CONTESTANTS))
-    parser.add_argument("--rounds", type=int, default=5, help="default 5; three or more give an interval of use")
+    parser.add_argument("--rounds", type=int, default=7, help="default 7; three or more in a state give an interval")
     parser.add_argument("--budget", type=float, metavar="MINUTES",
                         help="for all rounds; where it does not suffice, later ones leave out rivals' cells that are "
                              "slow and decide nothing, and then there are fewer rounds; default 40, with --quick 4.5")

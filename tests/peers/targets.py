@@ -39,6 +39,8 @@ def to_best(row):
 
 
 def alloc_to_private(row):
+    if row.key[0] in OVERLAP:
+        return None  # work as long as the call, which is not the same for both
     # By the interval, as it says who is behind; one round has none.
     ratio = row.ratio("col-alloc", "col")
     return 1 / ratio.high if ratio and ratio.rounds > 1 else None
