@@ -255,7 +255,7 @@ TEST_CASE("nursery: data without memory for it is a resource error that names th
     }
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     // Room for the first group, and for a second that moves few bytes.
-    const std::string size = fmt::format("size={}k", (Segment::bytes_for(2) >> 10) + 128);
+    const std::string size = fmt::format("size={}k", (Segment::first_bytes_for(2) >> 10) + 128);
     if (::mount("tmpfs", mount_point.path().c_str(), "tmpfs", 0, size.c_str()) != 0)
       throw std::runtime_error("skipped");
     const auto store = make_memory_store();

@@ -3,11 +3,13 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <thread>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
