@@ -96,8 +96,13 @@ struct Dispatcher::Case {
 };
 
 Dispatcher::Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
-                       const CallSettings& settings)
-    : shape_(shape), nodes_(std::move(nodes)), backend_(std::move(backend)), natives_(natives), settings_(settings) {}
+                       bool starts_natives, const CallSettings& settings)
+    : shape_(shape),
+      nodes_(std::move(nodes)),
+      backend_(std::move(backend)),
+      natives_(natives),
+      starts_natives_(starts_natives),
+      settings_(settings) {}
 
 Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wishes) const {
   const bool reduction = row_of(request.collective).reduces();
@@ -153,7 +158,8 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
 }
 
 std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const {
-  const auto decision = Dispatcher(shape_, nodes_, backend_, natives_, settings_).decide(request, wishes);
+  const auto decision =
+      Dispatcher(shape_, nodes_, backend_, natives_, starts_natives_, settings_).decide(request, wishes);
   std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);
   if (own != nullptr && !decision->native.empty()) text += fmt::format("; {}", own->how(request));
   return text;
@@ -199,7 +205,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     owned->plan = algorithm->build(c.plan);
   } else {
     decision->native = choice.algorithm.name;
-    decision->starts = native(request.collective, choice.algorithm.name)->asynchronous;
+    decision->starts = starts_natives_ && native(request.collective, choice.algorithm.name)->asynchronous;
     return decision;
   }
   decision->plan = std::shared_ptr<const Plan>(owned, &owned->plan);
@@ -274,7 +280,7 @@ std::optional<std::string> Dispatcher::why_not(const AlgorithmSpec& spec, const 
 }
 
 std::optional<std::string> Dispatcher::why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const {
-  if (c.key.asynchronous && !entry.asynchronous)
+  if (c.key.asynchronous && !(starts_natives_ && entry.asynchronous))
     return fmt::format("{} blocks; asynchronous calls need a plan", entry.name);
   if ((entry.arithmetic_only && !c.key.arithmetic) || (entry.built_in_only && !c.key.built_in))
     return fmt::format("{} does not take the operator '{}'", entry.name, c.request.op.name());

@@ -50,9 +50,10 @@ struct Decision {
 
 class Dispatcher {
  public:
-  // `natives` and `settings` must outlive it. `nodes` is what nodes_of() returns.
+  // `natives` and `settings` must outlive it. `nodes` is what nodes_of() returns. `starts_natives`: whether calls that
+  // must not block may run by natives that need not.
   Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
-             const CallSettings& settings);
+             bool starts_natives, const CallSettings& settings);
 
   // Requires: check() has passed. Equal calls get the same decision object, found without allocating. Throws
   // invalid_argument or unavailable if the requested algorithm cannot serve the call.
@@ -102,6 +103,7 @@ class Dispatcher {
   std::vector<int> nodes_;
   std::string backend_;
   std::span<const NativeEntry> natives_;
+  bool starts_natives_;
   const CallSettings& settings_;
   std::vector<std::unique_ptr<Entry>> entries_;  // few; an entry that is used moves to the front
   mutable std::map<std::string, PlanFile> files_;

@@ -20,19 +20,22 @@ Device Connections::device() const {
   return device_of(dynamic_cast<const DeviceExtension*>(channel.get()));
 }
 
-Lane::Lane(const Core& core, Channel* over, const std::string& backend)
+// Over the host, a call whose input is still being copied has to wait for its turn, and by then another rank may have
+// started another one: plans may begin in any order, natives not.
+Lane::Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage)
     : channel(over),
       gpu(dynamic_cast<DeviceExtension*>(over)),
       in_parts(dynamic_cast<PartsExtension*>(over)),
       memory(dynamic_cast<CommonMemoryExtension*>(over)),
       device(device_of(gpu)),
       dispatcher({core.name(), core.rank(), core.size(), device.type}, nodes_of(core.surroundings().peers), backend,
-                 natives_of(over), core.settings()) {}
+                 natives_of(over), device.type != Device::Type::cpu || !may_stage, core.settings()) {}
 
 Lanes::Lanes(const Core& core, Connections connections)
-    : connections_(std::move(connections)), own_(core, connections_.channel.get(), connections_.backend) {
+    : connections_(std::move(connections)),
+      own_(core, connections_.channel.get(), connections_.backend, connections_.may_stage) {
   if (own_.device.type != Device::Type::cpu)
-    hosted_.emplace(core, connections_.host_channel.get(), connections_.host_backend);
+    hosted_.emplace(core, connections_.host_channel.get(), connections_.host_backend, connections_.may_stage);
 }
 
 Lane& Lanes::lane_for(const Request& request, const CallWishes& wishes) {

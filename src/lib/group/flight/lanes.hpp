@@ -28,7 +28,8 @@ struct Connections {
 
 // Connections that move one kind of memory, and the dispatcher for calls over them.
 struct Lane {
-  Lane(const Core& core, Channel* over, const std::string& backend);
+  // `may_stage`: as in Connections.
+  Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage);
 
   Channel* const channel;               // null in a world of one rank
   DeviceExtension* const gpu;           // of the channel; null if it moves host memory

@@ -38,7 +38,7 @@ class Chooser {
     AlgorithmSpec algorithm;
     std::string reason;
     const SelectionTable* table = nullptr;  // the table of the rule; null if the algorithm was requested by name
-    // As Group::explain(): "ring: rule 7 of built in: …".
+    // As Group::explain(), which adds how the group's connections go about it: "ring: rule 7 of built in: …".
     std::string text() const;
     std::string content = {};  // hash of the user's plan, if it is one
   };
