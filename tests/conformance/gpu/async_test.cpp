@@ -117,7 +117,7 @@ GPU_TEST_CASE("gpu: calls in two streams of the caller's share what the library 
 
 GPU_TEST_CASE("gpu: a call that nobody waits for ends before its group does", "[gpu]") {
   need_gpus(2);
-  check_good(run_threads(2, [](int gpu, Context& context) {
+  check_good(run_ranks(2, [](int gpu, Context& context) {
     const OnGpu current(gpu);
     Group group = context.init_group({.name = "g", .rank = gpu, .world_size = 2, .backend = Backend::nccl});
     const Array own(gpu, block(gpu, 9, 3)), total(gpu, Values(9, -1));

@@ -55,7 +55,7 @@ GPU_TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the g
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     std::vector<float> host(8, 1.0f);
     // As a program that has mixed up its devices, or its pointers, would call.
-    {
+    if (!ranks_share_gpu()) {
       const OnGpu other(1 - gpu);
       const GpuArray<float> elsewhere(1 - gpu, std::size_t{8}, 1.0f);
       const std::string wrong_gpu =
@@ -63,7 +63,10 @@ GPU_TEST_CASE("gpu: memory that is no GPU's, or another's, is refused, and the g
       expect_error(wrong_gpu, [&] { group.allreduce(elsewhere); });
       expect_error(wrong_gpu, [&] { (void)group.iallreduce(elsewhere, elsewhere); });
       expect_error(wrong_gpu, [&] { group.send(elsewhere, 1 - gpu); });
-      const TensorView mislabelled(host.data(), host.size(), DType::float32, {Device::Type::cuda, gpu});
+    }
+    {
+      const OnGpu other(1 - gpu);
+      const TensorView mislabelled(host.data(), host.size(), DType::float32, {Device::Type::cuda, gpu_of(gpu)});
       expect_error("no memory of a GPU", [&] { group.allreduce(mislabelled); });
     }
     const GpuArray<float> data(gpu, std::vector<float>(8, 1.0f));
@@ -95,7 +98,7 @@ GPU_TEST_CASE("gpu: a rank that never calls is named by the timeout", "[gpu]") {
 }
 
 GPU_TEST_CASE("gpu: two ranks on one GPU are named, to the others as well", "[gpu]") {
-  need_gpus(2);
+  need_own_gpus(2);
   const auto outcomes = run_threads(3, [](int rank, Context& context) {
     const OnGpu current(rank == 1 ? 1 : 0);
     context.init_group({.name = "g", .rank = rank, .world_size = 3, .backend = Backend::nccl, .timeout = 20s});
@@ -134,10 +137,8 @@ GPU_TEST_CASE("gpu: what ranks other than the root pass to a scatter is not look
 // ---- Timers
 
 GPU_TEST_CASE("gpu: a timer's stream takes calls, and tells how long they took", "[gpu]") {
-  need_gpus(2);
-  DeviceMemory& gpus = col::find_backend("nccl")->device_memory();
-  check_good(run_gpu_ranks(2, [&](Group& group, int gpu) {
-    const auto timer = gpus.make_timer(gpu);
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const auto timer = col::find_backend("nccl")->device_memory().make_timer(gpu_of(gpu));
     const GpuArray<std::int32_t> data(gpu, std::vector<std::int32_t>(1000, 1));
     std::int32_t wanted = 1;
     for (int round = 0; round < 3; ++round) {

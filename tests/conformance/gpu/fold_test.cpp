@@ -46,6 +46,7 @@ std::vector<T> output_of(Group& group, int gpu, const Reduction& call, const std
 template <class T>
 void check_calls(const std::vector<Reduction>& calls, const PerRank<T>& inputs) {
   const int ranks = static_cast<int>(inputs.size());
+  need_own_gpus(ranks);  // processes would leave their outputs behind
   std::vector<PerRank<T>> outputs(calls.size(), PerRank<T>(inputs.size()));
   const auto outcomes = run_gpu_ranks(ranks, [&](Group& group, int gpu) {
     const auto r = static_cast<std::size_t>(gpu);

@@ -1,4 +1,4 @@
-// Ranks that have a GPU each, as threads, and arrays in the memory of those GPUs.
+// Ranks that have a GPU each, or share one, and arrays in the memory of those GPUs.
 #pragma once
 
 #include <algorithm>
@@ -6,11 +6,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include <col/col.hpp>
 
@@ -27,20 +32,39 @@ inline const nccl_backend::CudaDriver& cuda() {
   return kDriver;
 }
 
+// COL_TEST_SHARED_GPU=1: all ranks are on the first GPU, whatever GPU a case gives them. They are processes then: in
+// one process, what a rank asks of the driver may wait for another rank's kernel, which waits for the first rank. Each
+// case runs in a process of its own (gpu_suite.sh), which must not start CUDA: its ranks would have no driver.
+inline bool ranks_share_gpu() {
+  static const char* const kSet = std::getenv("COL_TEST_SHARED_GPU");
+  return kSet != nullptr && std::string_view(kSet) == "1";
+}
+inline int gpu_of(int ordinal) {
+  return ranks_share_gpu() ? 0 : ordinal;
+}
+
 // What this machine lacks for the rest of a case.
 struct TooFewGpus {
   int needed;
 };
 
-// Called by the case itself, not by its ranks. Throws TooFewGpus.
+// Called by the case itself, not by its ranks. Throws TooFewGpus. need_own_gpus(): where ranks cannot share one.
+inline void need_own_gpus(int count) {
+  if (ranks_share_gpu() || count > cuda().devices) throw TooFewGpus{count};
+}
 inline void need_gpus(int count) {
-  if (count > cuda().devices) throw TooFewGpus{count};
+  if (!ranks_share_gpu()) need_own_gpus(count);
+}
+
+// The ranks as threads; where they share a GPU, as processes.
+inline std::vector<Outcome> run_ranks(int ranks, const Body& body) {
+  return ranks_share_gpu() ? run_processes(ranks, body) : run_threads(ranks, body);
 }
 
 // Makes a GPU the thread's current one, for as long as it lives.
 class OnGpu {
  public:
-  explicit OnGpu(int ordinal) : device_(cuda(), ordinal), scope_(device_) {}
+  explicit OnGpu(int ordinal) : device_(cuda(), gpu_of(ordinal)), scope_(device_) {}
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
 
@@ -86,7 +110,7 @@ class GpuArray {
  private:
   void* address() const { return memory_ ? memory_->get() : static_cast<void*>(host_.get()); }
   TensorView whole() const {
-    const Device device = place_ == kHost ? Device() : Device{Device::Type::cuda, place_};
+    const Device device = place_ == kHost ? Device() : Device{Device::Type::cuda, gpu_of(place_)};
     return {address(), count_, dtype_of<T>(), device};
   }
   void copy(void* to, const void* from) const {
@@ -118,12 +142,11 @@ struct GpuRanks {
 };
 using GpuBody = std::function<void(Group& group, int ordinal)>;
 
-// The ranks as threads.
 inline std::vector<Outcome> run_gpu_ranks(const GpuRanks& ranks, const GpuBody& body) {
   int most = 0;
   for (int rank = 0; rank < ranks.count; ++rank) most = std::max(most, ranks.gpu(rank));
   need_gpus(most + 1);
-  return run_threads(ranks.count, [&](int rank, Context& context) {
+  return run_ranks(ranks.count, [&](int rank, Context& context) {
     const OnGpu current(ranks.gpu(rank));
     Group group = context.init_group({.name = "g", .rank = rank, .world_size = ranks.count, .backend = ranks.backend});
     body(group, ranks.gpu(rank));
@@ -133,9 +156,14 @@ inline std::vector<Outcome> run_gpu_ranks(int count, const GpuBody& body) {
   return run_gpu_ranks({.count = count}, body);
 }
 
-// Two ranks, of which rank 1 stays away from a call of rank 0 until that has ended.
+// Two ranks, threads or processes, of which rank 1 stays away from a call of rank 0 until that has ended.
 class Company {
  public:
+  Company() = default;
+  ~Company() { munmap(page_, sizeof(std::atomic<bool>)); }
+  Company(const Company&) = delete;
+  Company& operator=(const Company&) = delete;
+
   void stay() const {
     const Deadline deadline = Deadline::after(std::chrono::seconds(20));
     while (!ended_) expect(!deadline.expired(), "the other does not end");
@@ -150,7 +178,9 @@ class Company {
   }
 
  private:
-  std::atomic<bool> ended_ = false;
+  void* const page_ =
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  std::atomic<bool>& ended_ = *new (page_) std::atomic<bool>(false);
 };
 
 // Runs a case; what it is skipped for goes to standard output, for whoever counts it.

@@ -99,7 +99,7 @@ inline Body multi_body(int ranks, int each, const MultiBody& body) {
 }
 
 inline std::vector<Outcome> run_multi(int ranks, int each, const MultiBody& body) {
-  need_gpus(ranks * each);
+  need_own_gpus(ranks * each);
   return run_threads(ranks, multi_body(ranks, each, body));
 }
 

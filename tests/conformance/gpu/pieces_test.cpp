@@ -122,7 +122,7 @@ GPU_TEST_CASE("gpu pieces: long calls are right, whatever memory ranks give", "[
 }
 
 GPU_TEST_CASE("gpu pieces: all ranks cut a call alike, and explain says so", "[gpu]") {
-  check_good(run_threads(2, [](int rank, Context& context) {
+  check_good(run_ranks(2, [](int rank, Context& context) {
     // One rank with a GPU is enough.
     const nccl_backend::GpuDevice device(cuda(), 0);
     std::optional<nccl_backend::GpuDevice::Scope> scope;

@@ -183,10 +183,10 @@ GPU_TEST_CASE("gpu staging: a group that names no backend gets nccl when all ran
     };
   };
   check_good(run_gpu_ranks({4, Backend::automatic}, backend_is("nccl")));
+  need_own_gpus(2);
   check_good(run_gpu_ranks({4, Backend::automatic, [](int rank) { return rank % 2; }}, backend_is("shm")));
   // One that has not made its GPU current yet.
-  need_gpus(2);
-  check_good(run_threads(2, [&](int rank, Context& context) {
+  check_good(run_ranks(2, [&](int rank, Context& context) {
     const nccl_backend::GpuDevice device(cuda(), rank);
     std::optional<nccl_backend::GpuDevice::Scope> scope;
     if (rank == 0) scope.emplace(device);
@@ -198,7 +198,7 @@ GPU_TEST_CASE("gpu staging: a group that names no backend gets nccl when all ran
 GPU_TEST_CASE("gpu staging: memory that is not where its view says is refused, and the group goes on", "[gpu]") {
   check_good(run_gpu_ranks({2, Backend::shm}, [](Group& group, int gpu) {
     std::vector<float> host(8, 1.0f);
-    const TensorView mislabelled(host.data(), host.size(), DType::float32, {Device::Type::cuda, gpu});
+    const TensorView mislabelled(host.data(), host.size(), DType::float32, {Device::Type::cuda, gpu_of(gpu)});
     const TensorView nowhere(host.data(), host.size(), DType::float32, {Device::Type::cuda, 99});
     expect_error("no memory of a GPU", [&] { group.allreduce(mislabelled); });
     expect_error("no memory of a GPU", [&] { group.send(mislabelled, 1 - gpu); });
@@ -234,7 +234,7 @@ GPU_TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their mem
 GPU_TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and that outlives its group", "[gpu]") {
   for (const int n : {1, 2, 4}) {
     check_good(run_gpu_ranks(n, [](Group& group, int gpu) {
-      expect(group.device() == Device{Device::Type::cuda, gpu}, "the group's device");
+      expect(group.device() == Device{Device::Type::cuda, gpu_of(gpu)}, "the group's device");
       void* const memory = col::alloc(1000, group);
       const TensorView data(memory, 250, DType::int32, group.device());
       const GpuArray<std::int32_t> copy(gpu, Numbers(250, 7));

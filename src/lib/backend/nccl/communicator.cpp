@@ -195,8 +195,10 @@ void WindowMemory::register_with(Communicator& communicator, WaitContext& wait) 
   if (nccl_.CommWindowRegister == nullptr) return;
   const std::lock_guard lock(mutex_);
   wait.describe("the ranks to register memory with NCCL");
-  communicator.settle(nccl_.CommWindowRegister(communicator.get(), memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC),
-                      "cannot register memory", wait);
+  const ncclResult_t begun =
+      nccl_.CommWindowRegister(communicator.get(), memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC);
+  // From 2.28 on, it begins in the background and returns success.
+  communicator.settle(begun == ncclSuccess ? ncclInProgress : begun, "cannot register memory", wait);
   communicator_ = &communicator;
 }
 
