@@ -12,7 +12,8 @@ if [ "$reason" != available ]; then
   exit 77
 fi
 output=$(mktemp)
-trap 'rm -f "$output"' EXIT
+case_output=$(mktemp)
+trap 'rm -f "$output" "$case_output"' EXIT
 
 # The exit code of the listing is the number of cases.
 names() { "$tests" --list-test-names-only | grep .; }
@@ -27,12 +28,14 @@ one_by_one() {
       return 1
     fi
     # A comma in a name would end it.
-    timeout --kill-after=2 "${GPU_SUITE_CASE_SECONDS:-40}" "$tests" --durations yes "${name//,/\\,}"
+    timeout --kill-after=2 "${GPU_SUITE_CASE_SECONDS:-40}" "$tests" --durations yes "${name//,/\\,}" >"$case_output" 2>&1
     code=$?
     if [ "$code" = 0 ]; then
       good=$((good + 1))
+      grep -E '^(skipped from|[0-9.]+ s: )' "$case_output"
     else
       bad=$((bad + 1))
+      cat "$case_output"
       echo "BAD, exit code $code: $name"
     fi
   done

@@ -1,7 +1,9 @@
 // What becomes of calls whose buffers are copied through the host when that fails, or takes its time. By the stand-in
 // alone, which fails when it is told to.
 #include <cuda.h>
+#include <nccl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <latch>
 #include <string>
@@ -198,6 +200,20 @@ TEST_CASE("gpu staging faults: no room for alloc on one GPU is an error on all r
   }));
   CHECK(fake_nccl_alive("memory") == 0);
   CHECK(fake_nccl_alive("windows") == 0);
+}
+
+// NCCL of the other rank goes on with the registration, and writes to the memory's object, when the error comes.
+TEST_CASE("gpu staging faults: an alloc that one rank cannot register ends on all, and leaves no memory", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](Group& group, int gpu) {
+    group.barrier();
+    if (gpu == 1) fake_nccl_fail("ncclCommWindowRegister", ncclSystemError, 1);
+    (void)group.alloc(64, {.timeout = 1s});
+  });
+  forget_faults();
+  INFO(show(outcomes));
+  CHECK(std::ranges::count(outcomes, ErrorCode::io, &Outcome::code) == 1);
+  CHECK(std::ranges::count(outcomes, ErrorCode::timeout, &Outcome::code) == 1);
+  CHECK(fake_nccl_alive("memory") == 0);
 }
 
 }  // namespace

@@ -256,6 +256,25 @@ GPU_TEST_CASE("gpu: alloc gives memory of the GPU that collectives can use, and 
   }
 }
 
+GPU_TEST_CASE("gpu: memory from alloc serves like any other, at once and at any place on each rank", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const auto rank = static_cast<std::size_t>(group.rank());
+    for (int round = 0; round < 3; ++round) {
+      void* const memory = col::alloc(1000, group);
+      const TensorView data(memory, 250, DType::int32, group.device());
+      const GpuArray<std::int32_t> ones(gpu, Numbers(100, 1)), sum(gpu, Numbers(100, -1));
+      // Both sides in it, the two ranks at different places; then one side of one rank.
+      group.broadcast(data.slice(100 * rank, 100));
+      group.allreduce(data.slice(100 * rank, 50), data.slice(100 * rank + 50, 50));
+      group.allreduce(ones, rank == 0 ? TensorView(sum) : data.slice(0, 100));
+      if (rank == 0) expect_equal(sum, Numbers(100, 2), "the sum");
+      col::free(memory);
+      void* const unused = col::alloc(100, group);
+      col::free(unused);
+    }
+  }));
+}
+
 GPU_TEST_CASE("gpu staging: elements that lie where their type does not belong are copied", "[gpu]") {
   check_good(run_gpu_ranks({2, Backend::nccl}, [](Group& group, int gpu) {
     const std::vector<float> ones(7, 1.0f), twos(7, 2.0f);

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 #include <sstream>
 
 namespace fake_gpu {
@@ -25,8 +26,15 @@ std::chrono::seconds longest_wait() {
   return std::chrono::seconds(seconds);
 }
 
+unsigned random_below(unsigned bound) {
+  static std::mutex mutex;
+  static std::mt19937 engine(static_cast<unsigned>(number_setting("FAKE_GPU_SEED", 1)));
+  std::lock_guard lock(mutex);
+  return static_cast<unsigned>(engine() % bound);
+}
+
 void die(const std::string& text) {
-  std::fprintf(stderr, "fake_gpu: %s\n", text.c_str());
+  std::fprintf(stderr, "fake_gpu: %s; FAKE_GPU_SEED=%s\n", text.c_str(), text_setting("FAKE_GPU_SEED", "1").c_str());
   std::fflush(stderr);
   std::abort();
 }

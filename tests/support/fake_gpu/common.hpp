@@ -19,6 +19,10 @@ long number_setting(const char* name, long otherwise);
 // How long anything may wait before the process is ended: FAKE_GPU_TIMEOUT seconds.
 std::chrono::seconds longest_wait();
 
+// A number below `bound`, from FAKE_GPU_SEED: the same sequence in every process that makes the same calls in one
+// thread.
+unsigned random_below(unsigned bound);
+
 // Says on stderr what is wrong and aborts: for waits without end and for wrong use that would go unnoticed.
 [[noreturn]] void die(const std::string& text);
 

@@ -200,7 +200,7 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
   }
   guarded("alloc", [&] {
     start_posts(wait);
-    memory->register_with(*communicator_, wait);
+    WindowMemory::make_window(memory, *communicator_, wait);
     const CudaDriver& cuda = device_->cuda();
     cuda.check(cuda.MemsetD8Async(reinterpret_cast<CUdeviceptr>(memory->get()), 0, bytes, stream_->get()),
                "cannot zero memory of the GPU");

@@ -73,6 +73,13 @@ void Communicator::settle(ncclResult_t result, std::string_view doing, WaitConte
   if (result != ncclSuccess) throw error_of(result, doing);
 }
 
+void Communicator::settle_job(ncclResult_t result, std::shared_ptr<const void> used, std::string_view doing,
+                              WaitContext& wait) {
+  used_ = std::move(used);
+  settle(result == ncclSuccess ? ncclInProgress : result, doing, wait);
+  used_.reset();
+}
+
 bool Communicator::is_busy() const {
   const ncclResult_t found = state();
   if (found != ncclSuccess && found != ncclInProgress) throw error_of(found, "the communicator broke");
@@ -191,15 +198,16 @@ WindowMemory::~WindowMemory() {
   }
 }
 
-void WindowMemory::register_with(Communicator& communicator, WaitContext& wait) {
-  if (nccl_.CommWindowRegister == nullptr) return;
-  const std::lock_guard lock(mutex_);
+void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator,
+                               WaitContext& wait) {
+  const NcclLibrary& nccl = communicator.nccl();
+  if (nccl.CommWindowRegister == nullptr) return;
+  const std::lock_guard lock(memory->mutex_);
   wait.describe("the ranks to register memory with NCCL");
   const ncclResult_t begun =
-      nccl_.CommWindowRegister(communicator.get(), memory_, bytes_, &window_, NCCL_WIN_COLL_SYMMETRIC);
-  // From 2.28 on, it begins in the background and returns success.
-  communicator.settle(begun == ncclSuccess ? ncclInProgress : begun, "cannot register memory", wait);
-  communicator_ = &communicator;
+      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, NCCL_WIN_DEFAULT);
+  communicator.settle_job(begun, memory, "cannot register memory", wait);
+  memory->communicator_ = &communicator;
 }
 
 void WindowMemory::deregister() noexcept {

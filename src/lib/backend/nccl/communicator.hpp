@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -48,6 +49,9 @@ class Communicator {
   bool is_busy() const;
   // Throws an error that has happened meanwhile in NCCL's own threads.
   void check() const;
+  // As settle(), for what NCCL goes on with in the background even if `result` says that it succeeded. If that does not
+  // come to an end, it keeps `used`, which it may still write to, for as long as the communicator.
+  void settle_job(ncclResult_t result, std::shared_ptr<const void> used, std::string_view doing, WaitContext& wait);
   // settle() calls `look` while it polls. An exception from it ends settle().
   void on_wait(std::function<void()> look) { look_ = std::move(look); }
   // NCCL's `result` as our Error.
@@ -74,6 +78,7 @@ class Communicator {
   ncclResult_t ending_ = ncclSuccess;  // the result of begin_end() or begin_revoke()
   bool ended_ = false;                 // as await_end() has found
   std::function<void()> look_;
+  std::shared_ptr<const void> used_;  // shared: by a job of NCCL's, and by whoever has begun it
 };
 
 // Both functions take all communicators of one thread that may wait for each other. One by one, the first would wait
@@ -89,8 +94,8 @@ void end_all(std::span<Communicator* const> all) noexcept;
 void abort_all(std::span<Communicator* const> all) noexcept;
 
 // Memory of a GPU that NCCL uses in place: col::alloc() returns it. NCCL allocates it in a form that other GPUs can
-// map. From NCCL 2.27 on, all ranks register their parts together as a window. Collectives between such parts make
-// fewer copies.
+// map. From NCCL 2.27 on, all ranks register their parts together as a window, which saves copies. It is no symmetric
+// one: NCCL would demand that all ranks pass memory at equal offsets in it (docs/decisions/0023-windows.md).
 class WindowMemory {
  public:
   // Throws resource. The memory is not zeroed, and not a window yet. `nccl` must outlive it; the communicator need not.
@@ -103,7 +108,7 @@ class WindowMemory {
 
   // Makes it a window. All ranks call this, for the memory that they have allocated together. Does nothing if NCCL has
   // no windows. Errors as Communicator::settle(). Requires: the device's context is current.
-  void register_with(Communicator& communicator, WaitContext& wait);
+  static void make_window(const std::shared_ptr<WindowMemory>& memory, Communicator& communicator, WaitContext& wait);
   // Call it before the communicator ends. Requires: the device's context is current.
   void deregister() noexcept;
 

@@ -11,8 +11,8 @@
 // says so once for each group.
 //
 // In a group of backend nccl, alloc() returns memory of the rank's GPU, allocated by NCCL. From NCCL 2.27 on, it is
-// registered with NCCL as a window: collectives whose buffers are in such memory copy less. Views of it name the
-// device: Group::device().
+// registered with NCCL as a window, which saves NCCL copies. Ranks may pass any part of it, each another one. Views of
+// it name the device: Group::device().
 #pragma once
 
 #include <cstddef>

@@ -104,6 +104,11 @@ ncclResult_t issue(const char* name, int since, const Issue& call, ncclComm_t co
     operation.output =
         locate(*communicator, call.output, extents.output * block, bytes_of(call.type), "the receive buffer");
     require_apart(operation, extents, communicator->rank());
+    // Of these it has kernels that reach into the other ranks' windows.
+    const bool has_symmetric_kernels = call.collective == Collective::all_reduce ||
+                                       call.collective == Collective::all_gather ||
+                                       call.collective == Collective::reduce_scatter;
+    if (has_symmetric_kernels) operation.symmetry = communicator->symmetry_of(call.input, call.output);
     // An empty collective is over at once, without meeting the other ranks.
     if (call.count == 0 && !operation.point_to_point()) return ncclSuccess;
     return add_operation(communicator, operation, stream);

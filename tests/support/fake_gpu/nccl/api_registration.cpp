@@ -16,11 +16,6 @@ void require_buffer(const Communicator& communicator, void* buffer, size_t bytes
           "the buffer is not memory of the communicator's device");
 }
 
-uintptr_t new_handle() {
-  std::lock_guard lock(registry().mutex);
-  return registry().new_handle();
-}
-
 }  // namespace
 
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags) {
@@ -35,15 +30,13 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
     {
       // Other memory has no handle to share: that is no error, and there is no window.
       std::lock_guard lock(registry().mutex);
-      auto after = registry().memory.upper_bound(buff);
-      if (after == registry().memory.begin()) return ncclSuccess;
-      const auto& [start, bytes] = *std::prev(after);
-      if (static_cast<char*>(buff) + size > static_cast<char*>(start) + bytes) return ncclSuccess;
+      if (!registry().has(buff, size)) return ncclSuccess;
     }
-    *win = reinterpret_cast<ncclWindow_t>(new_handle());
-    std::lock_guard lock(communicator->mutex);
-    communicator->windows[*win] = size;
-    return ncclSuccess;
+    communicator->perform([communicator, buff, size, win, winFlags] {
+      communicator->register_window(buff, size, winFlags == NCCL_WIN_COLL_SYMMETRIC, win);
+    });
+    // From 2.28 on, the job goes on all the same.
+    return communicator->config().blocking || version() >= 22800 ? ncclSuccess : ncclInProgress;
   });
 }
 

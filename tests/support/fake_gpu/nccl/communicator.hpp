@@ -31,6 +31,14 @@ struct OwnOperator {
   ncclDataType_t type;
 };
 
+// A piece of memory that all ranks have registered together.
+struct Window {
+  uintptr_t begin;
+  size_t bytes;
+  uint32_t number;  // alike on all ranks
+  bool symmetric;
+};
+
 // Launches that come one after another, whatever their streams.
 struct LaunchOrder {
   std::mutex mutex;
@@ -59,12 +67,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Jobs. They end early, with a failure, when the communicator is aborted.
   void join(const std::string& identity, int rank, int size);
   void join_split(Communicator& parent, const std::string& board, int color, int key);
+  // Registers memory once all ranks do, writes the window to `window`, and only then lets go of it.
+  void register_window(const void* memory, size_t bytes, bool symmetric, ncclWindow_t* window);
   void finalize();
   bool joined() const { return joined_; }
   bool finalized() const;
   // Makes the others' connections possible before any is waited for; then launches.
   void begin_connect(const std::vector<Operation>& operations);
   void launch(const std::vector<Operation>& operations, const std::vector<cudaStream_t>& streams);
+
+  // Of buffers in symmetric windows, where in them they are; 0 unless both are in one. See TransferHead.
+  uint64_t symmetry_of(const void* input, const void* output);
 
   // Of the thread that destroys: waits for jobs that go on.
   void wait_for_jobs(const char* what);
@@ -85,7 +98,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex mutex;  // guards these
   std::map<int, OwnOperator> operators;
   int next_operator = ncclNumOps;
-  std::map<ncclWindow_t, size_t> windows;
+  std::map<ncclWindow_t, Window> windows;
 
  private:
   struct Pending;

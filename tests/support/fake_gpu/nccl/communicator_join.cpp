@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <thread>
 
 #include "support/fake_gpu/cuda/work.hpp"
 #include "support/fake_gpu/nccl/communicator.hpp"
 #include "support/fake_gpu/nccl/library.hpp"
+#include "support/fake_gpu/nccl/registry.hpp"
 
 namespace fake_nccl {
 namespace {
@@ -108,6 +111,49 @@ bool Communicator::finish_connect() {
   if (segment_->wait(what, all_want_us, stopped_now_)) return true;
   if (aborted_) fail(ncclInternalError, "aborted");
   return false;
+}
+
+// ---- Windows
+
+void Communicator::register_window(const void* memory, size_t bytes, bool symmetric, ncclWindow_t* window) {
+  const uint32_t number = ++segment_->seat(rank_).windows;
+  segment_->announce();
+  const auto all_have_begun = [&] {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (segment_->seat(peer).windows < number) return false;
+    }
+    return true;
+  };
+  const bool all = segment_->wait("the registration of a window by all ranks", all_have_begun, stopped_now_);
+  std::this_thread::sleep_for(std::chrono::microseconds(fake_gpu::random_below(3000)));
+  if (!all) {
+    *window = nullptr;  // written even now
+    fail(ncclInternalError, "aborted");
+  }
+  ncclWindow_t handle = nullptr;
+  {
+    std::lock_guard lock(registry().mutex);
+    if (!registry().has(memory, bytes)) fake_gpu::die("memory was freed while its window was being registered");
+    handle = reinterpret_cast<ncclWindow_t>(registry().new_handle());
+  }
+  std::lock_guard lock(mutex);
+  windows[handle] = {reinterpret_cast<uintptr_t>(memory), bytes, number, symmetric};
+  *window = handle;
+}
+
+uint64_t Communicator::symmetry_of(const void* input, const void* output) {
+  std::lock_guard lock(mutex);
+  uint64_t both = 1;
+  for (const void* buffer : {input, output}) {
+    const auto address = reinterpret_cast<uintptr_t>(buffer);
+    const auto within = std::find_if(windows.begin(), windows.end(), [&](const auto& one) {
+      const Window& window = one.second;
+      return window.symmetric && window.begin <= address && address < window.begin + window.bytes;
+    });
+    if (within == windows.end()) return 0;
+    both = both * 0x100000001b3 + (uint64_t{within->second.number} << 40) + (address - within->second.begin);
+  }
+  return both;
 }
 
 }  // namespace fake_nccl

@@ -56,7 +56,9 @@ class Side {
 
   bool accept() {
     if (channel_.posted.load(std::memory_order_acquire) < number_) return false;
-    if (channel_.head != transfer_.head) return false;
+    if (!channel_.head.matches(transfer_.head)) return false;
+    if (channel_.head.symmetry != transfer_.head.symmetry)
+      fake_gpu::die("ranks pass buffers at different places of symmetric windows: what NCCL then does is undefined");
     channel_.accepted.store(number_, std::memory_order_release);
     agreed_ = true;
     return true;

@@ -51,8 +51,8 @@ bool move(const Ring& ring, const Operation& operation) {
       if (in.given && operation.bytes() > 0 && to != from) std::memmove(to, from, operation.bytes());
       continue;
     }
-    transfers.sends.push_back({peer, from, {fingerprint, out.given ? operation.bytes() : 0}});
-    transfers.receives.push_back({peer, to, {fingerprint, in.given ? operation.bytes() : 0}});
+    transfers.sends.push_back({peer, from, {fingerprint, out.given ? operation.bytes() : 0, operation.symmetry}});
+    transfers.receives.push_back({peer, to, {fingerprint, in.given ? operation.bytes() : 0, operation.symmetry}});
   }
   return exchange(ring.segment, ring.rank, ring.counts, std::move(transfers), "an NCCL collective", ring.stop);
 }
@@ -88,10 +88,10 @@ bool reduce_block(const Ring& ring, const Operation& operation, size_t from, siz
       inputs[peer] = part;
       continue;
     }
-    transfers.sends.push_back({peer, part, {fingerprint, theirs.wanted ? bytes : 0}});
+    transfers.sends.push_back({peer, part, {fingerprint, theirs.wanted ? bytes : 0, operation.symmetry}});
     scratch[peer].resize(own.wanted ? bytes : 0);
     inputs[peer] = scratch[peer].data();
-    transfers.receives.push_back({peer, scratch[peer].data(), {fingerprint, scratch[peer].size()}});
+    transfers.receives.push_back({peer, scratch[peer].data(), {fingerprint, scratch[peer].size(), operation.symmetry}});
   }
   if (!exchange(ring.segment, ring.rank, ring.counts, std::move(transfers), "an NCCL reduction", ring.stop)) {
     return false;

@@ -39,7 +39,8 @@ struct Operation {
   size_t count;  // as the call has it
   ncclDataType_t type;
   Reduction reduction;
-  int root;  // root or peer
+  int root;               // root or peer
+  uint64_t symmetry = 0;  // see TransferHead
 
   const Shape& shape() const { return shape_of(collective); }
   bool point_to_point() const { return collective == Collective::send || collective == Collective::receive; }

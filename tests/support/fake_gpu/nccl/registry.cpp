@@ -24,6 +24,13 @@ Registry& registry() {
   return *instance;
 }
 
+bool Registry::has(const void* begin, size_t bytes) const {
+  auto after = memory.upper_bound(const_cast<void*>(begin));
+  if (after == memory.begin()) return false;
+  const auto& [start, whole] = *std::prev(after);
+  return static_cast<const char*>(begin) + bytes <= static_cast<const char*>(start) + whole;
+}
+
 ncclComm_t add_communicator(std::shared_ptr<Communicator> communicator) {
   Registry& all = registry();
   std::lock_guard lock(all.mutex);

@@ -13,6 +13,8 @@ struct Registry {
   std::map<void*, size_t> memory;              // of ncclMemAlloc
   uintptr_t next_handle = uintptr_t{0x21} << 40;
 
+  // Whether ncclMemAlloc gave it all, in one piece. Locked.
+  bool has(const void* begin, size_t bytes) const;
   uintptr_t new_handle() { return next_handle += 16; }  // locked
 };
 

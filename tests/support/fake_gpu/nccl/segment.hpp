@@ -29,6 +29,7 @@ struct SegmentHead {
 struct Seat {
   std::atomic<uint32_t> taken;
   std::atomic<uint32_t> finalized;
+  std::atomic<uint32_t> windows;       // that it has begun to register
   std::atomic<uint64_t> wanted_peers;  // to which it has begun to connect
   int32_t process;
   int32_t device;  // as the machine counts them
@@ -40,12 +41,13 @@ struct Seat {
 struct TransferHead {
   uint64_t fingerprint;
   uint64_t bytes;
+  uint64_t symmetry = 0;  // where the buffers are in symmetric windows; 0: not both are in one
 
-  bool operator==(const TransferHead&) const = default;
+  bool matches(const TransferHead& other) const { return fingerprint == other.fingerprint && bytes == other.bytes; }
 };
 
 // The k-th transfer from one rank to another: the sender writes the head and posts k; the receiver accepts k if its own
-// head is equal, and otherwise never does; then bytes go round the ring.
+// head matches, and otherwise never does; then bytes go round the ring.
 struct Channel {
   std::atomic<uint64_t> posted;
   std::atomic<uint64_t> accepted;
