@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -195,6 +196,37 @@ GPU_TEST_CASE("gpu: a graph repeats the calls that were captured", "[gpu]") {
     }
     group.barrier();
   }));
+}
+
+// In its global mode, a capture is spoiled by a look at an event in any thread.
+GPU_TEST_CASE("gpu: calls in flight, new groups and the progress thread leave a capture alone", "[gpu]") {
+  for (const bool with_thread : {false, true}) {
+    INFO(with_thread);
+    std::optional<Setting> progress;
+    if (with_thread) progress.emplace("COL_PROGRESS", "thread");
+    check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+      const GpuStream stream(cuda());
+      const Options captured{.stream = {stream.get()}};
+      const Array in(gpu, block(gpu, 64, 1)), total(gpu, Values(64, -1)), other(gpu, Values(64, -1));
+      group.allreduce(in, total, captured);
+      Work before = group.iallreduce(in, other);
+      Capture capture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+      group.allreduce(in, total, captured);
+      for (const Deadline deadline = Deadline::after(20s); !before.test();)
+        expect(!deadline.expired(), "what was in flight does not end");
+      Work during = group.iallreduce(in, other);
+      during.wait();
+      // Memory is allocated, kernels are loaded, and a communicator is made.
+      Group more = group.dup();
+      more.allreduce(in, other);
+      const Array fresh(gpu, 10, 3);
+      capture.end();
+      capture.replay();
+      expect(total.values() == sum(2, 64, 1), "the sum of a replay");
+      expect(other.values() == sum(2, 64, 1), "the sum beside it");
+      group.barrier();
+    }));
+  }
 }
 
 }  // namespace

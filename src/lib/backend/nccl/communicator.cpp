@@ -183,6 +183,7 @@ Error Communicator::error_of(ncclResult_t result, std::string_view doing) const 
 WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes)
     : nccl_(nccl), device_(cuda, ordinal), bytes_(std::max<std::size_t>(bytes, 1)) {
   const GpuDevice::Scope scope(device_);
+  const BesideCaptures beside(cuda);
   const ncclResult_t result = nccl_.MemAlloc(&memory_, bytes_);
   if (result == ncclSuccess) return;
   throw Error(ErrorCode::resource, fmt::format("nccl: cannot allocate {} bytes of GPU {}: {}", bytes, ordinal,
@@ -192,6 +193,7 @@ WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int 
 WindowMemory::~WindowMemory() {
   try {
     const GpuDevice::Scope scope(device_);
+    const BesideCaptures beside(device_.cuda());
     deregister();
     nccl_.MemFree(memory_);
   } catch (const std::exception&) {  // the driver is shutting down, and takes it back

@@ -38,6 +38,8 @@ struct CudaDriver {
   decltype(&::cuStreamDestroy) StreamDestroy = library.find("cuStreamDestroy_v2");
   decltype(&::cuStreamWaitEvent) StreamWaitEvent = library.find("cuStreamWaitEvent");
   decltype(&::cuStreamIsCapturing) StreamIsCapturing = library.find("cuStreamIsCapturing");
+  decltype(&::cuThreadExchangeStreamCaptureMode) ThreadExchangeStreamCaptureMode =
+      library.find("cuThreadExchangeStreamCaptureMode");
   decltype(&::cuEventCreate) EventCreate = library.find("cuEventCreate");
   decltype(&::cuEventDestroy) EventDestroy = library.find("cuEventDestroy_v2");
   decltype(&::cuEventRecord) EventRecord = library.find("cuEventRecord");

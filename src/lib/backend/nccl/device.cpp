@@ -131,6 +131,7 @@ void GpuEvent::record_all(const GpuDevice& device) {
 }
 
 bool GpuEvent::done() const {
+  const BesideCaptures beside(cuda_);
   const CUresult result = cuda_.EventQuery(event_);
   if (result == CUDA_ERROR_NOT_READY) return false;
   cuda_.check(result, "the work on the GPU failed");
@@ -139,16 +140,19 @@ bool GpuEvent::done() const {
 
 double GpuEvent::seconds_since(const GpuEvent& earlier) const {
   float milliseconds = 0;
+  const BesideCaptures beside(cuda_);
   cuda_.check(cuda_.EventElapsedTime(&milliseconds, earlier.event_, event_),
               "cannot read the time between CUDA events");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
 GpuMemory::GpuMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
+  const BesideCaptures beside(cuda_);
   cuda_.check(cuda_.MemAlloc(&address_, bytes), "cannot allocate memory of the GPU");
 }
 
 GpuMemory::~GpuMemory() {
+  const BesideCaptures beside(cuda_);
   cuda_.MemFree(address_);
 }
 

@@ -67,6 +67,23 @@ bool is_captured(Stream stream, const GpuDevice& device);
 
 enum class Priority { normal, highest };  // of work that waits for room on a device
 
+// While it lives, the calling thread may make the calls that a capture of a graph forbids, in this thread or, in its global
+// mode, in any: looks at events, and allocations. Without it, such a call fails, and spoils the capture. What is done
+// meanwhile has nothing to do with the streams that are captured.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const CudaDriver& cuda) noexcept : cuda_(cuda) { exchange(); }
+  ~BesideCaptures() { exchange(); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  void exchange() noexcept { cuda_.ThreadExchangeStreamCaptureMode(&mode_); }
+
+  const CudaDriver& cuda_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 // An object that has to be released. It is made and destroyed within a GpuDevice::Scope of its device.
 class GpuStream {
  public:

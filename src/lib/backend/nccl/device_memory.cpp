@@ -20,10 +20,14 @@ namespace {
 class GpuHostMemory {
  public:
   GpuHostMemory(const CudaDriver& cuda, std::size_t bytes) : cuda_(cuda) {
+    const BesideCaptures beside(cuda_);
     cuda_.check(cuda_.MemHostAlloc(&memory_, bytes, CU_MEMHOSTALLOC_PORTABLE),
                 "cannot allocate page-locked host memory");
   }
-  ~GpuHostMemory() { cuda_.MemFreeHost(memory_); }
+  ~GpuHostMemory() {
+    const BesideCaptures beside(cuda_);
+    cuda_.MemFreeHost(memory_);
+  }
   GpuHostMemory(const GpuHostMemory&) = delete;
   GpuHostMemory& operator=(const GpuHostMemory&) = delete;
   void* get() const noexcept { return memory_; }

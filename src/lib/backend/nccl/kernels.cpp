@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/device.hpp"
+
 namespace col::nccl_backend {
 namespace {
 
@@ -41,6 +43,7 @@ Kernels::Kernels(const CudaDriver& cuda) : cuda_(cuda) {
     why_not_ = Error(ErrorCode::unavailable, "this build of col has no kernels; build it where nvcc is");
     return;
   }
+  const BesideCaptures beside(cuda_);
   try {
     cuda_.check(cuda_.ModuleLoadData(&module_, kKernelImage.data()), "cannot load the kernels of col");
     // All of them now: the driver loads a kernel when it is first asked for, and may wait for the GPU to do so.
@@ -63,7 +66,9 @@ void Kernels::load(CUfunction& function, const std::string& name) {
 }
 
 Kernels::~Kernels() {
-  if (module_ != nullptr) cuda_.ModuleUnload(module_);
+  if (module_ == nullptr) return;
+  const BesideCaptures beside(cuda_);
+  cuda_.ModuleUnload(module_);
 }
 
 bool Kernels::are_built() noexcept {

@@ -33,6 +33,14 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
   });
 }
 
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return entry("cuThreadExchangeStreamCaptureMode", Needs::driver, [&](Call&) {
+    fail_if(mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED,
+            CUDA_ERROR_INVALID_VALUE);
+    std::swap(mode_of_thread(), *mode);
+  });
+}
+
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   return entry("cuStreamEndCapture", Needs::context, [&](Call& call) {
     auto stream = stream_of(call, handle);

@@ -89,12 +89,20 @@ CUresult join_capture(const std::shared_ptr<Stream>& stream, const Event& event)
   return CUDA_SUCCESS;
 }
 
+CUstreamCaptureMode& mode_of_thread() {
+  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
 CUresult forbid_unsafe_call(Machine& machine) {
   CUresult result = CUDA_SUCCESS;
+  if (mode_of_thread() == CU_STREAM_CAPTURE_MODE_RELAXED) return result;
+  const bool heeds_others = mode_of_thread() == CU_STREAM_CAPTURE_MODE_GLOBAL;
   for (const auto& capture : machine.captures) {
     const bool own = capture->thread == std::this_thread::get_id();
     const bool forbidden =
-        own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED : capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+            : heeds_others && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!forbidden) continue;
     capture->invalid = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

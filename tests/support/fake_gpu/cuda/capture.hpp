@@ -55,6 +55,9 @@ void add_node(Stream& stream, Work work, const char* label);
 // A stream, captured or not, waits for an event recorded inside a capture.
 CUresult join_capture(const std::shared_ptr<Stream>& stream, const Event& event);
 
+// What cuThreadExchangeStreamCaptureMode has made of the calling thread.
+CUstreamCaptureMode& mode_of_thread();
+
 // Calls that a capture forbids; when one is forbidden, the captures it touches are of no use any more.
 CUresult forbid_unsafe_call(Machine& machine);
 CUresult forbid_null_stream(Machine& machine, const Context& context);
