@@ -1,6 +1,7 @@
 // Asynchronous calls on GPUs, streams of the caller's, and graphs.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -225,6 +226,26 @@ GPU_TEST_CASE("gpu: calls in flight, new groups and the progress thread leave a 
       expect(total.values() == sum(2, 64, 1), "the sum of a replay");
       expect(other.values() == sum(2, 64, 1), "the sum beside it");
       group.barrier();
+    }));
+  }
+}
+
+GPU_TEST_CASE("gpu: the stream that each thread has of its own is refused, and the group goes on", "[gpu]") {
+  for (const Backend backend : {Backend::nccl, Backend::shm}) {
+    INFO(to_string(backend));
+    check_good(run_gpu_ranks({2, backend}, [](Group& group, int gpu) {
+      const Options options{.stream = {CU_STREAM_PER_THREAD}};
+      const Array in(gpu, block(gpu, 64, 1)), total(gpu, Values(64, -1));
+      for (const auto& call : std::vector<std::function<void()>>{
+               [&] { group.allreduce(in, total, options); },
+               [&] { (void)group.iallreduce(in, total, options); },
+               [&] { (void)group.iallgather(in.part(0, 32), total, options); },
+               [&] { group.send(in, 1 - gpu, options); },
+               [&] { (void)group.irecv(total, 1 - gpu, options); },
+           })
+        expect_error(ErrorCode::invalid_argument, "pass a stream that you have created", call);
+      group.allreduce(in, total);
+      expect(total.values() == sum(2, 64, 1), "the sum");
     }));
   }
 }

@@ -153,6 +153,7 @@ void NcclChannel::check(const Request& request) const {
   check_memory(call, request.in);
   check_memory(call, request.out);
   try {
+    require_usable(request.stream);
     native_.check(request);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", call, error.message()), group_, rank_);

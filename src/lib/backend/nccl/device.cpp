@@ -77,7 +77,16 @@ std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDev
   return device;
 }
 
+void require_usable(Stream stream) {
+  if (stream.handle != CU_STREAM_PER_THREAD) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      "the stream is cudaStreamPerThread, which is another stream in each thread, and NCCL and col work in threads "
+      "of their own; pass a stream that you have created, or none");
+}
+
 bool is_captured(Stream stream, const GpuDevice& device) {
+  require_usable(stream);
   if (stream.handle == nullptr) return false;
   const GpuDevice::Scope scope(device);
   const CudaDriver& cuda = device.cuda();

@@ -62,14 +62,19 @@ class GpuDevice {
 // CudaDriver::check() throws.
 std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked);
 
-// Whether the caller's stream is being captured: work then becomes part of a graph, and none of it runs.
+// Throws invalid_argument if `stream` is no stream that other threads could use: NCCL starts work in threads of its
+// own, and copies are started by whichever thread moves a call on.
+void require_usable(Stream stream);
+
+// Whether the caller's stream is being captured: work then becomes part of a graph, and none of it runs. Throws what
+// require_usable() throws.
 bool is_captured(Stream stream, const GpuDevice& device);
 
 enum class Priority { normal, highest };  // of work that waits for room on a device
 
-// While it lives, the calling thread may make the calls that a capture of a graph forbids, in this thread or, in its global
-// mode, in any: looks at events, and allocations. Without it, such a call fails, and spoils the capture. What is done
-// meanwhile has nothing to do with the streams that are captured.
+// While it lives, the calling thread may make the calls that a capture of a graph forbids, in this thread or, in its
+// global mode, in any: looks at events, and allocations. Without it, such a call fails, and spoils the capture. What is
+// done meanwhile has nothing to do with the streams that are captured.
 class BesideCaptures {
  public:
   explicit BesideCaptures(const CudaDriver& cuda) noexcept : cuda_(cuda) { exchange(); }
@@ -151,7 +156,8 @@ void release_on(const GpuDevice& device, std::unique_ptr<Objects>&... objects) n
 }
 
 // The pauses while polling for something that nobody announces. At first there are none, because the answer may come in
-// microseconds. Then they grow, to leave the processor to others.
+// microseconds. Then they are a small part of the time waited so far, which leaves the processor to others, and makes
+// no wait longer by more than that part.
 class PollPause {
  public:
   // Waits for a moment. Throws what wait.check() throws.
@@ -159,19 +165,22 @@ class PollPause {
     // The clock is read less often than the device is polled.
     if (++turns_ % kTurnsPerCheck == 0) wait.check();
     if (turns_ < kEagerTurns) return;
-    std::this_thread::sleep_for(std::min<Duration>(pause_, wait.slice()));
-    pause_ = std::min(2 * pause_, kLongest);
+    std::this_thread::sleep_for(std::min(after(std::chrono::steady_clock::now() - begin_), wait.slice()));
     wait.check();
   }
+
+  // The pause of who has waited for so long.
+  static constexpr Duration after(Duration waited) { return std::clamp(waited / kPart, kShortest, kLongest); }
 
  private:
   static constexpr int kTurnsPerCheck = 64;
   static constexpr int kEagerTurns = 2000;
-  static constexpr Duration kFirst = std::chrono::microseconds(20);
+  static constexpr int kPart = 32;
+  static constexpr Duration kShortest = std::chrono::microseconds(20);
   static constexpr Duration kLongest = std::chrono::milliseconds(1);
 
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   int turns_ = 0;
-  Duration pause_ = kFirst;
 };
 
 }  // namespace col::nccl_backend

@@ -21,6 +21,9 @@ struct Options {
   std::string_view algorithm = {};
   Duration timeout = {};  // how long the call may block; zero: the context's timeout
   // The CUDA stream, for buffers in GPU memory only. The call runs after the work that the stream already holds.
+  // Without one, it runs after what the legacy default stream holds, and so after all blocking streams. Streams made
+  // with cudaStreamNonBlocking, as PyTorch's side streams are, take no part in that order: name the one that wrote the
+  // data. cudaStreamPerThread is invalid_argument, because calls are moved on by other threads, too.
   //
   // If the stream is being captured, the call becomes part of the CUDA graph. Its blocking form then does not wait, and
   // its Work has nothing to wait for. Before that, the call waits until all ranks capture theirs, and throws mismatch

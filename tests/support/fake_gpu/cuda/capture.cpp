@@ -100,9 +100,8 @@ CUresult forbid_unsafe_call(Machine& machine) {
   const bool heeds_others = mode_of_thread() == CU_STREAM_CAPTURE_MODE_GLOBAL;
   for (const auto& capture : machine.captures) {
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool forbidden =
-        own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-            : heeds_others && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const bool forbidden = own ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+                               : heeds_others && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!forbidden) continue;
     capture->invalid = true;
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

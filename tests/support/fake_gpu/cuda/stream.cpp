@@ -68,8 +68,25 @@ void Stream::run(Lock& lock, Item item) {
   if (context_->broken == CUDA_SUCCESS) context_->broken = result;
 }
 
+namespace {
+
+// The calling thread's own, which every thread names alike.
+std::shared_ptr<Stream> stream_of_thread(const std::shared_ptr<Context>& context) {
+  thread_local std::map<Context*, std::weak_ptr<Stream>> streams;
+  std::shared_ptr<Stream> stream = streams[context.get()].lock();
+  if (stream == nullptr) {
+    stream = std::make_shared<Stream>(context, CU_STREAM_DEFAULT, 0, false);
+    context->streams.push_back(stream);
+    streams[context.get()] = stream;
+  }
+  return stream;
+}
+
+}  // namespace
+
 std::shared_ptr<Stream> find_stream(Machine& machine, CUstream handle, const std::shared_ptr<Context>& current) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return current == nullptr ? nullptr : current->null_stream;
+  if (handle == CU_STREAM_PER_THREAD) return current == nullptr ? nullptr : stream_of_thread(current);
   return machine.streams.find(handle);
 }
 
