@@ -46,6 +46,9 @@ void fake_nccl_async_error(int rank, int code);
 void fake_nccl_hang(int rank, int nth);
 // From now on, revoking such communicators never ends by itself: only abort ends it, and what runs.
 void fake_nccl_hang_revoke(int rank);
+// Aborting such communicators ends only by fake_nccl_release_aborts(), which ends all that hang by then.
+void fake_nccl_hang_abort(int rank);
+void fake_nccl_release_aborts(void);
 // The greatest maxCTAs that a live communicator of this process was made with; 0 when none was told any.
 int fake_nccl_max_ctas(void);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find

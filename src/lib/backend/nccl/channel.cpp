@@ -42,9 +42,13 @@ NcclChannel::~NcclChannel() {
     for (const auto& window : windows_) {
       if (const auto memory = window.lock()) memory->deregister();
     }
-    end_all(communicators());
+    const bool ended = end_all(communicators());
     multi_.reset();
     communicator_.reset();
+    if (!ended) {  // the device may never come to an end, or a graph run again
+      forget();
+      return;
+    }
     native_.release();  // waits for the device, on which nothing of the communicator runs any more
     idle_.clear();
     before_.reset();
@@ -177,7 +181,10 @@ Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
     Post started{.peer = rank_, .recorded = is_captured(request.stream)};
     const CUstream stream = started.recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
     native_.run(request, stream, wait);
-    if (!started.recorded) started.ended = record(stream);
+    if (started.recorded)
+      communicator_->note_graph();
+    else
+      started.ended = record(stream);
     posts_.emplace(next_post_, std::move(started));
     return Ticket{next_post_++};
   });

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -32,6 +35,14 @@ void together(All all, Each each) noexcept {
   if (grouped) nccl.GroupEnd();
 }
 
+// Runs `body` in a thread of its own, and waits for its end. False: it goes on.
+bool ends_within(Duration limit, std::function<void()> body) {
+  std::packaged_task<void()> task(std::move(body));
+  const std::future<void> end = task.get_future();
+  std::thread(std::move(task)).detach();
+  return end.wait_for(limit) == std::future_status::ready;
+}
+
 }  // namespace
 
 Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
@@ -44,7 +55,8 @@ Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, con
       nccl_.CommInitRankConfig(&comm_, membership.size, membership.id, membership.rank, &config);
   if (result == ncclSuccess || result == ncclInProgress) return;
   const Error error = error_of(result, "cannot connect the ranks");
-  abort();
+  Communicator* const self = this;
+  abort_all({&self, 1});
   throw error;
 }
 
@@ -108,7 +120,7 @@ void Communicator::begin_end() noexcept {
   if (comm_ != nullptr) on_device([this] { ending_ = nccl_.CommFinalize(comm_); });
 }
 
-// What cannot be revoked is left to abort().
+// What cannot be revoked is aborted.
 void Communicator::begin_revoke() noexcept {
   ending_ = ncclInvalidUsage;
   if (comm_ == nullptr || !connected_) return;
@@ -127,38 +139,78 @@ void Communicator::await_end(WaitContext& wait) noexcept {
   }
 }
 
-// What has ended is destroyed on its own, and aborting the rest is for all together.
-void Communicator::destroy() noexcept {
-  if (comm_ == nullptr || !ended_) return;
-  on_device([this] { nccl_.CommDestroy(comm_); });
-  comm_ = nullptr;
+// NCCL's last call for each of them. It may wait without end: for graphs that are still there, and for a GPU that does
+// not answer. So a thread makes it, which owns what the call needs, and goes on with it if it takes long.
+void finish(All some, Communicator::Last call) noexcept {
+  struct Part {
+    ncclComm_t comm;
+    std::unique_ptr<GpuDevice> device;      // a reference of its own; null if it cannot be had any more
+    std::shared_ptr<const void> used = {};  // shared: see Communicator::used_
+  };
+  std::vector<Communicator*> finished;
+  auto parts = std::make_shared<std::vector<Part>>();  // shared: with the thread, which may outlast this call
+  for (Communicator* const communicator : some) {
+    if (communicator->comm_ == nullptr) continue;
+    Part& part = parts->emplace_back(Part{std::exchange(communicator->comm_, nullptr), nullptr});
+    part.used = std::move(communicator->used_);
+    try {
+      part.device = std::make_unique<GpuDevice>(communicator->device_.cuda(), communicator->device_.ordinal());
+    } catch (const std::exception&) {  // NCCL finds the device by itself
+    }
+    finished.push_back(communicator);
+  }
+  if (finished.empty()) return;
+  const NcclLibrary& nccl = finished.front()->nccl_;
+  const bool ended = ends_within(kFarewell, [&nccl, call, parts] {
+    const bool grouped = parts->size() > 1 && nccl.GroupStart() == ncclSuccess;
+    for (const Part& part : *parts) {
+      std::optional<GpuDevice::Scope> scope;
+      try {
+        if (part.device) scope.emplace(*part.device);
+      } catch (const std::exception&) {
+      }
+      (nccl.*call)(part.comm);
+    }
+    if (grouped) nccl.GroupEnd();
+    parts->clear();
+  });
+  for (Communicator* const communicator : finished) communicator->is_left_ = !ended;
 }
 
-void Communicator::abort() noexcept {
-  if (comm_ != nullptr) on_device([this] { nccl_.CommAbort(comm_); });
-  comm_ = nullptr;
+// Of those that have ended. Each by itself: only what has not ended waits for others.
+void destroy_all(All all) noexcept {
+  for (Communicator* const communicator : all) {
+    if (communicator->ended_) finish({&communicator, 1}, &NcclLibrary::CommDestroy);
+  }
 }
 
-void end_all(std::span<Communicator* const> all) noexcept {
+bool end_all(All all) noexcept {
   together(all, [](Communicator& communicator) { communicator.begin_end(); });
   WaitContext wait(Deadline::after(kFarewell));
   for (Communicator* const communicator : all) communicator->await_end(wait);
-  for (Communicator* const communicator : all) communicator->destroy();
+  destroy_all(all);
   abort_all(all);
+  return std::none_of(all.begin(), all.end(), [](const Communicator* one) { return one->is_left_; });
 }
 
 // Each is revoked in the background, and so none of them waits for the next.
-void revoke_all(std::span<Communicator* const> all) noexcept {
+void revoke_all(All all) noexcept {
   if (all.empty() || all.front()->nccl().CommRevoke == nullptr) return;
   WaitContext wait(Deadline::after(kRevocation));
   for (Communicator* const communicator : all) communicator->begin_revoke();
   for (Communicator* const communicator : all) communicator->await_end(wait);
-  for (Communicator* const communicator : all) communicator->destroy();
+  // NCCL would free what has been revoked without a look at its graphs, which read from it when they are destroyed.
+  for (Communicator* const communicator : all) {
+    if (!communicator->ended_ || !communicator->has_graphs_) continue;
+    communicator->comm_ = nullptr;
+    communicator->is_left_ = true;
+  }
+  destroy_all(all);
 }
 
-void abort_all(std::span<Communicator* const> all) noexcept {
+void abort_all(All all) noexcept {
   revoke_all(all);
-  together(all, [](Communicator& communicator) { communicator.abort(); });
+  finish(all, &NcclLibrary::CommAbort);
 }
 
 Error Communicator::error_of(ncclResult_t result, std::string_view doing) const {

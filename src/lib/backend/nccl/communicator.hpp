@@ -54,39 +54,46 @@ class Communicator {
   void settle_job(ncclResult_t result, std::shared_ptr<const void> used, std::string_view doing, WaitContext& wait);
   // settle() calls `look` while it polls. An exception from it ends settle().
   void on_wait(std::function<void()> look) { look_ = std::move(look); }
+  // Call it when work has become part of a graph. Such a communicator is not freed after an error: the graph reads from
+  // it when the program destroys the graph.
+  void note_graph() noexcept { has_graphs_ = true; }
   // NCCL's `result` as our Error.
   Error error_of(ncclResult_t result, std::string_view doing) const;
 
  private:
-  friend void end_all(std::span<Communicator* const> all) noexcept;
+  friend bool end_all(std::span<Communicator* const> all) noexcept;
   friend void revoke_all(std::span<Communicator* const> all) noexcept;
   friend void abort_all(std::span<Communicator* const> all) noexcept;
+  friend void destroy_all(std::span<Communicator* const> all) noexcept;
+  using Last = ncclResult_t (*NcclLibrary::*)(ncclComm_t);  // CommDestroy or CommAbort
+  friend void finish(std::span<Communicator* const> some, Last call) noexcept;
 
   void begin_end() noexcept;
   void begin_revoke() noexcept;
   void await_end(WaitContext& wait) noexcept;
-  void destroy() noexcept;
-  void abort() noexcept;
   template <class Call>
   void on_device(Call call) noexcept;
   ncclResult_t state() const noexcept;
 
   const NcclLibrary& nccl_;
   const GpuDevice& device_;
-  ncclComm_t comm_ = nullptr;          // null once it has ended
+  ncclComm_t comm_ = nullptr;          // null once it has ended, or is left to itself
   bool connected_ = false;             // and not being ended: running work can be revoked
+  bool has_graphs_ = false;            // that may still be there
   ncclResult_t ending_ = ncclSuccess;  // the result of begin_end() or begin_revoke()
   bool ended_ = false;                 // as await_end() has found
+  bool is_left_ = false;               // something of it goes on, or has to stay
   std::function<void()> look_;
   std::shared_ptr<const void> used_;  // shared: by a job of NCCL's, and by whoever has begun it
 };
 
 // Both functions take all communicators of one thread that may wait for each other. One by one, the first would wait
-// for a second one that this thread has not come to. Communicators that have ended before are skipped.
+// for a second one that this thread has not come to. Communicators that have ended before are skipped. What NCCL does
+// not end within some seconds goes on in a thread of its own, which keeps what it needs.
 //
 // end_all() ends them in good order if they are whole and all their ranks end them too within a moment. Otherwise it
-// aborts them.
-void end_all(std::span<Communicator* const> all) noexcept;
+// aborts them. False: one has not come to its end, and work of it may still run on the GPU, or run again from a graph.
+bool end_all(std::span<Communicator* const> all) noexcept;
 // Gives up the running work of this rank, and the communicators. If NCCL can revoke, the work on the GPU has ended when
 // they are destroyed. If it cannot, or does not finish within a moment, they are aborted. The other ranks go on waiting
 // until they abort too. If ranks are threads, aborted work on the GPU may go on for a moment, until the last of them

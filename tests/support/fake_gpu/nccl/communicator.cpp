@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <optional>
 #include <thread>
 
 #include "support/fake_gpu/cuda/work.hpp"
@@ -27,6 +28,21 @@ struct Communicator::Pending {
 
   std::shared_ptr<std::atomic<int>> count;
   std::atomic<bool> released{false};
+};
+
+// A launch that a graph holds, and its copies. As the real one does when the graph is destroyed, it reads from the
+// communicator, which must not have been freed.
+struct Communicator::InGraph {
+  explicit InGraph(std::shared_ptr<Communicator> of) : communicator(std::move(of)) { ++communicator->graphs_; }
+  ~InGraph() {
+    if (communicator->freed_) fake_gpu::die("a graph is destroyed whose communicator was freed");
+    --communicator->graphs_;
+    if (communicator->segment_ != nullptr) communicator->segment_->announce();
+  }
+  InGraph(const InGraph&) = delete;
+  InGraph& operator=(const InGraph&) = delete;
+
+  std::shared_ptr<Communicator> communicator;
 };
 
 std::atomic<size_t>& running_launches() {
@@ -135,6 +151,7 @@ void Communicator::wait_for_jobs(const char* what) {
 }
 
 void Communicator::revoke() {
+  revoked_by_call_ = true;
   if (revoke_hangs_ && segment_ != nullptr) {
     segment_->wait(
         "a revoke that a test made hang", [] { return false; }, aborted_now_);
@@ -155,16 +172,53 @@ void Communicator::stop() {
       "the end of what was revoked or aborted", [this] { return executing_ == 0; }, [] { return false; });
 }
 
+namespace {
+
+// Numbers the releases of aborts that hang.
+struct Releases {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int count = 0;
+};
+Releases& releases() {
+  static auto* instance = new Releases;
+  return *instance;
+}
+
+}  // namespace
+
+void Communicator::release_aborts() {
+  std::lock_guard lock(releases().mutex);
+  ++releases().count;
+  releases().changed.notify_all();
+}
+
+void Communicator::wait_for_graphs(const char* what) {
+  if (segment_ == nullptr) return;
+  segment_->wait(
+      std::string("graphs that hold NCCL operations, which ") + what + " waits for", [this] { return graphs_ == 0; },
+      [] { return false; });
+}
+
 void Communicator::abort() {
   aborted_ = true;
   if (segment_ != nullptr) segment_->announce();
+  if (abort_hangs_) {
+    std::unique_lock lock(releases().mutex);
+    const int before = releases().count;
+    if (!releases().changed.wait_for(lock, fake_gpu::longest_wait(), [&] { return releases().count > before; }))
+      fake_gpu::die("ncclCommAbort, which a test made hang, was never released");
+  }
   wait_for_jobs("ncclCommAbort");
   stop();
+  // What was revoked is freed at once.
+  if (!revoked_by_call_) wait_for_graphs("ncclCommAbort");
+  freed_ = true;
   leave();
 }
 
 void Communicator::close() {
-  closed_ = true;
+  closed_ = freed_ = true;
   leave();
 }
 
@@ -195,6 +249,7 @@ void Communicator::finalize() {
                                },
                                aborted_now_);
   if (!all) fail(ncclInternalError, "aborted");
+  wait_for_graphs("ncclCommFinalize");
 }
 
 bool Communicator::finalized() const {
@@ -207,13 +262,15 @@ void Communicator::launch(const std::vector<Operation>& operations, const std::v
   const bool hangs = take_hang();
   fake_gpu::Launch launch{device_, {}, nullptr, "an NCCL operation"};
   launch.streams = streams;
-  launch.work = [self = shared_from_this(), operations, hangs, pending] { self->execute(operations, hangs); };
+  auto in_graph = std::make_shared<std::optional<InGraph>>();
+  launch.work = [self = shared_from_this(), operations, hangs, pending, in_graph] { self->execute(operations, hangs); };
   std::unique_lock lock(order_->mutex);
   const auto before = order_->last;
   const CUresult result = fake_gpu_launch(launch, order_->last);
   const bool captured = before == order_->last;
   lock.unlock();
   if (captured || result != CUDA_SUCCESS) pending->release();
+  if (captured && result == CUDA_SUCCESS) in_graph->emplace(shared_from_this());
   require_cuda(result, "the stream did not take the operation");
 }
 

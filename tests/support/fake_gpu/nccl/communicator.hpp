@@ -89,6 +89,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // The `nth` next launch ends only by abort or revoke.
   void hang_launch(int nth);
+  // The communicator's abort ends only by release_aborts().
+  void hang_abort() { abort_hangs_ = true; }
+  static void release_aborts();
   // revoke() ends only by abort.
   void hang_revoke() { revoke_hangs_ = true; }
   void lose(int peer);
@@ -102,9 +105,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
  private:
   struct Pending;
+  struct InGraph;
 
   bool finish_connect();  // false when revoked
   bool take_hang();
+  void wait_for_graphs(const char* what);
   void execute(const std::vector<Operation>& operations, bool hangs);
   void check_devices() const;
   void stop();
@@ -121,6 +126,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::atomic<bool> aborted_{false};
   std::atomic<bool> revoked_{false};
   std::atomic<bool> revoke_hangs_{false};
+  std::atomic<bool> abort_hangs_{false};
+  std::atomic<bool> revoked_by_call_{false};
+  std::atomic<bool> freed_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> left_{false};
   std::atomic<bool> joined_{false};  // has met the other ranks
@@ -140,6 +148,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::shared_ptr<LaunchOrder> order_;
   std::shared_ptr<std::atomic<int>> pending_ = std::make_shared<std::atomic<int>>(0);  // given to a stream, not ended
   std::atomic<int> executing_{0};
+  std::atomic<int> graphs_{0};  // launches that graphs hold
 };
 
 // The launches of this process that have not ended.

@@ -56,6 +56,16 @@ void fake_nccl_hang_revoke(int rank) {
   }
 }
 
+void fake_nccl_hang_abort(int rank) {
+  for (const auto& communicator : all_communicators()) {
+    if (rank == -1 || communicator->rank() == rank) communicator->hang_abort();
+  }
+}
+
+void fake_nccl_release_aborts(void) {
+  Communicator::release_aborts();
+}
+
 int fake_nccl_max_ctas(void) {
   int most = 0;
   for (const auto& communicator : all_communicators()) most = std::max(most, communicator->config().max_ctas);

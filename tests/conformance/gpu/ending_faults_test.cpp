@@ -1,0 +1,66 @@
+// Communicators that NCCL does not end, and graphs that outlive them.
+#include <chrono>
+#include <functional>
+
+#include "conformance/gpu/faults.hpp"
+#include "conformance/gpu/graphs.hpp"
+
+namespace col::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a thread has been left with ends now.
+void release_aborts() {
+  fake_nccl_release_aborts();
+  const Deadline deadline = Deadline::after(20s);
+  while (fake_nccl_alive("communicators") > 0) REQUIRE(!deadline.expired());
+  forget_faults();
+}
+
+TEST_CASE("gpu endings: an abort that NCCL does not end holds up neither the call nor the group's end", "[gpu]") {
+  const auto outcomes = run_gpu_ranks(2, [](Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    group.allreduce(data);
+    fake_nccl_hang(gpu, 1);
+    fake_nccl_hang_revoke(-1);
+    fake_nccl_hang_abort(-1);
+    expect_error(ErrorCode::timeout, "", [&] { group.allreduce(data, {.timeout = 400ms}); });
+    Context::current().destroy_group("g");
+    fake_nccl_release_aborts();  // or the memory of `data` would wait for what hangs
+  });
+  check_good_soon(outcomes, 12);
+  release_aborts();
+}
+
+// A rank fails while there is a graph; the graph goes when everything else is gone.
+void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<float>& data, int gpu)>& fail) {
+  const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    const Options options{.stream = {stream.get()}};
+    group.allreduce(data, options);
+    Capture capture(stream.get());
+    group.allreduce(data, options);
+    capture.end();
+    capture.replay();
+    fail(group, data, gpu);
+    Context::current().destroy_group("g");
+  });
+  check_good_soon(outcomes, 12);
+}
+
+TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can be destroyed after the group", "[gpu]") {
+  fail_beside_a_graph([](Group& group, const GpuArray<float>& data, int gpu) {
+    fake_nccl_hang(gpu, 1);
+    expect_error(ErrorCode::timeout, "", [&] { group.allreduce(data, {.timeout = 400ms}); });
+  });
+  forget_faults();
+}
+
+TEST_CASE("gpu endings: a group that ends before its graphs holds nobody up", "[gpu]") {
+  fail_beside_a_graph([](Group& group, const GpuArray<float>&, int) { group.barrier(); });
+}
+
+}  // namespace
+}  // namespace col::test
