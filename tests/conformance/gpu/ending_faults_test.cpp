@@ -50,7 +50,8 @@ void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<f
   check_good_soon(outcomes, 12);
 }
 
-TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can be destroyed after the group", "[gpu]") {
+TEST_CASE("gpu endings: a call that fails beside a graph ends, and the graph can be destroyed after the group",
+          "[gpu]") {
   fail_beside_a_graph([](Group& group, const GpuArray<float>& data, int gpu) {
     fake_nccl_hang(gpu, 1);
     expect_error(ErrorCode::timeout, "", [&] { group.allreduce(data, {.timeout = 400ms}); });

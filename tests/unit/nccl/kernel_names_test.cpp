@@ -35,3 +35,14 @@ TEST_CASE("nccl kernels: each that is asked for is in the image, for every gener
   CHECK(occurrences(image, ".entry ") == Kernels::names().size());
   CHECK(occurrences(image, "fma.rn") == 0);  // a scaled sum rounds twice, as on the host
 }
+
+TEST_CASE("kernels: drivers of the generation of the compiler and newer ones serve, and older ones are named",
+          "[nccl]") {
+  using col::nccl_backend::Kernels;
+  const int generation = col::nccl_backend::kKernelToolkit / 1000 * 1000;
+  REQUIRE(generation >= 12000);
+  CHECK(Kernels::why_not_with(generation) == "");
+  CHECK(Kernels::why_not_with(generation + 1010) == "");
+  const std::string problem = Kernels::why_not_with(generation - 960);
+  CHECK(problem.find(" is for " + std::to_string(generation / 1000 - 1) + ".4: update it") != std::string::npos);
+}

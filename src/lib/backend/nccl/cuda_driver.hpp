@@ -26,6 +26,7 @@ struct CudaDriver {
   decltype(&::cuDeviceGet) DeviceGet = library.find("cuDeviceGet");
   decltype(&::cuDeviceGetName) DeviceGetName = library.find("cuDeviceGetName");
   decltype(&::cuDeviceGetPCIBusId) DeviceGetPCIBusId = library.find("cuDeviceGetPCIBusId");
+  decltype(&::cuDeviceGetUuid_v2) DeviceGetUuid = library.find("cuDeviceGetUuid_v2");
   decltype(&::cuDeviceGetAttribute) DeviceGetAttribute = library.find("cuDeviceGetAttribute");
   decltype(&::cuDevicePrimaryCtxRetain) DevicePrimaryCtxRetain = library.find("cuDevicePrimaryCtxRetain");
   decltype(&::cuDevicePrimaryCtxRelease) DevicePrimaryCtxRelease = library.find("cuDevicePrimaryCtxRelease_v2");

@@ -44,6 +44,17 @@ std::string GpuDevice::bus() const {
   return text.data();
 }
 
+std::string GpuDevice::uuid() const {
+  CUuuid id{};
+  cuda_.check(cuda_.DeviceGetUuid(&id, device_), "cannot identify the CUDA device");
+  std::string text;
+  for (std::size_t i = 0; i < sizeof id.bytes; ++i) {
+    if (i >= 4 && i <= 10 && i % 2 == 0) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(id.bytes[i]));
+  }
+  return text;
+}
+
 std::size_t GpuDevice::cache_bytes() const {
   int bytes = 0;
   cuda_.check(cuda_.DeviceGetAttribute(&bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device_),

@@ -48,7 +48,9 @@ class GpuDevice {
   int ordinal() const noexcept { return ordinal_; }
   CUcontext context() const noexcept { return context_; }
   std::string name() const;  // "NVIDIA H200"
-  std::string bus() const;   // "0000:1b:00.0": tells the GPUs of a host apart, whatever numbers processes give them
+  std::string bus() const;   // "0000:1b:00.0": where it is, whatever numbers processes give it
+  std::string uuid()
+      const;  // as nvidia-smi -L has it; tells the parts of one GPU apart, too (MIG): they have one bus()
   std::size_t cache_bytes() const;  // of the cache that the whole GPU shares
 
  private:

@@ -254,6 +254,7 @@ class CudaMemory final : public DeviceMemory {
 
   std::string name(int device) override { return gpu(device)->device.name(); }
   std::string bus(int device) override { return gpu(device)->device.bus(); }
+  std::string uuid(int device) override { return gpu(device)->device.uuid(); }
   std::size_t cache_bytes(int device) override { return gpu(device)->device.cache_bytes(); }
 
   std::optional<int> device_of(const void* memory, std::size_t bytes, int device) override {

@@ -45,6 +45,8 @@ Kernels::Kernels(const CudaDriver& cuda) : cuda_(cuda) {
   }
   const BesideCaptures beside(cuda_);
   try {
+    if (const std::string problem = why_not_with(cuda_.version); !problem.empty())
+      throw Error(ErrorCode::unavailable, problem);
     cuda_.check(cuda_.ModuleLoadData(&module_, kKernelImage.data()), "cannot load the kernels of col");
     // All of them now: the driver loads a kernel when it is first asked for, and may wait for the GPU to do so.
     for_each_fold([this](ReduceOp op, DType dtype, const std::string& name) {
@@ -54,6 +56,15 @@ Kernels::Kernels(const CudaDriver& cuda) : cuda_(cuda) {
   } catch (const Error& error) {
     why_not_ = error;
   }
+}
+
+std::string Kernels::why_not_with(int driver) {
+  // The machine code and the assembly of one generation are unknown to the drivers of those before.
+  if (driver / 1000 >= kKernelToolkit / 1000) return "";
+  return fmt::format(
+      "col's kernels were compiled by CUDA {}.{}, and need a driver for CUDA {}.0 or newer; this one is for {}.{}: "
+      "update it",
+      kKernelToolkit / 1000, kKernelToolkit % 1000 / 10, kKernelToolkit / 1000, driver / 1000, driver % 1000 / 10);
 }
 
 bool Kernels::have(const Op& op, DType dtype) noexcept {

@@ -19,6 +19,8 @@ namespace col::nccl_backend {
 // The kernels in the form that the driver loads: a fat binary with code for several generations of GPUs. Empty in a
 // build without nvcc. kernels/embed.py makes the source file that holds it.
 extern const std::span<const std::uint64_t> kKernelImage;
+// The CUDA version of the nvcc that compiled them: 13000 is 13.0; 0 without one.
+extern const int kKernelToolkit;
 
 // Made, used and destroyed with one context current, by one thread at a time.
 class Kernels {
@@ -34,6 +36,8 @@ class Kernels {
   static bool are_built() noexcept;
   // Whether there is a kernel: for integers of 16 bits, booleans, complex numbers and opaque elements there is none.
   static bool have(const Op& op, DType dtype) noexcept;
+  // Why a driver for that version of CUDA cannot load them; empty if it can.
+  static std::string why_not_with(int driver);
   // The names that the image must have.
   static std::vector<std::string> names();
 

@@ -56,7 +56,7 @@ Offer decode(std::string_view text) {
 }  // namespace
 
 std::string seat_of(const GpuDevice& device, const std::string& boot_id) {
-  return fmt::format("{} {}", device.bus(), boot_id);
+  return fmt::format("{} {}", device.uuid(), boot_id);
 }
 
 std::string Meeting::say_key(std::size_t place) const {

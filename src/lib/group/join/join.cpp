@@ -46,7 +46,7 @@ void describe_own_gpu(Member& self) {
   const std::optional<int> own = current_gpu();
   if (!own) return;
   const BackendFactory& factory = *find_device_backend();
-  self.gpu = gpus().bus(*own);
+  self.gpu = gpus().uuid(*own);
   self.why_no_gpu = factory.unavailable_reason().value_or("");
   if (self.why_no_gpu.empty()) self.alone_on_gpu = factory.why_alone();
 }

@@ -307,9 +307,11 @@ class COL_EXPORT DeviceMemory {
   virtual std::shared_ptr<void> make_current(int device) = 0;
   // The model of the device: "NVIDIA H200".
   virtual std::string name(int device) = 0;
-  // The bus address of the device: "0000:1b:00.0". It tells the devices of a host apart, whatever numbers the processes
-  // give them.
+  // The bus address of the device: "0000:1b:00.0". The parts of one GPU (MIG) have one.
   virtual std::string bus(int device) = 0;
+  // What nvidia-smi -L shows behind GPU- or MIG-: tells devices apart, whatever numbers the processes give them, and
+  // the parts of one GPU as well.
+  virtual std::string uuid(int device) = 0;
   // The device that a buffer is on, from its first byte to its last. Nothing for host memory, and nothing if the device
   // memory ends before `bytes`. `device` is the device where the caller expects it.
   virtual std::optional<int> device_of(const void* memory, std::size_t bytes, int device) = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "support/fake_gpu/cuda/capture.hpp"
 #include "support/fake_gpu/cuda/entry.hpp"
@@ -66,7 +67,18 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   return entry("cuDeviceGetPCIBusId", Needs::driver, [&](Call& call) {
     fail_if(id == nullptr || length < 13, CUDA_ERROR_INVALID_VALUE);
     fail_if(!valid(call.machine, device), CUDA_ERROR_INVALID_DEVICE);
-    std::snprintf(id, length, "0000:%02X:00.0", call.machine.devices[device].physical + 1);
+    // The parts of one GPU have one address.
+    const bool parts = number_setting("FAKE_GPU_MIG", 0) != 0;
+    std::snprintf(id, length, "0000:%02X:00.0", parts ? 1 : call.machine.devices[device].physical + 1);
+  });
+}
+
+CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* id, CUdevice device) {
+  return entry("cuDeviceGetUuid_v2", Needs::driver, [&](Call& call) {
+    fail_if(id == nullptr, CUDA_ERROR_INVALID_VALUE);
+    fail_if(!valid(call.machine, device), CUDA_ERROR_INVALID_DEVICE);
+    std::memset(id->bytes, 0xfa, sizeof id->bytes);
+    id->bytes[0] = static_cast<char>(call.machine.devices[device].physical);
   });
 }
 

@@ -3,7 +3,7 @@
 // Its state is what ncclCommGetAsyncError tells: ncclSuccess, ncclInProgress while a job (initialisation, a launch,
 // finalisation) goes on, or an error. Jobs of a non-blocking communicator run on a thread of their own; those of a
 // blocking one on the caller's. A program must have seen ncclSuccess before its next call, so after a job began the
-// first look at the state always finds ncclInProgress.
+// first looks at the state, a random number of them, always find ncclInProgress.
 #pragma once
 
 #include <nccl.h>
@@ -138,8 +138,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::mutex state_mutex_;  // guards these
   std::condition_variable state_changed_;
   ncclResult_t state_ = ncclSuccess;
-  bool looked_ = true;  // since the last job began
-  bool seen_ = true;    // its success
+  unsigned looks_left_ = 0;  // that find the last job in progress, whatever it is
+  bool seen_ = true;         // its success
   int jobs_ = 0;
   std::vector<int> hangs_;  // launches until one hangs
 

@@ -1,6 +1,7 @@
-"""The fat binary of the kernels as a C++ source: kKernelImage of kernels.hpp. Without one, an empty image.
+"""The fat binary of the kernels as a C++ source: kKernelImage and kKernelToolkit of kernels.hpp. Without one, an empty image.
 
-usage: embed.py OUTPUT [FATBIN]
+usage: embed.py OUTPUT TOOLKIT [FATBIN]
+TOOLKIT is the version of nvcc, as 13.0; 0.0 without one.
 """
 import struct
 import sys
@@ -8,11 +9,13 @@ import sys
 PER_LINE = 6
 
 
-def source(binary):
+def source(binary, toolkit):
+    major, minor = toolkit.split('.')[:2]
     binary += bytes(-len(binary) % 8)
     words = [f'{word:#x},' for (word,) in struct.iter_unpack('<Q', binary)]
     lines = [' '.join(words[i:i + PER_LINE]) for i in range(0, len(words), PER_LINE)]
     text = '#include "backend/nccl/kernels.hpp"\n\nnamespace col::nccl_backend {\n'
+    text += f'const int kKernelToolkit = {int(major) * 1000 + int(minor) * 10};\n'
     if not lines:
         return text + 'const std::span<const std::uint64_t> kKernelImage;\n}\n'
     text += 'static constexpr std::uint64_t kWords[] = {\n' + '\n'.join(lines) + '\n};\n'
@@ -20,13 +23,13 @@ def source(binary):
 
 
 def main():
-    output, *fatbins = sys.argv[1:]
+    output, toolkit, *fatbins = sys.argv[1:]
     binary = b''
     for path in fatbins:
         with open(path, 'rb') as file:
             binary += file.read()
     with open(output, 'w', encoding='ascii') as file:
-        file.write(source(binary))
+        file.write(source(binary, toolkit))
 
 
 main()
