@@ -58,7 +58,8 @@ TEST_CASE("gpu sharing: a group that names no backend gets nccl where NCCL serve
 TEST_CASE("gpu sharing: a group of backend nccl says what NCCL needs", "[gpu]") {
   const auto outcomes = run_shared(Backend::nccl, check_sum);
   if (is_new() && is_told()) return check_good(outcomes);
-  check_all(outcomes, {.code = ErrorCode::unavailable, .rank = 1, .says = "ranks 0 and 1 are on one GPU (00fafafa-fafa-"});
+  check_all(outcomes,
+            {.code = ErrorCode::unavailable, .rank = 1, .says = "ranks 0 and 1 are on one GPU (00fafafa-fafa-"});
   for (const Outcome& outcome : outcomes) {
     CHECK(has(outcome.text, is_new() ? "only with NCCL_MULTI_RANK_GPU_ENABLE=1" : "2.30.3 is the first"));
     CHECK(has(outcome.text, "--gpus-per-rank"));

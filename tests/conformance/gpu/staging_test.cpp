@@ -223,6 +223,9 @@ GPU_TEST_CASE("gpu staging: a rank that never calls is named by the timeout", "[
 
 GPU_TEST_CASE("gpu staging: calls that differ are a mismatch, wherever their memory is", "[gpu]") {
   for (const Backend backend : {Backend::shm, Backend::nccl}) {
+    // NCCL notices no such difference: a rank whose part of the work ends all the same ends well.
+    std::optional<Setting> check;
+    if (backend == Backend::nccl) check.emplace("COL_CHECK", "strict");
     const auto outcomes = run_gpu_ranks({3, backend}, [](Group& group, int gpu) {
       const GpuArray<float> data(group.rank() == 1 ? kHost : gpu, std::size_t{group.rank() == 1 ? 9U : 8U}, 1.0f);
       group.allreduce(data);

@@ -28,7 +28,8 @@ struct Options {
   // If the stream is being captured, the call becomes part of the CUDA graph. Its blocking form then does not wait, and
   // its Work has nothing to wait for. Before that, the call waits until all ranks capture theirs, and throws mismatch
   // if they differ. On first use, NCCL does more than a graph can hold: make such a call once before the capture. The
-  // group must outlive its graphs. Messages cannot be captured: unavailable.
+  // group must outlive its graphs. Messages cannot be captured: unavailable. While any stream is captured in the global
+  // mode, NCCL can connect no ranks, so make no group then: it fails, and spoils the capture.
   Stream stream = {};
   int tag = 0;  // messages: a send pairs only with a recv of equal tag
   // Use only algorithms that combine every element in rank order. The result then depends neither on the count nor on
