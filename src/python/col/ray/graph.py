@@ -142,12 +142,13 @@ class Communicator(CPUCommunicator):  # Ray lets actors without a GPU into no ot
     def _skip(self) -> None:
         """An exception has kept this actor from a collective, and Ray does not tell the others, which are in it or will be.
 
-        They learn it from a call that differs. If all have skipped it, their calls are the same, and the graph goes on.
+        They learn it from a call that differs. If all have skipped it, their calls are the same, and the graph goes on. It goes by
+        messages: an actor that waits finds it only when it looks why, and the exception itself, or the end of the graph, is first.
         """
         group = self._group
         if group is not None:
             with contextlib.suppress(Error):  # the group is broken already
-                group.ibarrier()
+                group.ibarrier(algorithm="dissemination")
 
     def _collective(self, name: str, x: torch.Tensor, out: torch.Tensor, **options: Any) -> None:
         into = _new(out).contiguous()  # Ray makes outputs with the strides of their inputs

@@ -21,11 +21,11 @@ void Doorbell::sleep(Duration at_most) noexcept {
 }
 
 bool Doorbell::nap() noexcept {
-  using Clock = std::chrono::steady_clock;
+  const auto clock = [] { return std::chrono::steady_clock::now(); };
   // relaxed: the caller looks again at all that it waits for.
   const auto is_armed = [this] { return word_.load(std::memory_order_relaxed) == kAsleep; };
-  const auto end = Clock::now() + kNap;
-  for (auto now = Clock::now(); is_armed() && now < end; now = Clock::now()) sleep(end - now);
+  const auto end = clock() + kNap;
+  for (auto now = clock(); is_armed() && now < end; now = clock()) sleep(end - now);
   return is_armed();
 }
 
