@@ -8,6 +8,7 @@
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
+#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 
@@ -22,7 +23,10 @@ GlooChannel::~GlooChannel() {
     native_.forget();
     return;
   }
-  if (!transport().broken()) transport().say_goodbye();
+  if (!transport().broken()) {
+    const core::BlockedSignal sigpipe(SIGPIPE);
+    transport().say_goodbye();
+  }
   mesh_->loop().ticker().start();
 }
 
@@ -48,6 +52,7 @@ void GlooChannel::fail(const std::exception_ptr& failure, WaitContext* wait) {
 
 template <class Body>
 auto GlooChannel::guarded(WaitContext* wait, Body body) {
+  const core::BlockedSignal sigpipe(SIGPIPE);
   const GuardedContext::WaitScope scope(transport(), wait);
   try {
     return body();
@@ -146,6 +151,7 @@ Ticket GlooChannel::start_native(const Request& request, WaitContext& wait) {
 
 void GlooChannel::abort(const Error& cause) noexcept {
   if (fork_guard_.is_forked_child()) return;
+  const core::BlockedSignal sigpipe(SIGPIPE);
   transport().break_off(cause);
 }
 

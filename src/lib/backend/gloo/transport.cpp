@@ -2,9 +2,6 @@
 #include "backend/gloo/transport.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -12,7 +9,6 @@
 #include <fmt/ranges.h>
 #include <gloo/common/error.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "backend/gloo/handshaking.hpp"
@@ -75,7 +71,6 @@ class GuardedPair final : public Handshaking<tcp::Pair> {
 
  protected:
   void handleReadWrite(int events) override;
-  bool write(tcp::Op& op) override;
   void changeState(state next) noexcept override;
   void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool use_timeout) override;
 
@@ -269,36 +264,6 @@ void GuardedPair::handleReadWrite(int events) {
   } catch (const std::exception& error) {
     fail(error.what());
   }
-}
-
-// The base class writes so that the system raises SIGPIPE where the peer is gone, which ends a program that has never
-// heard of it. Not to raise it is an option of the call, where to block it takes four others.
-bool GuardedPair::write(tcp::Op& op) {
-  if (state_ == CLOSED) return false;
-  const auto kind = op.getOpcode();
-  ::gloo::NonOwningPtr<tcp::UnboundBuffer> memory;
-  if (kind == tcp::Op::SEND_UNBOUND_BUFFER) memory = ::gloo::NonOwningPtr<tcp::UnboundBuffer>(op.ubuf);
-  if (kind == tcp::Op::SEND_UNBOUND_BUFFER && !memory) return false;  // see stuck()
-  for (ssize_t left = 1; left > 0;) {
-    std::array<iovec, 2> parts;
-    int count = 0;
-    left = prepareWrite(op, memory, parts.data(), count);
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = static_cast<std::size_t>(count);
-    const ssize_t written = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      // The event loop goes on when there is room again, and sees the end of a connection itself.
-      if (errno != EAGAIN && errno != ECONNRESET)
-        fail(fmt::format("cannot write to {}: {}", peer_.str(), std::strerror(errno)));
-      return false;
-    }
-    op.nwritten += static_cast<std::size_t>(written);
-    left -= written;
-  }
-  writeComplete(op, memory, kind);
-  return true;
 }
 
 void GuardedPair::changeState(state next) noexcept {

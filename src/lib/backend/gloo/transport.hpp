@@ -1,13 +1,12 @@
 // Gloo's TCP transport, with waits that end and failures that name a rank.
 //
-// The packaged Gloo has five problems. It waits on one condition variable for the whole timeout, and closes every
+// The packaged Gloo has four problems. It waits on one condition variable for the whole timeout, and closes every
 // connection when it expires. It forgets buffers that are in transfer when a connection fails. It throws on its event
-// thread (which ends the process) when a message is longer than its buffer, or when a stranger talks to its port. It
-// writes so that a peer's end raises SIGPIPE. The subclasses here replace the waiting, the error handling, and the call
-// that writes, and nothing else that moves data:
+// thread (which ends the process) when a message is longer than its buffer, or when a stranger talks to its port. The
+// subclasses here replace the waiting and the error handling, and nothing that moves data:
 //
 //   GuardedContext  the connections of one rank in one group; knows the WaitContext of the call in progress
-//   GuardedPair     one connection; turns exceptions of the event thread into its own failure; writes without SIGPIPE
+//   GuardedPair     one connection; turns exceptions of the event thread into its own failure
 //   GuardedBuffer   memory being sent or received; waits in slices
 //
 // Gloo's public functions allow none of this: these classes override protected ones, and read protected members. That
