@@ -227,6 +227,11 @@ std::size_t status_kib(const std::string& field) {
 
 TEST_CASE("splits: ten thousand groups, one after the other, take no more memory than a hundred", "[group]") {
   constexpr int kRounds = 10000, kFirst = 1000;
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr bool kIsLate = true;  // what is freed does not go back at once
+#else
+  constexpr bool kIsLate = false;
+#endif
   check_good(run_counting(
       3,
       [](Group& group, CountingStore& store) {
@@ -252,7 +257,8 @@ TEST_CASE("splits: ten thousand groups, one after the other, take no more memory
             keys = store.num_keys({});
           } else if (group.rank() == 0) {
             expect(store.num_keys({}) <= keys + 20, fmt::format("{} keys, then {}", keys, store.num_keys({})));
-            expect(status_kib("VmRSS:") < memory + 4096, fmt::format("{} KiB, then {}", memory, status_kib("VmRSS:")));
+            expect(kIsLate || status_kib("VmRSS:") < memory + 4096,
+                   fmt::format("{} KiB, then {}", memory, status_kib("VmRSS:")));
           }
           group.barrier();
         }
