@@ -1,5 +1,6 @@
 // What a rank says about itself, who may say it, and what is left of it when it is killed.
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "core/job/process.hpp"
 #include "helpers.hpp"
 #include "support/catch.hpp"
+#include "support/temp_dir.hpp"
 
 using col::ControlPage;
 using col::ErrorCode;
@@ -72,6 +74,73 @@ TEST_CASE("rank record: follows an operation from beginning to end", "[job]") {
   record.end();  // of a thread that is late
   CHECK(record.read().state == State::finished);
   CHECK(page->record(0).read().state == State::absent);
+}
+
+TEST_CASE("rank record: a brief call shows its state, number and name, and is of the last group alone", "[job]") {
+  using col::Collective;
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  const std::string group = "rows", other = "columns";
+  CHECK_FALSE(record.begin_briefly(group, 1, Collective::barrier));  // no begin() yet
+  record.begin(group, 1, "allreduce", 0xfeed);
+  record.end();
+
+  REQUIRE(record.begin_briefly(group, 2, Collective::barrier));
+  auto activity = record.read();
+  CHECK(activity.state == State::running);
+  CHECK(activity.group == group);
+  CHECK(activity.sequence == 2);
+  CHECK(activity.op == "barrier");
+  CHECK(activity.fingerprint == 0);
+  record.end_briefly(group, 2, Collective::barrier);
+  activity = record.read();
+  CHECK(activity.state == State::joined);
+  CHECK(activity.sequence == 2);
+  CHECK(activity.op == "barrier");
+
+  CHECK_FALSE(record.begin_briefly(other, 7, Collective::barrier));
+  REQUIRE(record.begin_briefly(group, 3, Collective::recv));
+  record.begin(other, 8, "send", 0xbeef);  // another thread's call, which is the later one
+  record.end_briefly(group, 3, Collective::recv);
+  activity = record.read();
+  CHECK(activity.state == State::running);
+  CHECK(activity.group == other);
+  CHECK(activity.sequence == 8);
+  CHECK(activity.op == "send");
+  CHECK(activity.fingerprint == 0xbeef);
+  record.finish();
+  CHECK(record.read().state == State::finished);
+}
+
+TEST_CASE("rank record: a rank that is stopped in a brief call says what it does", "[job]") {
+  const col::test::TempDir directory;
+  const auto page = ControlPage::create(directory / "page", 1, "job");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const std::string group = "g";
+    auto& record = page->record(0);
+    record.join(3);
+    record.begin(group, 1, "allreduce", 1);
+    record.end();
+    record.begin_briefly(group, 2, col::Collective::allreduce);
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, WUNTRACED) == child);
+  CHECK(WIFSTOPPED(status));
+  const auto activities = page->activities();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  REQUIRE(activities.size() == 1);
+  CHECK(activities[0].stopped);
+  CHECK(activities[0].state == State::running);
+  CHECK(activities[0].rank == 3);
+  CHECK(activities[0].group == "g");
+  CHECK(activities[0].sequence == 2);
+  CHECK(activities[0].op == "allreduce");
 }
 
 TEST_CASE("rank record: a wait that is over is over, whatever is still in flight", "[job]") {

@@ -49,6 +49,24 @@ class Observer : public col::WaitObserver {
 
 }  // namespace
 
+TEST_CASE("wait: what comes before it is done once, at the first check, and not by a call that never waits", "[job]") {
+  int times = 0;
+  {
+    WaitContext(1s).before_waiting([&] { ++times; });
+  }
+  CHECK(times == 0);
+  WaitContext wait(1s);
+  wait.before_waiting([&] { ++times; });
+  wait.check();
+  wait.check();
+  CHECK(wait.slice() > Duration::zero());
+  CHECK(times == 1);
+  WaitContext told(1s);
+  told.before_waiting([&] { ++times; });
+  told.waiting(-1, 3);
+  CHECK(times == 2);
+}
+
 TEST_CASE("wait: an interrupt ends it within a few slices, by what it throws", "[job]") {
   int calls = 0;
   const col::Interrupt interrupt = [&] {

@@ -68,7 +68,7 @@ ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> seg
 ShmChannel::~ShmChannel() {
   if (fork_guard_.is_forked_child()) return;
   if (!collectives_.is_idle()) collectives_.give_up();
-  // Pairs with who_left(): a rank that sees this also sees all tails from before. seq_cst, because the doorbells are
+  // Pairs with who_left(): a rank that sees this also sees all frames from before. seq_cst, because the doorbells are
   // read next (doorbell.hpp).
   segment_->place(rank_).left.store(1, std::memory_order_seq_cst);
   for (int other = 0; other < segment_->size(); ++other) Doorbell(segment_->place(other).doorbell).ring();
