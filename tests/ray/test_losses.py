@@ -82,8 +82,10 @@ def test_killed_while_the_others_wait(three, who):
 def test_killed_before_the_call(three):
     members, breaks, beside = three
     ray.kill(members[1])
+    end = time.time() + LIMIT
     with pytest.raises(ray.exceptions.ActorDiedError):
-        ray.get(members[1].warm_up.remote(), timeout=LIMIT)
+        while time.time() < end:  # ray.kill() does not wait: a call sent at once may still be answered
+            ray.get(members[1].warm_up.remote(), timeout=LIMIT)
     begin = time.time()
     for rank in 0, 2:
         error, when = ray.get(members[rank].run.remote(heard_by, rank, breaks), timeout=LIMIT)
