@@ -99,6 +99,7 @@ class ColContestant : public contest::Contestant {
     if (half.size() != contest::members_of_half(cell))
       throw std::runtime_error("a split gave a group of the wrong size");
     if (cell.operation == Operation::split_barrier) half.barrier();
+    half.destroy();
   }
 
   col::Group world_;
