@@ -14,6 +14,7 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 }
 
 MultiChannel::~MultiChannel() = default;
+ImmediateExtension::~ImmediateExtension() = default;
 PartsExtension::~PartsExtension() = default;
 CommonMemoryExtension::~CommonMemoryExtension() = default;
 ReasonExtension::~ReasonExtension() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -124,6 +125,67 @@ TEST_CASE("messages: tags keep messages apart, whatever the order in which they 
         expect(got == green);
         group.recv(got, 0, {.tag = 1});
         expect(got == red);
+      }
+    }
+  });
+}
+
+// Small ones that nothing waits for take a shorter way than those in flight, and neither may overtake the other.
+TEST_CASE("messages: blocking and started ones of all sizes stay in order within a tag", "[group]") {
+  const unsigned seed = std::random_device()();
+  INFO("seed " << seed);
+  threads_on_each_backend(2, [&](Group& group) {
+    constexpr std::size_t kCounts[] = {0, 1, 2, 100, 2048, 2049, 30'000};
+    constexpr int kTags = 3, kRounds = 40;
+    struct Sent {
+      int tag;
+      std::size_t count;
+      int value;
+    };
+    std::mt19937 shared(seed), own(seed + static_cast<unsigned>(group.rank()) + 1);  // `shared`: equal on both ranks
+    int value = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      const int sender = static_cast<int>(shared() % 2);
+      std::vector<Sent> messages(1 + shared() % 12);
+      for (Sent& sent : messages)
+        sent = {static_cast<int>(shared() % kTags), kCounts[shared() % std::size(kCounts)], ++value};
+      std::vector<std::vector<int>> data;
+      std::vector<Work> works;
+      data.reserve(messages.size());
+      if (group.rank() == sender) {
+        // One that blocks may need its receive, which may come after that of another tag; in shared memory, only a
+        // large one.
+        for (const Sent& sent : messages) {
+          data.emplace_back(sent.count, sent.value);
+          if (group.backend() != "shm" || sent.count * sizeof(int) > 4096 || own() % 3 == 0)
+            works.push_back(group.isend(data.back(), 1 - sender, {.tag = sent.tag}));
+          else
+            group.send(data.back(), 1 - sender, {.tag = sent.tag});
+        }
+      } else {
+        std::array<std::deque<Sent>, kTags> left;
+        for (const Sent& sent : messages) left[static_cast<std::size_t>(sent.tag)].push_back(sent);
+        std::vector<Sent> order;
+        while (order.size() < messages.size()) {
+          auto& next = left[own() % kTags];
+          if (next.empty()) continue;
+          order.push_back(next.front());
+          next.pop_front();
+        }
+        for (const Sent& sent : order) {
+          data.emplace_back(sent.count, -1);
+          if (own() % 3 == 0)
+            works.push_back(group.irecv(data.back(), sender, {.tag = sent.tag}));
+          else
+            group.recv(data.back(), sender, {.tag = sent.tag});
+        }
+        messages = order;
+      }
+      for (Work& work : works) work.wait();
+      for (std::size_t i = 0; i < messages.size(); ++i) {
+        const auto& got = data[i];
+        expect(std::ranges::all_of(got, [&](int element) { return element == messages[i].value; }),
+               fmt::format("message {} of tag {}", messages[i].value, messages[i].tag));
       }
     }
   });

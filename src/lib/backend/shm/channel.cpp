@@ -142,6 +142,19 @@ Ticket ShmChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data)
       [&] { return Ticket{engine_.send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
 }
 
+bool ShmChannel::send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept {
+  return is_usable() && engine_.send_at_once(peer, slot, static_cast<const std::byte*>(data.data), data.bytes());
+}
+
+bool ShmChannel::receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept {
+  if (!is_usable()) return false;
+  for (int i = 0; i < kSpins; ++i) {
+    if (engine_.receive_at_once(peer, slot, static_cast<std::byte*>(data.data), data.bytes())) return true;
+    pause_briefly();
+  }
+  return false;
+}
+
 Ticket ShmChannel::post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                                      std::function<std::uint64_t()> filled) {
   enter("post_filling_send");

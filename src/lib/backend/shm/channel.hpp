@@ -19,6 +19,7 @@
 namespace col::shm_backend {
 
 class ShmChannel final : public Channel,
+                         public ImmediateExtension,
                          public PartsExtension,
                          public CommonMemoryExtension,
                          public ReasonExtension,
@@ -33,6 +34,8 @@ class ShmChannel final : public Channel,
 
   Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
+  bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }
@@ -53,6 +56,7 @@ class ShmChannel final : public Channel,
  private:
   void attend() override;
   void enter(const char* call) const;
+  bool is_usable() const noexcept { return !fork_guard_.is_forked_child() && !cause_.is_set(); }
   Operation& find(Ticket ticket);
   [[noreturn]] void fail(const Error& error);
   template <class Body>

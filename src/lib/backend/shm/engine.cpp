@@ -134,6 +134,28 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
   return operation;
 }
 
+bool Engine::send_at_once(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept {
+  Peer& target = peer(to);
+  if (operations_.any() || bytes > eager_bytes_) return false;
+  const auto payload = static_cast<std::size_t>(bytes);
+  if (target.out.end_of(payload) > target.claimed || !target.out.fits(payload)) return false;
+  put(target,
+      {.kind = FrameKind::eager, .payload_bytes = static_cast<std::uint32_t>(payload), .slot = slot, .bytes = bytes},
+      data);
+  return true;
+}
+
+bool Engine::receive_at_once(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept {
+  Peer& source = peer(from);
+  // An earlier message of the stream may be among the unexpected ones.
+  if (operations_.any() || !unexpected_.empty() || !source.sends || !source.in.is_there()) return false;
+  const FrameHeader header = source.in.front();
+  if (header.kind != FrameKind::eager || header.slot != slot || header.bytes != bytes) return false;
+  source.in.read(data, header.payload_bytes);
+  pop(source, header);
+  return true;
+}
+
 void Engine::progress() {
   const std::size_t others = peers_.size();
   if (others == 0) return;
@@ -221,15 +243,19 @@ void Engine::take_in(Peer& peer) {
   for (std::uint64_t left = ring_bytes_; left > 0 && peer.in.is_there();) {
     const FrameHeader header = peer.in.front();
     take(peer, header);
-    peer.in.pop(header);
+    pop(peer, header);
     left -= std::min<std::uint64_t>(left, frame_bytes(header.payload_bytes));
-    // Early enough for the peer to go on writing, not so often that the line moves between the caches for each frame. A
-    // part of the ring that the peer does not get back yet never keeps it from sending: the largest frame is smaller
-    // than the rest.
-    if (peer.in.unreleased() < ring_bytes_ / 8) continue;
-    peer.in.release();
-    ring(peer.rank);
   }
+}
+
+void Engine::pop(Peer& peer, const FrameHeader& header) noexcept {
+  peer.in.pop(header);
+  // Early enough for the peer to go on writing, not so often that the line moves between the caches for each frame. A
+  // part of the ring that the peer does not get back yet never keeps it from sending: the largest frame is smaller
+  // than the rest.
+  if (peer.in.unreleased() < ring_bytes_ / 8) return;
+  peer.in.release();
+  ring(peer.rank);
 }
 
 void Engine::take(Peer& peer, const FrameHeader& header) {

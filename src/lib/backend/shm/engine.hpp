@@ -37,6 +37,10 @@ class Engine {
                   std::function<std::uint64_t()> filled = {});
   // `peer` may be kAnyPeer.
   Operation& receive(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
+  // A small message that can be written, or is there, at once: no operation is made for it. False, and nothing is done,
+  // if it cannot, or if it is not the next one of that peer. Requires: no operation is in flight.
+  bool send_at_once(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept;
+  bool receive_at_once(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept;
   // Moves everything that can move without waiting. Throws mismatch, as receive() does, if the next message of a stream
   // does not match the next receive.
   void progress();
@@ -69,6 +73,7 @@ class Engine {
   std::uint64_t bytes_there(Operation& send) noexcept;
 
   void take_in(Peer& peer);
+  void pop(Peer& peer, const FrameHeader& header) noexcept;
   void take(Peer& peer, const FrameHeader& header);
   void take_eager(Peer& peer, const FrameHeader& header);
   void take_request(Peer& peer, const FrameHeader& header);

@@ -132,6 +132,8 @@ class MatchTable {
  public:
   MatchTable() : chains_(kFirstChains) {}
 
+  bool empty() const noexcept { return count_ == 0; }
+
   void add(Node& node) {
     if (++count_ > 2 * chains_.size()) grow();
     append(chains_, node);

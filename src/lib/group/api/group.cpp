@@ -112,13 +112,13 @@ Work Group::start(const Call& call, const Options& options) {
 // ---- Point to point
 
 void Group::send(ConstTensorView data, int destination, const Options& options) {
-  state().messages().exchange("send", {leg_of(Message::send(data, destination, options.tag))}, options);
+  state().messages().exchange_one("send", leg_of(Message::send(data, destination, options.tag)), options);
 }
 Work Group::isend(ConstTensorView data, int destination, const Options& options) {
   return start_messages("isend", {leg_of(Message::send(data, destination, options.tag))}, state(), options);
 }
 void Group::recv(TensorView data, int source, const Options& options) {
-  state().messages().exchange("recv", {leg_of(Message::recv(data, source, options.tag))}, options);
+  state().messages().exchange_one("recv", leg_of(Message::recv(data, source, options.tag)), options);
 }
 Work Group::irecv(TensorView data, int source, const Options& options) {
   return start_messages("irecv", {leg_of(Message::recv(data, source, options.tag))}, state(), options);

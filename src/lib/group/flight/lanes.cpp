@@ -25,6 +25,7 @@ Device Connections::device() const {
 Lane::Lane(const Core& core, Channel* over, const std::string& backend, bool may_stage)
     : channel(over),
       gpu(dynamic_cast<DeviceExtension*>(over)),
+      at_once(dynamic_cast<ImmediateExtension*>(over)),
       in_parts(dynamic_cast<PartsExtension*>(over)),
       memory(dynamic_cast<CommonMemoryExtension*>(over)),
       device(device_of(gpu)),

@@ -33,6 +33,7 @@ struct Lane {
 
   Channel* const channel;               // null in a world of one rank
   DeviceExtension* const gpu;           // of the channel; null if it moves host memory
+  ImmediateExtension* const at_once;    // of the channel; null if it has none
   PartsExtension* const in_parts;       // of the channel; null if it has none
   CommonMemoryExtension* const memory;  // of the channel; null if it has none
   const Device device;                  // the memory that it moves

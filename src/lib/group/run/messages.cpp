@@ -15,9 +15,52 @@ namespace col::group {
 
 int Messages::exchange(std::string_view name, std::vector<Leg> legs, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
+  return exchange_all(name, std::move(legs), options);
+}
+
+void Messages::exchange_one(std::string_view name, const Leg& leg, const Options& options) {
+  const Use use(access_, core_.timeout_of(options));
+  if (!exchange_at_once(leg, options)) exchange_all(name, {leg}, options);
+}
+
+int Messages::exchange_all(std::string_view name, std::vector<Leg> legs, const Options& options) {
   const PendingPtr pending = begin(name, std::move(legs), options, true);
   flight_.await(*pending);
   return pending->source;
+}
+
+// Most small messages need not wait: nothing is kept of them but their number. Everything that has to be explained, or
+// that may wait for long, goes the other way.
+bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
+  const Lane& own = lanes_.own();
+  if (own.at_once == nullptr || !flight_.active().empty() || leg.peer == core_.rank() ||
+      Staging::is_needed(leg.view, own.device) || !Composite::current().empty())
+    return false;
+  core_.check_name(options.group);
+  check_leg(leg);
+  const Alike& alike = this->alike(leg);
+  const Collective op = leg.sending ? Collective::send : Collective::recv;
+  RankRecord* const record = core_.record();
+  if (record != nullptr && !record->begin_briefly(core_.name(), starter_.last(), op)) return false;
+  const bool ended =
+      leg.sending ? own.at_once->send_at_once(leg.peer, alike.slot, leg.view)
+                  : own.at_once->receive_at_once(leg.peer, alike.slot,
+                                                 {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
+  if (record != nullptr) record->end_briefly(core_.name(), starter_.last(), op);
+  if (ended) ++*alike.number;
+  return ended;
+}
+
+Messages::Alike& Messages::alike(const Leg& leg) {
+  Alike& last = leg.sending ? sent_ : received_;
+  if (last.number != nullptr && last.peer == leg.peer && last.tag == leg.tag && last.count == leg.view.count &&
+      last.dtype == leg.view.dtype)
+    return last;
+  // An entry of a map keeps its address.
+  std::uint64_t& number =
+      (leg.sending ? core_.surroundings().sent : core_.surroundings().received)[{leg.peer, leg.tag}];
+  last = {leg.peer, leg.tag, leg.view.count, leg.view.dtype, message_slot(core_.token(), leg), &number};
+  return last;
 }
 
 PendingPtr Messages::start(std::string_view name, std::vector<Leg> legs, const Options& options) {

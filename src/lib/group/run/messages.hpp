@@ -28,9 +28,23 @@ class Messages {
 
   // Blocks until all have been exchanged. Returns the rank that sent the last received message.
   int exchange(std::string_view name, std::vector<Leg> legs, const Options& options);
+  // One message, whose peer is known.
+  void exchange_one(std::string_view name, const Leg& leg, const Options& options);
   PendingPtr start(std::string_view name, std::vector<Leg> legs, const Options& options);
 
  private:
+  // What messages that are alike have in common.
+  struct Alike {
+    int peer = -1, tag = 0;
+    std::size_t count = 0;
+    DType dtype = {};
+    std::uint64_t slot = 0;
+    std::uint64_t* number = nullptr;  // of those with this peer and tag
+  };
+
+  int exchange_all(std::string_view name, std::vector<Leg> legs, const Options& options);
+  bool exchange_at_once(const Leg& leg, const Options& options);
+  Alike& alike(const Leg& leg);
   PendingPtr begin(std::string_view name, std::vector<Leg> legs, const Options& options, bool blocking);
   void check_leg(const Leg& leg) const;
   void check_apart(const std::vector<Leg>& legs) const;
@@ -47,6 +61,7 @@ class Messages {
   Flight& flight_;
   Access& access_;
   const Starter& starter_;
+  Alike sent_ = {}, received_ = {};  // the last one at once
 };
 
 }  // namespace col::group

@@ -177,6 +177,18 @@ class COL_EXPORT Channel {
   virtual void abort(const Error& cause) noexcept = 0;
 };
 
+// An extension for channels that can move a small message without starting an operation.
+class COL_EXPORT ImmediateExtension {
+ public:
+  virtual ~ImmediateExtension();
+  // As post_send() and post_recv() of a message that ends at once. Both return false, and have done nothing, if it does
+  // not: it is large, there is no room for it, it has not come after a moment, what has come is another message, or the
+  // channel is broken. Then post it, which also says what is wrong. They do not move on anything else. Requires: no
+  // operation of this rank is in flight in the channel, and `peer` is another rank of the group.
+  virtual bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept = 0;
+  virtual bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
+};
+
 // An extension for channels that move large messages in parts. Both ends can then work with the first parts while the
 // rest still moves. The rules of Channel hold for it too.
 class COL_EXPORT PartsExtension {

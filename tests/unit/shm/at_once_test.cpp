@@ -1,0 +1,110 @@
+// Small messages for which no operation is made: they arrive like any others, or nothing has happened.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "support/catch.hpp"
+#include "unit/shm/shm_ranks.hpp"
+
+namespace col::test::at_once {
+namespace {
+
+using Data = std::vector<std::int32_t>;
+
+constexpr std::uint64_t slot(std::uint64_t number) {
+  return number << 32;
+}
+
+void post(ShmChannel& channel, std::uint64_t where, const Data& data) {
+  WaitContext wait = wait_for(std::chrono::seconds(20));
+  channel.wait(channel.post_send(1, where, data), wait);
+}
+
+Data take(ShmChannel& channel, std::uint64_t where, std::size_t count) {
+  Data data(count, -1);
+  WaitContext wait = wait_for(std::chrono::seconds(20));
+  channel.wait(channel.post_recv(0, where, data), wait);
+  return data;
+}
+
+bool takes_at_once(ShmChannel& channel, std::uint64_t where, const Data& expected) {
+  Data data(expected.size(), -1);
+  if (channel.receive_at_once(0, where, data)) return data == expected;
+  expect(data == Data(data.size(), -1), "untouched");
+  return false;
+}
+
+TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") {
+  std::atomic<int> arrived{0};
+  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+    const bool sends = rank == 0;
+    auto next = [&, until = 0]() mutable {  // both have come here
+      ++arrived;
+      until += 2;
+      for (const Deadline deadline = Deadline::after(std::chrono::seconds(20)); arrived < until; std::this_thread::yield())
+        expect(!deadline.expired(), "the other rank comes, too");
+    };
+    if (sends) expect(!channel.send_at_once(1, slot(1), Data{1}), "the first one needs the ring's memory");
+    if (sends) post(channel, slot(1), {1});
+    next();
+    if (!sends) expect(!takes_at_once(channel, slot(1), {1}), "it has not seen yet that this peer sends");
+    if (!sends) expect(take(channel, slot(1), 1) == Data{1});
+
+    if (sends) expect(channel.send_at_once(1, slot(1), Data{2, 3}));
+    next();
+    if (!sends) {
+      expect(!takes_at_once(channel, slot(2), {2, 3}), "another slot");
+      expect(!takes_at_once(channel, slot(1), {2}), "another length");
+      expect(takes_at_once(channel, slot(1), {2, 3}));
+      expect(!takes_at_once(channel, slot(1), {2, 3}), "it is taken");
+    }
+    next();
+
+    // One that came before its receive, while another was waited for.
+    if (sends) expect(channel.send_at_once(1, slot(1), Data{4}) && channel.send_at_once(1, slot(2), Data{5}));
+    if (sends) expect(channel.send_at_once(1, slot(1), Data{6}));
+    next();
+    if (!sends) {
+      expect(take(channel, slot(2), 1) == Data{5});
+      expect(!takes_at_once(channel, slot(1), {4}) && !takes_at_once(channel, slot(1), {6}), "4 is kept elsewhere");
+      expect(take(channel, slot(1), 1) == Data{4} && take(channel, slot(1), 1) == Data{6});
+    }
+    next();
+
+    const Data large(20'000, 7);
+    if (sends) {
+      expect(!channel.send_at_once(1, slot(1), large));
+      post(channel, slot(1), large);
+    } else {
+      expect(!takes_at_once(channel, slot(1), large));
+      expect(take(channel, slot(1), large.size()) == large);
+    }
+    next();
+
+    // Several times around the ring. What does not go at once, as it needs more of the ring's memory, keeps its place.
+    int at_once = 0;
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int i = 0; i < 40; ++i) {
+        const Data data(100, 1000 * turn + i);
+        if (sends ? channel.send_at_once(1, slot(1), data) : takes_at_once(channel, slot(1), data))
+          ++at_once;
+        else if (sends)
+          post(channel, slot(1), data);
+        else
+          expect(take(channel, slot(1), data.size()) == data, "in their order");
+      }
+      next();
+    }
+    expect(!sends || at_once > 400, "most go at once");
+
+    channel.abort(Error(ErrorCode::aborted, "by the test", "g"));
+    next();
+    expect(!channel.send_at_once(1 - rank, slot(1), Data{8}), "broken");
+  });
+  require_well(endings);
+}
+
+}  // namespace
+}  // namespace col::test::at_once
