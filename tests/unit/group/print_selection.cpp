@@ -225,8 +225,8 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
   return lists;
 }
 
-// What shared memory does without messages is faster at every size and number of ranks (docs/performance.md). It
-// blocks, so that calls that do not block go on to the rules below.
+// What shared memory does without messages is faster at every size and number of ranks (docs/performance.md). What it
+// does not take, as asynchronous calls on copies of GPU memory, goes on to the rules below.
 std::vector<SelectionRule> rules_of(Collective collective) {
   std::vector<SelectionRule> rules;
   add_rules(collective, "shm", {1, 0, {}, {{0, {.name = "shared"}}}}, rules);
