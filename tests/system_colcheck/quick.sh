@@ -16,6 +16,11 @@ tokens = [case["token"] for case in report["cases"]]
 assert len(tokens) >= 2000 and len(set(tokens)) == len(tokens), len(tokens)
 suites = tree.parse(work + "/r.xml").getroot()
 assert int(suites.get("tests")) == len(tokens), suites.attrib
+# Shared memory's own collectives are asked for by name, blocking and not.
+by_name = [dict(part.partition("=")[::2] for part in token.split(",")) for token in tokens if ",algo=shared" in token]
+blocking, started = ({c.get("coll", "barrier") for c in by_name if ("async" in c) == way} for way in (False, True))
+assert blocking == started, f"an i-form by name is missing: {blocking ^ started}"
+assert by_name or "backend=shm" not in " ".join(tokens), "nothing of shared memory's own is asked for"
 assert "<html" in open(work + "/r.html").read()
 PY
 nothing_left

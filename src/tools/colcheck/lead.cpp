@@ -95,8 +95,7 @@ std::vector<RankGpu> Lead::look() {
   return gpus;
 }
 
-std::optional<std::map<Collective, std::vector<std::string>>> Lead::probe(const std::string& backend, int ranks,
-                                                                          std::string& why) {
+std::optional<Natives> Lead::probe(const std::string& backend, int ranks, std::string& why) {
   std::vector<Answer> answers = give({.kind = Order::Kind::probe, .backend = backend, .ranks = ranks});
   for (const Answer& answer : answers) {
     if (answer.trouble.empty()) continue;

@@ -34,8 +34,7 @@ class Lead {
   std::vector<RankGpu> look();
   // What `backend` offers in addition to the built-in algorithms. Nothing, and the reason in `why`, if the first
   // `ranks` ranks cannot make a group over it.
-  std::optional<std::map<Collective, std::vector<std::string>>> probe(const std::string& backend, int ranks,
-                                                                      std::string& why);
+  std::optional<Natives> probe(const std::string& backend, int ranks, std::string& why);
   // Runs cases that all have the same backend, number of ranks, and kind of devices. If a case breaks its group, the
   // rest go on in a new group. The results are in the order of `cases`.
   std::vector<CaseResult> run(std::span<const Case> cases);

@@ -178,6 +178,13 @@ void fields(RankGpu& rank, Visit& visit) {
 }
 
 template <class Visit>
+void fields(Native& native, Visit& visit) {
+  auto& [name, starts] = native;
+  visit("name", name);
+  visit("starts", starts);
+}
+
+template <class Visit>
 void fields(Answer& answer, Visit& visit) {
   auto& [entries, done, trouble, natives, gpu, ended] = answer;
   visit("entries", entries);

@@ -47,7 +47,7 @@ struct Answer {
   std::size_t done = 0;
   std::string trouble = {};  // why the group could not be made; then nothing was run
   // For a probe, from rank 0: what the backend offers in addition to the built-in algorithms.
-  std::map<Collective, std::vector<std::string>> natives = {};
+  Natives natives = {};
   RankGpu gpu = {};  // for a look
   // How the process that ran the cases has ended, though it should not have (--python). The last of the entries names
   // the case in which it did.

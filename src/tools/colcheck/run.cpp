@@ -126,6 +126,12 @@ void Run::find_gpus(Results& results, std::vector<Selection>& all) {
     Selection staged = all.front();
     staged.devices = {Devices::cuda, Devices::mixed};
     staged.seed = mix(staged.seed, 1);
+    // Calls on copies start by plans alone, which may begin in any order.
+    for (auto& [backend, natives] : staged.natives) {
+      for (auto& [collective, all_of_it] : natives) {
+        for (Native& native : all_of_it) native.starts = false;
+      }
+    }
     all.push_back(std::move(staged));
   }
   if (wants_backend(tools::device_backend())) find_nccl(results, all);
@@ -145,7 +151,7 @@ void Run::find_nccl(Results& results, std::vector<Selection>& all) {
   selection.seed = mix(selection.seed, 2);
   selection.backends = {nccl};
   std::string why;
-  std::optional<std::map<Collective, std::vector<std::string>>> natives;
+  std::optional<Natives> natives;
   int most = spec_.world_size;
   if (may_share_gpus()) natives = lead_.probe(nccl, most, why);
   if (!natives) {

@@ -255,7 +255,7 @@ TEST_CASE("options: the properties that are left are in the order of their list"
 }
 
 TEST_CASE("options: algorithms are known when natives are", "[colcheck]") {
-  const decltype(Selection::natives) natives = {{"gloo", {{col::Collective::allreduce, {"gloo_ring"}}}}};
+  const decltype(Selection::natives) natives = {{"gloo", {{col::Collective::allreduce, {Native{"gloo_ring"}}}}}};
   Options options = parse({"--algo", "ring,gloo_ring,rign,knomial:radix=3"});
   CHECK(unknown_algorithms(options, natives) == Words{"rign"});
   CHECK(unknown_algorithms(options, {}) == Words{"gloo_ring", "rign"});

@@ -4,6 +4,7 @@
 
 #include <col/select.hpp>
 
+#include "colcheck/engine/call.hpp"
 #include "common/gpu.hpp"
 
 namespace col::colcheck {
@@ -12,15 +13,34 @@ namespace {
 // Of the backend for GPUs, NCCL: by kernels of col's own, in rank order and as careful as our plans.
 constexpr std::string_view kFold = "fold";
 
+// All ranks get the same answer, and one that must not start is refused before any data moves.
+bool starts(Group& group, Primitive primitive, const std::string& algorithm) {
+  Case c{.ranks = group.size(), .primitive = primitive, .algorithm = algorithm, .asynchronous = true};
+  if (primitive != Primitive::barrier) {
+    c.dtype = DType::int32;
+    c.count = 1;
+  }
+  try {
+    run_case(group, c);  // whether the result is right, is a question of the cases
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::invalid_argument) throw;
+    return false;
+  }
+}
+
 }  // namespace
 
-std::map<Collective, std::vector<std::string>> native_algorithms(const Group& group) {
-  std::map<Collective, std::vector<std::string>> all;
+Natives native_algorithms(Group& group) {
+  Natives all;
   for (int i = 0; i < kPrimitiveCount; ++i) {
-    const auto collective = collective_of(static_cast<Primitive>(i));
+    const auto primitive = static_cast<Primitive>(i);
+    const auto collective = collective_of(primitive);
     if (!collective) continue;
     for (std::string& name : group.algorithms(*collective)) {
-      if (find_algorithm(*collective, name) == nullptr) all[*collective].push_back(std::move(name));
+      if (find_algorithm(*collective, name) != nullptr) continue;
+      const bool may_start = has_i_form(primitive) && starts(group, primitive, name);
+      all[*collective].push_back({std::move(name), may_start});
     }
   }
   return all;
@@ -47,7 +67,7 @@ std::vector<Form> forms_of(const Selection& selection) {
     for (const auto& [backend, own] : selection.natives) {
       const auto names = own.find(*collective);
       if (names == own.end()) continue;
-      for (const std::string& name : names->second) add({primitive, name, nullptr, backend});
+      for (const Native& own_one : names->second) add({primitive, own_one.name, nullptr, backend, own_one.starts});
     }
   }
   return forms;

@@ -14,11 +14,14 @@ struct Form {
   std::string algorithm = {};           // as an option; empty: the default
   const Algorithm* built_in = nullptr;  // null for the default, and for a backend's own algorithm
   std::string backend = {};             // of a backend's own algorithm; empty: any
+  bool starts = true;                   // whether its i-form exists, where the primitive has one
   bool is_native() const { return !backend.empty(); }
+  bool may_be_asynchronous() const { return starts && has_i_form(primitive); }
 };
 
-// The algorithms of the group's backend itself, by collective.
-std::map<Collective, std::vector<std::string>> native_algorithms(const Group& group);
+// The algorithms of the group's backend itself. Whether they start, a small call of each shows: all ranks of the group
+// make it. Throws col::Error if one fails.
+Natives native_algorithms(Group& group);
 
 // The forms that `selection` allows. Algorithms with a radix or segments also come with values other than the default.
 std::vector<Form> forms_of(const Selection& selection);

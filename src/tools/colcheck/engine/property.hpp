@@ -28,6 +28,13 @@ enum class OnGpus : std::uint8_t {
   buffers,  // its buffers can be in GPU memory, over every backend
 };
 
+// An algorithm that a backend offers in addition to the built-in ones.
+struct Native {
+  std::string name;
+  bool starts = false;  // whether i-forms may ask for it
+};
+using Natives = std::map<Collective, std::vector<Native>>;
+
 // What the cases should cover.
 struct Selection {
   Effort effort = Effort::quick;
@@ -41,7 +48,7 @@ struct Selection {
   // Every case comes with each of them; empty: without Python.
   std::vector<Library> libraries = {};
   // What each backend offers in addition to the built-in algorithms: "ring" is here only if the backend has its own.
-  std::map<std::string, std::map<Collective, std::vector<std::string>>> natives = {};
+  std::map<std::string, Natives> natives = {};
 
   // Whether --algo accepts this one. Empty means the default algorithm.
   bool wants_algorithm(std::string_view algorithm) const;

@@ -29,7 +29,7 @@ void add_barrier(const Selection& selection, std::vector<Case>& all) {
       const std::size_t wanted = quick ? std::min(kQuickRanks, served.size()) : served.size();
       for (std::size_t i = 0; i < wanted; ++i, ++number) {
         for (const bool asynchronous : {false, true}) {
-          if (asynchronous && form.is_native()) continue;
+          if (asynchronous && !form.may_be_asynchronous()) continue;
           Case& c = all.emplace_back();
           c.property = "barrier";
           c.backend = backend;

@@ -12,7 +12,7 @@ namespace {
 // In some cases in place, in some asynchronous.
 void vary(const Form& form, Case& c) {
   c.in_place = has_in_place(c.primitive) && mix(c.seed, 1) % 4 == 0;
-  c.asynchronous = !form.is_native() && has_i_form(c.primitive) && mix(c.seed, 2) % 4 == 0;
+  c.asynchronous = form.may_be_asynchronous() && mix(c.seed, 2) % 4 == 0;
 }
 
 // ---- in_place: In place, where the library allows it, by every algorithm.
@@ -26,7 +26,7 @@ void add_in_place(const Selection& selection, std::vector<Case>& all) {
       auto c = draw.next(form);
       if (!c) continue;
       c->in_place = true;
-      c->asynchronous = !form.is_native() && has_i_form(form.primitive) && mix(c->seed, 1) % 4 == 0;
+      c->asynchronous = form.may_be_asynchronous() && mix(c->seed, 1) % 4 == 0;
       all.push_back(*std::move(c));
     }
   }

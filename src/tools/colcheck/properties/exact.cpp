@@ -73,7 +73,7 @@ class Circumstances {
       case kPlace:
         return other.value == 0 || has_in_place(form.primitive);
       case kWay:
-        return other.value == 0 || (has_i_form(form.primitive) && !form.is_native());
+        return other.value == 0 || form.may_be_asynchronous();
       default:
         return true;
     }

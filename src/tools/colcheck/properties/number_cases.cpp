@@ -136,7 +136,7 @@ class Dealer {
     // Input and output can be the same memory.
     const bool whole = is_reduction(form.primitive) && row_of(*collective_of(form.primitive)).out == Extent::vector;
     c.in_place = whole && mix(c.seed, 11) % 3 == 0;
-    c.asynchronous = !form.is_native() && mix(c.seed, 12) % 3 == 0;
+    c.asynchronous = form.may_be_asynchronous() && mix(c.seed, 12) % 3 == 0;
     return c;
   }
 

@@ -70,7 +70,7 @@ Selection selection_for(const PlantedBug& bug, std::uint64_t seed) {
   selection.ranks = {2, 3, kSelfTestRanks};
   selection.algorithms.assign(bug.algorithms.begin(), bug.algorithms.end());
   for (int c = 0; c <= static_cast<int>(Collective::barrier); ++c)
-    selection.natives[bug.backend()][static_cast<Collective>(c)] = {std::string(kPlantedAlgorithm)};
+    selection.natives[bug.backend()][static_cast<Collective>(c)] = {Native{std::string(kPlantedAlgorithm)}};
   return selection;
 }
 
