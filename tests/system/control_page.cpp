@@ -3,6 +3,11 @@
 //   control_page leave        joins, and returns 0 without having left in good order
 //   control_page lose PEER    joins, waits until rank PEER's process is gone, says peer_lost and returns 3
 //   control_page cause FILE   joins, creates FILE, waits until the job is aborted, prints why and returns 1
+//
+// Or what somebody else sees on the page of a job, by its COL_CONTROL and COL_JOB_ID:
+//
+//   control_page spins RANK   returns 0 if the rank is in a small call that it has made before, and has not begun to
+//                             wait
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -22,8 +27,14 @@ void wait_for(col::ControlPage& page, Event event) {
   for (; !event(); std::this_thread::sleep_for(wait.slice())) wait.check();
 }
 
+// The record of such a call is one word, which leaves out the fingerprint.
+bool spins(const col::RankActivity& activity) {
+  return activity.state == col::RankActivity::State::running && !activity.op.empty() && activity.fingerprint == 0;
+}
+
 int run(const std::string& what, const std::string& argument) {
   const auto page = col::ControlPage::open(std::getenv("COL_CONTROL"), std::getenv("COL_JOB_ID"));
+  if (what == "spins") return spins(page->record(std::atoi(argument.c_str())).read()) ? 0 : 1;
   const int rank = std::atoi(std::getenv("COL_RANK"));
   page->record(rank).join(rank);
   if (what == "leave") return 0;
