@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -167,6 +168,20 @@ TEST_CASE("calibrator: the first job measures, and later ones believe it", "[shm
   CHECK(bench.source(CalibrationSettings::When::now) == Tuning::Source::measured);
   CHECK(bench.source(CalibrationSettings::When::off) == Tuning::Source::off);
   CHECK(bench.measured == 2);
+}
+
+TEST_CASE("calibrator: what is kept can be believed blindly, and nothing is measured then", "[shm]") {
+  const TempDir folder;
+  Bench bench(folder / "col");
+  using When = CalibrationSettings::When;
+  CHECK(bench.source(When::kept) == Tuning::Source::unknown);
+  CHECK_FALSE(std::filesystem::exists(folder / "col"));
+  CHECK(bench.measured + bench.probed == 0);
+  CHECK(bench.source() == Tuning::Source::measured);
+  bench.line = *bench.line * 100;  // another state
+  CHECK(bench.source(When::kept) == Tuning::Source::kept);
+  CHECK(bench.measured == 1);
+  CHECK(bench.probed == 0);
 }
 
 TEST_CASE("calibrator: one process asks once, and what another rank 0 knew counts", "[shm]") {

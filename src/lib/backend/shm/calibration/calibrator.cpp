@@ -47,8 +47,10 @@ CalibrationSettings CalibrationSettings::of_environment() {
     settings.when = When::off;
   else if (when == "now")
     settings.when = When::now;
+  else if (when == "kept")
+    settings.when = When::kept;
   else if (when != "auto")
-    refuse("COL_CALIBRATE", when, "auto, off, now");
+    refuse("COL_CALIBRATE", when, "auto, off, now, kept");
   const std::string copies = core::env::get("COL_CMA").value_or("auto");
   if (copies == "off")
     settings.copies = KernelCopies::off;
@@ -72,7 +74,7 @@ Tuning Calibrator::tuning(const GroupShape& shape, const CalibrationSettings& se
                           const Surroundings& surroundings) {
   if (settings.when == CalibrationSettings::When::off) return decide(shape, std::nullopt, settings.copies);
   const std::lock_guard lock(mutex_);
-  if (!known_) known_ = find_out(settings.when == CalibrationSettings::When::now, surroundings);
+  if (!known_) known_ = find_out(settings.when, surroundings);
   Tuning tuning = decide(shape, known_->costs, settings.copies);
   tuning.source = known_->source;
   return tuning;
@@ -86,11 +88,13 @@ void Calibrator::learn(const Tuning& tuning) {
   if (tuning.source != Tuning::Source::unknown) known_->costs = tuning.costs;
 }
 
-Calibrator::Known Calibrator::find_out(bool anew, const Surroundings& surroundings) {
+Calibrator::Known Calibrator::find_out(CalibrationSettings::When when, const Surroundings& surroundings) {
+  using When = CalibrationSettings::When;
   const KeptCosts kept(surroundings.folder, surroundings.machine, surroundings.now);
   std::string why = "COL_CALIBRATE=now";
-  if (!anew) {
+  if (when != When::now) {
     if (auto costs = kept.read(why)) {
+      if (when == When::kept) return {Tuning::Source::kept, costs};
       const auto line = surroundings.measure_line();
       // Where nothing can be measured, nothing speaks against what was.
       if (!line || is_same_state(*line, costs->line)) return {Tuning::Source::kept, costs};
@@ -98,6 +102,10 @@ Calibrator::Known Calibrator::find_out(bool anew, const Surroundings& surroundin
     }
   }
   core::log::debug("calibration: '{}' for '{}' is not used: {}", kept.path(), surroundings.machine, why);
+  if (when == When::kept) {
+    core::log::info("COL_CALIBRATE=kept: no calibration is kept for this machine ({}), so this job goes without", why);
+    return {};
+  }
   const KeptCosts::Lock lock = kept.lock();
   if (lock.is_taken) {
     core::log::info("another job calibrates on this machine; this one goes without");

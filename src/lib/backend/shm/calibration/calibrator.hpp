@@ -19,7 +19,7 @@ GroupShape shape_of(const Segment& segment, int processors);
 
 // COL_CALIBRATE and COL_CMA.
 struct CalibrationSettings {
-  enum class When { automatic, off, now };
+  enum class When { automatic, off, now, kept };
   When when = When::automatic;
   KernelCopies copies = KernelCopies::automatic;
 
@@ -53,7 +53,7 @@ class Calibrator {
     Tuning::Source source = Tuning::Source::unknown;
     std::optional<Costs> costs;
   };
-  static Known find_out(bool anew, const Surroundings& surroundings);
+  static Known find_out(CalibrationSettings::When when, const Surroundings& surroundings);
 
   std::mutex mutex_;
   std::optional<Known> known_;
