@@ -48,7 +48,7 @@ std::string problem_with_time(const JobEnd& end, int rank, Duration timeout) {
 
 enum Room : std::uint64_t { kTooSmall, kFillsUp, kShortFiles, kNoFiles, kRoomy, kRooms };
 // More than enough for one group of four, not for thirty.
-constexpr std::size_t kSmallBytes = 64 << 10, kFewGroupsBytes = 12 << 20, kRoomyBytes = 64 << 20;
+constexpr std::size_t kSmallBytes = 64 << 10, kFewGroupsBytes = 4 << 20, kRoomyBytes = 64 << 20;
 constexpr int kManyGroups = 30;
 constexpr Duration kShmTimeout = std::chrono::seconds(3);
 

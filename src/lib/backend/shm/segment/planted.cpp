@@ -1,4 +1,5 @@
-// A segment in the nursery of another one: how it begins, takes memory, and ends.
+// A segment in the nursery of another one: how it begins, takes memory, and ends. The rings of any segment take memory
+// in the same way.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -64,10 +65,12 @@ std::uint64_t Segment::place_in_nursery() const noexcept {
 
 // Beyond it the kernel would kill a process.
 void Segment::require_memory() {
-  if (std::exchange(has_asked_, true)) return;
-  header().used.store(1, std::memory_order_relaxed);
-  const std::size_t bytes =
-      kSlots * area().slot_bytes() + static_cast<std::size_t>(size_ - 1) * (ring_bytes_ + sizeof(RingIndices));
+  if (has_asked_.exchange(true, std::memory_order_relaxed)) return;
+  std::size_t bytes = static_cast<std::size_t>(size_ - 1) * ring_bytes_;
+  if (root_ != nullptr) {
+    header().used.store(1, std::memory_order_relaxed);
+    bytes += kSlots * area().slot_bytes() + static_cast<std::size_t>(size_ - 1) * sizeof(RingIndices);
+  }
   if (const auto lack = lack_of_memory(bytes)) throw_lack(*lack);
 }
 
@@ -81,9 +84,10 @@ void Segment::claim_slots(int rank, std::size_t bytes) {
 }
 
 std::size_t Segment::claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes) {
-  if (root_ == nullptr) return ring_bytes_;
+  if (root_ == nullptr && !can_populate()) return ring_bytes_;  // create() has taken it
   require_memory();
-  if (claimed == 0) take_memory(reinterpret_cast<std::byte*>(&indices(rank, to)), sizeof(RingIndices));
+  if (claimed == 0 && root_ != nullptr)
+    take_memory(reinterpret_cast<std::byte*>(&indices(rank, to)), sizeof(RingIndices));
   const std::size_t until = std::min(std::bit_ceil(std::max(bytes, kSmallestClaim)), ring_bytes_);
   take_memory(ring(rank, to) + claimed, until - claimed);
   return until;

@@ -190,13 +190,18 @@ std::shared_ptr<Segment> Segment::create(int fd, int size, std::uint64_t token) 
   const std::size_t bytes = bytes_for(size);
   // For all ranks: they usually share what limits there are.
   check_memory(first_bytes_for(size), size, first_bytes_for(size), size);
-  const std::size_t common = can_populate() ? area_at(size) + Area::common_bytes(size) : bytes;
   // Groups in a nursery take their memory later, which needs an error if there is none.
   std::size_t nursery_bytes = can_populate() && size > 1 ? Nursery::bytes_for(bytes) : 0;
   if (!allows_file(bytes + nursery_bytes)) nursery_bytes = 0;
-  if (const auto problem = make_file(fd, bytes + nursery_bytes, common))
-    throw_no_room(first_bytes_for(size), size, *problem);
+  const auto require = [size](const std::optional<std::string>& problem) {
+    if (problem) throw_no_room(first_bytes_for(size), size, *problem);
+  };
+  require(make_file(fd, bytes + nursery_bytes, can_populate() ? 0 : bytes));
   auto segment = map(fd, size, bytes + nursery_bytes, bytes);
+  if (can_populate()) {  // the rest is taken by the rank that writes to it
+    require(populate(segment->base_, rings_at(static_cast<std::size_t>(size))));
+    require(populate(segment->base_ + area_at(size), Area::common_bytes(size)));
+  }
   // Begins the lives of the objects in memory that nobody else sees yet.
   segment->construct(token, Area::slot_bytes_for(size), nursery_bytes);
   for (int from = 0; from < size; ++from) {

@@ -1,6 +1,7 @@
 // The shared memory of one group, mapped.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,8 +32,8 @@ class Segment {
   // to another group, and resource or io if it cannot be mapped.
   static std::shared_ptr<Segment> open(int fd, int size, std::uint64_t token);
 
-  // Takes the memory that only `rank` writes, on the NUMA node of the calling thread (before Linux 5.14, create() has
-  // taken it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
+  // Takes the memory of `rank`'s slots, on the NUMA node of the calling thread (before Linux 5.14, create() has taken
+  // it). Each rank calls it before it tells the others that it is there. Throws resource if there is no room.
   void claim(int rank) const;
   // The same for the rest of its slots, which calls need that are larger than a small slot.
   void claim_large(int rank) const;
@@ -48,9 +49,9 @@ class Segment {
   // Throws internal if there is none of this size and token.
   static std::shared_ptr<Segment> planted(const std::shared_ptr<Segment>& of, std::uint64_t place, int size,
                                           std::uint64_t token);
-  // A segment in a nursery takes memory for data when it is used. A rank calls these before it writes: into its slots,
-  // up to `bytes` of each; and into its ring to `to`, of which it has `claimed` so far. Returns how much of the ring it
-  // has then. In any other segment there is nothing to do. They throw resource if there is no room.
+  // Rings take memory when they are used, and in a nursery slots too. A rank calls these before it writes: into its
+  // slots, up to `bytes` of each; and into its ring to `to`, of which it has `claimed` so far. Returns how much of the
+  // ring it has then. They throw resource if there is no room.
   void claim_slots(int rank, std::size_t bytes);
   std::size_t claim_ring(int rank, int to, std::size_t claimed, std::size_t bytes);
 
@@ -118,10 +119,9 @@ class Segment {
   const std::size_t ring_bytes_;
   const std::shared_ptr<Segment> root_;  // shared by all in its nursery; null: this one has a mapping of its own
   const core::ForkGuard fork_guard_;
-  Nursery nursery_;  // of a segment with a mapping of its own
-  // In a nursery, of the rank whose segment this is:
-  std::size_t claimed_slots_ = 0;  // bytes of each slot
-  bool has_asked_ = false;         // whether there is memory for it
+  Nursery nursery_;                     // of a segment with a mapping of its own
+  std::atomic<bool> has_asked_{false};  // whether there is memory for what is taken later
+  std::size_t claimed_slots_ = 0;       // in a nursery: bytes of each slot of the rank whose segment this is
 };
 
 }  // namespace col::shm_backend
