@@ -130,14 +130,15 @@ Dispatcher::Key Dispatcher::key_of(const Request& request, const CallWishes& wis
 
 std::shared_ptr<const Decision> Dispatcher::decide(const Request& request, const CallWishes& wishes) {
   const Key key = key_of(request, wishes);
-  if (row_of(request.collective).has_counts()) return make(request, key);  // their counts are no part of the key
+  const auto make_anew = [&] { return make(request, key, Reasons::untold); };
+  if (row_of(request.collective).has_counts()) return make_anew();  // their counts are no part of the key
   const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->key == key; });
   if (known != entries_.end()) {
     const auto decision = (*known)->decision;
     if (known != entries_.begin()) std::iter_swap(known, known - 1);
     return decision;
   }
-  auto entry = std::make_unique<Entry>(Entry{std::string(key.algorithm), key, make(request, key)});
+  auto entry = std::make_unique<Entry>(Entry{std::string(key.algorithm), key, make_anew()});
   entry->key.algorithm = entry->algorithm;
   if (entries_.size() == kKept) entries_.pop_back();
   entries_.push_back(std::move(entry));
@@ -158,14 +159,14 @@ bool Dispatcher::can_run_natively(const Request& request, const CallWishes& wish
 }
 
 std::string Dispatcher::explain(const Request& request, const CallWishes& wishes, const ReasonExtension* own) const {
-  const auto decision =
-      Dispatcher(shape_, nodes_, backend_, natives_, starts_natives_, settings_).decide(request, wishes);
+  const Dispatcher own_files(shape_, nodes_, backend_, natives_, starts_natives_, settings_);
+  const auto decision = own_files.make(request, key_of(request, wishes), Reasons::told);
   std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);
   if (own != nullptr && !decision->native.empty()) text += fmt::format("; {}", own->how(request));
   return text;
 }
 
-std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const Key& key) {
+std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const Key& key, Reasons reasons) const {
   auto owned = std::make_shared<OwnedPlan>();
   copy_counts(request.in_counts, owned->in_counts, owned->in_displacements);
   copy_counts(request.out_counts, owned->out_counts, owned->out_displacements);
@@ -187,7 +188,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
     c.plan.out_counts = owned->out_counts;
     c.plan.out_displacements = owned->out_displacements;
   }
-  const Choice choice = choose_for(c);
+  const Choice choice = choose_for(c, reasons);
   auto decision = std::make_shared<Decision>();
   decision->algorithm = choice.algorithm.text();
   decision->reason = choice.reason;
@@ -213,7 +214,7 @@ std::shared_ptr<const Decision> Dispatcher::make(const Request& request, const K
 }
 
 // The call's own word, then COL_ALGORITHM's, then the table's, then whatever can.
-Choice Dispatcher::choose_for(const Case& c) const {
+Choice Dispatcher::choose_for(const Case& c, Reasons reasons) const {
   const auto named = [&](const AlgorithmSpec& spec, std::string_view by) {
     if (const auto problem = why_not(spec, c, true))
       throw Error(ErrorCode::invalid_argument,
@@ -237,9 +238,9 @@ Choice Dispatcher::choose_for(const Case& c) const {
   const auto objection = [&](const AlgorithmSpec& spec) { return why_not(spec, c, false); };
   std::string refused, refused_by_own;
   if (settings_.table) {
-    if (auto choice = choose(*settings_.table, query, objection, &refused_by_own)) return *choice;
+    if (auto choice = choose(*settings_.table, query, objection, &refused_by_own, reasons)) return *choice;
   }
-  if (auto choice = choose(SelectionTable::built_in(), query, objection, &refused)) {
+  if (auto choice = choose(SelectionTable::built_in(), query, objection, &refused, reasons)) {
     if (!refused_by_own.empty()) choice->reason += fmt::format(" ({})", refused_by_own);
     return *choice;
   }

@@ -18,6 +18,7 @@
 
 #include "group/call/call_settings.hpp"
 #include "group/call/checks.hpp"
+#include "group/select/choose.hpp"
 
 namespace col::group {
 
@@ -40,7 +41,7 @@ std::vector<int> nodes_of(const std::vector<PeerInfo>& peers);
 // Never changes once made. It lives as long as the dispatcher.
 struct Decision {
   std::string algorithm;                    // as text: "knomial:radix=8"
-  std::string reason;                       // the rule that fired, or who asked for it
+  std::string reason = {};                  // the rule that fired, or who asked for it, if somebody wanted to know
   std::shared_ptr<const Plan> plan = {};    // shared with executions; null: a native entry of the backend
   std::string native = {};                  // its name
   bool starts = false;                      // it need not block
@@ -91,8 +92,8 @@ class Dispatcher {
   struct Case;  // one call while it is decided
 
   Key key_of(const Request& request, const CallWishes& wishes) const;
-  std::shared_ptr<const Decision> make(const Request& request, const Key& key);
-  Choice choose_for(const Case& c) const;
+  std::shared_ptr<const Decision> make(const Request& request, const Key& key, Reasons reasons) const;
+  Choice choose_for(const Case& c, Reasons reasons) const;
   std::optional<std::string> why_not(const AlgorithmSpec& spec, const Case& c, bool by_name) const;
   std::optional<std::string> why_not_native(const NativeEntry& entry, const Case& c, bool by_name) const;
   std::optional<std::string> why_not_file(const AlgorithmSpec& spec, const Case& c) const;

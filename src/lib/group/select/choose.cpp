@@ -7,6 +7,7 @@
 
 #include "core/byte_size.hpp"
 #include "core/nearest_name.hpp"
+#include "group/select/choose.hpp"
 #include "group/select/collective_name.hpp"
 #include "json/strict_json.hpp"
 
@@ -84,12 +85,19 @@ std::vector<AlgorithmOverride> parse_overrides(std::string_view text) {
 std::optional<Choice> choose(const SelectionTable& table, const SelectionQuery& query,
                              const std::function<std::optional<std::string>(const AlgorithmSpec&)>& why_not,
                              std::string* refused) {
+  return group::choose(table, query, why_not, refused, group::Reasons::told);
+}
+
+std::optional<Choice> group::choose(const SelectionTable& table, const SelectionQuery& query,
+                                    const std::function<std::optional<std::string>(const AlgorithmSpec&)>& why_not,
+                                    std::string* refused, Reasons reasons) {
   std::string passed_over;
   for (std::size_t i = 0; i < table.rules().size(); ++i) {
     const SelectionRule& rule = table.rules()[i];
     if (!rule.matches(query)) continue;
     const auto objection = why_not(rule.algorithm);
     if (!objection) {
+      if (reasons == Reasons::untold) return Choice{rule.algorithm, {}};
       std::string reason = fmt::format("rule {} of {}: {}", i + 1, table.source(), rule.text());
       if (!passed_over.empty()) reason += fmt::format(" ({})", passed_over);
       return Choice{rule.algorithm, std::move(reason)};

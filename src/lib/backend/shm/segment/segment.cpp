@@ -394,7 +394,9 @@ std::optional<int> Segment::processors() const noexcept {
     for (std::size_t word = 0; word < all.size(); ++word) all[word] |= one.processors[word];
   }
   int count = 0;
-  for (const std::uint64_t word : all) count += std::popcount(word);
+  for (const std::uint64_t word : all) {
+    if (word != 0) count += std::popcount(word);  // a call of a function, where any processor may run this
+  }
   if (!listed) count = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // asks the kernel, by a file
   if (limit != 0) count = std::min(count, static_cast<int>(limit));
   return std::max(1, count);
