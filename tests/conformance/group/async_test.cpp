@@ -140,6 +140,37 @@ TEST_CASE("async: copies of a Work mean the same operation", "[group][async]") {
   });
 }
 
+TEST_CASE("async: the same call again is an operation of its own, whatever became of the Work of the last",
+          "[group][async]") {
+  threads_on_each_backend(3, [](Group& group) {
+    std::vector<int> in(5), out(in.size()), other(in.size());
+    std::vector<Work> kept;
+    for (int round = 1; round <= 40; ++round) {
+      std::fill(in.begin(), in.end(), round);
+      Work work = group.iallreduce(in, out);
+      while (round % 4 == 0 && !work.test()) {
+      }
+      work.wait();
+      expect(out.front() == 3 * round && out.back() == 3 * round);
+      if (round % 3 == 0) kept.push_back(work);
+      std::fill(in.begin(), in.end(), -round);
+      if (round % 5 != 0) continue;
+      group.allreduce(in, out);
+      expect(out.front() == -3 * round);
+    }
+    for (Work& work : kept) expect(work.test());
+    // Dropped at once: the next one may find it in flight.
+    std::fill(in.begin(), in.end(), 7);
+    for (int round = 0; round < 20; ++round) {
+      static_cast<void>(group.iallreduce(in, out));
+      Work work = group.iallreduce(in, other);
+      if (round % 2 == 0) work.wait();
+    }
+    group.barrier();
+    expect(out.back() == 21 && other.back() == 21);
+  });
+}
+
 TEST_CASE("async: a backend's own blocking algorithm lets what is in flight end first", "[group][async]") {
   threads_on_each_backend(3, [](Group& group) {
     if (group.backend() != "gloo") return;  // the one with algorithms of its own
@@ -303,6 +334,20 @@ TEST_CASE("async ends: the timeout of a wait counts from the wait, and breaks th
     const Error error = error_of([&] { work.wait(); });
     expect(error.code() == ErrorCode::timeout && error.rank() == 1, error.what());
     expect(error_of([&] { work.wait(); }).code() == ErrorCode::timeout);
+    context.spec().store->set("timed out", "");
+  });
+}
+
+TEST_CASE("async ends: a call that was made before says as much when it fails", "[group][async]") {
+  threads_on_each_backend(2, [](Group& group, Context& context) {
+    std::vector<int> in(10, 1), out(in.size());
+    for (int round = 0; round < 3; ++round) group.iallreduce(in, out).wait();
+    if (group.rank() == 1) return (void)context.spec().store->wait_for("timed out", 20s);
+    Work work = group.iallreduce(in, out, {.timeout = 300ms});
+    const Error error = error_of([&] { work.wait(); });
+    expect(error.code() == ErrorCode::timeout && error.rank() == 1, error.what());
+    expect(std::string(error.what()).find("iallreduce of 10 int32, sum") != std::string::npos, error.what());
+    expect(std::string(error.what()).find("(operation 4)") != std::string::npos, error.what());
     context.spec().store->set("timed out", "");
   });
 }

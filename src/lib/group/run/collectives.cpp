@@ -18,16 +18,9 @@ constexpr std::size_t kRepeated = 128;
 void Collectives::run(Request request, const Options& options) {
   const Use use(access_, core_.timeout_of(options));
   if (lanes_.own().channel != nullptr) {
-    // A training step makes the calls of the last one again: they need no new checks, and no new decision.
     PendingPtr& known = slot_of(request);
     if (known && known->is_repeated_by(request, wishes_of(options, false))) {
-      core_.check_name(options.group);
-      request.algorithm = known->decision->native;
-      if (DeviceExtension* const gpu = lanes_.gpu_of(known->channel)) gpu->check(request);
-      known->begin_again();
-      known->watch.reset();
-      known->timeout = core_.timeout_of(options);
-      starter_.announce(*known, known->form.part_of.empty());
+      begin_again(*known, request, options);
       return starter_.run_native(known);
     }
   }
@@ -55,16 +48,42 @@ void Collectives::run_over(Lane* lane, Request request, const Options& options) 
   // Asked now: finish() drops a user's operator, and copies.
   const bool may_come_again = pending->request.op.kind() == Op::Kind::builtin && !pending->staging;
   starter_.run_native(pending);
-  if (!may_come_again) return;
-  // In the place of one that was made before, which may be used for something else.
-  flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
+  if (may_come_again) keep(pending);
 }
 
 PendingPtr Collectives::start(Request request, const Options& options) {
   const Use use(access_);
-  PendingPtr pending = starter_.begin(nullptr, std::move(request), options, true);
-  if (pending) flight_.progress_all();
+  PendingPtr pending;
+  // A Work, or the flight itself, may still hold the one that was made before.
+  if (const PendingPtr& known = slot_of(request);
+      known && known.use_count() == 1 && known->is_repeated_by(request, wishes_of(options, true))) {
+    pending = known;
+    begin_again(*pending, request, options);
+    starter_.start_native(pending);
+  } else {
+    pending = starter_.begin(nullptr, std::move(request), options, true);
+    if (!pending) return pending;
+    const bool is_native = !pending->decision->plan && lanes_.gpu_of(pending->channel) == nullptr;
+    if (is_native && pending->request.op.kind() == Op::Kind::builtin && !pending->staging) keep(pending);
+  }
+  flight_.progress_all();
   return pending;
+}
+
+// A training step makes the calls of the last one again: they need no new checks, and no new decision.
+void Collectives::begin_again(Pending& known, Request& request, const Options& options) {
+  core_.check_name(options.group);
+  request.algorithm = known.decision->native;
+  if (DeviceExtension* const gpu = lanes_.gpu_of(known.channel)) gpu->check(request);
+  known.begin_again();
+  known.watch.reset();
+  known.timeout = core_.timeout_of(options);
+  starter_.announce(known, known.form.part_of.empty());
+}
+
+// In the place of one that was made before, which may be used for something else.
+void Collectives::keep(const PendingPtr& pending) {
+  flight_.swap_pooled(pending, std::exchange(slot_of(pending->request), pending));
 }
 
 // Where a call is kept that runs natively, by its buffers.

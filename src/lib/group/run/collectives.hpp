@@ -33,6 +33,8 @@ class Collectives {
 
  private:
   PendingPtr& slot_of(const Request& request);
+  void begin_again(Pending& known, Request& request, const Options& options);
+  void keep(const PendingPtr& pending);
 
   // pieces.cpp: long calls over the host in a group whose ranks may give memory of GPUs are cut into pieces, so that
   // one is copied while another is on its way.

@@ -108,7 +108,7 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
 }
 
 void Starter::start_native(const PendingPtr& pending) {
-  Diagnosis diagnosis = pending->diagnose(core_.surroundings());
+  LateDiagnosis diagnosis(core_.surroundings(), *pending);
   WaitContext wait = core_.waiting(pending->timeout, &diagnosis);
   // The backend of the GPUs may wait for the peers before it starts, and these for what runs over the host.
   if (lanes_.hosted() != nullptr) wait.meanwhile([this] { flight_.progress_hosted(); });
@@ -119,7 +119,7 @@ void Starter::start_native(const PendingPtr& pending) {
     Flight::fetch(*pending, wait);
     pending->ticket = pending->channel->start_native(pending->request, wait);
   } catch (...) {
-    core_.fail_with_current(diagnosis, pending->name);
+    core_.fail_with_current(diagnosis.get(), pending->name);
   }
 }
 

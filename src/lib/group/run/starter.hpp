@@ -22,14 +22,14 @@ class Starter {
   PendingPtr begin(Lane* over, Request&& request, const Options& options, bool asynchronous, Piece piece = {});
   // Gives a call its number, and tells others of it. `may_be_brief`: it may have ended in a moment.
   void announce(Pending& pending, bool may_be_brief = false);
-  // Runs a backend's own collective to its end.
+  // Runs a backend's own collective to its end; or starts it, if it need not block.
   void run_native(const PendingPtr& call);
+  void start_native(const PendingPtr& pending);
 
   std::uint64_t last() const { return sequence_; }  // the number of the last collective
 
  private:
   void run_alone(const Request& request, const Options& options, Staging* staging);
-  void start_native(const PendingPtr& pending);
 
   Core& core_;
   Lanes& lanes_;
