@@ -122,6 +122,7 @@ def test_simulate_nodes_and_cores():
     simulation = plan.simulate(alpha=1, inter_alpha=10, beta=0, gamma=0)
     assert simulation.seconds == pytest.approx(11)
     assert simulation.bytes_intra == simulation.bytes_inter == 4 * 800
+    assert simulation.node_bytes_out == simulation.node_bytes_in == [2 * 800, 2 * 800]
     assert plan.simulate(alpha=1, beta=0, gamma=0).seconds == pytest.approx(2)  # between nodes the same, if not said
     assert plan.simulate(alpha=0, beta=0, gamma=1, cores=1).seconds > plan.simulate(alpha=0, beta=0, gamma=1).seconds
 

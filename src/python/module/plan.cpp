@@ -154,7 +154,9 @@ void bind_results(nb::module_& module) {
       .def_ro("rank_seconds", &Simulation::rank_seconds)
       .def_ro("messages", &Simulation::messages)
       .def_ro("bytes_inter", &Simulation::bytes_inter)
-      .def_ro("bytes_intra", &Simulation::bytes_intra);
+      .def_ro("bytes_intra", &Simulation::bytes_intra)
+      .def_ro("node_bytes_out", &Simulation::node_bytes_out)
+      .def_ro("node_bytes_in", &Simulation::node_bytes_in);
 }
 
 }  // namespace

@@ -188,6 +188,8 @@ TEST_CASE("simulate: messages between nodes take the other link", "[plan][simula
   const Simulation result = simulate(problem, plans_of(bde, problem), model);
   CHECK(result.seconds == Approx(2 * (11 + 10) + (110 + 10)));
   CHECK(result.bytes_inter == 8 * 40);
+  CHECK(result.node_bytes_out == std::vector<std::size_t>{4 * 40, 4 * 40});
+  CHECK(result.node_bytes_in == result.node_bytes_out);
   CHECK(result.bytes_intra == 16 * 40);
   // Ranks dealt out by turns: the first exchange is between nodes, and no cheaper.
   two_nodes.node_of_rank = {0, 1, 0, 1, 0, 1, 0, 1};

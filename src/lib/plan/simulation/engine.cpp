@@ -55,6 +55,8 @@ Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostMo
   }
   const int nodes = 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
   for (int n = 0; n < nodes; ++n) nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
+  result_.node_bytes_out.resize(nodes_.size());
+  result_.node_bytes_in.resize(nodes_.size());
 }
 
 Simulation Engine::run() {
@@ -232,6 +234,10 @@ void Engine::arrive(std::uint32_t id) {
   ports_.free(message);
   ++result_.messages;
   (message.inter ? result_.bytes_inter : result_.bytes_intra) += message.bytes;
+  if (message.inter) {
+    result_.node_bytes_out[static_cast<std::size_t>(rank(message.rank[kOut]).node)] += message.bytes;
+    result_.node_bytes_in[static_cast<std::size_t>(rank(message.rank[kIn]).node)] += message.bytes;
+  }
   for (const Side side : {kOut, kIn}) freed_[side].push_back(message.port[side]);
   const auto ranks = message.rank;
   const auto slots = message.slot;
