@@ -35,8 +35,12 @@ void check_table(const SelectionTable& table) {
   for (const SelectionRule& rule : table.rules()) {
     check_spec(rule.algorithm);
     if (rule.text().empty()) fuzz::fail("a rule without a text");
-    const SelectionQuery query{
-        .collective = rule.collective, .ranks = rule.min_ranks, .bytes = rule.min_bytes, .backend = rule.backend};
+    const SelectionQuery query{.collective = rule.collective,
+                               .ranks = rule.min_ranks,
+                               .nodes = rule.min_nodes,
+                               .ranks_per_node = rule.min_ranks_per_node,
+                               .bytes = rule.min_bytes,
+                               .backend = rule.backend};
     // Whether this rule matches its own lower bounds depends on power_of_two alone.
     const bool power = rule.min_ranks > 0 && (rule.min_ranks & (rule.min_ranks - 1)) == 0;
     if (rule.matches(query) != (!rule.power_of_two || *rule.power_of_two == power))

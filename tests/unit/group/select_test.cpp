@@ -163,6 +163,21 @@ TEST_CASE("selection rule: every condition counts, bounds are inclusive", "[sele
   odd.power_of_two = false;
   CHECK_FALSE(odd.matches(fits));
   CHECK(SelectionRule{.collective = Collective::allreduce}.matches(fits));
+  const SelectionRule on_nodes{.collective = Collective::allreduce,
+                               .min_nodes = 2,
+                               .max_nodes = 4,
+                               .min_ranks_per_node = 2,
+                               .max_ranks_per_node = 8};
+  const auto matches = [&](int nodes, int ranks_per_node) {
+    return on_nodes.matches(
+        {.collective = Collective::allreduce, .ranks = 8, .nodes = nodes, .ranks_per_node = ranks_per_node});
+  };
+  CHECK(matches(2, 2));
+  CHECK(matches(4, 8));
+  CHECK_FALSE(matches(1, 8));
+  CHECK_FALSE(matches(5, 2));
+  CHECK_FALSE(matches(2, 1));
+  CHECK_FALSE(matches(2, 9));
 }
 
 TEST_CASE("selection rule: text names the conditions that it has", "[select]") {
@@ -182,6 +197,9 @@ TEST_CASE("selection rule: text names the conditions that it has", "[select]") {
             .text() == "reduce, from 9 ranks, from 1000, not a power of two: mst");
   CHECK(SelectionRule{.min_ranks = 4, .max_ranks = 4, .power_of_two = true, .algorithm = {.name = "a"}}.text() ==
         "barrier, 4 ranks, a power of two: a");
+  CHECK(
+      SelectionRule{.min_ranks = 4, .min_nodes = 2, .max_nodes = 3, .min_ranks_per_node = 2, .algorithm = {.name = "a"}}
+          .text() == "barrier, from 4 ranks, 2 to 3 nodes, from 2 ranks a node: a");
 }
 
 TEST_CASE("selection table: rules are read as they are written", "[select]") {
@@ -213,6 +231,11 @@ TEST_CASE("selection table: its text has the rules that were written", "[select]
   check_says(selection_to_json({{rule}}, {}),
              {R"({"collective": "scan", "ranks": [3, null], "power_of_two": false, "bytes": ["1000", null], )"
               R"("algorithm": "linear"})"});
+  const SelectionRule on_nodes{
+      .collective = Collective::scan, .min_nodes = 2, .max_ranks_per_node = 8, .algorithm = {.name = "linear"}};
+  const std::string text = selection_to_json({{on_nodes}}, {});
+  check_says(text, {R"({"collective": "scan", "nodes": [2, null], "ranks_per_node": [1, 8], "algorithm": "linear"})"});
+  CHECK(SelectionTable::parse(text, "it").rules().front() == on_nodes);
 }
 
 TEST_CASE("selection table: what is wrong is named with rule and member", "[select]") {

@@ -66,6 +66,26 @@ bool both_sides(const Request& request, const Shape& shape) {
   return row.has_input(is_root) && row.has_output(is_root);
 }
 
+struct NodeSizes {
+  int count = 0, least_ranks = 0, most_ranks = 0;
+  // "2 nodes, 4 ranks each"
+  std::string text() const {
+    if (least_ranks == most_ranks) return fmt::format("{} nodes, {} ranks each", count, most_ranks);
+    return fmt::format("{} nodes, {} to {} ranks each", count, least_ranks, most_ranks);
+  }
+};
+
+NodeSizes sizes_of(const std::vector<int>& node_of_rank) {
+  std::map<int, int> ranks;
+  for (const int node : node_of_rank) ++ranks[node];
+  NodeSizes sizes{.count = static_cast<int>(ranks.size())};
+  for (const auto& [node, size] : ranks) {
+    sizes.most_ranks = std::max(sizes.most_ranks, size);
+    sizes.least_ranks = sizes.least_ranks == 0 ? size : std::min(sizes.least_ranks, size);
+  }
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
@@ -163,6 +183,7 @@ std::string Dispatcher::explain(const Request& request, const CallWishes& wishes
   const auto decision = own_files.make(request, key_of(request, wishes), Reasons::told);
   std::string text = fmt::format("{}: {}", decision->algorithm, decision->reason);
   if (own != nullptr && !decision->native.empty()) text += fmt::format("; {}", own->how(request));
+  if (const NodeSizes nodes = sizes_of(nodes_); nodes.count > 1) text += fmt::format("; {}", nodes.text());
   return text;
 }
 
@@ -233,8 +254,8 @@ Choice Dispatcher::choose_for(const Case& c, Reasons reasons) const {
   for (const AlgorithmOverride& override_ : settings_.overrides) {
     if (override_.collective == c.key.collective) return named(override_.algorithm, "COL_ALGORITHM");
   }
-  const int hosts = 1 + *std::max_element(nodes_.begin(), nodes_.end());
-  const SelectionQuery query{c.key.collective, shape_.size, hosts, c.bytes, backend_};
+  const NodeSizes nodes = sizes_of(nodes_);
+  const SelectionQuery query{c.key.collective, shape_.size, nodes.count, nodes.most_ranks, c.bytes, backend_};
   const auto objection = [&](const AlgorithmSpec& spec) { return why_not(spec, c, false); };
   std::string refused, refused_by_own;
   if (settings_.table) {

@@ -20,6 +20,8 @@ struct BuiltInRule {
 
   Collective collective;
   int min_ranks, max_ranks;
+  int min_nodes, max_nodes;
+  int min_ranks_per_node, max_ranks_per_node;
   std::size_t min_bytes, max_bytes;
   char backend[8];
   Ranks ranks;

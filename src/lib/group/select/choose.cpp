@@ -26,8 +26,9 @@ std::string range_text(T least, T most, T lowest, Format format) {
 }
 
 std::string query_text(const SelectionQuery& query) {
-  return fmt::format("{} of {} on {} ranks{}{}", to_string(query.collective), core::format_bytes(query.bytes),
-                     query.ranks, query.backend.empty() ? "" : ", backend ", query.backend);
+  return fmt::format("{} of {} on {} ranks{}{}{}", to_string(query.collective), core::format_bytes(query.bytes),
+                     query.ranks, query.nodes > 1 ? fmt::format(" on {} nodes", query.nodes) : "",
+                     query.backend.empty() ? "" : ", backend ", query.backend);
 }
 
 }  // namespace
@@ -35,6 +36,8 @@ std::string query_text(const SelectionQuery& query) {
 bool SelectionRule::matches(const SelectionQuery& query) const noexcept {
   if (query.collective != collective) return false;
   if (query.ranks < min_ranks || query.ranks > max_ranks) return false;
+  if (query.nodes < min_nodes || query.nodes > max_nodes) return false;
+  if (query.ranks_per_node < min_ranks_per_node || query.ranks_per_node > max_ranks_per_node) return false;
   if (query.bytes < min_bytes || query.bytes > max_bytes) return false;
   if (!backend.empty() && query.backend != backend) return false;
   return !power_of_two || *power_of_two == (query.ranks > 0 && std::has_single_bit(static_cast<unsigned>(query.ranks)));
@@ -42,8 +45,13 @@ bool SelectionRule::matches(const SelectionQuery& query) const noexcept {
 
 std::string SelectionRule::text() const {
   std::string text(to_string(collective));
-  const std::string ranks = range_text(min_ranks, max_ranks, 1, [](int n) { return fmt::format("{}", n); });
+  const auto number = [](int n) { return fmt::format("{}", n); };
+  const std::string ranks = range_text(min_ranks, max_ranks, 1, number);
   if (!ranks.empty()) text += fmt::format(", {} ranks", ranks);
+  const std::string nodes = range_text(min_nodes, max_nodes, 1, number);
+  if (!nodes.empty()) text += fmt::format(", {} nodes", nodes);
+  const std::string per_node = range_text(min_ranks_per_node, max_ranks_per_node, 1, number);
+  if (!per_node.empty()) text += fmt::format(", {} ranks a node", per_node);
   const std::string bytes = range_text(min_bytes, max_bytes, std::size_t{0}, core::format_bytes);
   if (!bytes.empty()) text += fmt::format(", {}", bytes);
   if (!backend.empty()) text += fmt::format(", backend {}", backend);

@@ -23,11 +23,13 @@ def limits(ends, least, kind):
 
 
 def row(rule):
-    unknown = set(rule) - {"collective", "ranks", "bytes", "backend", "power_of_two", "algorithm"}
+    unknown = set(rule) - {"collective", "ranks", "nodes", "ranks_per_node", "bytes", "backend", "power_of_two",
+                           "algorithm"}
     if unknown:
         sys.exit(f"{sys.argv[1]}: unknown members {sorted(unknown)} in {rule}")
     only = {None: "any", True: "powers_of_two", False: "others"}[rule.get("power_of_two")]
     return (f"    {{Collective::{rule['collective']}, {limits(rule.get('ranks'), 1, 'int')}, "
+            f"{limits(rule.get('nodes'), 1, 'int')}, {limits(rule.get('ranks_per_node'), 1, 'int')}, "
             f"{limits(rule.get('bytes'), 0, 'std::size_t')}, {json.dumps(rule.get('backend', ''))}, "
             f"BuiltInRule::Ranks::{only}, {json.dumps(rule['algorithm'])}}},\n")
 

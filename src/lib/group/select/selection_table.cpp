@@ -103,10 +103,16 @@ struct LimitPair {
 
 template <class Visit>
 void fields(SelectionRule& rule, Visit& visit) {
-  auto& [collective, min_ranks, max_ranks, min_bytes, max_bytes, backend, power_of_two, algorithm] = rule;
+  auto& [collective, min_ranks, max_ranks, min_nodes, max_nodes, min_ranks_per_node, max_ranks_per_node, min_bytes,
+         max_bytes, backend, power_of_two, algorithm] = rule;
+  const auto limit = [&visit](std::string_view name, int& least, int& most) {
+    visit.if_set(name, Limits<int>{least, most}, least > 1 || most != kMostRanks,
+                 LimitPair<int, core::Within>{kMostRanks, core::within(1)});
+  };
   visit("collective", collective, RuleCollective{});
-  visit.if_set("ranks", Limits<int>{min_ranks, max_ranks}, min_ranks > 1 || max_ranks != kMostRanks,
-               LimitPair<int, core::Within>{kMostRanks, core::within(1)});
+  limit("ranks", min_ranks, max_ranks);
+  limit("nodes", min_nodes, max_nodes);
+  limit("ranks_per_node", min_ranks_per_node, max_ranks_per_node);
   visit.if_set("power_of_two", power_of_two, power_of_two.has_value());
   visit.if_set("bytes", Limits<std::size_t>{min_bytes, max_bytes}, min_bytes > 0 || max_bytes != kMostBytes,
                LimitPair<std::size_t, SizeText>{kMostBytes, {}});
@@ -195,6 +201,10 @@ const SelectionTable& SelectionTable::built_in() {
       made.rules_.push_back({.collective = rule.collective,
                              .min_ranks = rule.min_ranks,
                              .max_ranks = rule.max_ranks,
+                             .min_nodes = rule.min_nodes,
+                             .max_nodes = rule.max_nodes,
+                             .min_ranks_per_node = rule.min_ranks_per_node,
+                             .max_ranks_per_node = rule.max_ranks_per_node,
                              .min_bytes = rule.min_bytes,
                              .max_bytes = rule.max_bytes,
                              .backend = rule.backend,

@@ -37,14 +37,18 @@ struct SelectionQuery {
   Collective collective = Collective::barrier;
   int ranks = 1;
   int nodes = 1;
-  std::size_t bytes = 0;  // the whole vector, or all blocks together, like "size" in nccl-tests
+  int ranks_per_node = 1;  // of the node with the most
+  std::size_t bytes = 0;   // the whole vector, or all blocks together, like "size" in nccl-tests
   std::string_view backend = {};
 };
 
 // The first rule that matches wins. A condition that is left out always holds.
 struct COL_EXPORT SelectionRule {
   Collective collective = Collective::barrier;
-  int min_ranks = 1, max_ranks = std::numeric_limits<int>::max();                  // inclusive
+  int min_ranks = 1, max_ranks = std::numeric_limits<int>::max();  // inclusive
+  int min_nodes = 1, max_nodes = std::numeric_limits<int>::max();  // inclusive
+  // Inclusive; of the node with the most ranks.
+  int min_ranks_per_node = 1, max_ranks_per_node = std::numeric_limits<int>::max();
   std::size_t min_bytes = 0, max_bytes = std::numeric_limits<std::size_t>::max();  // inclusive
   std::string backend = {};                                                        // empty: any
   std::optional<bool> power_of_two = {};  // the number of ranks is a power of two

@@ -77,7 +77,10 @@ std::string backend_of(const std::string& asked) {
 }
 
 SelectionQuery query_of(const CellSpec& cell, const std::string& backend) {
-  SelectionQuery query{.collective = collective_of(cell.operation).value(), .ranks = cell.ranks, .backend = backend};
+  SelectionQuery query{.collective = collective_of(cell.operation).value(),
+                       .ranks = cell.ranks,
+                       .ranks_per_node = cell.ranks,
+                       .backend = backend};
   // Where the ranks do not all know the size, none is asked about.
   const CollectiveRow& row = row_of(query.collective);
   if (!row.has_private_counts() && row.out != Extent::nothing) query.bytes = whole_bytes(cell, cell.ranks);
