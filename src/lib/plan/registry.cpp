@@ -9,37 +9,37 @@ namespace col {
 namespace plan {
 namespace allreduce {
 extern const Algorithm mst, bde, bde_half, ring, ring_pipelined, rabenseifner, direct, one_shot, double_tree,
-    ps_central, ps_sharded;
+    two_level_rails, two_level_leaders, ps_central, ps_sharded;
 }
 namespace broadcast {
-extern const Algorithm linear, mst, knomial, chain_pipelined, scatter_allgather;
+extern const Algorithm linear, mst, knomial, chain_pipelined, scatter_allgather, two_level_rails, two_level_leaders;
 }
 namespace reduce {
-extern const Algorithm linear, mst, rabenseifner, chain_pipelined;
+extern const Algorithm linear, mst, rabenseifner, chain_pipelined, two_level_rails, two_level_leaders;
 }
 namespace allgather {
-extern const Algorithm ring, doubling, bruck, direct, neighbor;
+extern const Algorithm ring, doubling, bruck, direct, neighbor, two_level_rails, two_level_leaders;
 }
 namespace reduce_scatter {
-extern const Algorithm ring, halving, pairwise, direct;
+extern const Algorithm ring, halving, pairwise, direct, two_level_rails, two_level_leaders;
 }
 namespace gather {
-extern const Algorithm linear, binomial;
+extern const Algorithm linear, binomial, two_level_leaders;
 }
 namespace scatter {
-extern const Algorithm linear, binomial;
+extern const Algorithm linear, binomial, two_level_leaders;
 }
 namespace alltoall {
-extern const Algorithm linear, pairwise, bruck;
+extern const Algorithm linear, pairwise, bruck, two_level;
 }
 namespace barrier {
-extern const Algorithm dissemination, tree, central;
+extern const Algorithm dissemination, tree, central, two_level_leaders;
 }
 namespace scan {
-extern const Algorithm linear, doubling;
+extern const Algorithm linear, doubling, two_level_leaders;
 }
 namespace exscan {
-extern const Algorithm linear, doubling;
+extern const Algorithm linear, doubling, two_level_leaders;
 }
 }  // namespace plan
 
@@ -63,6 +63,8 @@ const auto& all() {
       plan::allreduce::direct,
       plan::allreduce::one_shot,
       plan::allreduce::double_tree,
+      plan::allreduce::two_level_rails,
+      plan::allreduce::two_level_leaders,
       plan::allreduce::ps_central,
       plan::allreduce::ps_sharded,
       plan::broadcast::mst,
@@ -71,24 +73,33 @@ const auto& all() {
       plan::broadcast::knomial,
       plan::broadcast::chain_pipelined,
       plan::broadcast::scatter_allgather,
+      plan::broadcast::two_level_rails,
+      plan::broadcast::two_level_leaders,
       plan::reduce::linear,
       plan::reduce::rabenseifner,
       plan::reduce::chain_pipelined,
+      plan::reduce::two_level_rails,
+      plan::reduce::two_level_leaders,
       plan::gather::linear,
       as(Collective::gatherv, plan::gather::linear),
       plan::gather::binomial,
       as(Collective::gatherv, plan::gather::binomial),
+      plan::gather::two_level_leaders,
       plan::scatter::linear,
       as(Collective::scatterv, plan::scatter::linear),
       plan::scatter::binomial,
       as(Collective::scatterv, plan::scatter::binomial),
+      plan::scatter::two_level_leaders,
       plan::barrier::dissemination,
       plan::barrier::tree,
       plan::barrier::central,
+      plan::barrier::two_level_leaders,
       plan::scan::linear,
       plan::exscan::linear,
       plan::scan::doubling,
       plan::exscan::doubling,
+      plan::scan::two_level_leaders,
+      plan::exscan::two_level_leaders,
       plan::allgather::ring,
       as(Collective::allgatherv, plan::allgather::ring),
       plan::allgather::doubling,
@@ -99,6 +110,10 @@ const auto& all() {
       as(Collective::allgatherv, plan::allgather::direct),
       plan::allgather::neighbor,
       as(Collective::allgatherv, plan::allgather::neighbor),
+      plan::allgather::two_level_rails,
+      as(Collective::allgatherv, plan::allgather::two_level_rails),
+      plan::allgather::two_level_leaders,
+      as(Collective::allgatherv, plan::allgather::two_level_leaders),
       plan::reduce_scatter::ring,
       as(Collective::reduce_scatterv, plan::reduce_scatter::ring),
       plan::reduce_scatter::halving,
@@ -107,12 +122,17 @@ const auto& all() {
       as(Collective::reduce_scatterv, plan::reduce_scatter::pairwise),
       plan::reduce_scatter::direct,
       as(Collective::reduce_scatterv, plan::reduce_scatter::direct),
+      plan::reduce_scatter::two_level_rails,
+      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_rails),
+      plan::reduce_scatter::two_level_leaders,
+      as(Collective::reduce_scatterv, plan::reduce_scatter::two_level_leaders),
       plan::alltoall::pairwise,
       as(Collective::alltoallv, plan::alltoall::pairwise),
       plan::alltoall::linear,
       as(Collective::alltoallv, plan::alltoall::linear),
       plan::alltoall::bruck,
       as(Collective::alltoallv, plan::alltoall::bruck),
+      plan::alltoall::two_level,
   };
   return kAll;
 }

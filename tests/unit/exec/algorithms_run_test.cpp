@@ -1,6 +1,8 @@
 // Every algorithm, run by the executor over a channel that delivers late and out of order, against the obvious result.
 #include <algorithm>
+#include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/memory_channel.hpp"
 #include "support/ranks.hpp"
+#include "support/temp_dir.hpp"
 
 namespace {
 
@@ -98,6 +101,42 @@ TEST_CASE("executor: every algorithm is right over messages that arrive late and
 TEST_CASE("executor: every algorithm is right when sends end as soon as they are posted", "[exec]") {
   col::test::register_memory_backend({.name = "buffered", .rendezvous = false});
   for (const int size : {4, 7}) run_every_algorithm(size, "buffered");
+}
+
+// The ranks are threads of one process; the plans are those of ranks on several nodes.
+TEST_CASE("executor: every algorithm of two levels is right, as a plan from a file", "[exec]") {
+  col::test::register_memory_backend({.name = "late", .longest_delay = std::chrono::microseconds(200), .seed = kSeed});
+  const col::test::TempDir dir;
+  const std::vector<std::vector<int>> layouts = {{0, 0, 1, 1}, {0, 1, 0, 1, 0}, {0, 1, 2, 0, 2, 0}};
+  for (const std::vector<int>& nodes : layouts) {
+    const auto size = static_cast<int>(nodes.size());
+    std::vector<std::pair<ReferenceCall, std::string>> calls;
+    for (const col::Algorithm& algorithm : col::algorithms()) {
+      const std::size_t count = row_of(algorithm.collective).has_data() ? 13 : 0;
+      const int root = row_of(algorithm.collective).rooted ? 1 : 0;
+      const bool counts = row_of(algorithm.collective).has_counts();
+      if (counts || !algorithm.name.starts_with("two_level")) continue;
+      const col::PlanProblem problem(
+          {.collective = algorithm.collective, .size = size, .root = root, .count = count, .node_of_rank = nodes});
+      if (algorithm.refuse(problem.request(0))) continue;
+      const std::string path =
+          fmt::format("{}/{}-{}-{}.json", dir.path(), to_string(algorithm.collective), algorithm.name, size);
+      std::ofstream(path) << plan_to_json(problem, plans_of(algorithm, problem), algorithm.name);
+      calls.push_back({{.collective = algorithm.collective, .size = size, .root = root, .count = count}, path});
+    }
+    REQUIRE(calls.size() >= 14);
+    const auto outcomes = col::test::run_threads(size, [&](int rank, col::Context& context) {
+      col::Group group = context.init_group({.name = "g", .rank = rank, .world_size = size, .backend_name = "late"});
+      for (const auto& [call, path] : calls) {
+        const std::string algorithm = "file:" + path;
+        const Vector got = run(group, call, {.root = call.root, .algorithm = algorithm});
+        const Vector want = expected(call, rank);
+        if (!want.empty()) expect(got == want, fmt::format("{}, rank {}", path, rank));
+      }
+    });
+    INFO(show(outcomes));
+    CHECK(all_good(outcomes));
+  }
 }
 
 TEST_CASE("trace: what a rank executes is what its plan says", "[exec]") {

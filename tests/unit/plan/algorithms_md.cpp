@@ -39,7 +39,8 @@ The simulator agrees with the formulas to 1 %, except where they say "about". Co
 **Order** is how contributions are combined: *any* needs a commutative operator, *contiguous* an associative one, and
 *rank order* gives ((x0 op x1) op x2) op …, whatever the number of ranks.
 
-**At 8 ranks**: rounds of the longest rank, messages of all, and what the busiest rank sends, in units of n.
+**At 8 ranks**: rounds of the longest rank, messages of all, and what the busiest rank sends, in units of n. Algorithms of
+two levels, which know which ranks share a node, are on two nodes of four ranks.
 
 **Model and measurement**: allreduce of 8 MiB over Gloo on 8 ranks, each in a network namespace of its own whose link is
 held to 200 Mbit/s both ways, so that links and not cores decide; alpha and beta fitted to messages of the same run
@@ -64,16 +65,27 @@ struct Picture {
   std::string_view algorithm;
   int size;
   std::size_t block;
+  bool two_nodes = false;
 };
-constexpr std::array<Picture, 6> kPictures = {{{Collective::allreduce, "ring", 4, 1},
+
+// The first half of the ranks on one node, the others on another.
+void put_on_two_nodes(PlanProblem::Spec& spec) {
+  for (int rank = 0; rank < spec.size; ++rank) spec.node_of_rank.push_back(rank < (spec.size + 1) / 2 ? 0 : 1);
+}
+
+bool needs_nodes(const Algorithm& algorithm) {
+  return algorithm.name.starts_with("two_level");
+}
+constexpr std::array<Picture, 7> kPictures = {{{Collective::allreduce, "ring", 4, 1},
                                                {Collective::allreduce, "mst", 8, 1},
                                                {Collective::allreduce, "bde", 8, 1},
                                                {Collective::allreduce, "rabenseifner", 8, 1},
                                                {Collective::alltoall, "bruck", 8, 1},
+                                               {Collective::allreduce, "two_level_rails", 8, 1, true},
                                                {Collective::barrier, "dissemination", 8, 0}}};
 
 // Drawn in text, for 4 ranks.
-constexpr std::array<Picture, 14> kDrawings = {{{Collective::allreduce, "ring", 4, 1},
+constexpr std::array<Picture, 16> kDrawings = {{{Collective::allreduce, "ring", 4, 1},
                                                 {Collective::allreduce, "mst", 4, 1},
                                                 {Collective::allreduce, "bde", 4, 1},
                                                 {Collective::allreduce, "rabenseifner", 4, 1},
@@ -84,6 +96,8 @@ constexpr std::array<Picture, 14> kDrawings = {{{Collective::allreduce, "ring", 
                                                 {Collective::reduce, "mst", 4, 1},
                                                 {Collective::allgather, "bruck", 4, 1},
                                                 {Collective::reduce_scatter, "halving", 4, 1},
+                                                {Collective::allreduce, "two_level_rails", 4, 1, true},
+                                                {Collective::allreduce, "two_level_leaders", 4, 1, true},
                                                 {Collective::alltoall, "bruck", 4, 1},
                                                 {Collective::scan, "doubling", 4, 1},
                                                 {Collective::barrier, "dissemination", 4, 0}}};
@@ -93,14 +107,16 @@ std::string file_of(const Picture& picture) {
 }
 
 std::string title_of(const Picture& picture) {
-  return fmt::format("{} {}", to_string(picture.collective), picture.algorithm);
+  return fmt::format("{} {}{}", to_string(picture.collective), picture.algorithm, picture.two_nodes ? ", 2 nodes" : "");
 }
 
 // One element per rank, so that an element is a block.
 PlanProblem problem_of(const Picture& picture) {
   PlanProblem::Spec spec = everyday_spec(picture.collective, picture.size, picture.block);
-  const bool one_element = picture.algorithm == "mst" || picture.algorithm == "bde" || picture.algorithm == "doubling";
+  const bool one_element = picture.algorithm == "mst" || picture.algorithm == "bde" ||
+                           picture.algorithm == "doubling" || picture.algorithm == "two_level_leaders";
   if (one_element) spec.count = 1;
+  if (picture.two_nodes) put_on_two_nodes(spec);
   return PlanProblem(spec);
 }
 
@@ -116,11 +132,12 @@ std::string limits(const Algorithm& algorithm) {
     for (const int root : {0, size - 1}) {
       PlanProblem::Spec spec = everyday_spec(algorithm.collective, size, 4);
       if (row_of(algorithm.collective).rooted) spec.root = root;
+      if (needs_nodes(algorithm)) put_on_two_nodes(spec);
       const PlanProblem problem(spec);
       if (const auto why = algorithm.refuse(problem.request(root))) return fmt::format("{} ranks: \"{}\"", size, *why);
     }
   }
-  return "any number of ranks";
+  return needs_nodes(algorithm) ? "any number of ranks on several nodes" : "any number of ranks";
 }
 
 std::string order_of(const Algorithm& algorithm) {
@@ -131,9 +148,11 @@ std::string order_of(const Algorithm& algorithm) {
 }
 
 std::string at_eight(const Algorithm& algorithm) {
-  const auto problem = everyday_problem(algorithm, 8, 1024);
-  if (!problem) return "";
-  const Verdict verdict = verify(*problem, plans_of(algorithm, *problem));
+  PlanProblem::Spec spec = everyday_spec(algorithm.collective, 8, 1024);
+  if (needs_nodes(algorithm)) put_on_two_nodes(spec);
+  const PlanProblem problem(std::move(spec));
+  if (algorithm.refuse(problem.request(0))) return "";
+  const Verdict verdict = verify(problem, plans_of(algorithm, problem));
   const double n = static_cast<double>(everyday_bytes(algorithm.collective, 8, 1024)) / 4;
   std::string text = fmt::format("{}, {}", verdict.rounds, verdict.messages);
   if (n > 0) text += fmt::format(", {:.3g} n", static_cast<double>(verdict.most_elements_sent) / n);
@@ -157,7 +176,9 @@ std::string section(Collective collective) {
   std::string serves;
   for (const Algorithm& algorithm : algorithms()) {
     if (to_string(algorithm.collective) != v_form) continue;
-    const PlanProblem problem(everyday_spec(algorithm.collective, 8, 1));
+    PlanProblem::Spec spec = everyday_spec(algorithm.collective, 8, 1);
+    if (needs_nodes(algorithm)) put_on_two_nodes(spec);
+    const PlanProblem problem(std::move(spec));
     if (algorithm.refuse(problem.request(0))) continue;
     serves += fmt::format("{}{}", serves.empty() ? "" : ", ", algorithm.name);
   }

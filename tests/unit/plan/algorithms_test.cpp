@@ -80,10 +80,8 @@ class Trial {
     if (has_given_up()) return;
     PlanProblem::Spec spec = test::spec_of(algorithm_.collective, size, root, what, mode, random_);
     spec.parameters = parameters;
-    // Some nodes of three ranks: nothing may depend on where a rank is but the order of what it does.
-    if (cases_ % 2 == 1) {
-      for (int rank = 0; rank < size; ++rank) spec.node_of_rank.push_back(rank / 3);
-    }
+    // Nothing may depend on where a rank is but the order of what it does.
+    spec.node_of_rank = test::random_nodes(size, random_);
     ++cases_;
     const std::string text = complaint(algorithm_, spec, messages_);
     if (text.empty()) return;

@@ -67,6 +67,24 @@ PlanProblem::Spec spec_of(Collective collective, int size, int root, std::size_t
   return spec;
 }
 
+std::vector<int> random_nodes(int size, std::mt19937& random) {
+  std::vector<int> nodes;
+  const unsigned kind = random() % 4;
+  const unsigned most = 1 + random() % 8;
+  for (int rank = 0; kind != 0 && rank < size; ++rank) {
+    const int last = nodes.empty() ? 0 : nodes.back();
+    if (kind == 1)
+      nodes.push_back(last + (random() % most == 0 ? 1 : 0));
+    else
+      nodes.push_back(static_cast<int>((kind == 2 ? static_cast<unsigned>(rank) : random()) % most));
+  }
+  return nodes;
+}
+
+bool needs_nodes(const Algorithm& algorithm) {
+  return algorithm.name.starts_with("two_level");
+}
+
 const Algorithm& algorithm(Collective collective, std::string_view name) {
   const Algorithm* const found = find_algorithm(collective, name);
   if (found == nullptr) throw std::logic_error(fmt::format("no algorithm {} of {}", name, to_string(collective)));
@@ -98,6 +116,7 @@ std::string describe(const Algorithm& algorithm, const PlanProblem::Spec& spec) 
                   " "));
   else
     text += fmt::format(", count {}", spec.count);
+  if (!spec.node_of_rank.empty()) text += fmt::format(", on nodes {}", fmt::join(spec.node_of_rank, " "));
   if (spec.in_place) text += ", in place";
   if (spec.widens) text += ", widens";
   if (spec.wide_input) text += ", wide input";

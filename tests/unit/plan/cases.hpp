@@ -31,6 +31,13 @@ std::vector<std::size_t> blocks_for(Collective collective, int size, int shape, 
 PlanProblem::Spec spec_of(Collective collective, int size, int root, std::size_t what, const Mode& mode,
                           std::mt19937& random);
 
+// The nodes of ranks: all on one, or some neighbours on each, or dealt to nodes in turn, or anywhere. Empty: all on
+// one.
+std::vector<int> random_nodes(int size, std::mt19937& random);
+
+// Whether it serves only groups on several nodes.
+bool needs_nodes(const Algorithm& algorithm);
+
 // The built-in algorithm of that name, which exists.
 const Algorithm& algorithm(Collective collective, std::string_view name);
 
