@@ -6,6 +6,10 @@
 // where algorithms are all but equal. Reductions get up to three such lists, one after the other: for operators that
 // commute, for those that do not, and for sums in rank order; a rule whose algorithm does not keep the order is passed
 // over.
+//
+// Rules for several nodes come first. They are for nodes of two ranks and more: with one rank on each, the algorithms
+// of one level are as good. They are simulated on ranks in order of the nodes and dealt to them in turn, with one
+// network port for each node, and made for operators that commute.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,14 +34,24 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // A rule more has to save as much as an algorithm that takes twice as long at one point of the grid.
 constexpr double kPricePerRule = 1;
+// For several nodes, there are few rules in all.
+constexpr double kPricePerNodeRule = 0.25;
 constexpr std::size_t kElement = 4;
 
 const CostModel kShm = {.intra = {1e-6, 1 / 8e9}, .gamma = 1 / 10e9, .copy = 1 / 10e9, .memory_bandwidth = 30e9};
 const CostModel kOthers = {.intra = {60e-6, 1 / 2.5e9}, .gamma = 1 / 10e9, .copy = 1 / 10e9, .memory_bandwidth = 30e9};
+// The network is 10 Gbit/s.
+const CostModel kNodes = {.intra = kShm.intra,
+                          .inter = {30e-6, 1 / 1.25e9},
+                          .gamma = 1 / 10e9,
+                          .copy = 1 / 10e9,
+                          .memory_bandwidth = 30e9,
+                          .nic_shared = true};
 constexpr std::string_view kMachine =
     "none: simulated. shm: 1 us + n / 8 GB/s a message; others, as Gloo on loopback: 60 us + n / 2.5 GB/s; one port "
-    "per rank, all ranks on one node, reductions and copies 10 GB/s a rank, memory 30 GB/s for all, float32; that "
-    "'shared' comes first in shm: docs/performance.md";
+    "per rank, all ranks on one node, reductions and copies 10 GB/s a rank, memory 30 GB/s for all, float32; several "
+    "nodes: shm within a node, 30 us + n / 1.25 GB/s between nodes, one port a node, ranks in order and dealt in turn; "
+    "that 'shared' comes first in shm: docs/performance.md";
 
 struct RankClass {
   int least, most;  // inclusive
@@ -48,6 +62,16 @@ const std::vector<RankClass> kClasses = {
     {3, 4, {4}, {3}},
     {5, 16, {8, 16}, {6, 7, 12}},
     {17, 0, {32, 64}, {24, 48}},
+};
+// How many nodes a rule is for, and the groups that it is simulated on: nodes and ranks on each.
+struct NodeClass {
+  int least, most;  // inclusive; most 0: no limit
+  std::vector<std::pair<int, int>> groups;
+};
+const std::vector<NodeClass> kNodeClasses = {
+    {2, 2, {{2, 2}, {2, 4}, {2, 8}}},
+    {3, 4, {{3, 4}, {4, 2}, {4, 4}}},
+    {5, 0, {{8, 2}, {8, 4}}},
 };
 // Made to be compared with: they are taken where nothing else keeps the order of ranks.
 constexpr std::array<std::string_view, 3> kBaselines = {"bde_half", "ps_central", "ps_sharded"};
@@ -77,11 +101,35 @@ std::vector<Candidate> candidates_of(Collective collective, FoldOrder order) {
   return candidates;
 }
 
-PlanProblem::Spec problem_of(Collective collective, int ranks, std::size_t bytes, std::size_t segment_bytes) {
-  const auto p = static_cast<std::size_t>(ranks);
+// The node of each rank.
+using Layout = std::vector<int>;
+
+std::vector<Layout> on_one_node(const std::vector<int>& sizes) {
+  std::vector<Layout> layouts;
+  for (const int ranks : sizes) layouts.emplace_back(static_cast<std::size_t>(ranks), 0);
+  return layouts;
+}
+
+// Ranks in the order of nodes, and dealt to them in turn.
+std::vector<Layout> on_nodes(const std::vector<std::pair<int, int>>& groups) {
+  std::vector<Layout> layouts;
+  for (const auto& [nodes, each] : groups) {
+    Layout in_order, in_turn;
+    for (int rank = 0; rank < nodes * each; ++rank) {
+      in_order.push_back(rank / each);
+      in_turn.push_back(rank % nodes);
+    }
+    layouts.insert(layouts.end(), {in_order, in_turn});
+  }
+  return layouts;
+}
+
+PlanProblem::Spec problem_of(Collective collective, const Layout& layout, std::size_t bytes,
+                             std::size_t segment_bytes) {
+  const std::size_t p = layout.size();
   const CollectiveRow& row = row_of(collective);
   const std::size_t count = std::max<std::size_t>(1, bytes / kElement / (row.has_blocks() ? p : 1));
-  PlanProblem::Spec spec{.collective = collective, .size = ranks};
+  PlanProblem::Spec spec{.collective = collective, .size = static_cast<int>(p), .node_of_rank = layout};
   if (row.has_counts())
     spec.counts.assign(collective == Collective::alltoallv ? p * p : p, count);
   else
@@ -90,8 +138,8 @@ PlanProblem::Spec problem_of(Collective collective, int ranks, std::size_t bytes
   return spec;
 }
 
-double seconds(const Candidate& candidate, int ranks, std::size_t bytes, const CostModel& model) {
-  const PlanProblem problem(problem_of(candidate.algorithm->collective, ranks, bytes, candidate.spec.segment_bytes));
+double seconds(const Candidate& candidate, const Layout& layout, std::size_t bytes, const CostModel& model) {
+  const PlanProblem problem(problem_of(candidate.algorithm->collective, layout, bytes, candidate.spec.segment_bytes));
   if (candidate.algorithm->refuse(problem.request(0))) return kNever;
   return simulate(problem, plans_of(*candidate.algorithm, problem), model, kElement, kElement).seconds;
 }
@@ -102,18 +150,26 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// slowness[candidate][size]: log2 of how many times longer than the fastest, on average over `ranks`.
-std::vector<std::vector<double>> slowness(const std::vector<Candidate>& candidates, const std::vector<int>& ranks,
-                                          const std::vector<std::size_t>& sizes, const CostModel& model) {
+// slowness[candidate][size]: log2 of how many times longer than the fastest, on average over `layouts`. On several
+// nodes, those that it refuses do not count: its rule is passed over there.
+std::vector<std::vector<double>> slowness(const std::vector<Candidate>& candidates, const std::vector<Layout>& layouts,
+                                          const std::vector<std::size_t>& sizes, const CostModel& model,
+                                          bool of_nodes) {
   std::vector<std::vector<double>> result(candidates.size(), std::vector<double>(sizes.size(), 0));
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    for (const int p : ranks) {
+    std::vector<int> served(candidates.size(), 0);
+    for (const Layout& layout : layouts) {
       std::vector<double> times;
-      for (const Candidate& candidate : candidates) times.push_back(seconds(candidate, p, sizes[s], model));
+      for (const Candidate& candidate : candidates) times.push_back(seconds(candidate, layout, sizes[s], model));
       const double best = *std::min_element(times.begin(), times.end());
-      for (std::size_t c = 0; c < candidates.size(); ++c)
-        result[c][s] += std::log2(times[c] / best) / static_cast<double>(ranks.size());
+      for (std::size_t c = 0; c < candidates.size(); ++c) {
+        if (of_nodes && times[c] == kNever) continue;
+        result[c][s] += std::log2(times[c] / best);
+        ++served[c];
+      }
     }
+    for (std::size_t c = 0; c < candidates.size(); ++c)
+      result[c][s] = served[c] == 0 ? kNever : result[c][s] / served[c];
   }
   return result;
 }
@@ -151,9 +207,10 @@ Cut cut(const std::vector<Candidate>& candidates, const std::vector<std::size_t>
 }
 
 struct RuleList {
-  int least, most;  // ranks; most 0: no limit
+  int least, most;  // ranks, or nodes; most 0: no limit
   std::optional<bool> power_of_two;
   std::vector<Range> ranges;
+  bool of_nodes = false;
   bool operator==(const RuleList&) const = default;
 };
 
@@ -162,23 +219,28 @@ bool knows_bytes(Collective collective) {
   return !row_of(collective).has_private_counts() && collective != Collective::barrier;
 }
 
+// A class like the one below it widens that one.
+void add_list(RuleList list, std::vector<RuleList>& lists) {
+  const auto below = std::find_if(lists.rbegin(), lists.rend(),
+                                  [&](const RuleList& l) { return l.power_of_two == list.power_of_two; });
+  if (below != lists.rend() && below->ranges == list.ranges && below->most + 1 == list.least)
+    below->most = list.most;
+  else
+    lists.push_back(std::move(list));
+}
+
+double price_of_rules(Collective collective, double price) {
+  return knows_bytes(collective) ? price : kNever;
+}
+
 std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const CostModel& model) {
   const std::vector<std::size_t> sizes = grid();
   const std::vector<Candidate> candidates = candidates_of(collective, order);
-  const double price = knows_bytes(collective) ? kPricePerRule : kNever;
   std::vector<RuleList> lists;
-  // A class like the one below it widens that one.
-  const auto add = [&](RuleList list) {
-    const auto below = std::find_if(lists.rbegin(), lists.rend(),
-                                    [&](const RuleList& l) { return l.power_of_two == list.power_of_two; });
-    if (below != lists.rend() && below->ranges == list.ranges && below->most + 1 == list.least)
-      below->most = list.most;
-    else
-      lists.push_back(std::move(list));
-  };
   for (const RankClass& ranks : kClasses) {
     const auto cut_for = [&](const std::vector<int>& sample) {
-      return cut(candidates, sizes, slowness(candidates, sample, sizes, model), price);
+      return cut(candidates, sizes, slowness(candidates, on_one_node(sample), sizes, model, false),
+                 price_of_rules(collective, kPricePerRule));
     };
     std::vector<int> sample = ranks.powers_of_two;
     sample.insert(sample.end(), ranks.others.begin(), ranks.others.end());
@@ -189,11 +251,28 @@ std::vector<RuleList> lists_of(Collective collective, FoldOrder order, const Cos
     const auto more_rules =
         static_cast<double>(powers.ranges.size() + others.ranges.size()) - static_cast<double>(both.ranges.size());
     if (ranks.others.empty() || saved <= more_rules * kPricePerRule) {
-      add({ranks.least, ranks.most, std::nullopt, both.ranges});
+      add_list({ranks.least, ranks.most, std::nullopt, both.ranges}, lists);
     } else {
-      add({ranks.least, ranks.most, true, powers.ranges});
-      add({ranks.least, ranks.most, false, others.ranges});
+      add_list({ranks.least, ranks.most, true, powers.ranges}, lists);
+      add_list({ranks.least, ranks.most, false, others.ranges}, lists);
     }
+  }
+  return lists;
+}
+
+// For several nodes; none if no algorithm of the collective knows of nodes.
+std::vector<RuleList> lists_of_nodes(Collective collective) {
+  const std::vector<std::size_t> sizes = grid();
+  const std::vector<Candidate> candidates = candidates_of(collective, FoldOrder::any);
+  const bool any_knows = std::any_of(candidates.begin(), candidates.end(), [](const Candidate& candidate) {
+    return candidate.algorithm->name.starts_with("two_level");
+  });
+  std::vector<RuleList> lists;
+  for (const NodeClass& nodes : kNodeClasses) {
+    if (!any_knows) break;
+    const Cut best = cut(candidates, sizes, slowness(candidates, on_nodes(nodes.groups), sizes, kNodes, true),
+                         price_of_rules(collective, kPricePerNodeRule));
+    add_list({nodes.least, nodes.most, std::nullopt, best.ranges, true}, lists);
   }
   return lists;
 }
@@ -203,11 +282,12 @@ void add_rules(Collective collective, std::string_view backend, const RuleList& 
                std::vector<SelectionRule>& rules) {
   for (std::size_t i = 0; i < list.ranges.size(); ++i) {
     SelectionRule rule{.collective = collective,
-                       .min_ranks = list.least,
                        .backend = std::string(backend),
                        .power_of_two = list.power_of_two,
                        .algorithm = list.ranges[i].algorithm};
-    if (list.most != 0) rule.max_ranks = list.most;
+    (list.of_nodes ? rule.min_nodes : rule.min_ranks) = list.least;
+    if (list.most != 0) (list.of_nodes ? rule.max_nodes : rule.max_ranks) = list.most;
+    if (list.of_nodes) rule.min_ranks_per_node = 2;
     // Ranges begin at nothing: those below have been taken by the rules before.
     if (i + 1 < list.ranges.size()) rule.max_bytes = list.ranges[i].most;
     if (std::find(rules.begin(), rules.end(), rule) == rules.end()) rules.push_back(std::move(rule));
@@ -230,6 +310,7 @@ std::vector<RuleList> lists_of(Collective collective, const CostModel& model) {
 std::vector<SelectionRule> rules_of(Collective collective) {
   std::vector<SelectionRule> rules;
   add_rules(collective, "shm", {1, 0, {}, {{0, {.name = "shared"}}}}, rules);
+  for (const RuleList& list : lists_of_nodes(collective)) add_rules(collective, "", list, rules);
   const std::vector<RuleList> shm = lists_of(collective, kShm);
   const std::vector<RuleList> others = lists_of(collective, kOthers);
   if (shm != others) {

@@ -16,13 +16,14 @@ def rule(collective, algorithm, **conditions):
 
 
 SHARED = rule("allreduce", "shared", backend="shm")
+NODES = rule("allreduce", "two_level_rails", nodes=[2, None])
 MEASURED = {"version": 1, "rules": [rule("allreduce", "ring", backend="shm", ranks=[2, 2]), SHARED,
                                     rule("broadcast", "gloo_binomial", backend="gloo"), rule("barrier", "tree"),
                                     rule("allreduce", "ring", backend="shm", ranks=[2, 2])],
             "evidence": {"machine": "host, a CPU, 2 cores; 4 ranks share 2; busy; 8 ranks share 2; busy. "
                                     "Measured: rule 1: shared, 2.00 times as fast",
                          "date": "2026-01-31", "command": "colbench tune -n 2"}}
-SIMULATED = {"version": 1, "rules": [SHARED, rule("barrier", "tree"), rule("allreduce", "ring_pipelined:segment=512K"),
+SIMULATED = {"version": 1, "rules": [SHARED, NODES, rule("barrier", "tree"), rule("allreduce", "ring_pipelined:segment=512K"),
                                      rule("scan", "linear", backend="shm"),
                                      rule("allgatherv", "direct")],
              "evidence": {"machine": "none: simulated. shm: 1 us", "date": "2026-01-01", "command": "print_selection"}}
@@ -32,13 +33,13 @@ class Merged(unittest.TestCase):
     def setUp(self):
         self.table = tune_table.merged(MEASURED, SIMULATED)
 
-    def test_shared_is_first_then_plans_as_measured_and_none_is_there_twice(self):
-        self.assertEqual(self.table["rules"], [SHARED, MEASURED["rules"][0], rule("barrier", "tree"),
-                                               *SIMULATED["rules"][2:]])
+    def test_shared_and_several_nodes_are_first_then_plans_as_measured_and_none_is_there_twice(self):
+        self.assertEqual(self.table["rules"], [SHARED, NODES, MEASURED["rules"][0], rule("barrier", "tree"),
+                                               *SIMULATED["rules"][3:]])
 
     def test_the_evidence_says_which_rules_are_what(self):
         evidence = self.table["evidence"]
-        self.assertEqual(evidence["machine"], "rules 2 to 3: measured on a CPU, 2 cores; 4 ranks share 2; busy; "
+        self.assertEqual(evidence["machine"], "rules 3 to 4: measured on a CPU, 2 cores; 4 ranks share 2; busy; "
                                               "the others: simulated. shm: 1 us")
         self.assertEqual(evidence["date"], "2026-01-31")
         self.assertEqual(evidence["command"], "scripts/dev tune-table (colbench tune -n 2)")
@@ -56,10 +57,10 @@ class Unchosen(unittest.TestCase):
         self.assertNotIn("allgather direct", section)  # chosen by the v-form
         self.assertNotIn("barrier tree", section)
         self.assertIn("- **barrier central** (", section)
-        self.assertIn("Measured are rules 2 to 3, on a CPU, 2 cores, 2026-01-31; the others are simulated.", section)
+        self.assertIn("Measured are rules 3 to 4, on a CPU, 2 cores, 2026-01-31; the others are simulated.", section)
         known = len(tune_table.builders())
-        self.assertIn(f"{known - 5} of the {known} builders are chosen by none", section)
-        self.assertEqual(section.count("\n- **"), known - 5)
+        self.assertIn(f"{known - 6} of the {known} builders are chosen by none", section)
+        self.assertEqual(section.count("\n- **"), known - 6)
 
     def test_every_reason_is_about_a_builder(self):
         self.assertEqual(set(tune_table.REASONS) - set(tune_table.builders()), set())
