@@ -8,7 +8,6 @@
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
-#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 
@@ -23,11 +22,7 @@ GlooChannel::~GlooChannel() {
     native_.forget();
     return;
   }
-  if (!transport().broken()) {
-    const core::BlockedSignal sigpipe(SIGPIPE);
-    transport().say_goodbye();
-  }
-  mesh_->loop().ticker().start();
+  if (!transport().broken()) transport().say_goodbye();
 }
 
 void GlooChannel::enter(const char* call) const {
@@ -52,7 +47,6 @@ void GlooChannel::fail(const std::exception_ptr& failure, WaitContext* wait) {
 
 template <class Body>
 auto GlooChannel::guarded(WaitContext* wait, Body body) {
-  const core::BlockedSignal sigpipe(SIGPIPE);
   const GuardedContext::WaitScope scope(transport(), wait);
   try {
     return body();
@@ -100,9 +94,9 @@ Ticket GlooChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
   return guarded(nullptr, [&] {
     const std::uint64_t key = message_slot(slot, data.bytes());
     Buffer buffer = buffer_of(*mesh_, data.data, data.bytes());
-    // A receive that names its peer tells it so at once, and the message comes without a further round trip. One that
-    // takes the first message waits in line until a peer has announced one. Gloo would serve those that tell before
-    // those in line, so behind one in line, all receives of its slot wait there.
+    // A large receive that names its peer tells it so at once, and the message comes without a further round trip. One
+    // that takes the first message waits in line until a peer has announced one. A peer would serve those that tell
+    // before those in line, so behind one in line, all receives of its slot wait there.
     if (peer != kAnyPeer && !lines_.contains(key)) {
       buffer->recv(peer, key, 0, data.bytes());
       return add({.buffer = std::move(buffer)});
@@ -151,7 +145,6 @@ Ticket GlooChannel::start_native(const Request& request, WaitContext& wait) {
 
 void GlooChannel::abort(const Error& cause) noexcept {
   if (fork_guard_.is_forked_child()) return;
-  const core::BlockedSignal sigpipe(SIGPIPE);
   transport().break_off(cause);
 }
 

@@ -1,7 +1,7 @@
 #include "backend/gloo/connect.hpp"
 
-#include <array>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +14,8 @@
 #include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
-#include <col/proof.hpp>
-
+#include "backend/gloo/kinship.hpp"
 #include "backend/gloo/translate.hpp"
-#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -28,8 +26,9 @@ constexpr std::string_view kNoAddress = "failed";
 // How often a waiting rank looks whether another one has failed.
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
-// Beyond one per connection: the event loop's, and what the store and others may open meanwhile.
-constexpr rlim_t kSpareDescriptors = 8;
+// What a group takes to begin with: its own, those of the tree, and what the store and others may open meanwhile. More
+// are taken when ranks talk.
+constexpr rlim_t kFirstDescriptors = GuardedContext::kDescriptors + kMostChildren + 1 + 8;
 
 std::string address_key(int rank) {
   return fmt::format("address/{}", rank);
@@ -48,14 +47,6 @@ Error decode(const std::string& text, std::string_view group) {
                json.value("message", std::string()), group, json.value("rank", -1));
 }
 
-// What two ranks say to each other when both have read the other's address. Where Gloo connects without an introduction
-// (Handshaking), it is what proves who they are; each connection has its own, and no later group has the secret.
-using Arrival = std::array<char, kProofBytes>;
-
-ProofSubject arrival_of(std::string_view connection) {
-  return {.purpose = "col-gloo-arrival/1", .job = connection, .server_nonce = {}, .client_nonce = {}};
-}
-
 // One rank's work to build the mesh, in the order of its functions.
 class Connecting {
  public:
@@ -65,125 +56,111 @@ class Connecting {
   // The error to throw: the first one that a rank has published. If there is none, this one is published.
   Error publish(const Error& error) noexcept;
   Error translated(const std::exception_ptr& failure);
-  void give_up(const Error& error);
 
  private:
   void check_descriptors() const;
   void open();
-  void publish_addresses();
-  void connect_to(int peer);
-  void exchange_arrivals();
-  std::string arrival(int from, int to) const;
-  void check_arrival(int peer, const Arrival& said) const;
+  void find(int peer);
+  void meet();
+  void gather(std::string& roster);
+  void spread(std::string& roster);
   void look_for_failure();
-  Error with_rank(const Error& error, int peer) const;
+  Error with_rank(const Error& error) const;
+  int first_missing() const;
 
   const ConnectRequest& request_;
   WaitContext& wait_;
-  std::shared_ptr<LoopDevice> device_;
   std::shared_ptr<GuardedContext> context_;
+  const int parent_ = parent_of(request_.rank, [](int) { return false; });
   Deadline::Clock::time_point next_look_{};
 };
 
-// Before anything is opened: in the middle of connecting, newer versions of Gloo do not survive running out.
+// Before anything is opened, as all ranks would wait for one that has no descriptor for the store any more.
 void Connecting::check_descriptors() const {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
   const std::unique_ptr<DIR, int (*)(DIR*)> open_ones(opendir("/proc/self/fd"), &closedir);
   rlim_t used = 0;
   while (open_ones != nullptr && readdir(open_ones.get()) != nullptr) ++used;
-  const rlim_t needed = static_cast<rlim_t>(request_.size) + kSpareDescriptors;
   // A directory that cannot be opened is a limit that has been reached.
-  if (open_ones != nullptr && used + needed <= limit.rlim_cur) return;
+  if (open_ones != nullptr && used + kFirstDescriptors <= limit.rlim_cur) return;
   throw Error(
       ErrorCode::resource,
-      fmt::format("gloo: connecting {} ranks takes {} file descriptors, and of the limit of {} this process uses "
-                  "{}; raise it (ulimit -n) or close some",
-                  request_.size, needed, limit.rlim_cur,
-                  open_ones != nullptr ? std::to_string(used) : std::string("all")),
+      fmt::format("gloo: a group takes {} file descriptors and one for each rank that is talked to, and of the limit "
+                  "of {} this process uses {}; raise it (ulimit -n) or close some",
+                  kFirstDescriptors, limit.rlim_cur, open_ones != nullptr ? std::to_string(used) : std::string("all")),
       request_.group);
 }
 
 void Connecting::open() {
   check_descriptors();
-  device_ = LoopDevice::create(device_attributes(choose_interface(request_.same_host, request_.socket_ifname)));
-  context_ = std::make_shared<GuardedContext>(device_, request_.rank, request_.size, request_.token);
-  (void)make_proof({}, ProofRole::server, {});  // here, where it may fail, and not on the event thread
-  for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer != request_.rank) context_->createPair(peer);
-  }
+  context_ = std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname),
+                                              request_.rank, request_.size, request_.token);
+  request_.store->set(address_key(request_.rank), context_->address().encoded());
 }
 
-// One value with the address of each connection, in rank order, and what peers need to connect there; this rank's own
-// place is filled with zeros.
-void Connecting::publish_addresses() {
-  std::string all;
-  std::size_t bytes_each = 0;
-  for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer == request_.rank) continue;
-    const std::vector<char> bytes = context_->getPair(peer)->address().bytes();
-    bytes_each = bytes.size();
-    all.append(bytes.data(), bytes.size());
-  }
-  all.insert(static_cast<std::size_t>(request_.rank) * bytes_each, bytes_each, '\0');
-  request_.store->set(address_key(request_.rank), all + context_->credentials().secret(request_.rank));
-}
-
-void Connecting::connect_to(int peer) {
-  const std::string all = request_.store->wait(address_key(peer), wait_);
-  if (all == kNoAddress) {
+void Connecting::find(int peer) {
+  const std::string address = request_.store->wait(address_key(peer), wait_);
+  if (address == kNoAddress) {
     look_for_failure();
     throw Error(ErrorCode::aborted, fmt::format("rank {} could not connect", peer), request_.group, peer);
   }
-  if (all.size() < kNonceBytes)
+  if (address.size() != Address::kBytes)
     throw Error(ErrorCode::mismatch, fmt::format("rank {} has published no address", peer), request_.group, peer);
-  context_->credentials().set_secret(peer, all.substr(all.size() - kNonceBytes));
-  const std::size_t bytes_each = (all.size() - kNonceBytes) / static_cast<std::size_t>(request_.size);
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(bytes_each * static_cast<std::size_t>(request_.rank));
-  context_->getPair(peer)->connect(std::vector<char>(begin, begin + static_cast<std::ptrdiff_t>(bytes_each)));
+  context_->set_address(peer, Address::decoded(address));
 }
 
-std::string Connecting::arrival(int from, int to) const {
-  const Credentials& known = context_->credentials();
-  const std::string connection = known.connection(from, to);
-  return make_proof(known.secret(to), ProofRole::client, arrival_of(connection));
+// The addresses of all ranks at once, in rank order; each place is Address::kBytes wide.
+char* place_of(std::string& roster, int rank) {
+  return roster.data() + static_cast<std::size_t>(rank) * Address::kBytes;
 }
 
-void Connecting::check_arrival(int peer, const Arrival& said) const {
-  const Credentials& known = context_->credentials();
-  const std::string connection = known.connection(peer, request_.rank);
-  if (is_proof({said.data(), said.size()}, known.secret(request_.rank), ProofRole::client, arrival_of(connection)))
-    return;
-  throw Error(
-      ErrorCode::mismatch,
-      fmt::format("the connection to rank {} leads to somebody else: a process of another job or group took its "
-                  "port; create the group again",
-                  peer),
-      request_.group, peer);
-}
-
-void Connecting::exchange_arrivals() {
-  const auto n = static_cast<std::size_t>(request_.size);
-  std::vector<std::string> own(n);
-  std::vector<Arrival> said(n);
-  // Buffers for each peer, so that a failure is that peer's.
-  std::vector<Buffer> send(n), receive(n);
-  for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer == request_.rank) continue;
-    const auto p = static_cast<std::size_t>(peer);
-    own[p] = arrival(request_.rank, peer);
-    receive[p] = context_->createUnboundBuffer(said[p].data(), said[p].size());
-    receive[p]->recv(peer, kProofSlot, 0, said[p].size());
-    send[p] = context_->createUnboundBuffer(own[p].data(), own[p].size());
-    send[p]->send(peer, kProofSlot, 0, own[p].size());
+// Fills the places of the ranks below this one, and tells them to its parent.
+void Connecting::gather(std::string& roster) {
+  context_->address().encoded().copy(place_of(roster, request_.rank), Address::kBytes);
+  const std::vector<int> children = children_of(request_.rank, request_.size);
+  std::vector<std::string> said;
+  std::vector<Buffer> receives;
+  said.reserve(children.size());
+  for (const int child : children) {
+    std::string& text = said.emplace_back(subtree_of(child, request_.size).size() * Address::kBytes, '\0');
+    receives.push_back(context_->createUnboundBuffer(text.data(), text.size()));
+    receives.back()->recv(child, kMeetingSlot, 0, text.size());
   }
-  for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer == request_.rank) continue;
-    receive[static_cast<std::size_t>(peer)]->waitRecv();
-    check_arrival(peer, said[static_cast<std::size_t>(peer)]);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    receives[i]->waitRecv();
+    const char* next = said[i].data();
+    for (const int below : subtree_of(children[i], request_.size)) {
+      std::memcpy(place_of(roster, below), next, Address::kBytes);
+      next += Address::kBytes;
+    }
   }
+  if (parent_ < 0) return;
+  std::string own;
+  for (const int below : subtree_of(request_.rank, request_.size)) own.append(place_of(roster, below), Address::kBytes);
+  const Buffer send = context_->createUnboundBuffer(own.data(), own.size());
+  send->send(parent_, kMeetingSlot, 0, own.size());
+  send->waitSend();
+}
+
+// Gets the whole from the parent, and tells it to the children.
+void Connecting::spread(std::string& roster) {
+  const Buffer all = context_->createUnboundBuffer(roster.data(), roster.size());
+  if (parent_ >= 0) {
+    all->recv(parent_, kMeetingSlot, 0, roster.size());
+    all->waitRecv();
+  }
+  const std::vector<int> children = children_of(request_.rank, request_.size);
+  for (const int child : children) all->send(child, kMeetingSlot, 0, roster.size());
+  for (std::size_t i = 0; i < children.size(); ++i) all->waitSend();
+}
+
+void Connecting::meet() {
+  std::string roster(static_cast<std::size_t>(request_.size) * Address::kBytes, '\0');
+  gather(roster);
+  spread(roster);
   for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer != request_.rank) send[static_cast<std::size_t>(peer)]->waitSend();
+    if (peer != request_.rank) context_->set_address(peer, Address::decoded({place_of(roster, peer), Address::kBytes}));
   }
 }
 
@@ -194,31 +171,38 @@ void Connecting::look_for_failure() {
   if (const auto text = request_.store->get(kFailedKey)) throw decode(*text, request_.group);
 }
 
-Error Connecting::with_rank(const Error& error, int peer) const {
+// The first rank that has not published its address; -1 if there is none, or the store fails.
+int Connecting::first_missing() const {
+  try {
+    for (int peer = 0; peer < request_.size; ++peer) {
+      if (peer != request_.rank && !request_.store->get(address_key(peer))) return peer;
+    }
+  } catch (const std::exception&) {
+  }
+  return -1;
+}
+
+// A timeout of the meeting is that of the rank that has not come, of which most ranks hear through others.
+Error Connecting::with_rank(const Error& error) const {
   if (error.code() != ErrorCode::timeout || error.rank() >= 0) return error;
+  const int peer = first_missing();
+  if (peer < 0) return error;
   return Error(error.code(), fmt::format("connecting to rank {}: {}", peer, error.message()), request_.group, peer);
 }
 
 std::shared_ptr<Mesh> Connecting::run() {
   open();
-  device_->ticker().start();
   context_->set_extra_check([this] { look_for_failure(); });
   const GuardedContext::WaitScope scope(*context_, &wait_);
-  publish_addresses();
-  for (int peer = 0; peer < request_.size; ++peer) {
-    if (peer == request_.rank) continue;
-    try {
-      connect_to(peer);
-    } catch (const Error& error) {
-      throw with_rank(error, peer);
-    }
+  try {
+    if (parent_ >= 0) find(parent_);
+    meet();
+  } catch (const Error& error) {
+    throw with_rank(error);
   }
-  exchange_arrivals();
-  // A peer says that it has arrived after it has read the address, so nobody will look for it any more.
   request_.store->erase(address_key(request_.rank));
   context_->set_extra_check({});
-  device_->ticker().stop();
-  return std::make_shared<Mesh>(device_, context_);
+  return std::make_shared<Mesh>(context_);
 }
 
 Error Connecting::translated(const std::exception_ptr& failure) {
@@ -226,18 +210,17 @@ Error Connecting::translated(const std::exception_ptr& failure) {
   if (error.code() != ErrorCode::peer_lost) return error;
   return Error(
       ErrorCode::peer_lost,
-      fmt::format("the connection to rank {} closed before it proved to be that rank: the rank failed, or left; create "
-                  "the group again. {}",
-                  error.rank(), error.message()),
+      fmt::format(
+          "the connection to rank {} closed while the group was made: the rank failed, or left; create the group "
+          "again. {}",
+          error.rank(), error.message()),
       request_.group, error.rank());
 }
 
 Error Connecting::publish(const Error& error) noexcept {
   if (error.code() == ErrorCode::resource) {
     // The store may need the descriptors that the connections took.
-    give_up(error);
     context_.reset();
-    device_.reset();
   }
   try {
     const auto before = request_.store->compare_set(kFailedKey, std::nullopt, encode(error));
@@ -248,26 +231,14 @@ Error Connecting::publish(const Error& error) noexcept {
   }
 }
 
-void Connecting::give_up(const Error& error) {
-  if (!LoopDevice::kOutlivesGroups || context_ == nullptr) return;
-  // The device's listener keeps callbacks into connections that were not made yet, and calls them when a late peer
-  // comes.
-  context_->set_extra_check({});
-  context_->break_off(error);
-  [[maybe_unused]] auto* const kept = new std::shared_ptr<GuardedContext>(std::move(context_));
-}
-
 }  // namespace
 
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait) {
-  const core::BlockedSignal sigpipe(SIGPIPE);
   Connecting connecting(request, wait);
   try {
     return connecting.run();
   } catch (...) {
-    const Error error = connecting.publish(connecting.translated(std::current_exception()));
-    connecting.give_up(error);
-    throw error;
+    throw connecting.publish(connecting.translated(std::current_exception()));
   }
 }
 

@@ -1,4 +1,4 @@
-// Makes the connections of one rank to all others of its group.
+// Lets the ranks of a group meet, and find each other later.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,14 @@
 
 namespace col::gloo_backend {
 
-// Connects this rank to all others. Blocking and collective. Ranks find each other through request.store. The key
-// "address/<rank>" is removed when the mesh is complete. A rank that fails writes "failed" before it closes its
-// connections, so that all ranks report the same cause at once.
+// Lets this rank meet all others. Blocking and collective. Ranks form a tree (kinship.hpp): each publishes its address
+// in request.store under "address/<rank>", and reads that of its parent, which it calls. The addresses of all go up the
+// tree and down again. So all ranks have come when one returns, nobody looks for the keys any more, and they are
+// removed. Other connections are made when two ranks first talk. A rank that fails writes "failed", so that all ranks
+// report the same cause at once.
 //
-// Gloo has no handshake: it accepts the first process that connects to a rank's port as the peer. So the two ends of
-// every connection first prove that they know request.token and the secret that the listening rank has published with
-// its address (introduction.hpp). A stranger is dropped and logged once, and the rank goes on listening.
+// The two ends of every connection first prove that they know request.token and the secret that the listening rank has
+// published with its address (introduction.hpp, lobby.hpp).
 //
 // Any number of groups may connect at once, also in one process.
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait);

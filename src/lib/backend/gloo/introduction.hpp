@@ -1,11 +1,10 @@
-// How the two ends of a new connection prove to each other which ranks of which group they are. Gloo itself accepts the
-// first caller as the peer.
+// How the two ends of a new connection prove to each other which ranks of which group they are.
 //
 //   listening side    a nonce
 //   connecting side   a nonce, and its proof
 //   listening side    its proof; if the other side's proof is wrong, an invalid proof, and the end
 //
-// The secret belongs to the listening rank and is new for each group. The others read it in the store.
+// The secret belongs to the listening rank and is new for each group. The others know it with its address.
 #pragma once
 
 #include <atomic>
@@ -13,7 +12,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <col/proof.hpp>
 
@@ -22,17 +20,13 @@ namespace col::gloo_backend {
 // What one rank of a group uses to prove its identity.
 class Credentials {
  public:
-  // `token`: the group's token.
-  Credentials(std::uint64_t token, int rank, int size)
-      : token_(token), rank_(rank), secrets_(static_cast<std::size_t>(size)) {
-    set_secret(rank, make_nonce());
-  }
+  // `token`: the group's token. `secret`: new for this rank and group.
+  Credentials(std::uint64_t token, int rank, std::string secret)
+      : token_(token), rank_(rank), secret_(std::move(secret)) {}
 
   int rank() const noexcept { return rank_; }
-  // The secret for connections to `rank`; empty as long as it is not known.
-  const std::string& secret(int rank) const { return secrets_.at(static_cast<std::size_t>(rank)); }
-  // Call it before anything connects to `rank`.
-  void set_secret(int rank, std::string secret) { secrets_.at(static_cast<std::size_t>(rank)) = std::move(secret); }
+  // What the others have to know to connect here.
+  const std::string& secret() const noexcept { return secret_; }
   // The name of the connection that `from` makes to `to`.
   std::string connection(int from, int to) const;
   // Logs once that the other end of `socket` was dropped. Any thread may call it.
@@ -41,7 +35,7 @@ class Credentials {
  private:
   const std::uint64_t token_;
   const int rank_;
-  std::vector<std::string> secrets_;
+  const std::string secret_;
   std::atomic<bool> has_said_{false};  // relaxed: no other data depends on it
 };
 

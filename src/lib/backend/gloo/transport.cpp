@@ -1,380 +1,376 @@
-// Overrides what Gloo does not promise to keep: transport.hpp says why.
 #include "backend/gloo/transport.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <array>
+#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gloo/common/error.h>
+#include <linux/sockios.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "backend/gloo/handshaking.hpp"
+#include <col/proof.hpp>
+
+#include "backend/gloo/kinship.hpp"
+#include "backend/gloo/no_pair.hpp"
 
 namespace col::gloo_backend {
-
 namespace {
 
-constexpr int kMaxTries = 10;  // to make a pair before a stranger connects to it
+using namespace std::chrono_literals;
 
-// How often in a row the event thread finds a connection in use before it yields to others, and then before it pauses.
-// A thread that posts a short message is done before the pauses. These last longer than requested, by the kernel's
-// slack of 50 us. Measured with fewer attempts, messages of 8 bytes took twice as long.
-constexpr int kBriefMisses = 20;
-constexpr int kMissesBeforePause = 1000;
-constexpr auto kPause = std::chrono::microseconds(50);
+constexpr std::size_t kEventsAtOnce = 64;
+// How long the event thread leaves the events to a call that it has woken.
+constexpr auto kHandover = 20ms;
+// How long this rank waits before it looks for another way to the news: most often, all ranks are about to leave.
+constexpr auto kBeforeNewParent = 100ms;
+// How long a rank that leaves waits for what it has written to arrive.
+constexpr auto kMostLinger = 1s;
 
-// Whether the memory of an operation is no longer there.
-bool is_gone(const ::gloo::WeakNonOwningPtr<tcp::UnboundBuffer>& buffer) {
-  return buffer && !::gloo::NonOwningPtr<tcp::UnboundBuffer>(buffer);
+// Blocks every signal, so that a thread that is started meanwhile inherits the mask. So signals of the process are
+// never delivered to a thread that the program does not know about.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+bool has_arrived(const Connection& connection) {
+  int bytes = 0;
+  return !connection.has_more_to_write() && (::ioctl(connection.socket(), SIOCOUTQ, &bytes) != 0 || bytes == 0);
 }
 
 }  // namespace
 
-class GuardedPair final : public Handshaking<tcp::Pair> {
- public:
-  GuardedPair(GuardedContext& context, tcp::Device* device, int rank)
-      : Handshaking<tcp::Pair>(context.credentials(), &context, device, rank, ::gloo::kNoTimeout), guarded_(context) {
-    localRank_ = 0;  // left uninitialised by Gloo
+GuardedContext::GuardedContext(const Interface& interface, int own_rank, int group_size, std::uint64_t token)
+    : ::gloo::transport::Context(own_rank, group_size),
+      credentials_(token, own_rank, make_nonce().substr(0, Address::kSecretBytes)),
+      lobby_(*this, poller_, credentials_, group_size, interface),
+      peers_(static_cast<std::size_t>(group_size)),
+      parent_(parent_of(own_rank, [](int) { return false; })) {
+  for (int r = 0; r < size; ++r) {
+    peer_of(r).rank = r;
+    if (r != rank) createPair(r);
   }
-  ~GuardedPair() override {
-    // As in the base class, but while this is still a GuardedPair for the event thread. A soft close: what was written
-    // is delivered.
-    const std::lock_guard lock(m_);
-    if (state_ != CLOSED) GuardedPair::changeState(CLOSED);
-  }
-
-  // Whether no stranger connected while it was made.
-  bool starts_well() {
-    const std::lock_guard lock(m_);
-    return Handshaking::starts_well();
-  }
-  // Ends both directions of the connection now. The event thread closes it when it sees this.
-  void shut() noexcept {
-    const std::lock_guard lock(m_);
-    if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
-  }
-  std::exception_ptr failure() {
-    const std::lock_guard lock(m_);
-    return ex_;
-  }
-  bool in_transfer(const tcp::UnboundBuffer& buffer) {
-    const std::lock_guard lock(m_);
-    bool found = false;
-    for_each_transfer([&](GuardedBuffer& other) { found = found || &other == &buffer; });
-    return found;
-  }
-
-  void handleEvents(int events) override;
-
- protected:
-  void handleReadWrite(int events) override;
-  void changeState(state next) noexcept override;
-  void waitUntilConnected(std::unique_lock<std::mutex>& lock, bool use_timeout) override;
-
- private:
-  // For all private functions: the caller holds the pair's mutex.
-  void fail(const std::string& why) {
-    if (ex_ == nullptr && state_ != CLOSED) signalException(why);
-  }
-  bool stuck();
-  void unwatch_and_close() noexcept;
-  template <class Visit>
-  void for_each_transfer(Visit visit);
-
-  GuardedContext& guarded_;
-  int misses_ = 0;  // failed attempts in a row to lock the mutex; only for the event thread
-};
-
-// ---- GuardedContext
-
-GuardedContext::GuardedContext(std::shared_ptr<tcp::Device> device, int own_rank, int group_size, std::uint64_t token)
-    : tcp::Context(std::move(device), own_rank, group_size), credentials_(token, own_rank, group_size) {
-  // Read by Gloo in places, and not initialised by it. Zero means none: our waits have deadlines of their own.
-  setTimeout(::gloo::kNoTimeout);
+  (void)make_proof({}, ProofRole::server, {});  // here, where it may fail, and not on the event thread
+  const AllSignalsBlocked for_the_new_thread;
+  thread_ = std::thread([this] { serve(); });
 }
 
 GuardedContext::~GuardedContext() {
-  // Here and not in the base class: until its pair is gone, the event thread may ask this object whether it is broken.
-  pairs_.clear();
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  call_woke_.notify_all();
+  poller_.wake();
+  thread_.join();
+  lobby_.close();
+  for (Peer& peer : peers_) hang_up(peer);
 }
 
 std::unique_ptr<::gloo::transport::Pair>& GuardedContext::createPair(int peer) {
-  auto& slot = pairs_.at(static_cast<std::size_t>(peer));
-  for (int tries = 0; tries < kMaxTries; ++tries) {
-    auto made = std::make_unique<GuardedPair>(*this, device_.get(), peer);
-    const bool starts_well = made->starts_well();
-    slot = std::move(made);
-    if (starts_well) return slot;
-  }
-  throw Error(ErrorCode::io,
-              "gloo: strangers connect to every port as soon as it is there; keep them out by a firewall");
+  auto& pair = pairs_.at(static_cast<std::size_t>(peer));
+  pair = std::make_unique<NoPair>();
+  return pair;
 }
 
 Buffer GuardedContext::createUnboundBuffer(void* data, std::size_t bytes) {
-  return std::make_unique<GuardedBuffer>(std::static_pointer_cast<GuardedContext>(shared_from_this()), data, bytes);
+  return std::make_unique<GuardedBuffer>(*this, data, bytes);
 }
 
-GuardedPair* GuardedContext::pair(int peer) {
-  return static_cast<GuardedPair*>(pairs_.at(static_cast<std::size_t>(peer)).get());
+void GuardedContext::set_address(int peer, Address address) {
+  const std::lock_guard lock(mutex_);
+  peer_of(peer).address = std::move(address);
 }
 
-std::chrono::nanoseconds GuardedContext::slice() const noexcept {
-  return wait_ != nullptr ? wait_->slice() : std::chrono::nanoseconds::zero();
-}
-
-void GuardedContext::check(std::string what, int peer) {
+void GuardedContext::check(const char* verb, const std::vector<int>& ranks) {
   if (broken()) throw cause_.get();
   if (extra_check_) extra_check_();
   if (wait_ == nullptr) throw Error(ErrorCode::internal, "gloo: a wait without a WaitContext; please report this");
-  wait_->describe(std::move(what));
-  wait_->waiting(-1, peer);
+  wait_->describe(fmt::format("{} {} {}", verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
+  wait_->waiting(-1, ranks.size() == 1 ? ranks.front() : -1);
   wait_->check();
+  const std::lock_guard lock(mutex_);
+  if (lobby_.is_starved())
+    throw Error(ErrorCode::resource,
+                "gloo: out of file descriptors for a connection that another rank makes; raise the limit of open files "
+                "(ulimit -n)");
+  for (const int r : ranks) require_connection(peer_of(r));
+  flush();
 }
 
-void GuardedContext::break_off(const Error& cause) noexcept {
-  cause_.set(cause);
-  for (int r = 0; r < size; ++r) {
-    if (GuardedPair* const p = pair(r); p != nullptr) p->shut();
+// ---- Threads
+
+// A thread that is in Poller::wait() gets the events alone if it came last (poller.hpp). So the event thread sees no
+// event while a call waits, except for those that come between two turns of the call.
+void GuardedContext::serve() {
+  std::array<epoll_event, kEventsAtOnce> events;
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    const Duration timeout = unfinished_.empty() ? Duration(-1) : Duration::zero();
+    lock.unlock();
+    const int count = poller_.wait(events, timeout);
+    lock.lock();
+    handle(std::span(events).first(static_cast<std::size_t>(count)));
+    if (!call_waits_ || !(has_news_ || broken())) continue;
+    // This thread stays away meanwhile, or it could be the one that wakes.
+    poller_.wake();
+    call_woke_.wait_for(lock, kHandover, [&] { return !call_waits_ || ends_; });
   }
 }
 
-int GuardedContext::rank_that_failed_with(const std::exception_ptr& failure) {
-  for (int r = 0; r < size; ++r) {
-    GuardedPair* const p = pair(r);
-    if (p != nullptr && failure != nullptr && p->failure() == failure) return r;
-  }
-  return -1;
+bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) {
+  std::array<epoll_event, kEventsAtOnce> events;
+  const bool is_busy = !unfinished_.empty();
+  if (is_busy) timeout = Duration::zero();
+  has_news_ = false;
+  call_waits_ = true;
+  lock.unlock();
+  const int count = poller_.wait(events, timeout);
+  lock.lock();
+  call_waits_ = false;
+  call_woke_.notify_one();
+  handle(std::span(events).first(static_cast<std::size_t>(count)));
+  return is_busy || count > 0;
 }
 
-std::vector<int> GuardedContext::ranks_in_transfer(const tcp::UnboundBuffer& buffer) {
-  std::vector<int> ranks;
-  for (int r = 0; r < size; ++r) {
-    GuardedPair* const p = pair(r);
-    if (p != nullptr && p->in_transfer(buffer)) ranks.push_back(r);
+void GuardedContext::hand_on() noexcept {
+  for (const int r : std::exchange(unfinished_, {})) {
+    if (Peer& peer = peer_of(r); peer.is_open())
+      poller_.rewatch(peer.connection->socket(), event_id(Target::connection, static_cast<std::uint32_t>(r)));
   }
-  return ranks;
 }
 
-void GuardedContext::say_goodbye() noexcept {
-  for (int r = 0; r < size; ++r) {
-    if (pair(r) == nullptr) continue;
+void GuardedContext::handle(std::span<const epoll_event> events) {
+  if (broken()) return;
+  for (const int r : std::exchange(unfinished_, {})) move_on(peer_of(r), false);
+  for (const epoll_event& event : events) {
+    const std::uint32_t number = number_of(event.data.u64);
+    switch (target_of(event.data.u64)) {
+      case Target::nobody:
+        break;
+      case Target::alarm:
+        do_what_is_due();
+        break;
+      case Target::listener:
+        lobby_.hear_listener();
+        break;
+      case Target::caller:
+        lobby_.hear_caller(number);
+        break;
+      case Target::call:
+        lobby_.hear_call(static_cast<int>(number));
+        break;
+      case Target::connection:
+        move_on(peer_of(static_cast<int>(number)), (event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0);
+        break;
+    }
+  }
+  flush();
+}
+
+void GuardedContext::do_what_is_due() {
+  const auto now = Lobby::Clock::now();
+  if (look_for_parent_at_ && *look_for_parent_at_ <= now) look_for_parent();
+  auto next = lobby_.do_what_is_due(now);
+  if (look_for_parent_at_ && (!next || *look_for_parent_at_ < *next)) next = look_for_parent_at_;
+  if (next) poller_.set_alarm(*next - now);
+}
+
+// ---- Connections
+
+void GuardedContext::move_on(Peer& peer, bool has_ended) {
+  if (!peer.is_open()) return;
+  try {
+    const bool may_read = peer.connection->read(has_ended);
+    const bool may_write = peer.connection->write();
+    if (may_read || may_write) unfinished_.push_back(peer.rank);
+  } catch (const std::exception&) {
+    close(peer, std::current_exception());
+  }
+}
+
+Connection& GuardedContext::connection_of(Peer& peer) {
+  FrameSink& sink = *this;
+  if (peer.connection == nullptr) peer.connection = std::make_unique<Connection>(peer.rank, sink);
+  if (!std::exchange(peer.is_dirty, true)) dirty_.push_back(peer.rank);
+  return *peer.connection;
+}
+
+void GuardedContext::put(Peer& peer, const Frame& frame, OperationPtr operation) {
+  if (operation != nullptr) operation->moves = true;
+  connection_of(peer).put(frame, std::move(operation));
+}
+
+void GuardedContext::flush() {
+  while (!dirty_.empty()) {
+    Peer& peer = peer_of(dirty_.back());
+    dirty_.pop_back();
+    peer.is_dirty = false;
+    if (!peer.is_open()) continue;
     try {
-      createUnboundBuffer(nullptr, 0)->send(r, kGoodbyeSlot, 0, 0);
+      if (peer.connection->write()) unfinished_.push_back(peer.rank);
     } catch (const std::exception&) {
+      close(peer, std::current_exception());
     }
   }
 }
 
-bool GuardedContext::said_goodbye(int peer) {
-  const std::lock_guard lock(mutex_);
-  const auto announced = findPendingOperations(kGoodbyeSlot);
-  if (announced == pendingOperations_.end()) return false;
-  const auto& ranks = announced->getSendList();
-  return std::find(ranks.begin(), ranks.end(), peer) != ranks.end();
+void GuardedContext::require_connection(Peer& peer) {
+  if (!broken() && peer.address && wants(peer.rank)) lobby_.call(peer.rank, *peer.address);
 }
 
-std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {
-  if (closed_.load(std::memory_order_acquire) == 0) return nullptr;
+bool GuardedContext::wants(int peer) const {
+  const Peer& wanted = peers_.at(static_cast<std::size_t>(peer));
+  return wanted.failure == nullptr && !wanted.is_open();
+}
+
+void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
+  Peer& peer = peer_of(rank_of_peer);
+  connection_of(peer).open(std::move(socket));
+  // It may be the only way by which the peer gets the news.
+  for (const Peer& other : peers_) {
+    if (other.has_left) put(peer, {.kind = Kind::left, .rank = other.rank});
+    if (other.is_said_lost) put(peer, {.kind = Kind::lost, .rank = other.rank});
+  }
+}
+
+void GuardedContext::unreachable(int rank_of_peer, std::exception_ptr why) {
+  Peer& peer = peer_of(rank_of_peer);
+  peer.is_unreachable = true;
+  close(peer, why);
+}
+
+// The reads of the other side end when it has read what was written.
+void GuardedContext::hang_up(Peer& peer) noexcept {
+  if (peer.is_open()) {
+    poller_.unwatch(peer.connection->socket());
+    // Not only closed: a process that was forked meanwhile may have a copy of it.
+    ::shutdown(peer.connection->socket(), SHUT_RDWR);
+  }
+  peer.connection.reset();
+}
+
+void GuardedContext::close(Peer& peer, const std::exception_ptr& why) {
+  if (peer.failure != nullptr) return;
+  peer.failure = why;
+  ++gone_;
+  has_news_ = true;
+  hang_up(peer);
+  peer.lines.clear();
+  inbox_.forget_announced(peer.rank);
+  for (GuardedBuffer* const buffer : buffers_) buffer->fail_if_with(peer.rank, why);
+  const bool is_lost = !peer.has_left && !peer.is_unreachable;
+  if (is_lost && !std::exchange(peer.is_said_lost, true)) tell({.kind = Kind::lost, .rank = peer.rank}, -1);
+  if (peer.rank != parent_ || look_for_parent_at_) return;
+  look_for_parent_at_ = Lobby::Clock::now() + kBeforeNewParent;
+  poller_.set_alarm(0ms);
+}
+
+// ---- Who has gone
+
+void GuardedContext::tell(const Frame& news, int except) {
+  for (Peer& peer : peers_) {
+    if (peer.is_open() && peer.rank != except) put(peer, news);
+  }
+}
+
+void GuardedContext::hear(const Frame& news, int from) {
+  const bool has_left = news.kind == Kind::left;
+  if (news.rank < 0 || news.rank >= size || news.rank == rank) return;
+  Peer& peer = peer_of(news.rank);
+  if (std::exchange(has_left ? peer.has_left : peer.is_said_lost, true)) return;
+  tell(news, from);
+  has_news_ = true;
+  // A connection tells itself when it ends, behind all that was sent.
+  if (peer.is_open()) return;
+  close(peer, io_failure(has_left ? std::string("it has left the group")
+                                  : fmt::format("rank {} has lost its connection to it", from)));
+}
+
+bool GuardedContext::has_gone(int other) const {
+  const Peer& peer = peers_.at(static_cast<std::size_t>(other));
+  return peer.failure != nullptr || peer.has_left;
+}
+
+void GuardedContext::look_for_parent() {
+  look_for_parent_at_.reset();
+  parent_ = parent_of(rank, [this](int other) { return has_gone(other); });
+  if (parent_ >= 0) require_connection(peer_of(parent_));
+}
+
+std::exception_ptr GuardedContext::why_lost_locked(const std::vector<int>& sources) const {
+  if (gone_ == 0) return nullptr;
   std::exception_ptr last;
   std::size_t gone = 0;
   for (const int source : sources) {
-    GuardedPair* const p = pair(source);
-    const auto failure = p != nullptr ? p->failure() : nullptr;
-    if (failure == nullptr) continue;
-    if (!said_goodbye(source)) return failure;
-    last = failure;
+    const Peer& peer = peers_.at(static_cast<std::size_t>(source));
+    if (peer.failure == nullptr) continue;
+    if (peer.is_said_lost) return peer.failure;
+    last = peer.failure;
     ++gone;
   }
   return gone == sources.size() ? last : nullptr;
 }
 
-// ---- GuardedPair
-
-template <class Visit>
-void GuardedPair::for_each_transfer(Visit visit) {
-  const auto visit_weak = [&](const ::gloo::WeakNonOwningPtr<tcp::UnboundBuffer>& weak) {
-    // Keeps the buffer from being destroyed during the visit. All buffers here come from createUnboundBuffer().
-    const ::gloo::NonOwningPtr<tcp::UnboundBuffer> buffer(weak);
-    if (buffer) visit(static_cast<GuardedBuffer&>(*buffer.operator->()));
-  };
-  for (const auto* pending : {&localPendingSend_, &localPendingRecv_}) {
-    for (const auto& [slot, queue] : *pending) {
-      for (const auto& operation : queue) visit_weak(std::get<0>(operation));
-    }
-  }
-  for (const auto& operation : tx_) visit_weak(operation.ubuf);
-  visit_weak(rx_.ubuf);
+std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {
+  const std::lock_guard lock(mutex_);
+  return why_lost_locked(sources);
 }
 
-bool GuardedPair::stuck() {
-  // Gloo leaves a message in the socket if there is no buffer to read it into, and in its queue if there is none to
-  // write it from. The event loop would then wake up for it again and again.
-  if (state_ != CONNECTED) return false;
-  if (!tx_.empty() && is_gone(tx_.front().ubuf)) return true;
-  if (rx_.nread < sizeof(rx_.preamble)) return false;
-  if (rx_.getOpcode() == tcp::Op::SEND_BUFFER) return true;  // a kind of message that we never send
-  return rx_.getOpcode() == tcp::Op::SEND_UNBOUND_BUFFER && is_gone(rx_.ubuf);
+int GuardedContext::rank_that_failed_with(const std::exception_ptr& failure) {
+  const std::lock_guard lock(mutex_);
+  for (const Peer& peer : peers_) {
+    if (failure != nullptr && peer.failure == failure) return peer.rank;
+  }
+  return -1;
 }
 
-void GuardedPair::handleEvents(int events) {
-  // Must not block: a thread that holds the mutex may be waiting for this loop to turn. The event comes again, and at
-  // once: a thread that holds it for long, in a large write or because it has lost its core, must not be spun for.
-  const std::unique_lock lock(m_, std::try_to_lock);
-  if (!lock) {
-    if (++misses_ > kMissesBeforePause)
-      std::this_thread::sleep_for(kPause);
-    else if (misses_ > kBriefMisses)
-      std::this_thread::yield();
-    return;
-  }
-  misses_ = 0;
-  if (ex_ != nullptr) return;
-  if (state_ == CONNECTED) return handleReadWrite(events);
-  if (state_ == CLOSED) return;
+int GuardedContext::connections() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.is_open(); }));
+}
+
+// ---- The end
+
+void GuardedContext::break_off(const Error& cause) noexcept {
+  cause_.set(cause);
+  const std::lock_guard lock(mutex_);
+  lobby_.close();
+  for (Peer& peer : peers_) hang_up(peer);
+  has_news_ = true;
+  poller_.wake();
+}
+
+void GuardedContext::say_goodbye() noexcept {
   try {
-    if (guarded_.broken()) throw ::gloo::IoException("this rank left the group after an error");
-    handshake();
-  } catch (const std::exception& error) {
-    // The socket may be one that the loop does not watch, and then the base class would throw where it must not.
-    unwatch_and_close();
-    fail(error.what());
-  }
-}
-
-void GuardedPair::unwatch_and_close() noexcept {
-  if (fd_ < 0) return;
-  try {
-    // To close it is not enough where a process that was forked meanwhile has a copy of it: the loop would go on
-    // calling this pair, also when it is gone.
-    device_->unregisterDescriptor(fd_, this);
+    std::unique_lock lock(mutex_);
+    lobby_.close();
+    tell({.kind = Kind::left, .rank = rank}, -1);
+    flush();
+    // A connection that is closed while something is unread in it forgets what it has not delivered yet.
+    const auto end = Lobby::Clock::now() + kMostLinger;
+    const auto all_arrived = [&] {
+      return std::all_of(peers_.begin(), peers_.end(),
+                         [](const Peer& peer) { return !peer.is_open() || has_arrived(*peer.connection); });
+    };
+    while (!broken() && !all_arrived() && Lobby::Clock::now() < end) turn(lock, 1ms);
   } catch (const std::exception&) {
   }
-  ::close(fd_);
-  fd_ = -1;
-}
-
-void GuardedPair::handleReadWrite(int events) {
-  if (guarded_.broken()) return fail("this rank left the group after an error");
-  try {
-    tcp::Pair::handleReadWrite(events);
-    if (stuck()) fail("a message for which there is no buffer");
-  } catch (const std::exception& error) {
-    fail(error.what());
-  }
-}
-
-void GuardedPair::changeState(state next) noexcept {
-  tcp::Pair::changeState(next);
-  forget_callers();
-  if (next != CLOSED) return;
-  // The base class tells the buffers that wait for their turn, not those that are half sent or half received, and none
-  // at all when the connection is closed from this side.
-  const auto failure = ex_ != nullptr ? ex_ : std::make_exception_ptr(::gloo::IoException("connection closed"));
-  for_each_transfer([&](GuardedBuffer& buffer) { buffer.fail(failure); });
-  guarded_.count_closed();
-}
-
-void GuardedPair::waitUntilConnected(std::unique_lock<std::mutex>& lock, bool /*use_timeout*/) {
-  for (;;) {
-    if (refused()) {
-      throw Error(
-          ErrorCode::mismatch,
-          fmt::format("the connection to rank {} leads to somebody else, who is of another job or group; create "
-                      "the group again",
-                      rank_),
-          {}, rank_);
-    }
-    throwIfException();
-    if (state_ >= CONNECTED) return;
-    cv_.wait_for(lock, guarded_.slice());
-    if (state_ >= CONNECTED) continue;
-    lock.unlock();
-    guarded_.check(fmt::format("the connection to rank {}", rank_), rank_);
-    lock.lock();
-  }
-}
-
-// ---- GuardedBuffer
-
-GuardedBuffer::GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t bytes)
-    : tcp::UnboundBuffer(context, data, bytes), guarded_(*context) {}
-
-void GuardedBuffer::fail(const std::exception_ptr& failure) noexcept {
-  const std::lock_guard lock(m_);
-  if (ex_ == nullptr) ex_ = failure;
-  recvCv_.notify_all();
-  sendCv_.notify_all();
-}
-
-void GuardedBuffer::recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes) {
-  sources_ = std::move(sources);
-  recv(sources_, slot, 0, bytes);
-}
-
-// A receive that no peer has taken up yet is unknown to the connections, and so is not told when they close.
-std::exception_ptr GuardedBuffer::why_lost() {
-  return sources_.empty() ? nullptr : guarded_.why_lost(sources_);
-}
-
-void GuardedBuffer::check_while_waiting(const Direction& direction) {
-  std::vector<int> ranks = guarded_.ranks_in_transfer(*this);
-  if (ranks.empty()) ranks = sources_;
-  const int peer = ranks.size() == 1 ? ranks.front() : -1;
-  guarded_.check(fmt::format("{} {} {}", direction.verb, ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")),
-                 peer);
-}
-
-bool GuardedBuffer::wait(const Direction& direction, std::unique_lock<std::mutex>& lock) {
-  while (direction.completions == 0) {
-    if (std::exchange(direction.interrupted, false)) return false;
-    throwIfException();
-    direction.changed.wait_for(lock, guarded_.slice());
-    if (direction.completions > 0) break;
-    lock.unlock();
-    check_while_waiting(direction);
-    // Looked for before the completions: what a peer sent has arrived before its connection is seen to close.
-    const auto lost = why_lost();
-    lock.lock();
-    if (lost != nullptr && direction.completions == 0) std::rethrow_exception(lost);
-  }
-  --direction.completions;
-  return true;
-}
-
-bool GuardedBuffer::waitRecv(int* rank, std::chrono::milliseconds /*timeout*/) {
-  std::unique_lock lock(m_);
-  if (!wait(receiving(), lock)) return false;
-  if (rank != nullptr) *rank = recvRank_;
-  return true;
-}
-
-bool GuardedBuffer::waitSend(int* rank, std::chrono::milliseconds /*timeout*/) {
-  std::unique_lock lock(m_);
-  if (!wait(sending(), lock)) return false;
-  if (rank != nullptr) *rank = sendRank_;
-  return true;
-}
-
-bool GuardedBuffer::test(const Direction& direction) {
-  const auto lost = why_lost();  // before the completions, as in wait()
-  const std::lock_guard lock(m_);
-  if (direction.completions == 0) {
-    throwIfException();
-    if (lost != nullptr) std::rethrow_exception(lost);
-    return false;
-  }
-  --direction.completions;
-  return true;
-}
-
-std::optional<int> GuardedBuffer::test_recv() {
-  return test(receiving()) ? std::optional(recvRank_) : std::nullopt;
-}
-std::optional<int> GuardedBuffer::test_send() {
-  return test(sending()) ? std::optional(sendRank_) : std::nullopt;
 }
 
 }  // namespace col::gloo_backend

@@ -1,19 +1,16 @@
-// Gloo's TCP transport, with waits that end and failures that name a rank.
+// The transport below Gloo's collectives and the channel: connections that are made when two ranks first talk, waits
+// that end, and failures that name a rank.
 //
-// The packaged Gloo has four problems. It waits on one condition variable for the whole timeout, and closes every
-// connection when it expires. It forgets buffers that are in transfer when a connection fails. It throws on its event
-// thread (which ends the process) when a message is longer than its buffer, or when a stranger talks to its port. The
-// subclasses here replace the waiting and the error handling, and nothing that moves data:
+//   GuardedContext  one rank of one group: its port, its connections, its event thread
+//   GuardedBuffer   memory being sent or received
+//   Mesh            what Gloo's collectives take
 //
-//   GuardedContext  the connections of one rank in one group; knows the WaitContext of the call in progress
-//   GuardedPair     one connection; turns exceptions of the event thread into its own failure
-//   GuardedBuffer   memory being sent or received; waits in slices
+// It implements Gloo's abstract classes, and uses none of Gloo's own transports
+// (docs/decisions/0027-lazy-connections.md).
 //
-// Gloo's public functions allow none of this: these classes override protected ones, and read protected members. That
-// is done here, in transport.cpp and in its part handshaking.hpp, and nowhere else. Everything else uses Gloo as
-// anybody can. A test names the versions of Gloo for which this holds (tests/unit/gloo/version_test.cpp).
-//
-// Lock order: a pair's mutex, then a buffer's. No lock is held during a call of WaitContext::check().
+// One mutex guards a context with all its connections and buffers. Nothing that blocks is done under it: sockets do not
+// block, and WaitContext::check() is called without it. A thread that waits serves the connections meanwhile; the event
+// thread serves them when none waits.
 #pragma once
 
 #include <atomic>
@@ -26,54 +23,65 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <gloo/context.h>
-#include <gloo/transport/tcp/context.h>
-#include <gloo/transport/tcp/pair.h>
-#include <gloo/transport/tcp/unbound_buffer.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/unbound_buffer.h>
 
 #include <col/error.hpp>
 #include <col/job.hpp>
 
 #include "backend/channel_checks.hpp"
-#include "backend/gloo/device.hpp"
+#include "backend/gloo/address.hpp"
+#include "backend/gloo/connection.hpp"
+#include "backend/gloo/frames.hpp"
+#include "backend/gloo/inbox.hpp"
+#include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
+#include "backend/gloo/lobby.hpp"
+#include "backend/gloo/operation.hpp"
+#include "backend/gloo/poller.hpp"
 #include "core/hash.hpp"
 
 namespace col::gloo_backend {
 
-namespace tcp = ::gloo::transport::tcp;
-
 using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-// Gloo pairs a send and a receive on a connection by a 64-bit slot. Its own collectives use slots with a first byte of
-// 0x01 to 0x08, then a 32-bit tag, then 24 bits of their own. Our slots begin with 0x80 or more, so the two never meet.
-// The length in bytes is part of every slot and tag. So a receive of another length than the send's stays unpaired (the
-// wait ends at its deadline, or finds the mismatch). It never reaches Gloo's check for messages that are too long.
+// A send and a receive pair by a 64-bit slot. Gloo's own collectives use slots with a first byte of 0x01 to 0x08, then
+// a 32-bit tag, then 24 bits of their own. Our slots begin with 0x80 or more, so the two never meet. The length in
+// bytes is part of every slot and tag. So a receive of another length than the send's stays unpaired: the wait ends at
+// its deadline, or finds the mismatch.
 inline constexpr std::uint64_t kMessagePrefix = 0x80ULL << 56;
-inline constexpr std::uint64_t kProofSlot = 0xff00'0000'0000'0001ULL;
-// A send that is announced and never made. It says that its rank leaves in good order.
-inline constexpr std::uint64_t kGoodbyeSlot = 0xff00'0000'0000'0002ULL;
+inline constexpr std::uint64_t kMeetingSlot = 0xa0'00'00'00'00'00'00'01ULL;
 
 constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noexcept {
   return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);
 }
 
-class GuardedPair;
-
-class GuardedContext final : public tcp::Context {
+class GuardedContext final : public ::gloo::transport::Context, private FrameSink, private LobbyOwner {
  public:
-  // `token`: the group's token.
-  GuardedContext(std::shared_ptr<tcp::Device> device, int rank, int size, std::uint64_t token);
+  // Descriptors that a context has from its start on, beside its connections.
+  static constexpr int kDescriptors = Poller::kDescriptors + 1;
+
+  // Listens at `interface`. `token`: the group's token. Throws Error.
+  GuardedContext(const Interface& interface, int own_rank, int group_size, std::uint64_t token);
+  // Closes the connections. What was written is delivered.
   ~GuardedContext() override;
 
-  std::unique_ptr<::gloo::transport::Pair>& createPair(int rank) override;
-  Buffer createUnboundBuffer(void* data, std::size_t size) override;
+  // Gloo's connections, which nothing uses (no_pair.hpp).
+  std::unique_ptr<::gloo::transport::Pair>& createPair(int peer) override;
+  // The context has to outlive the buffer.
+  Buffer createUnboundBuffer(void* data, std::size_t bytes) override;
 
-  Credentials& credentials() noexcept { return credentials_; }
+  // Where this rank is, and where others are. A rank whose address is not known is not called, but may call.
+  const Address& address() const { return lobby_.address(); }
+  void set_address(int peer, Address address);
 
   // As long as the scope lives, waits in this context follow `wait`. For the thread that uses the channel. `wait` may
   // be null for calls that do not wait.
@@ -91,12 +99,7 @@ class GuardedContext final : public tcp::Context {
     WaitContext* previous_;
   };
 
-  // How long a wait may sleep before it calls check().
-  std::chrono::nanoseconds slice() const noexcept;
-  // Throws if the wait has to end: the cause with which the context was broken, or what `extra_check` and the
-  // WaitContext throw. `what` is waited for. `peer` is the rank that it comes from (-1: not a single one).
-  void check(std::string what, int peer);
-  // Every check() calls it; an empty function removes it. Used while connecting.
+  // Every check of a wait calls it; an empty function removes it. Used while connecting.
   void set_extra_check(std::function<void()> extra_check) { extra_check_ = std::move(extra_check); }
 
   // Breaks the context: every wait in it ends, and the peers see that their connections to this rank close. The first
@@ -107,35 +110,127 @@ class GuardedContext final : public tcp::Context {
 
   // The rank whose connection failed with exactly this exception; -1 if there is none.
   int rank_that_failed_with(const std::exception_ptr& failure);
-  // The ranks with an unfinished transfer of `buffer`.
-  std::vector<int> ranks_in_transfer(const tcp::UnboundBuffer& buffer);
-
-  // Tells all peers that this rank leaves in good order, for ranks that wait for a message from any rank. Never fails:
-  // a peer that cannot be told has left, or takes this rank for lost.
+  // Tells all peers that this rank leaves in good order, for ranks that wait for a message from any rank, and waits
+  // until what was written has arrived. Never fails: a peer that cannot be told has left, or takes this rank for lost.
   void say_goodbye() noexcept;
   // Why it is useless to wait for any of `sources`: the failure of one that left without a goodbye, or that of the last
   // one if all have left. Null if there is no reason.
   std::exception_ptr why_lost(const std::vector<int>& sources);
-  // A pair that has closed calls it, with its mutex held.
-  void count_closed() noexcept { closed_.fetch_add(1, std::memory_order_release); }
+  // How many connections there are.
+  int connections();
 
  private:
-  GuardedPair* pair(int rank);
-  bool said_goodbye(int rank);
+  friend class GuardedBuffer;
+
+  // Messages of one line with one peer.
+  struct Line {
+    std::deque<OperationPtr> announced;  // sends that wait for their ready
+    std::deque<OperationPtr> untaken;    // eager sends that wait for their taken
+    std::size_t ready = 0;               // that no send has used
+    std::deque<OperationPtr> expected;   // receives whose ready was sent
+    std::size_t covered = 0;             // announced by the peer, and answered by a ready of `expected`
+
+    bool is_empty() const { return announced.empty() && untaken.empty() && ready == 0 && expected.empty(); }
+  };
+  struct Peer {
+    int rank = -1;
+    std::optional<Address> address = {};
+    std::unique_ptr<Connection> connection = {};         // once one of the two has something to say
+    std::unordered_map<std::uint64_t, Line> lines = {};  // none is empty
+    std::size_t untaken_bytes = 0;
+    std::exception_ptr failure = {};  // why there is no connection any more
+    bool has_left = false;            // in good order
+    // It was connected, and went without a word; or another rank says so.
+    bool is_said_lost = false;
+    bool is_unreachable = false;  // there was no connection to be had: it has left, or it is dead
+    bool is_dirty = false;        // in dirty_
+
+    bool is_open() const { return connection != nullptr && connection->is_open(); }
+  };
+
+  // ---- For buffers. The caller holds the mutex.
+  void post_send(const OperationPtr& operation);
+  void post_recv(const OperationPtr& operation);
+  void withdraw(const OperationPtr& operation);  // its buffer ends
+  // Serves the connections for at most `timeout`, once. Returns whether anything has happened.
+  bool turn(std::unique_lock<std::mutex>& lock, Duration timeout);
+  // Leaves what turn() has begun to the event thread.
+  void hand_on() noexcept;
+  std::exception_ptr why_lost_locked(const std::vector<int>& sources) const;
+
+  // ---- For buffers; without the mutex.
+  Duration slice() const noexcept { return wait_ != nullptr ? wait_->slice() : Duration::zero(); }
+  // Throws if the wait has to end: the cause with which the context was broken, or what the extra check and the
+  // WaitContext throw. `ranks` are waited for. Makes the connections to them, so that it is known when they end.
+  void check(const char* verb, const std::vector<int>& ranks);
+
+  // ---- Connections (transport.cpp). The caller holds the mutex.
+  void serve();  // the event thread; takes the mutex
+  void handle(std::span<const epoll_event> events);
+  void move_on(Peer& peer, bool has_ended);
+  Connection& connection_of(Peer& peer);  // for something to write
+  void put(Peer& peer, const Frame& frame, OperationPtr operation = nullptr);
+  void flush();
+  void require_connection(Peer& peer);
+  void close(Peer& peer, const std::exception_ptr& why);
+  void hang_up(Peer& peer) noexcept;
+  void do_what_is_due();
+  Peer& peer_of(int peer) { return peers_.at(static_cast<std::size_t>(peer)); }
+  bool wants(int peer) const override;
+  void connected(int peer, core::UniqueFd socket) override;
+  void unreachable(int peer, std::exception_ptr why) override;
+
+  // ---- Who has gone (transport.cpp)
+  void tell(const Frame& news, int except);
+  void hear(const Frame& news, int from);
+  bool has_gone(int peer) const;
+  void look_for_parent();
+
+  // ---- Messages (messages.cpp)
+  Payload place_for(int peer, const Frame& frame) override;
+  void arrived(int peer, const Frame& frame, Payload payload) override;
+  void written(const Frame& frame, const OperationPtr& operation) override;
+  void hear_ready(Peer& peer, const Frame& frame);
+  void hear_taken(Peer& peer, const Frame& frame);
+  void hear_message(int peer, const Frame& frame, std::unique_ptr<char[]> content);
+  void take(const OperationPtr& receive, Arrival arrival);
+  void say_ready(Peer& peer, const OperationPtr& receive, bool is_announced);
+  void say_taken(int peer, std::uint64_t line, std::size_t bytes);
+  void complete(const OperationPtr& operation, int peer);
+  static void forget_if_empty(Peer& peer, std::uint64_t line);
 
   Credentials credentials_;
-  WaitContext* wait_ = nullptr;
+  WaitContext* wait_ = nullptr;  // of the thread that uses the channel
   std::function<void()> extra_check_;
   backend::FirstCause cause_;
-  // The number of connections that have closed. Release after the pair's failure is set, acquire before it is looked
-  // for. So nobody needs to lock the mutexes of healthy pairs.
-  std::atomic<int> closed_{0};
+
+  mutable std::mutex mutex_;  // guards what follows
+  Poller poller_;             // thread safe, but for its calls that change what is watched
+  Lobby lobby_;
+  std::vector<Peer> peers_;
+  Inbox inbox_;
+  std::vector<GuardedBuffer*> buffers_;  // all there are
+  std::vector<int> dirty_;               // with something new to write
+  std::vector<int> unfinished_;          // with more to read or to write, of which no event tells
+  int gone_ = 0;                         // peers with a failure
+  int parent_ = -1;                      // towards which news of others come: kinship.hpp
+  std::optional<Lobby::Clock::time_point> look_for_parent_at_;
+
+  bool ends_ = false;
+  bool call_waits_ = false;  // a call is in, or on its way to, Poller::wait()
+  bool has_news_ = false;    // something has happened that a call in a wait has not seen yet
+  std::condition_variable call_woke_;
+  std::thread thread_;
 };
 
-class GuardedBuffer final : public tcp::UnboundBuffer {
+class GuardedBuffer final : public ::gloo::transport::UnboundBuffer {
  public:
-  GuardedBuffer(std::shared_ptr<GuardedContext> context, void* data, std::size_t size);
+  GuardedBuffer(GuardedContext& context, void* data, std::size_t bytes);
+  ~GuardedBuffer() override;
 
+  void send(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
+  void recv(int peer, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
+  void recv(std::vector<int> peers, std::uint64_t slot, std::size_t offset, std::size_t bytes) override;
   // Receives from the first one of `sources` that sends. Receives of one slot take messages in the order of their
   // posting only if all receives of that slot, from the first such one on, are posted in this way.
   void recv_from_first(std::vector<int> sources, std::uint64_t slot, std::size_t bytes);
@@ -143,49 +238,58 @@ class GuardedBuffer final : public tcp::UnboundBuffer {
   // Both ignore `timeout`: the WaitContext decides.
   bool waitRecv(int* rank, std::chrono::milliseconds timeout) override;
   bool waitSend(int* rank, std::chrono::milliseconds timeout) override;
+  void abortWaitRecv() override { interrupt(received_); }
+  void abortWaitSend() override { interrupt(sent_); }
   // The peer of a receive (a send) that has completed, which then counts as taken; nothing if there is none. Throws if
   // it failed.
-  std::optional<int> test_recv();
-  std::optional<int> test_send();
-
-  // Ends the waits of this buffer with `failure`, unless it failed before.
-  void fail(const std::exception_ptr& failure) noexcept;
+  std::optional<int> test_recv() { return test(received_); }
+  std::optional<int> test_send() { return test(sent_); }
 
  private:
+  friend class GuardedContext;
+
+  // All of it is guarded by the context's mutex.
   struct Direction {
     const char* verb;
-    int& completions;
-    bool& interrupted;
-    std::condition_variable& changed;
+    bool sends;
+    int completions = 0;
+    int peer = -1;  // of the last that has completed
+    bool interrupted = false;
   };
-  Direction receiving() { return {"receive from", recvCompletions_, abortWaitRecv_, recvCv_}; }
-  Direction sending() { return {"send to", sendCompletions_, abortWaitSend_, sendCv_}; }
-  bool wait(const Direction& direction, std::unique_lock<std::mutex>& lock);
-  bool test(const Direction& direction);
-  void check_while_waiting(const Direction& direction);
-  std::exception_ptr why_lost();
 
-  GuardedContext& guarded_;
+  void post(Operation operation);
+  bool wait(Direction& direction, int* rank);
+  std::optional<int> test(Direction& direction);
+  bool is_done(Direction& direction);
+  void interrupt(Direction& direction);
+  std::vector<int> awaited(const Direction& direction) const;
+
+  // For the context, which holds its mutex.
+  void complete(const OperationPtr& operation, int peer);
+  void fail_if_with(int peer, const std::exception_ptr& failure);
+
+  GuardedContext& context_;
+  std::size_t place_ = 0;  // in the context's list
+  Direction received_{.verb = "receive from", .sends = false};
+  Direction sent_{.verb = "send to", .sends = true};
+  std::vector<OperationPtr> unfinished_;
   std::vector<int> sources_;  // of recv_from_first(); else empty
+  std::exception_ptr failure_;
 };
 
 // What Gloo's collectives take: rank, size, and the connections.
 class Mesh final : public ::gloo::Context {
  public:
-  Mesh(std::shared_ptr<LoopDevice> device, std::shared_ptr<GuardedContext> transport)
-      : ::gloo::Context(transport->rank, transport->size), loop_(std::move(device)), guarded_(std::move(transport)) {
-    device_ = loop_;
+  explicit Mesh(std::shared_ptr<GuardedContext> transport)
+      : ::gloo::Context(transport->rank, transport->size), guarded_(std::move(transport)) {
     transportContext_ = guarded_;
-    setTimeout(::gloo::kNoTimeout);
+    setTimeout(std::chrono::milliseconds::zero());  // none: our waits have deadlines of their own
   }
 
-  LoopDevice& loop() const { return *loop_; }
   GuardedContext& transport() const { return *guarded_; }
 
  private:
-  // Shared with Gloo, whose buffers and contexts hold them too.
-  std::shared_ptr<LoopDevice> loop_;
-  std::shared_ptr<GuardedContext> guarded_;
+  std::shared_ptr<GuardedContext> guarded_;  // shared with the base class
 };
 
 // Gloo has one type for both directions; a buffer that is only sent is only read.

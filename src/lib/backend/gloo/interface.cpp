@@ -1,14 +1,12 @@
-#include "backend/gloo/device.hpp"
+#include "backend/gloo/interface.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -19,19 +17,11 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <col/error.hpp>
 
 namespace col::gloo_backend {
 namespace {
-
-using Attributes = ::gloo::transport::tcp::attr;
-
-// ---- The interface
 
 std::optional<Interface> usable(const ifaddrs& entry) {
   if (entry.ifa_addr == nullptr) return std::nullopt;
@@ -129,72 +119,6 @@ Interface choose_wanted(const std::vector<Interface>& all, std::string_view want
                           wanted, candidates(all)));
 }
 
-// ---- The loop
-
-constexpr long kFastTickNs = 500'000;
-
-// Blocks every signal, so that a thread that is started meanwhile inherits the mask. So signals of the process are
-// never delivered to a thread that the program does not know about.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-template <class Device>
-constexpr bool listens_itself() {
-  return requires {
-    &Device::isInitiator;
-  };
-}
-
-// Devices that no group uses. In a forked child, the devices of the parent are dead, because their threads do not exist
-// there.
-struct IdleDevice {
-  pid_t pid;
-  Attributes attributes;
-  LoopDevice* device;
-};
-struct Idle {
-  std::mutex mutex;
-  std::vector<IdleDevice> devices;
-};
-
-Idle& idle_devices() {
-  static auto* const idle = new Idle;  // never destroyed, like the devices
-  return *idle;
-}
-
-LoopDevice* take_idle(const Attributes& attr) {
-  Idle& idle = idle_devices();
-  const std::lock_guard lock(idle.mutex);
-  const auto found = std::find_if(idle.devices.begin(), idle.devices.end(), [&](const IdleDevice& one) {
-    return one.pid == getpid() && std::memcmp(&one.attributes.ai_addr, &attr.ai_addr, sizeof(attr.ai_addr)) == 0;
-  });
-  if (found == idle.devices.end()) return nullptr;
-  LoopDevice* const device = found->device;
-  idle.devices.erase(found);
-  return device;
-}
-
-std::shared_ptr<LoopDevice> lend(LoopDevice* device, const Attributes& attr) {
-  return std::shared_ptr<LoopDevice>(device, [attr](LoopDevice* returned) {
-    returned->ticker().stop();
-    Idle& idle = idle_devices();
-    const std::lock_guard lock(idle.mutex);
-    idle.devices.push_back({getpid(), attr, returned});
-  });
-}
-
 }  // namespace
 
 Interface choose_interface(bool same_host, std::string_view wanted) {
@@ -218,64 +142,6 @@ Interface choose_interface(bool same_host, std::string_view wanted) {
               fmt::format("gloo: no network interface that other hosts can reach is up; there are: {}; bring one up or "
                           "name one in COL_SOCKET_IFNAME",
                           candidates(all)));
-}
-
-::gloo::transport::tcp::attr device_attributes(const Interface& interface) {
-  ::gloo::transport::tcp::attr attr;
-  attr.iface = interface.name;
-  attr.ai_family = interface.sockaddr.ss_family;
-  attr.ai_socktype = SOCK_STREAM;
-  attr.ai_protocol = 0;
-  attr.ai_addr = interface.sockaddr;
-  attr.ai_addrlen = static_cast<int>(interface.sockaddr_bytes);
-  return attr;
-}
-
-const bool LoopDevice::kOutlivesGroups = listens_itself<::gloo::transport::tcp::Device>();
-
-Ticker::Ticker() : fd_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
-  if (fd_ < 0) {
-    const int error = errno;
-    const auto code = error == EMFILE || error == ENFILE ? ErrorCode::resource : ErrorCode::io;
-    throw Error(code,
-                fmt::format("gloo: cannot create a timer descriptor: {}; raise the limit of open files (ulimit -n)",
-                            std::strerror(error)));
-  }
-}
-
-Ticker::~Ticker() {
-  close(fd_);
-}
-
-void Ticker::handleEvents(int /*events*/) {
-  std::uint64_t expirations = 0;
-  // Nothing to do with the count, and EAGAIN (the timer was just stopped) is fine: being called is the purpose.
-  [[maybe_unused]] const ssize_t got = ::read(fd_, &expirations, sizeof(expirations));
-}
-
-void Ticker::set_period(long nanoseconds) noexcept {
-  itimerspec spec{};
-  spec.it_value.tv_nsec = nanoseconds;
-  spec.it_interval.tv_nsec = nanoseconds;
-  timerfd_settime(fd_, 0, &spec, nullptr);
-}
-
-void Ticker::start() noexcept {
-  set_period(kFastTickNs);
-}
-void Ticker::stop() noexcept {
-  set_period(0);
-}
-
-LoopDevice::LoopDevice(const Attributes& attr) : ::gloo::transport::tcp::Device(attr) {
-  registerDescriptor(ticker().fd(), EPOLLIN, &ticker());
-}
-
-std::shared_ptr<LoopDevice> LoopDevice::create(const Attributes& attr) {
-  if (LoopDevice* const idle = kOutlivesGroups ? take_idle(attr) : nullptr; idle != nullptr) return lend(idle, attr);
-  const AllSignalsBlocked for_the_new_thread;
-  if (kOutlivesGroups) return lend(new LoopDevice(attr), attr);
-  return std::make_shared<LoopDevice>(attr);
 }
 
 }  // namespace col::gloo_backend
