@@ -251,9 +251,10 @@ TEST_CASE("gloo first talk: a message larger than what is sent unasked waits for
   }));
 }
 
-TEST_CASE("gloo first talk: a rank's death is known in a second to ranks that have no connection to it, also when "
-          "others have left",
-          "[gloo]") {
+TEST_CASE(
+    "gloo first talk: a rank's death is known in a second to ranks that have no connection to it, also when "
+    "others have left",
+    "[gloo]") {
   // 0 has the children 1 to 4, and 1 has 5 and 6.
   constexpr int kSize = 7, kVictim = 6;
   for (const bool others_leave : {false, true}) {

@@ -62,8 +62,8 @@ class Connecting {
   void open();
   void find(int peer);
   void meet();
-  void gather(std::string& roster);
-  void spread(std::string& roster);
+  void say(const std::vector<int>& peers, std::string text);
+  std::string hear(int peer, std::size_t bytes);
   void look_for_failure();
   Error with_rank(const Error& error) const;
   int first_missing() const;
@@ -115,50 +115,51 @@ char* place_of(std::string& roster, int rank) {
   return roster.data() + static_cast<std::size_t>(rank) * Address::kBytes;
 }
 
-// Fills the places of the ranks below this one, and tells them to its parent.
-void Connecting::gather(std::string& roster) {
-  context_->address().encoded().copy(place_of(roster, request_.rank), Address::kBytes);
+// Sends the same to all of `peers`, and waits until they have it.
+void Connecting::say(const std::vector<int>& peers, std::string text) {
+  const Buffer send = context_->createUnboundBuffer(text.data(), text.size());
+  for (const int peer : peers) send->send(peer, kMeetingSlot, 0, text.size());
+  for (std::size_t i = 0; i < peers.size(); ++i) send->waitSend();
+}
+
+std::string Connecting::hear(int peer, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  const Buffer receive = context_->createUnboundBuffer(text.data(), text.size());
+  receive->recv(peer, kMeetingSlot, 0, bytes);
+  receive->waitRecv();
+  return text;
+}
+
+// Three messages along the tree. Up: the addresses of a rank and those below it, once they have come. Down: those of
+// all. Up, without content: all below have them; and down: so have all. No rank returns, and may leave, before all
+// others know that all have come, and look no more whether one has ended before.
+void Connecting::meet() {
   const std::vector<int> children = children_of(request_.rank, request_.size);
-  std::vector<std::string> said;
-  std::vector<Buffer> receives;
-  said.reserve(children.size());
+  const std::vector<int> parents = parent_ >= 0 ? std::vector{parent_} : std::vector<int>();
+  const auto size = static_cast<std::size_t>(request_.size);
+  std::string roster(size * Address::kBytes, '\0');
+  context_->address().encoded().copy(place_of(roster, request_.rank), Address::kBytes);
   for (const int child : children) {
-    std::string& text = said.emplace_back(subtree_of(child, request_.size).size() * Address::kBytes, '\0');
-    receives.push_back(context_->createUnboundBuffer(text.data(), text.size()));
-    receives.back()->recv(child, kMeetingSlot, 0, text.size());
-  }
-  for (std::size_t i = 0; i < children.size(); ++i) {
-    receives[i]->waitRecv();
-    const char* next = said[i].data();
-    for (const int below : subtree_of(children[i], request_.size)) {
-      std::memcpy(place_of(roster, below), next, Address::kBytes);
+    const std::vector<int> below = subtree_of(child, request_.size);
+    const std::string said = hear(child, below.size() * Address::kBytes);
+    const char* next = said.data();
+    for (const int peer : below) {
+      std::memcpy(place_of(roster, peer), next, Address::kBytes);
       next += Address::kBytes;
     }
   }
-  if (parent_ < 0) return;
   std::string own;
-  for (const int below : subtree_of(request_.rank, request_.size)) own.append(place_of(roster, below), Address::kBytes);
-  const Buffer send = context_->createUnboundBuffer(own.data(), own.size());
-  send->send(parent_, kMeetingSlot, 0, own.size());
-  send->waitSend();
-}
+  for (const int peer : subtree_of(request_.rank, request_.size)) own.append(place_of(roster, peer), Address::kBytes);
+  say(parents, own);
+  for (const int parent : parents) roster = hear(parent, roster.size());
 
-// Gets the whole from the parent, and tells it to the children.
-void Connecting::spread(std::string& roster) {
-  const Buffer all = context_->createUnboundBuffer(roster.data(), roster.size());
-  if (parent_ >= 0) {
-    all->recv(parent_, kMeetingSlot, 0, roster.size());
-    all->waitRecv();
-  }
-  const std::vector<int> children = children_of(request_.rank, request_.size);
-  for (const int child : children) all->send(child, kMeetingSlot, 0, roster.size());
-  for (std::size_t i = 0; i < children.size(); ++i) all->waitSend();
-}
-
-void Connecting::meet() {
-  std::string roster(static_cast<std::size_t>(request_.size) * Address::kBytes, '\0');
-  gather(roster);
-  spread(roster);
+  WaitContext unobserved(wait_.deadline(), wait_.page(), wait_.record());
+  const GuardedContext::WaitScope scope(*context_, &unobserved);
+  say(children, roster);
+  for (const int child : children) hear(child, 0);
+  say(parents, {});
+  for (const int parent : parents) hear(parent, 0);
+  say(children, {});
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer != request_.rank) context_->set_address(peer, Address::decoded({place_of(roster, peer), Address::kBytes}));
   }

@@ -51,9 +51,7 @@ class Connection {
   int socket() const noexcept { return socket_.get(); }
 
   // The payload is that of the operation.
-  void put(const Frame& frame, OperationPtr operation = nullptr) {
-    out_.push_back({frame, std::move(operation), 0});
-  }
+  void put(const Frame& frame, OperationPtr operation = nullptr) { out_.push_back({frame, std::move(operation), 0}); }
   bool has_more_to_write() const noexcept { return !out_.empty(); }
 
   // Both move at most some hundred kilobytes, and return whether there may be more to do right now. They throw

@@ -1,5 +1,5 @@
-// Receives that wait for their message, and messages that wait for their receive, in order. The transport's mutex guards
-// it.
+// Receives that wait for their message, and messages that wait for their receive, in order. The transport's mutex
+// guards it.
 #pragma once
 
 #include <algorithm>

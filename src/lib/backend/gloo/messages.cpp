@@ -63,8 +63,7 @@ void GuardedContext::withdraw(const OperationPtr& operation) {
   if (!operation->sends) inbox_.remove(operation);
   // Of a message that has begun, there is no way to say that the rest does not come.
   if (!operation->moves || broken()) return;
-  close(peer_of(operation->peer),
-        io_failure("the buffer of a message in transfer is gone"));
+  close(peer_of(operation->peer), io_failure("the buffer of a message in transfer is gone"));
 }
 
 void GuardedContext::say_ready(Peer& peer, const OperationPtr& receive, bool is_announced) {

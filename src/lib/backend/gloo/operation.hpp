@@ -17,7 +17,7 @@ struct Operation {
   std::size_t bytes = 0;
   std::uint64_t line = 0;
   bool sends = false;
-  int peer = -1;  // of a receive from several: -1 until it is known who sends
+  int peer = -1;                  // of a receive from several: -1 until it is known who sends
   std::vector<int> sources = {};  // of a receive from several
   bool moves = false;             // part of it may have been written or read
 

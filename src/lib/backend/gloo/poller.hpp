@@ -32,7 +32,7 @@ class Poller {
  public:
   static constexpr int kDescriptors = 3;
 
-  Poller();  // throws Error: resource if the process has no descriptors left
+  Poller();                              // throws Error: resource if the process has no descriptors left
   void watch(int fd, std::uint64_t id);  // throws Error
   // The same for a descriptor that is watched. An event that has been reported already is reported again.
   void rewatch(int fd, std::uint64_t id) noexcept;

@@ -196,11 +196,25 @@ void GuardedContext::do_what_is_due() {
 void GuardedContext::move_on(Peer& peer, bool has_ended) {
   if (!peer.is_open()) return;
   try {
-    const bool may_read = peer.connection->read(has_ended);
-    const bool may_write = peer.connection->write();
-    if (may_read || may_write) unfinished_.push_back(peer.rank);
+    if (peer.connection->read(has_ended)) unfinished_.push_back(peer.rank);
   } catch (const std::exception&) {
-    close(peer, std::current_exception());
+    return close(peer, std::current_exception());
+  }
+  write(peer);
+}
+
+void GuardedContext::write(Peer& peer) {
+  try {
+    if (peer.connection->write()) unfinished_.push_back(peer.rank);
+  } catch (const std::exception&) {
+    const auto failure = std::current_exception();
+    // What the other side has said before, a goodbye above all, is still to be read.
+    try {
+      while (peer.connection->read(true)) {
+      }
+    } catch (const std::exception&) {
+    }
+    close(peer, failure);
   }
 }
 
@@ -221,12 +235,7 @@ void GuardedContext::flush() {
     Peer& peer = peer_of(dirty_.back());
     dirty_.pop_back();
     peer.is_dirty = false;
-    if (!peer.is_open()) continue;
-    try {
-      if (peer.connection->write()) unfinished_.push_back(peer.rank);
-    } catch (const std::exception&) {
-      close(peer, std::current_exception());
-    }
+    if (peer.is_open()) write(peer);
   }
 }
 

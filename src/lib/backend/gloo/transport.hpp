@@ -168,6 +168,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   void serve();  // the event thread; takes the mutex
   void handle(std::span<const epoll_event> events);
   void move_on(Peer& peer, bool has_ended);
+  void write(Peer& peer);
   Connection& connection_of(Peer& peer);  // for something to write
   void put(Peer& peer, const Frame& frame, OperationPtr operation = nullptr);
   void flush();
