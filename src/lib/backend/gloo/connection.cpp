@@ -89,6 +89,7 @@ void Connection::end_payload() {
 }
 
 bool Connection::write() {
+  is_stuck_ = true;
   for (std::size_t moved = 0; !out_.empty();) {
     if (moved >= kQuantum) return true;
     std::array<iovec, 2 * kFramesAtOnce> parts;
@@ -125,6 +126,7 @@ bool Connection::write() {
       if (whole.operation != nullptr) sink_.written(whole.frame, whole.operation);
     }
   }
+  is_stuck_ = false;
   return false;
 }
 

@@ -53,6 +53,8 @@ class Connection {
   // The payload is that of the operation.
   void put(const Frame& frame, OperationPtr operation = nullptr) { out_.push_back({frame, std::move(operation), 0}); }
   bool has_more_to_write() const noexcept { return !out_.empty(); }
+  // Whether the last write() has left something.
+  bool is_stuck() const noexcept { return is_stuck_; }
 
   // Both move at most some hundred kilobytes, and return whether there may be more to do right now. They throw
   // IoException when the connection has ended. Requires: is_open().
@@ -77,6 +79,7 @@ class Connection {
   FrameSink& sink_;
   core::UniqueFd socket_;
   std::deque<Outgoing> out_;
+  bool is_stuck_ = false;
   // What is being read.
   Frame frame_;
   std::size_t frame_bytes_ = 0;  // of frame_ that are there

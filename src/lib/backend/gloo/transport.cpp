@@ -24,10 +24,12 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kEventsAtOnce = 64;
-// How long the event thread leaves the events to a call that it has woken.
+// How long the event thread leaves the events to a call, before it looks again.
 constexpr auto kHandover = 20ms;
 // How long this rank waits before it looks for another way to the news: most often, all ranks are about to leave.
 constexpr auto kBeforeNewParent = 100ms;
+// How long a rank may keep to itself that it has taken a message, in the hope that it has more to say: an answer.
+constexpr auto kMostSilence = 100us;
 // How long a rank that leaves waits for what it has written to arrive.
 constexpr auto kMostLinger = 1s;
 
@@ -126,15 +128,17 @@ void GuardedContext::serve() {
     const int count = poller_.wait(events, timeout);
     lock.lock();
     handle(std::span(events).first(static_cast<std::size_t>(count)));
-    if (!call_waits_ || !(has_news_ || broken())) continue;
-    // This thread stays away meanwhile, or it could be the one that wakes.
-    poller_.wake();
+    flush();
+    if (!call_waits_) continue;
+    // This thread stays away as long as the call waits, or it would be the one that came last.
+    if (has_news_ || broken()) poller_.wake();
     call_woke_.wait_for(lock, kHandover, [&] { return !call_waits_ || ends_; });
   }
 }
 
 bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) {
   std::array<epoll_event, kEventsAtOnce> events;
+  flush();
   const bool is_busy = !unfinished_.empty();
   if (is_busy) timeout = Duration::zero();
   has_news_ = false;
@@ -145,10 +149,12 @@ bool GuardedContext::turn(std::unique_lock<std::mutex>& lock, Duration timeout) 
   call_waits_ = false;
   call_woke_.notify_one();
   handle(std::span(events).first(static_cast<std::size_t>(count)));
+  if (is_urgent_) flush();
   return is_busy || count > 0;
 }
 
 void GuardedContext::hand_on() noexcept {
+  if (!dirty_.empty() && !std::exchange(will_speak_, true)) poller_.set_alarm(kMostSilence);
   for (const int r : std::exchange(unfinished_, {})) {
     if (Peer& peer = peer_of(r); peer.is_open())
       poller_.rewatch(peer.connection->socket(), event_id(Target::connection, static_cast<std::uint32_t>(r)));
@@ -180,10 +186,10 @@ void GuardedContext::handle(std::span<const epoll_event> events) {
         break;
     }
   }
-  flush();
 }
 
 void GuardedContext::do_what_is_due() {
+  will_speak_ = false;
   const auto now = Lobby::Clock::now();
   if (look_for_parent_at_ && *look_for_parent_at_ <= now) look_for_parent();
   auto next = lobby_.do_what_is_due(now);
@@ -200,7 +206,7 @@ void GuardedContext::move_on(Peer& peer, bool has_ended) {
   } catch (const std::exception&) {
     return close(peer, std::current_exception());
   }
-  write(peer);
+  if (peer.is_open() && peer.connection->is_stuck()) write(peer);
 }
 
 void GuardedContext::write(Peer& peer) {
@@ -227,10 +233,12 @@ Connection& GuardedContext::connection_of(Peer& peer) {
 
 void GuardedContext::put(Peer& peer, const Frame& frame, OperationPtr operation) {
   if (operation != nullptr) operation->moves = true;
+  is_urgent_ |= frame.kind != Kind::taken;
   connection_of(peer).put(frame, std::move(operation));
 }
 
 void GuardedContext::flush() {
+  is_urgent_ = false;
   while (!dirty_.empty()) {
     Peer& peer = peer_of(dirty_.back());
     dirty_.pop_back();
@@ -250,6 +258,7 @@ bool GuardedContext::wants(int peer) const {
 
 void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
+  is_urgent_ = true;
   connection_of(peer).open(std::move(socket));
   // It may be the only way by which the peer gets the news.
   for (const Peer& other : peers_) {

@@ -212,6 +212,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   Inbox inbox_;
   std::vector<GuardedBuffer*> buffers_;  // all there are
   std::vector<int> dirty_;               // with something new to write
+  bool is_urgent_ = false;               // some of it is more than that a message was taken
+  bool will_speak_ = false;              // an alarm will see to it that it is written
   std::vector<int> unfinished_;          // with more to read or to write, of which no event tells
   int gone_ = 0;                         // peers with a failure
   int parent_ = -1;                      // towards which news of others come: kinship.hpp
