@@ -156,8 +156,19 @@ TEST_CASE("gloo first talk: a connection is made by the first message, to its ra
   }));
 }
 
+TEST_CASE("gloo first talk: a small group is connected from the start, and needs no descriptor later", "[gloo]") {
+  for (const int size : {2, 3, 6}) {
+    const auto store = make_memory_store();
+    require_well(run_ranks(size, [&](int, GlooChannel& channel) {
+      expect(channel.transport().connections() == size - 1, "to each");
+      if (store->add("looked", 1) == size) store->set("all", "yes");
+      store->wait_for("all", 20s);
+    }));
+  }
+}
+
 TEST_CASE("gloo first talk: ranks that begin at once end up with one connection each, and nothing is lost", "[gloo]") {
-  constexpr int kSize = 6, kRounds = 40, kMessages = 5;
+  constexpr int kSize = 9, kRounds = 40, kMessages = 5;
   constexpr std::size_t kCounts[] = {0, 1, 100, 100'000};
   for (int round = 0; round < kRounds; ++round) {
     const std::size_t count = kCounts[round % 4];

@@ -30,6 +30,10 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 // are taken when ranks talk.
 constexpr rlim_t kFirstDescriptors = GuardedContext::kDescriptors + kMostChildren + 1 + 8;
 
+// Groups of so many ranks are connected whole from the start, which takes no more descriptors than the tree of a large
+// group. Such a group needs none later.
+constexpr int kMostWhole = kMostChildren + 2;
+
 std::string address_key(int rank) {
   return fmt::format("address/{}", rank);
 }
@@ -62,6 +66,7 @@ class Connecting {
   void open();
   void find(int peer);
   void meet();
+  void greet();
   void say(const std::vector<int>& peers, std::string text);
   std::string hear(int peer, std::size_t bytes);
   void look_for_failure();
@@ -130,7 +135,16 @@ std::string Connecting::hear(int peer, std::size_t bytes) {
   return text;
 }
 
-// Three messages along the tree. Up: the addresses of a rank and those below it, once they have come. Down: those of
+// Connects this rank to all others: each rank is called by the lower ones.
+void Connecting::greet() {
+  const Buffer nothing = context_->createUnboundBuffer(nullptr, 0);
+  for (int peer = 0; peer < request_.rank; ++peer) nothing->recv(peer, kGreetingSlot, 0, 0);
+  for (int peer = request_.rank + 1; peer < request_.size; ++peer) nothing->send(peer, kGreetingSlot, 0, 0);
+  for (int peer = 0; peer < request_.rank; ++peer) nothing->waitRecv();
+  for (int peer = request_.rank + 1; peer < request_.size; ++peer) nothing->waitSend();
+}
+
+// Messages along the tree. Up: the addresses of a rank and those below it, once they have come. Down: those of
 // all. Up, without content: all below have them; and down: so have all. No rank returns, and may leave, before all
 // others know that all have come, and look no more whether one has ended before.
 void Connecting::meet() {
@@ -156,6 +170,10 @@ void Connecting::meet() {
   WaitContext unobserved(wait_.deadline(), wait_.page(), wait_.record());
   const GuardedContext::WaitScope scope(*context_, &unobserved);
   say(children, roster);
+  for (int peer = 0; peer < request_.size; ++peer) {
+    if (peer != request_.rank) context_->set_address(peer, Address::decoded({place_of(roster, peer), Address::kBytes}));
+  }
+  if (request_.size <= kMostWhole) greet();
   for (const int child : children) hear(child, 0);
   say(parents, {});
   for (const int parent : parents) hear(parent, 0);

@@ -12,8 +12,8 @@ namespace col::gloo_backend {
 // Lets this rank meet all others. Blocking and collective. Ranks form a tree (kinship.hpp): each publishes its address
 // in request.store under "address/<rank>", and reads that of its parent, which it calls. The addresses of all go up the
 // tree and down again. So all ranks have come when one returns, nobody looks for the keys any more, and they are
-// removed. Other connections are made when two ranks first talk. A rank that fails writes "failed", so that all ranks
-// report the same cause at once.
+// removed. Small groups are connected whole; otherwise, other connections are made when two ranks first talk. A rank
+// that fails writes "failed", so that all ranks report the same cause at once.
 //
 // The two ends of every connection first prove that they know request.token and the secret that the listening rank has
 // published with its address (introduction.hpp, lobby.hpp).

@@ -59,6 +59,7 @@ using Buffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 // its deadline, or finds the mismatch.
 inline constexpr std::uint64_t kMessagePrefix = 0x80ULL << 56;
 inline constexpr std::uint64_t kMeetingSlot = 0xa0'00'00'00'00'00'00'01ULL;
+inline constexpr std::uint64_t kGreetingSlot = 0xa0'00'00'00'00'00'00'02ULL;
 
 constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noexcept {
   return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);
