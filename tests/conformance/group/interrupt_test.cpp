@@ -141,25 +141,32 @@ TEST_CASE("interrupt: that returns lets calls go on", "[group]") {
 }
 
 TEST_CASE("interrupt: a col::Error leaves as it is, too", "[group]") {
-  const auto body = [](Group& group, Context& context) {
+  std::atomic<bool> calls{false};
+  const auto body = [&](Group& group, Context& context) {
     const std::string key = "left on " + std::string(group.backend());
     if (group.rank() == 1) {
       context.spec().store->wait_for(key, 20s);
       return;
     }
+    calls = true;
     const Error error = error_of([&] { group.barrier(); });
+    calls = false;
     context.spec().store->set(key, "");
     expect(error.code() == ErrorCode::io && error.message() == "the user left", error.what());
     expect_error({.code = ErrorCode::aborted, .rank = 0}, [&] { group.barrier(); });
   };
-  const auto adapt = [](ContextSpec& spec) {
-    if (spec.rank == 0) spec.interrupt = [] { throw Error(ErrorCode::io, "the user left"); };
+  const auto adapt = [&](ContextSpec& spec) {
+    if (spec.rank != 0) return;
+    spec.interrupt = [&] {
+      if (calls) throw Error(ErrorCode::io, "the user left");
+    };
   };
   threads_on_each_backend(2, check_good, body, {.adapt = adapt});
 }
 
 TEST_CASE("interrupt: ends wait_all at once, and leaves the other groups as they are", "[group][async]") {
-  const auto body = [](Group& group, Context& context) {
+  std::atomic<bool> calls{false};
+  const auto body = [&](Group& group, Context& context) {
     Group other = join_another(context, "other", group);
     const std::string key = "waited on " + std::string(group.backend());
     std::vector<int> in(10, 1), a(10), b(10);
@@ -169,15 +176,20 @@ TEST_CASE("interrupt: ends wait_all at once, and leaves the other groups as they
       return;
     }
     std::vector<Work> works{group.iallreduce(in, a), other.iallreduce(in, b)};
+    calls = true;
     expect_error(ErrorCode::io, "the user left", [&] { wait_all(works); });
+    calls = false;
     expect(works[0].error() && !works[1].has_ended());
     context.spec().store->set(key, "");
     const auto deadline = Deadline::after(20s);
     while (!works[1].test()) expect(!deadline.expired());
     expect(b.back() == 2);
   };
-  const auto adapt = [](ContextSpec& spec) {
-    if (spec.rank == 0) spec.interrupt = [] { throw Error(ErrorCode::io, "the user left"); };
+  const auto adapt = [&](ContextSpec& spec) {
+    if (spec.rank != 0) return;
+    spec.interrupt = [&] {
+      if (calls) throw Error(ErrorCode::io, "the user left");
+    };
   };
   threads_on_each_backend(2, check_good, body, {.adapt = adapt});
 }
