@@ -43,7 +43,8 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
     auto next = [&, until = 0]() mutable {  // both have come here
       ++arrived;
       until += 2;
-      for (const Deadline deadline = Deadline::after(std::chrono::seconds(20)); arrived < until; std::this_thread::yield())
+      for (const Deadline deadline = Deadline::after(std::chrono::seconds(20)); arrived < until;
+           std::this_thread::yield())
         expect(!deadline.expired(), "the other rank comes, too");
     };
     if (sends) expect(!channel.send_at_once(1, slot(1), Data{1}), "the first one needs the ring's memory");
