@@ -18,7 +18,7 @@ stop_inside() {
 for stopped in 0:2 1:2 2:3; do
   rank=${stopped%:*} ranks=${stopped#*:}
   rm -f "$work"/[0-9] "$work/report"
-  "$COLRUN" -n "$ranks" --json "$work/report" "$LATE_RANK" none "$work" 3000 >"$out" 2>"$err" &
+  "$COLRUN" -n "$ranks" --json "$work/report" "$LATE_RANK" none "$work" 10000 >"$out" 2>"$err" &
   pid=$!
   wait_until 20 "rank $rank has made its first calls" test -s "$work/$rank"
   wait_until 20 "rank $rank is stopped inside of a call" stop_inside "$rank" "$(cat "$work/$rank")"
