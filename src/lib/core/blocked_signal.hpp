@@ -42,4 +42,21 @@ class BlockedSignal {
   bool was_pending_;
 };
 
+// Blocks every signal, so that a thread that is started meanwhile inherits the mask. So signals of the process are
+// never delivered to a thread that the program does not know about.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace col::core

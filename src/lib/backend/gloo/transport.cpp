@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gloo/common/error.h>
 #include <linux/sockios.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -17,6 +15,7 @@
 
 #include "backend/gloo/kinship.hpp"
 #include "backend/gloo/no_pair.hpp"
+#include "core/blocked_signal.hpp"
 
 namespace col::gloo_backend {
 namespace {
@@ -32,23 +31,6 @@ constexpr auto kBeforeNewParent = 100ms;
 constexpr auto kMostSilence = 100us;
 // How long a rank that leaves waits for what it has written to arrive.
 constexpr auto kMostLinger = 1s;
-
-// Blocks every signal, so that a thread that is started meanwhile inherits the mask. So signals of the process are
-// never delivered to a thread that the program does not know about.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 bool has_arrived(const Connection& connection) {
   int bytes = 0;
@@ -68,7 +50,7 @@ GuardedContext::GuardedContext(const Interface& interface, int own_rank, int gro
     if (r != rank) createPair(r);
   }
   (void)make_proof({}, ProofRole::server, {});  // here, where it may fail, and not on the event thread
-  const AllSignalsBlocked for_the_new_thread;
+  const core::AllSignalsBlocked for_the_new_thread;
   thread_ = std::thread([this] { serve(); });
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,18 +23,6 @@ constexpr int kPartsAtOnce = 4;
 // For so many at a time nothing has to be allocated later.
 std::size_t reserved_messages(int size) {
   return std::clamp<std::size_t>(4 * static_cast<std::size_t>(size), 16, 64);
-}
-
-// The receive is the next one in the stream of the message: if they differ, nothing will ever pair with either.
-void require_equal(int from, std::uint64_t slot, std::uint64_t bytes, const Operation& receive) {
-  if (slot == receive.slot && bytes == receive.bytes) return;
-  const std::string what = bytes == receive.bytes ? fmt::format("{} bytes of another count or dtype than", bytes)
-                                                  : fmt::format("{} bytes, and {} are in", bytes, receive.bytes);
-  throw Error(ErrorCode::mismatch,
-              fmt::format("rank {} sent {} the receive that is next for it; a send and its recv "
-                          "must have the same count and dtype",
-                          from, what),
-              {}, from);
 }
 
 }  // namespace
@@ -122,7 +109,7 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
     receives_.add(operation);
     return operation;
   }
-  require_equal(message->peer, message->slot, message->bytes, operation);
+  backend::require_equal(message->peer, *message, operation);
   if (message->announced) {
     begin_large(peer(message->peer), operation, message->remote);
   } else {
@@ -280,7 +267,7 @@ void Engine::take(Peer& peer, const FrameHeader& header) {
 Operation* Engine::take_receive(int from, const FrameHeader& header) {
   Operation* const receive = receives_.take(
       header.slot, [from](const Operation& candidate) { return candidate.peer == kAnyPeer || candidate.peer == from; });
-  if (receive != nullptr) require_equal(from, header.slot, header.bytes, *receive);
+  if (receive != nullptr) backend::require_equal(from, header, *receive);
   return receive;
 }
 

@@ -1,8 +1,4 @@
 // The messages of one rank: those that were posted, those that came before their receive, and how they find each other.
-//
-// A stream is the upper half of a slot (kSlotContent is the lower half). Within it, messages and receives pair in their
-// order. So if the content and the length of the two differ, the ranks disagree and will never agree. This is checked
-// before a byte is written. So no message is ever written beyond the end of a receive.
 #pragma once
 
 #include <array>
@@ -13,6 +9,8 @@
 #include <vector>
 
 #include <col/backend.hpp>
+
+#include "backend/match_table.hpp"
 
 namespace col::shm_backend {
 
@@ -119,72 +117,6 @@ class UnexpectedPool {
   std::size_t kept_bytes_ = 0;
 };
 
-// ---- The receive for a message, and the message for a receive: the oldest one of its stream
-
-constexpr std::uint64_t stream_of(std::uint64_t slot) noexcept {
-  return slot & ~kSlotContent;
-}
-
-// A chained hash table of nodes that have `slot` and `next`. It owns none of them. Nodes of one stream are in one
-// chain, in the order in which they were added.
-template <class Node>
-class MatchTable {
- public:
-  MatchTable() : chains_(kFirstChains) {}
-
-  bool empty() const noexcept { return count_ == 0; }
-
-  void add(Node& node) {
-    if (++count_ > 2 * chains_.size()) grow();
-    append(chains_, node);
-  }
-
-  // Removes the first node of the stream of `slot` that `accepts` takes, and returns it; null if there is none.
-  template <class Accepts>
-  Node* take(std::uint64_t slot, Accepts accepts) noexcept {
-    Chain& chain = chains_[index(slot, chains_.size())];
-    Node* before = nullptr;
-    for (Node* node = chain.first; node != nullptr; before = node, node = node->next) {
-      if (stream_of(node->slot) != stream_of(slot) || !accepts(*node)) continue;
-      (before == nullptr ? chain.first : before->next) = node->next;
-      if (chain.last == node) chain.last = before;
-      --count_;
-      return node;
-    }
-    return nullptr;
-  }
-
- private:
-  static constexpr std::size_t kFirstChains = 64;  // always a power of two
-  struct Chain {
-    Node* first = nullptr;
-    Node* last = nullptr;
-  };
-
-  static std::size_t index(std::uint64_t slot, std::size_t chains) noexcept {
-    const std::uint64_t hash = (stream_of(slot) * 0x9e3779b97f4a7c15ULL) >> 32;
-    return static_cast<std::size_t>(hash) & (chains - 1);
-  }
-  static void append(std::vector<Chain>& chains, Node& node) noexcept {
-    Chain& chain = chains[index(node.slot, chains.size())];
-    node.next = nullptr;
-    (chain.first == nullptr ? chain.first : chain.last->next) = &node;
-    chain.last = &node;
-  }
-  void grow() {
-    std::vector<Chain> larger(4 * chains_.size());
-    for (const Chain& chain : chains_) {
-      for (Node* node = chain.first; node != nullptr;) {
-        Node* const next = node->next;
-        append(larger, *node);
-        node = next;
-      }
-    }
-    chains_.swap(larger);
-  }
-
-  std::vector<Chain> chains_;
-  std::size_t count_ = 0;
-};
+using backend::MatchTable;
 
 }  // namespace col::shm_backend

@@ -1,4 +1,4 @@
-#include "backend/gloo/interface.hpp"
+#include "backend/interfaces.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include <optional>
 #include <sstream>
 #include <utility>
-#include <vector>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -20,7 +19,7 @@
 
 #include <col/error.hpp>
 
-namespace col::gloo_backend {
+namespace col::backend {
 namespace {
 
 std::optional<Interface> usable(const ifaddrs& entry) {
@@ -45,21 +44,6 @@ std::optional<Interface> usable(const ifaddrs& entry) {
   result.address = text.data();
   result.up = (entry.ifa_flags & IFF_UP) != 0;
   return result;
-}
-
-// IPv4 before IPv6, otherwise in the kernel's order.
-std::vector<Interface> list_interfaces() {
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) {
-    throw Error(ErrorCode::io, fmt::format("gloo: cannot list the network interfaces: {}", std::strerror(errno)));
-  }
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
-  std::vector<Interface> all;
-  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
-    if (auto interface = usable(*entry)) all.push_back(*std::move(interface));
-  }
-  std::stable_partition(all.begin(), all.end(), [](const Interface& i) { return i.sockaddr.ss_family == AF_INET; });
-  return all;
 }
 
 std::string candidates(const std::vector<Interface>& all) {
@@ -107,41 +91,59 @@ bool is_loopback(const Interface& i) {
   return i.address.starts_with("127.");
 }
 
-Interface choose_wanted(const std::vector<Interface>& all, std::string_view wanted) {
+std::vector<Interface> choose_wanted(std::string_view backend, const std::vector<Interface>& all,
+                                     std::string_view wanted) {
+  std::vector<Interface> chosen;
   std::istringstream names{std::string(wanted)};
   for (std::string name; std::getline(names, name, ',');) {
     const auto is_space = [](char c) { return c == ' ' || c == '\t'; };
     name.erase(std::remove_if(name.begin(), name.end(), is_space), name.end());
-    if (const Interface* found = first_up(all, [&](const Interface& i) { return i.name == name; })) return *found;
+    if (const Interface* found = first_up(all, [&](const Interface& i) { return i.name == name; }))
+      chosen.push_back(*found);
   }
+  if (!chosen.empty()) return chosen;
   throw Error(ErrorCode::unavailable,
-              fmt::format("gloo: COL_SOCKET_IFNAME={} names no interface that is up and has an address; there are: {}",
-                          wanted, candidates(all)));
+              fmt::format("{}: COL_SOCKET_IFNAME={} names no interface that is up and has an address; there are: {}",
+                          backend, wanted, candidates(all)));
 }
 
 }  // namespace
 
-Interface choose_interface(bool same_host, std::string_view wanted) {
-  const std::vector<Interface> all = list_interfaces();
-  if (same_host) {
-    if (const Interface* lo = first_up(all, [](const Interface& i) { return i.address == "127.0.0.1"; })) return *lo;
-    throw Error(
-        ErrorCode::unavailable,
-        fmt::format("gloo: the loopback interface is down or lacks 127.0.0.1 (ip link set lo up); there are: {}",
-                    candidates(all)));
+std::vector<Interface> list_interfaces(std::string_view backend) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) {
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot list the network interfaces: {}", backend, std::strerror(errno)));
   }
-  if (!wanted.empty()) return choose_wanted(all, wanted);
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(first, &freeifaddrs);
+  std::vector<Interface> all;
+  for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
+    if (auto interface = usable(*entry)) all.push_back(*std::move(interface));
+  }
+  std::stable_partition(all.begin(), all.end(), [](const Interface& i) { return i.sockaddr.ss_family == AF_INET; });
+  return all;
+}
+
+std::vector<Interface> choose_interfaces(std::string_view backend, bool same_host, std::string_view wanted) {
+  const std::vector<Interface> all = list_interfaces(backend);
+  if (same_host) {
+    if (const Interface* lo = first_up(all, [](const Interface& i) { return i.address == "127.0.0.1"; })) return {*lo};
+    throw Error(ErrorCode::unavailable,
+                fmt::format("{}: the loopback interface is down or lacks 127.0.0.1 (ip link set lo up); there are: {}",
+                            backend, candidates(all)));
+  }
+  if (!wanted.empty()) return choose_wanted(backend, all, wanted);
   const std::string routed = default_route_interface();
   const Interface* chosen = first_up(all, [&](const Interface& i) { return i.name == routed; });
   if (chosen == nullptr) {
     chosen = first_up(all, [](const Interface& i) { return !is_loopback(i) && !looks_virtual(i.name); });
   }
   if (chosen == nullptr) chosen = first_up(all, [](const Interface& i) { return !is_loopback(i); });
-  if (chosen != nullptr) return *chosen;
+  if (chosen != nullptr) return {*chosen};
   throw Error(ErrorCode::unavailable,
-              fmt::format("gloo: no network interface that other hosts can reach is up; there are: {}; bring one up or "
+              fmt::format("{}: no network interface that other hosts can reach is up; there are: {}; bring one up or "
                           "name one in COL_SOCKET_IFNAME",
-                          candidates(all)));
+                          backend, candidates(all)));
 }
 
-}  // namespace col::gloo_backend
+}  // namespace col::backend
