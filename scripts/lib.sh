@@ -3,9 +3,10 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-# Build tools, then libraries (Gloo moves the data; the others are for text, options, JSON and tests).
+# Build tools, then libraries (Gloo and UCX move the data; the others are for text, options, JSON and tests). What needs one of the two
+# is left out without it.
 packages=(g++ meson ninja-build pkg-config cmake
-          libgloo-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
+          libgloo-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
 # For the tests: launchers whose worlds they join, tools that make several nodes on one machine, PyTorch for programs that
 # were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
 test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server

@@ -31,6 +31,13 @@ struct Registry {
 #ifdef COL_HAVE_SHM
     factories.push_back(shm_backend::make_factory());
 #endif
+#ifdef COL_HAVE_UCX
+    constexpr bool kUcxBuilt = true;
+#else
+    constexpr bool kUcxBuilt = false;
+#endif
+    factories.push_back(backend::make_module_factory(
+        {.backend = "ucx", .file = "libcol_ucx.so", .needs = "UCX (libucx-dev)", .built = kUcxBuilt}));
 #ifdef COL_HAVE_NCCL
     constexpr bool kNcclBuilt = true;
 #else

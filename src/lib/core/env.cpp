@@ -62,7 +62,7 @@ constexpr std::array kTable = {
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
-    Variable{"COL_BACKEND", "automatic | shm | gloo | nccl, or one that the program has registered", "automatic",
+    Variable{"COL_BACKEND", "automatic | shm | gloo | ucx | nccl, or one that the program has registered", "automatic",
              "The backend of every group for which the program names none; one that it names wins. Equal on all ranks.",
              false},
     Variable{"COL_ALGORITHM", "collective:algorithm, comma-separated", "chosen by table",
@@ -102,10 +102,11 @@ constexpr std::array kTable = {
         "`start:op=4294967290` on all ranks.",
         false},
     Variable{"COL_SOCKET_IFNAME", "interface name, or a comma-separated list", "chosen from the routes",
-             "The network interface that Gloo uses between hosts; the first of the list that exists is taken.", false},
+             "The network interface between hosts. Gloo takes the first of the list that exists, UCX all of them.",
+             false},
     Variable{"COL_PLUGIN_PATH", "folders, separated by colons", "the folder of libcol.so",
-             "Where the libraries of backends that are loaded on first use (libcol_gloo.so, libcol_nccl.so) are looked "
-             "for before.",
+             "Where the libraries of backends that are loaded on first use (libcol_gloo.so, libcol_nccl.so, "
+             "libcol_ucx.so) are looked for before.",
              false},
     Variable{"COL_NCCL_LIBRARY", "path", "libnccl.so.2, as the dynamic linker finds it, else in the CUDA toolkit",
              "The NCCL that the nccl backend loads.", false},
@@ -174,19 +175,32 @@ constexpr std::array kLauncherVariables = {
     LauncherVariable{"HOME", "any", "Where XDG_CACHE_HOME is unset, the folder is `$HOME/.cache/col`."},
 };
 
-// What NCCL reads by itself, where the nccl backend has to know what NCCL was told.
-struct NcclVariable {
+// What NCCL and UCX read by themselves, where the backend has to know what they were told.
+struct EngineVariable {
   std::string_view name;
   std::string_view meaning;
 };
 
 constexpr std::array kNcclVariables = {
-    NcclVariable{"NCCL_MULTI_RANK_GPU_ENABLE",
-                 "`1` on all ranks: several of them may be on one GPU, from NCCL 2.30.3 on. A group that names no "
-                 "backend then takes nccl there too; else memory of GPUs goes through the host."},
-    NcclVariable{"NCCL_MAX_CTAS",
-                 "How many blocks of threads NCCL's kernels have at most. Where it is unset and ranks share a GPU, col "
-                 "asks for 4, so that the kernels of all of them find room on it."},
+    EngineVariable{"NCCL_MULTI_RANK_GPU_ENABLE",
+                   "`1` on all ranks: several of them may be on one GPU, from NCCL 2.30.3 on. A group that names no "
+                   "backend then takes nccl there too; else memory of GPUs goes through the host."},
+    EngineVariable{
+        "NCCL_MAX_CTAS",
+        "How many blocks of threads NCCL's kernels have at most. Where it is unset and ranks share a GPU, col "
+        "asks for 4, so that the kernels of all of them find room on it."},
+};
+
+constexpr std::array kUcxVariables = {
+    EngineVariable{"UCX_TLS", "The transports. Where it is unset, all that UCX finds but its shared memory: `^shm`."},
+    EngineVariable{"UCX_NET_DEVICES",
+                   "The interfaces and devices; `COL_SOCKET_IFNAME` does not count then. Where it is unset: the "
+                   "interface that col chooses, and every port of InfiniBand and RoCE."},
+    EngineVariable{"UCX_KEEPALIVE_INTERVAL", "Where it is unset: `1s`, so that a peer that is gone is noticed soon."},
+    EngineVariable{"UCX_LOG_LEVEL",
+                   "If it is set, UCX writes its own log. Else its lines are part of col's, at level `debug`."},
+    EngineVariable{"UCX_HANDLE_ERRORS",
+                   "If it is set, UCX keeps its handlers of SIGSEGV and other signals. Else col removes them."},
 };
 
 struct ForeignVariable {
@@ -258,7 +272,7 @@ std::string markdown() {
   std::string page =
       "# Environment variables\n"
       "\n"
-      "libcol reads the variables of the first three tables and no others. An empty value counts as unset. A value "
+      "libcol reads the variables of the first four tables and no others. An empty value counts as unset. A value "
       "that\n"
       "is not valid is an error of code `invalid_argument` that names the variable, what it holds and what it may\n"
       "hold, with two exceptions. `COL_LOG` and `COL_LOG_FILE` only warn: a log must not end a job.\n"
@@ -295,7 +309,18 @@ std::string markdown() {
       "\n"
       "| variable | meaning |\n"
       "|---|---|\n";
-  for (const NcclVariable& variable : kNcclVariables) {
+  for (const EngineVariable& variable : kNcclVariables) {
+    page += fmt::format("| `{}` | {} |\n", variable.name, cell(variable.meaning));
+  }
+  page +=
+      "\n"
+      "## Read by the ucx backend\n"
+      "\n"
+      "UCX reads many more by itself: `ucx_info -cf` lists them.\n"
+      "\n"
+      "| variable | meaning |\n"
+      "|---|---|\n";
+  for (const EngineVariable& variable : kUcxVariables) {
     page += fmt::format("| `{}` | {} |\n", variable.name, cell(variable.meaning));
   }
   page +=
@@ -349,7 +374,8 @@ std::optional<std::string> get(std::string_view name) {
   const auto named = [&](const auto& variable) { return variable.name == name; };
   if (std::none_of(kTable.begin(), kTable.end(), named) &&
       std::none_of(kLauncherVariables.begin(), kLauncherVariables.end(), named) &&
-      std::none_of(kNcclVariables.begin(), kNcclVariables.end(), named)) {
+      std::none_of(kNcclVariables.begin(), kNcclVariables.end(), named) &&
+      std::none_of(kUcxVariables.begin(), kUcxVariables.end(), named)) {
     throw Error(ErrorCode::internal,
                 fmt::format("{} is read but not in the table of env.cpp; please report this as a bug in col", name));
   }

@@ -1,4 +1,4 @@
-// Every variable that the library reads, in three tables: its own variables, those of other launchers, and NCCL's. The
+// Every variable that the library reads, in four tables: its own, those of other launchers, NCCL's and UCX's. The
 // only getenv of the library is here.
 #pragma once
 

@@ -72,7 +72,8 @@ Run::Chosen Run::chosen() const {
 
 bool Run::wants_backend(std::string_view name) const {
   const auto& asked = options_.backends;
-  return asked.empty() || std::find(asked.begin(), asked.end(), name) != asked.end();
+  if (asked.empty()) return name != "ucx";  // it serves the same calls by the same plans as gloo
+  return std::find(asked.begin(), asked.end(), name) != asked.end();
 }
 
 bool Run::is_required(const std::string& name) const {
@@ -81,8 +82,7 @@ bool Run::is_required(const std::string& name) const {
 
 // Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  for (const Backend backend : {Backend::shm, Backend::gloo}) {
-    const std::string name(to_string(backend));
+  for (const std::string name : {"shm", "gloo", "ucx"}) {
     if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
@@ -97,7 +97,7 @@ void Run::find_backends(Results& results, Selection& selection) {
     const auto natives = lead_.probe(name, spec_.world_size, why);
     // Ranks on several hosts share no memory. What else does not work though it says that it does is a failure, no
     // skip.
-    if (!natives && backend == Backend::shm && is_unavailable(why)) {
+    if (!natives && name == to_string(Backend::shm) && is_unavailable(why)) {
       if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
       results.unavailable.push_back({name, why});
       continue;

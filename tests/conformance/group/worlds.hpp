@@ -24,9 +24,12 @@ inline std::vector<std::string> usable_backends() {
     const BackendFactory& factory = *find_backend(name);
     if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
   }
+  // A build that has them must not pass because it found nothing to test.
 #ifdef COL_EXPECT_GLOO
-  // A build that has Gloo must not pass because it found nothing to test.
   REQUIRE(std::find(names.begin(), names.end(), "gloo") != names.end());
+#endif
+#ifdef COL_EXPECT_UCX
+  REQUIRE(std::find(names.begin(), names.end(), "ucx") != names.end());
 #endif
   return names;
 }

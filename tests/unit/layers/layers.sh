@@ -52,6 +52,10 @@ while IFS= read -r line; do
 done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"]gloo/' src | grep -v '^src/lib/backend/gloo/' || true)
 
 while IFS= read -r line; do
+  report "$line: UCX's headers belong into src/lib/backend/ucx"
+done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"]uc[mpst]/' src | grep -v '^src/lib/backend/ucx/' || true)
+
+while IFS= read -r line; do
   report "$line: headers of CUDA and NCCL belong into src/lib/backend/nccl"
 done < <(grep -rnE --include='*.cpp' --include='*.hpp' '#include [<"](cuda|nccl)[a-z_]*\.h[>"]' src |
   grep -v '^src/lib/backend/nccl/' || true)

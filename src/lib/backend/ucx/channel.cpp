@@ -1,0 +1,191 @@
+#include "backend/ucx/channel.hpp"
+
+#include <sched.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "backend/ucx/connect.hpp"
+
+namespace col::ucx_backend {
+namespace {
+
+// How a rank waits. A message from another host comes within some 10 us at best. A look costs about half a one, as it
+// asks the kernel; so a rank looks again for a while, then lets others run between its looks, and then sleeps: to be
+// woken costs less than its processor.
+constexpr int kLooks = 50;
+constexpr auto kYieldingTime = std::chrono::microseconds(200);
+
+core::UniqueFd required(int descriptor) {
+  if (descriptor >= 0) return core::UniqueFd(descriptor);
+  throw Error(ErrorCode::resource,
+              fmt::format("ucx: no file descriptor left ({}); raise the limit of open files (ulimit -n)",
+                          std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+UcxChannel::UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> engine)
+    : group_(request.group),
+      rank_(request.rank),
+      size_(request.size),
+      store_(request.store),
+      wake_(required(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
+      events_(required(::fcntl(engine->event_descriptor(), F_DUPFD_CLOEXEC, 0))),
+      engine_(std::move(engine)) {}
+
+UcxChannel::~UcxChannel() {
+  if (fork_guard_.is_forked_child()) {
+    // What UCX has there belongs to the parent.
+    [[maybe_unused]] Engine* const left_alone = engine_.release();
+    return;
+  }
+  if (cause_.is_set()) return;
+  leave(*store_, rank_, size_);
+  engine_->say_goodbye();
+}
+
+void UcxChannel::enter(const char* call) const {
+  if (fork_guard_.is_forked_child()) backend::throw_forked(call, group_);
+  cause_.check(call, group_);
+}
+
+void UcxChannel::fail(const Error& error) {
+  const Error named(error.code(), error.message(), error.group().empty() ? group_ : error.group(), error.rank(),
+                    error.world_rank());
+  abort(named);
+  throw named;
+}
+
+// Runs `body` with the engine, which must not have been broken off. Whatever fails breaks the channel.
+template <class Body>
+auto UcxChannel::guarded(Body body) {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (cause_.is_set()) throw cause_.get();
+    return body();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::resource,
+               "ucx: out of memory for messages that came before their receive; free some, or receive sooner"));
+  }
+}
+
+// ---- Messages
+
+Operation& UcxChannel::find(Ticket ticket) {
+  if (Operation* const operation = engine_->find(ticket)) return *operation;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("ucx: ticket {:#x} is not in use; a ticket ends when test() returns a peer, or wait() returns",
+                  ticket.id),
+      group_);
+}
+
+Ticket UcxChannel::post_send(int peer, std::uint64_t slot, ConstTensorView data) {
+  enter("post_send");
+  backend::check_peer("post_send", peer, rank_, size_, group_);
+  return guarded(
+      [&] { return Ticket{engine_->send(peer, slot, static_cast<const std::byte*>(data.data), data.bytes()).ticket}; });
+}
+
+Ticket UcxChannel::post_recv(int peer, std::uint64_t slot, TensorView data) {
+  enter("post_recv");
+  if (peer != kAnyPeer || size_ == 1) backend::check_peer("post_recv", peer, rank_, size_, group_);
+  return guarded(
+      [&] { return Ticket{engine_->receive(peer, slot, static_cast<std::byte*>(data.data), data.bytes()).ticket}; });
+}
+
+int UcxChannel::finish(Operation& operation) {
+  const int peer = operation.peer;
+  const std::lock_guard lock(mutex_);
+  engine_->remove(operation);
+  return peer;
+}
+
+// True when `operation` is done. Throws when it never will be.
+bool UcxChannel::step(Operation& operation) {
+  return guarded([&] {
+    if (operation.done) return true;
+    engine_->progress();
+    if (!operation.done) engine_->require_hope(operation);
+    return operation.done;
+  });
+}
+
+std::optional<int> UcxChannel::test(Ticket ticket) {
+  enter("test");
+  Operation& operation = find(ticket);
+  if (!step(operation)) return std::nullopt;
+  return finish(operation);
+}
+
+int UcxChannel::wait(Ticket ticket, WaitContext& wait) {
+  enter("wait");
+  Operation& operation = find(ticket);
+  try {
+    wait_until_done(operation, wait);
+  } catch (const Error& error) {
+    fail(error);
+  } catch (...) {
+    abort(Error(ErrorCode::aborted, "the wait was interrupted", group_));
+    throw;
+  }
+  return finish(operation);
+}
+
+void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
+  for (int look = 0; look < kLooks; ++look) {
+    if (step(operation)) return;
+  }
+  const int peer = operation.peer;
+  wait.describe([sending = operation.sending, peer] {
+    if (sending) return fmt::format("rank {} to receive what was sent to it", peer);
+    return peer == kAnyPeer ? std::string("data from any rank") : fmt::format("data from rank {}", peer);
+  });
+  wait.waiting(-1, peer);
+  for (;;) {
+    for (const auto until = Deadline::Clock::now() + kYieldingTime; Deadline::Clock::now() < until;) {
+      wait.check();
+      ::sched_yield();
+      if (step(operation)) return;
+    }
+    sleep(wait.slice());
+    wait.check();
+    if (step(operation)) return;
+  }
+}
+
+// Until there may be something to do, or for that time.
+void UcxChannel::sleep(Duration time) {
+  if (!guarded([&] { return engine_->arm(); })) return;
+  std::array<pollfd, 2> watched{pollfd{events_.get(), POLLIN, 0}, pollfd{wake_.get(), POLLIN, 0}};
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
+  ::ppoll(watched.data(), watched.size(), &limit, nullptr);
+}
+
+Ticket UcxChannel::start_native(const Request& request, WaitContext& /*wait*/) {
+  enter(to_string(request.collective).data());
+  fail(Error(ErrorCode::internal, "ucx: it has no collectives of its own; please report this as a bug in col"));
+}
+
+void UcxChannel::abort(const Error& cause) noexcept {
+  if (fork_guard_.is_forked_child()) return;
+  cause_.set(cause);
+  ::eventfd_write(wake_.get(), 1);
+  const std::lock_guard lock(mutex_);
+  engine_->break_off(cause);
+}
+
+}  // namespace col::ucx_backend

@@ -1,0 +1,60 @@
+// The UCX channel: messages between the ranks of one group, over the network.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <col/backend.hpp>
+
+#include "backend/channel_checks.hpp"
+#include "backend/ucx/engine.hpp"
+#include "core/fork_guard.hpp"
+#include "core/unique_fd.hpp"
+
+namespace col::ucx_backend {
+
+class UcxChannel final : public Channel {
+ public:
+  // The rank has entered, and its peers, too: see connect().
+  UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> engine);
+  // Leaves in good order: what was sent is delivered, and the peers are told. In a process that was forked after the
+  // channel was made, it does nothing.
+  ~UcxChannel() override;
+
+  Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
+  Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  std::optional<int> test(Ticket ticket) override;
+  int wait(Ticket ticket, WaitContext& wait) override;
+  std::span<const NativeEntry> native_entries() const override { return {}; }
+  Ticket start_native(const Request& request, WaitContext& wait) override;
+  void abort(const Error& cause) noexcept override;
+
+ private:
+  void enter(const char* call) const;
+  [[noreturn]] void fail(const Error& error);
+  template <class Body>
+  auto guarded(Body body);
+
+  Operation& find(Ticket ticket);
+  bool step(Operation& operation);
+  void wait_until_done(Operation& operation, WaitContext& wait);
+  void sleep(Duration time);
+  int finish(Operation& operation);
+
+  const std::string group_;
+  const int rank_;
+  const int size_;
+  const std::shared_ptr<Store> store_;  // shared with the group layer
+  const core::ForkGuard fork_guard_;
+  backend::FirstCause cause_;
+  core::UniqueFd wake_;    // becomes readable when the channel breaks
+  core::UniqueFd events_;  // UCX's: a copy, so that a thread that sleeps on it does not see it close
+  std::mutex mutex_;       // guards the engine: abort() may come from any thread
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace col::ucx_backend

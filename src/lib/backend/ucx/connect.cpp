@@ -1,0 +1,104 @@
+#include "backend/ucx/connect.hpp"
+
+#include <new>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace col::ucx_backend {
+namespace {
+
+constexpr std::string_view kCount = "entered";
+constexpr std::string_view kWord = "word";
+constexpr std::string_view kComplete = "complete ";  // before the addresses of all hosts
+
+std::string encode(const Error& error) {
+  return nlohmann::json{{"code", static_cast<int>(error.code())}, {"rank", error.rank()}, {"message", error.message()}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Error decode(const std::string& text, std::string_view group) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object()) return Error(ErrorCode::internal, "ucx: unreadable failure record: " + text, group);
+  return Error(static_cast<ErrorCode>(json.value("code", static_cast<int>(ErrorCode::internal))),
+               json.value("message", std::string()), group, json.value("rank", -1));
+}
+
+// For the last rank that enters.
+std::vector<std::string> all_hosts(const ConnectRequest& request) {
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < request.size; ++rank) {
+    const auto text = request.store->get(Record::key(rank));
+    const auto record = text ? Record::decode(*text, request.token) : std::nullopt;
+    if (record) hosts.insert(record->hosts.begin(), record->hosts.end());
+  }
+  return {hosts.begin(), hosts.end()};
+}
+
+std::unique_ptr<Engine> try_to_meet(const ConnectRequest& request, WaitContext& wait,
+                                    const BackendModule::Environment& environment) {
+  auto engine = std::make_unique<Engine>(request, environment);
+  if (request.size == 1) return engine;
+  request.store->set(Record::key(request.rank), engine->record().encode(request.token));
+  if (request.store->add(kCount, 1) == request.size)
+    request.store->compare_set(kWord, std::nullopt, std::string(kComplete) + as_word(all_hosts(request)));
+  const std::string word = request.store->wait(kWord, wait);
+  if (!word.starts_with(kComplete)) throw decode(word, request.group);
+  // On one host they listen on the loopback interface alone.
+  if (!request.same_host) engine->admit(as_list(std::string_view(word).substr(kComplete.size())));
+  return engine;
+}
+
+// A timeout is about the first rank that has not come.
+Error named(const Error& error, const ConnectRequest& request) {
+  if (error.code() != ErrorCode::timeout || error.rank() >= 0) return error;
+  for (int rank = 0; rank < request.size; ++rank) {
+    if (request.store->get(Record::key(rank))) continue;
+    return Error(error.code(), fmt::format("connecting to rank {}: {}", rank, error.message()), request.group, rank);
+  }
+  return error;
+}
+
+// The first error that a rank has published; this one, if there is none.
+Error publish(const Error& error, const ConnectRequest& request) noexcept {
+  try {
+    const Error own = named(error, request);
+    const auto before = request.store->compare_set(kWord, std::nullopt, encode(own));
+    return before && !before->starts_with(kComplete) ? decode(*before, request.group) : own;
+  } catch (const std::exception&) {
+    return error;  // the store is what failed
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> meet(const ConnectRequest& request, WaitContext& wait,
+                             const BackendModule::Environment& environment) {
+  try {
+    return try_to_meet(request, wait, environment);
+  } catch (const Error& error) {
+    throw publish(error, request);
+  } catch (const std::bad_alloc&) {
+    throw publish(Error(ErrorCode::resource, "ucx: out of memory while connecting; free some, or raise the limit",
+                        request.group),
+                  request);
+  }
+}
+
+void leave(Store& store, int rank, int size) noexcept {
+  if (size == 1) return;
+  try {
+    store.erase(Record::key(rank));
+    if (store.add(kCount, -1) != 0) return;
+    store.erase(kCount);
+    store.erase(kWord);
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace col::ucx_backend

@@ -1,0 +1,50 @@
+// The factory of the backend, and what the library exports.
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "backend/build_id.hpp"
+#include "backend/ucx/channel.hpp"
+#include "backend/ucx/connect.hpp"
+
+namespace col::ucx_backend {
+namespace {
+
+class Factory final : public BackendFactory {
+ public:
+  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+
+  std::string_view name() const override { return "ucx"; }
+
+  // The library that it is in needs UCX. What a machine may lack, an interface or a device, is an error of connect().
+  std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
+
+  std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
+    return std::make_unique<UcxChannel>(request, meet(request, wait, environment_));
+  }
+
+  std::string describe(const ConnectRequest& request) const override {
+    const std::string devices = choose_settings(request, environment_).devices;
+    return fmt::format("UCX {} over {}", ucp_get_version_string(), devices.empty() ? "UCX_NET_DEVICES" : devices);
+  }
+
+ private:
+  const BackendModule::Environment environment_;
+};
+
+std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+  tame(environment);
+  return std::make_unique<Factory>(std::move(environment));
+}
+
+}  // namespace
+}  // namespace col::ucx_backend
+
+extern "C" COL_EXPORT const col::BackendModule* col_backend_entry() {
+  static constexpr col::BackendModule kModule{col::backend::kBuildId, col::ucx_backend::make_factory};
+  return &kModule;
+}

@@ -1,0 +1,125 @@
+#include "backend/ucx/sockets.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fmt/format.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "backend/ucx/admission.hpp"
+#include "core/log.hpp"
+
+namespace col::ucx_backend {
+namespace {
+
+constexpr std::chrono::milliseconds kInterval{500};
+// A connection without data is known to be dead after 4 s: one of silence, and three probes.
+constexpr int kIdleSeconds = 1, kProbeSeconds = 1, kProbes = 3;
+
+template <class Visit>
+void for_each_descriptor(Visit visit) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), &::closedir);
+  if (all == nullptr) return;
+  while (const dirent* const entry = ::readdir(all.get())) {
+    int descriptor = -1;
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    if (std::from_chars(entry->d_name, end, descriptor).ptr == end) visit(descriptor);
+  }
+}
+
+int option_of(int descriptor, int level, int name) noexcept {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return ::getsockopt(descriptor, level, name, &value, &size) == 0 ? value : -1;
+}
+
+using Name = int (*)(int, sockaddr*, socklen_t*);
+
+// Of one end of a TCP connection; empty if there is none.
+std::string address_by(Name name, int descriptor) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (name(descriptor, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    return fmt::format("{}:{}", text.data(), ntohs(v6.sin6_port));
+  }
+  return "";
+}
+
+void set(int descriptor, int level, int name, int value) noexcept {
+  ::setsockopt(descriptor, level, name, &value, sizeof value);
+}
+
+// Whether the other side's kernel has not answered what it has to answer. What fills its window for long, because its
+// process does not read, is answered.
+bool is_silent(int descriptor) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  const bool asked = (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0) || info.tcpi_probes > 1;
+  return asked && info.tcpi_last_ack_recv >= Sockets::kSilence.count();
+}
+
+}  // namespace
+
+std::set<std::string> Sockets::listening() {
+  std::set<std::string> all;
+  for_each_descriptor([&](int descriptor) {
+    if (option_of(descriptor, SOL_SOCKET, SO_ACCEPTCONN) == 1 &&
+        option_of(descriptor, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP)
+      all.insert(address_by(&::getsockname, descriptor));
+  });
+  return all;
+}
+
+void Sockets::look() {
+  const auto now = Deadline::Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kInterval;
+  for_each_descriptor([this](int descriptor) { look_at(descriptor); });
+}
+
+void Sockets::admit(const std::vector<std::string>& hosts) {
+  hosts_ = {hosts.begin(), hosts.end()};
+  for_each_descriptor([&](int descriptor) {
+    if (option_of(descriptor, SOL_SOCKET, SO_ACCEPTCONN) != 1 ||
+        !own_.contains(address_by(&::getsockname, descriptor)) || admit_only(descriptor, hosts))
+      return;
+    core::log::info("ucx: cannot make the kernel drop connections of other hosts ({} addresses); they are cut off",
+                    hosts.size());
+  });
+  next_look_ = {};
+}
+
+void Sockets::look_at(int descriptor) {
+  if (option_of(descriptor, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP) return;
+  const std::string theirs = address_by(&::getpeername, descriptor);
+  if (theirs.empty()) return;
+  const std::string ours = address_by(&::getsockname, descriptor);
+  if (!own_.contains(ours) && !peers_.contains(theirs)) return;
+  if (probed_.insert(fmt::format("{} {}", ours, theirs)).second) {
+    set(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+    set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
+    set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+    set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
+  }
+  const bool is_stranger = own_.contains(ours) && !hosts_.empty() && !hosts_.contains(theirs.substr(0, theirs.rfind(':')));
+  if (is_stranger || is_silent(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
+}
+
+}  // namespace col::ucx_backend
