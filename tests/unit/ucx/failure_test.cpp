@@ -127,8 +127,9 @@ TEST_CASE("ucx: what waits for a rank, in whatever state, ends when the rank die
       meet_all(*channel, 0, 2, 1);
       own_store->wait_for("stopped", 20s);
       std::vector<float> data(16'000'000);
-      const Ticket ticket = state == State::large_send ? channel->post_send(1, 2, data)
-                                                       : channel->post_recv(state == State::any ? kAnyPeer : 1, 2, data);
+      const Ticket ticket = state == State::large_send
+                                ? channel->post_send(1, 2, data)
+                                : channel->post_recv(state == State::any ? kAnyPeer : 1, 2, data);
       own_store->set("waiting", "yes");
       wait_for(*channel, ticket);
     });

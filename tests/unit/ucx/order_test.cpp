@@ -24,11 +24,10 @@ using ucx_backend::Record;
 class Member {
  public:
   explicit Member(const std::shared_ptr<Store>& store)
-      : store_(store), worker_(ucx_backend::choose_settings(request_of({.rank = 1, .size = 2}), &no_variable), 1,
-                               &no_variable) {
+      : store_(store),
+        worker_(ucx_backend::choose_settings(request_of({.rank = 1, .size = 2}), &no_variable), 1, &no_variable) {
     ucp_am_handler_param_t handler{};
-    handler.field_mask =
-        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
     handler.id = 1;
     handler.cb = &Member::on_message;
     handler.arg = this;
@@ -41,8 +40,8 @@ class Member {
 
   void connect() {
     const Record record = Record::decode(*store_->get(Record::key(0)), kToken).value();
-    introduction_ = std::make_unique<ucx_backend::Introduction>(
-        fmt::format("{:016x} {} {}", kToken, record.secret, secret_), 1, 0);
+    introduction_ =
+        std::make_unique<ucx_backend::Introduction>(fmt::format("{:016x} {} {}", kToken, record.secret, secret_), 1, 0);
     ucp_ep_params_t parameters{};
     parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     parameters.address = reinterpret_cast<const ucp_address_t*>(record.address.data());
@@ -59,9 +58,7 @@ class Member {
     say({.kind = Kind::message, .from = 1, .key = keys_->out, .slot = slot, .number = number},
         std::string(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(std::int32_t)));
   }
-  void leave(std::uint64_t number) {
-    say({.kind = Kind::goodbye, .from = 1, .key = keys_->out, .number = number}, "");
-  }
+  void leave(std::uint64_t number) { say({.kind = Kind::goodbye, .from = 1, .key = keys_->out, .number = number}, ""); }
 
  private:
   static ucs_status_t on_message(void* self, const void* header, std::size_t /*header_bytes*/, void* data,

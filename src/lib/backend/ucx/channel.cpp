@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -19,11 +20,22 @@
 namespace col::ucx_backend {
 namespace {
 
-// How a rank waits. A message from another host comes within some 10 us at best. A look costs about half a one, as it
-// asks the kernel; so a rank looks again for a while, then lets others run between its looks, and then sleeps: to be
-// woken costs less than its processor.
-constexpr int kLooks = 50;
+// How a rank waits. A message from another host comes some 10 us after what it answers, at best. So a rank looks for
+// about that long without a pause; every look asks the kernel. Then it lets others run between its looks, and then it
+// sleeps. Where ranks share processors, whoever is waited for may need this one, and it lets others run at once.
+constexpr auto kKeepingTime = std::chrono::microseconds(20);
 constexpr auto kYieldingTime = std::chrono::microseconds(200);
+constexpr int kLooksAtOnce = 8;
+
+// Whether this host has more ranks of the group than this rank may use processors.
+bool is_crowded(const ConnectRequest& request) {
+  cpu_set_t mine;
+  if (::sched_getaffinity(0, sizeof mine, &mine) != 0) return true;
+  const auto here = [&](const PeerInfo& peer) {
+    return request.same_host || peer.boot_id == request.peers[static_cast<std::size_t>(request.rank)].boot_id;
+  };
+  return std::count_if(request.peers.begin(), request.peers.end(), here) > CPU_COUNT(&mine);
+}
 
 core::UniqueFd required(int descriptor) {
   if (descriptor >= 0) return core::UniqueFd(descriptor);
@@ -39,6 +51,7 @@ UcxChannel::UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> en
       rank_(request.rank),
       size_(request.size),
       store_(request.store),
+      is_crowded_(is_crowded(request)),
       wake_(required(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       events_(required(::fcntl(engine->event_descriptor(), F_DUPFD_CLOEXEC, 0))),
       engine_(std::move(engine)) {}
@@ -54,8 +67,11 @@ UcxChannel::~UcxChannel() {
   engine_->say_goodbye();
 }
 
-void UcxChannel::enter(const char* call) const {
+void UcxChannel::enter(const char* call) {
   if (fork_guard_.is_forked_child()) backend::throw_forked(call, group_);
+  if (!cause_.is_set()) return;
+  // Whoever is told that it is broken may free what was posted: not before the engine has let go of it.
+  abort(cause_.get());
   cause_.check(call, group_);
 }
 
@@ -145,9 +161,12 @@ int UcxChannel::wait(Ticket ticket, WaitContext& wait) {
 }
 
 void UcxChannel::wait_until_done(Operation& operation, WaitContext& wait) {
-  for (int look = 0; look < kLooks; ++look) {
-    if (step(operation)) return;
-  }
+  const auto keeps_until = Deadline::Clock::now() + (is_crowded_ ? Duration::zero() : Duration(kKeepingTime));
+  do {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      if (step(operation)) return;
+    }
+  } while (Deadline::Clock::now() < keeps_until);
   const int peer = operation.peer;
   wait.describe([sending = operation.sending, peer] {
     if (sending) return fmt::format("rank {} to receive what was sent to it", peer);

@@ -34,7 +34,7 @@ class UcxChannel final : public Channel {
   void abort(const Error& cause) noexcept override;
 
  private:
-  void enter(const char* call) const;
+  void enter(const char* call);
   [[noreturn]] void fail(const Error& error);
   template <class Body>
   auto guarded(Body body);
@@ -49,6 +49,7 @@ class UcxChannel final : public Channel {
   const int rank_;
   const int size_;
   const std::shared_ptr<Store> store_;  // shared with the group layer
+  const bool is_crowded_;               // has more ranks than processors
   const core::ForkGuard fork_guard_;
   backend::FirstCause cause_;
   core::UniqueFd wake_;    // becomes readable when the channel breaks

@@ -1,5 +1,7 @@
 #include "backend/ucx/connect.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <optional>
 #include <set>
@@ -13,6 +15,8 @@
 namespace col::ucx_backend {
 namespace {
 
+// Between two looks while ranks connect: what comes wakes it, but a record of the peers does not.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 constexpr std::string_view kCount = "entered";
 constexpr std::string_view kWord = "word";
 constexpr std::string_view kComplete = "complete ";  // before the addresses of all hosts
@@ -51,6 +55,12 @@ std::unique_ptr<Engine> try_to_meet(const ConnectRequest& request, WaitContext& 
   if (!word.starts_with(kComplete)) throw decode(word, request.group);
   // On one host they listen on the loopback interface alone.
   if (!request.same_host) engine->admit(as_list(std::string_view(word).substr(kComplete.size())));
+  wait.describe("the connections to all ranks");
+  while (!engine->has_met_all()) {
+    engine->progress();
+    wait.check();
+    engine->sleep(std::min<Duration>(wait.slice(), kBetweenLooks));
+  }
   return engine;
 }
 
@@ -84,9 +94,9 @@ std::unique_ptr<Engine> meet(const ConnectRequest& request, WaitContext& wait,
   } catch (const Error& error) {
     throw publish(error, request);
   } catch (const std::bad_alloc&) {
-    throw publish(Error(ErrorCode::resource, "ucx: out of memory while connecting; free some, or raise the limit",
-                        request.group),
-                  request);
+    throw publish(
+        Error(ErrorCode::resource, "ucx: out of memory while connecting; free some, or raise the limit", request.group),
+        request);
   }
 }
 

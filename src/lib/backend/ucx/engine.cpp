@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 constexpr unsigned kMessageId = 1;
 // How often one call of progress() asks UCX for more, so that a peer that never stops sending does not keep it.
 constexpr int kRounds = 16;
+// As many as UCX takes to close endpoints, whatever their peers still send.
+constexpr int kFewRounds = 8, kLastRounds = 256;
 // How long a rank that leaves tries to get its last words out, to a peer that does not read.
 constexpr auto kFarewell = 10s;
 // How long the hardware of a fabric has to confirm them.
@@ -33,8 +35,7 @@ std::string what_is_awaited(const Operation& operation) {
 
 ucp_request_param_t parameters_for(void* user) {
   ucp_request_param_t parameters{};
-  parameters.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
   parameters.user_data = user;
   return parameters;
@@ -68,6 +69,32 @@ Engine::Engine(const ConnectRequest& request, const BackendModule::Environment& 
 }
 
 Engine::~Engine() {
+  close();
+}
+
+// A worker with requests under way cannot be destroyed: UCX ends the process. So the endpoints go first, by force, and
+// their requests with them.
+void Engine::close() noexcept {
+  if (worker_ == nullptr) return;
+  is_closing_ = true;
+  // UCX also ends the process over an endpoint that goes while it is still connecting. Then its sockets go instead, and
+  // the worker stays to the end of the process, where nothing moves it any more.
+  const auto is_connecting = [](const Peer& peer) { return peer.endpoint != nullptr && !peer.proven && !peer.closed; };
+  if (std::any_of(peers_.begin(), peers_.end(), is_connecting)) {
+    sockets_.shut();
+    [[maybe_unused]] Worker* const left_alone = worker_.release();
+    return;
+  }
+  ucp_request_param_t by_force{};
+  by_force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  by_force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  for (Peer& peer : peers_) {
+    if (peer.endpoint == nullptr) continue;
+    const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &by_force);
+    if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+  }
+  for (int round = 0; round < kLastRounds && (worker_->progress() || round < kFewRounds); ++round) {
+  }
   worker_.reset();
 }
 
@@ -104,9 +131,13 @@ bool Engine::connect(Peer& peer) {
         {}, peer.rank);
   }
   for (const std::string& address : record->listens) sockets_.add_peer(address);
+  // If that rank has connected to this one and has died since, UCX must know it: it would end the process over an
+  // endpoint that it makes on a connection that is reset (an assertion of its TCP).
+  for (int round = 0; round < kFewRounds; ++round) worker_->progress();
   const bool is_lower = rank_ < peer.rank;
   peer.introduction = std::make_unique<Introduction>(
-      fmt::format("{:016x} {} {}", token_, is_lower ? secret_ : record->secret, is_lower ? record->secret : secret_), rank_, peer.rank);
+      fmt::format("{:016x} {} {}", token_, is_lower ? secret_ : record->secret, is_lower ? record->secret : secret_),
+      rank_, peer.rank);
 
   ucp_ep_params_t parameters{};
   parameters.field_mask =
@@ -127,6 +158,17 @@ void Engine::greet(Peer& peer) {
   if (peer.greeted || peer.proven || !connect(peer)) return;
   peer.greeted = true;
   tell(peer, Kind::hello, peer.introduction->nonce());
+}
+
+bool Engine::has_met_all() {
+  bool all = true;
+  for (Peer& other : peers_) {
+    if (other.rank == rank_ || other.proven) continue;
+    greet(other);
+    if (!other.lost.empty()) throw Error(ErrorCode::peer_lost, other.lost, {}, other.rank);
+    all = false;
+  }
+  return all;
 }
 
 // A note that cannot be sent goes to a peer that is lost, and UCX says so.
@@ -183,7 +225,8 @@ void Engine::settle(Peer& peer) {
   const char* const reason = ucs_status_string(*peer.closed);
   if (peer.endpoint == nullptr) {
     peer.lost = fmt::format(
-        "no connection to rank {}: it died, left the group after an error of its own, or both ends lack an interface of "
+        "no connection to rank {}: it died, left the group after an error of its own, or both ends lack an interface "
+        "of "
         "one network (COL_SOCKET_IFNAME, UCX_NET_DEVICES) or a transport that both have (UCX_TLS); look at its output "
         "first [ucx: {}]",
         peer.rank, reason);
@@ -231,8 +274,7 @@ void Engine::push_out(Peer& peer) {
 }
 
 void Engine::start(Peer& peer, Operation& send) {
-  send.header = {
-      .kind = Kind::message, .from = rank_, .key = peer.keys.out, .slot = send.slot, .number = peer.sent++};
+  send.header = {.kind = Kind::message, .from = rank_, .key = peer.keys.out, .slot = send.slot, .number = peer.sent++};
   ucp_request_param_t parameters = parameters_for(&send);
   parameters.cb.send = &Engine::on_sent;
   const ucs_status_ptr_t request = ucp_am_send_nbx(peer.endpoint, kMessageId, &send.header, sizeof send.header,
@@ -255,8 +297,8 @@ void Engine::on_sent(void* request, ucs_status_t status, void* operation) {
 Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes) {
   Operation& operation = add(from, slot, bytes);
   operation.target = data;
-  Arrival* const arrival = unexpected_.take(
-      slot, [from](const Arrival& candidate) { return from == kAnyPeer || candidate.peer == from; });
+  Arrival* const arrival =
+      unexpected_.take(slot, [from](const Arrival& candidate) { return from == kAnyPeer || candidate.peer == from; });
   if (arrival != nullptr) {
     pair(*arrival, operation);
     arrivals_.erase(arrival->place);
@@ -275,6 +317,7 @@ ucs_status_t Engine::on_message(void* engine, const void* header, std::size_t he
                                 std::size_t bytes, const ucp_am_recv_param_t* parameters) {
   Engine& self = *static_cast<Engine*>(engine);
   const bool announced = (parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  if (self.is_closing_) return announced ? UCS_INPROGRESS : UCS_OK;
   try {
     Header copy;
     if (header_bytes != sizeof copy) {
@@ -491,7 +534,7 @@ void Engine::break_off(const Error& cause) noexcept {
     }
   } catch (const std::exception&) {  // out of memory: they see that the connections close
   }
-  worker_.reset();
+  close();
 }
 
 }  // namespace col::ucx_backend

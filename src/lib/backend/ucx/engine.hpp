@@ -4,9 +4,9 @@
 // here, as in shared memory. UCX decides how it travels: a small one comes whole, and a large one is announced, and
 // fetched when its receive is there, straight into its memory.
 //
-// Connections are made when they are first needed: by a send, or by a receive, which has to learn that its sender has
-// died. Before a rank sends a message or takes one, the two have proven who they are (introduction.hpp). Messages are
-// numbered, as UCX may use several rails: they are matched in the order of sending.
+// All connections are made with the group: UCX ends a process whose peer dies while the two connect. Before a rank
+// sends a message or takes one, the two have proven who they are (introduction.hpp). Messages are numbered, as UCX may
+// use several rails: they are matched in the order of sending.
 //
 // A rank that leaves in good order removes its address from the store, says goodbye to those that it is connected to,
 // and then closes. So a connection that closes is a loss, unless a goodbye came before, or the address is gone.
@@ -68,13 +68,18 @@ class Engine {
  public:
   // Throws what choose_settings() and Worker throw, and unavailable (no libcrypto).
   Engine(const ConnectRequest& request, const BackendModule::Environment& environment);
-  // Closes all connections, without a word.
+  // Closes all connections, without a word. UCX may write into receives until it is over.
   ~Engine();
 
   // For the store, from which it is removed when the rank leaves.
   Record record() const;
   // The addresses of the hosts of all ranks: nobody else may connect from then on.
   void admit(const std::vector<std::string>& hosts) { sockets_.admit(hosts); }
+
+  // Whether all peers are connected and have proven themselves; connects to those that are not. Throws peer_lost,
+  // mismatch.
+  bool has_met_all();
+  void sleep(Duration time) const { worker_->sleep(time); }
 
   Operation& send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);
   // `from` may be kAnyPeer. Throws mismatch.
@@ -114,18 +119,18 @@ class Engine {
     int rank = -1;
     ucp_ep_h endpoint = nullptr;
     std::unique_ptr<Introduction> introduction;
-    bool greeted = false;                    // this rank has said hello
-    std::optional<std::string> to_answer;    // the nonce of a hello
-    std::string answered;                    // the one that was last answered
+    bool greeted = false;                  // this rank has said hello
+    std::optional<std::string> to_answer;  // the nonce of a hello
+    std::string answered;                  // the one that was last answered
     bool proven = false;
     Keys keys;
-    std::uint64_t sent = 0, taken = 0;       // messages
-    std::deque<Operation*> outbox;           // until the peer has proven itself
-    std::map<std::uint64_t, Arrival*> early; // by number
-    std::optional<std::uint64_t> leaves_at;  // it has said goodbye after that many messages
-    std::optional<ucs_status_t> closed;      // the connection is
-    bool left = false;                       // in good order
-    std::string lost;                        // why; empty: it is not
+    std::uint64_t sent = 0, taken = 0;        // messages
+    std::deque<Operation*> outbox;            // until the peer has proven itself
+    std::map<std::uint64_t, Arrival*> early;  // by number
+    std::optional<std::uint64_t> leaves_at;   // it has said goodbye after that many messages
+    std::optional<ucs_status_t> closed;       // the connection is
+    bool left = false;                        // in good order
+    std::string lost;                         // why; empty: it is not
   };
 
   // Words of this rank that are on their way.
@@ -153,6 +158,7 @@ class Engine {
   void note_goodbye(Peer& peer) noexcept;
   void say_stranger() noexcept;
 
+  void close() noexcept;
   void attend();
   void settle(Peer& peer);
   Operation& add(int peer, std::uint64_t slot, std::uint64_t bytes);
@@ -178,6 +184,7 @@ class Engine {
   backend::MatchTable<Operation> receives_;
   backend::MatchTable<Arrival> unexpected_;
   Sockets sockets_;
+  bool is_closing_ = false;
   bool needs_attention_ = false;
   bool has_said_stranger_ = false;
   std::exception_ptr failure_;  // of a function that UCX called

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 
 #include <arpa/inet.h>
@@ -87,6 +88,23 @@ std::set<std::string> Sockets::listening() {
   return all;
 }
 
+bool Sockets::is_own(int descriptor) const {
+  if (option_of(descriptor, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP) return false;
+  return own_.contains(address_by(&::getsockname, descriptor)) ||
+         peers_.contains(address_by(&::getpeername, descriptor));
+}
+
+void Sockets::shut() const noexcept {
+  try {
+    for_each_descriptor([this](int descriptor) {
+      // UCX closes a listener that fails, and would take the next descriptor of that number for it.
+      if (is_own(descriptor) && option_of(descriptor, SOL_SOCKET, SO_ACCEPTCONN) != 1)
+        ::shutdown(descriptor, SHUT_RDWR);
+    });
+  } catch (const std::exception&) {  // out of memory: the end of the process shuts them
+  }
+}
+
 void Sockets::look() {
   const auto now = Deadline::Clock::now();
   if (now < next_look_) return;
@@ -118,7 +136,8 @@ void Sockets::look_at(int descriptor) {
     set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
     set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
   }
-  const bool is_stranger = own_.contains(ours) && !hosts_.empty() && !hosts_.contains(theirs.substr(0, theirs.rfind(':')));
+  const bool is_stranger =
+      own_.contains(ours) && !hosts_.empty() && !hosts_.contains(theirs.substr(0, theirs.rfind(':')));
   if (is_stranger || is_silent(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
 }
 

@@ -24,9 +24,12 @@ class Sockets {
   // Where a peer listens.
   void add_peer(std::string_view address) { peers_.emplace(address); }
 
-  // Only who connects from one of these addresses (without a port) is heard from now on. Whoever else is connected is cut
-  // off.
+  // Only who connects from one of these addresses (without a port) is heard from now on. Whoever else is connected is
+  // cut off.
   void admit(const std::vector<std::string>& hosts);
+
+  // Ends all connections of the worker.
+  void shut() const noexcept;
 
   // Call it often: it does its work twice a second. Makes the kernel probe connections that are idle, and shuts down
   // those on which the other side's kernel has answered nothing for kSilence: UCX then reports that peer. A process
@@ -36,6 +39,7 @@ class Sockets {
   static constexpr std::chrono::milliseconds kSilence{3500};
 
  private:
+  bool is_own(int descriptor) const;
   void look_at(int descriptor);
 
   std::set<std::string> own_, peers_;

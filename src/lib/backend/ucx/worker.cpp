@@ -73,15 +73,16 @@ void require_ok(ucs_status_t status, const std::string& what) {
   if (status == UCS_OK) return;
   const bool is_resource = status == UCS_ERR_NO_MEMORY || status == UCS_ERR_NO_RESOURCE ||
                            status == UCS_ERR_EXCEEDS_LIMIT || status == UCS_ERR_IO_ERROR;
-  throw Error(is_resource ? ErrorCode::resource : ErrorCode::unavailable,
-              fmt::format("ucx: cannot {}: {}{}; COL_LOG=debug shows what UCX says, `ucx_info -d` what it finds", what,
-                          ucs_status_string(status),
-                          is_resource ? " (open files and memory are limited: ulimit -n)" : ""));
+  throw Error(
+      is_resource ? ErrorCode::resource : ErrorCode::unavailable,
+      fmt::format("ucx: cannot {}: {}{}; COL_LOG=debug shows what UCX says, `ucx_info -d` what it finds", what,
+                  ucs_status_string(status), is_resource ? " (open files and memory are limited: ulimit -n)" : ""));
 }
 
 Settings choose_settings(const ConnectRequest& request, const BackendModule::Environment& environment) {
   Settings settings;
-  // No shared memory of UCX's own: with errors of peers, UCX has none that reports them, and ranks of one host have shm.
+  // No shared memory of UCX's own: with errors of peers, UCX has none that reports them, and ranks of one host have
+  // shm.
   if (!environment("UCX_TLS")) settings.transports = "^shm";
   if (environment("UCX_NET_DEVICES")) return settings;
   if (!request.same_host && request.socket_ifname.find(':') != std::string::npos) {

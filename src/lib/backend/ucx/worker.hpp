@@ -1,7 +1,7 @@
 // What UCX has for one rank of one group: a context, and a worker in it.
 //
-// UCX belongs to the whole process: when it is loaded it installs handlers of signals, and it writes to stdout. tame() takes
-// that back. It reads UCX_* by itself. A thread of its own accepts connections.
+// UCX belongs to the whole process: when it is loaded it installs handlers of signals, and it writes to stdout. tame()
+// takes that back. It reads UCX_* by itself. A thread of its own accepts connections.
 #pragma once
 
 #include <string>
