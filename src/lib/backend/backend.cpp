@@ -2,6 +2,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include <col/backend.hpp>
 
@@ -16,6 +18,9 @@ std::shared_ptr<void> Channel::allocate(std::size_t /*bytes*/, const Exchange& /
 MultiChannel::~MultiChannel() = default;
 ImmediateExtension::~ImmediateExtension() = default;
 PartsExtension::~PartsExtension() = default;
+SideExtension::~SideExtension() = default;
+NearExtension::~NearExtension() = default;
+WireExtension::~WireExtension() = default;
 CommonMemoryExtension::~CommonMemoryExtension() = default;
 ReasonExtension::~ReasonExtension() = default;
 DeviceExtension::~DeviceExtension() = default;
@@ -23,6 +28,29 @@ DeviceCopy::~DeviceCopy() = default;
 DeviceTimer::~DeviceTimer() = default;
 DeviceComparison::~DeviceComparison() = default;
 DeviceMemory::~DeviceMemory() = default;
+
+std::vector<int> hosts_of(std::span<const PeerInfo> peers) {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
+  const auto key_of = [](const PeerInfo& peer) {
+    return Key(peer.boot_id, peer.network_namespace, peer.pid_namespace);
+  };
+  std::map<Key, int> numbers;
+  std::vector<int> hosts;
+  hosts.reserve(peers.size());
+  int count = 0;
+  for (const PeerInfo& peer : peers) {
+    const bool known = !peer.boot_id.empty() && !peer.network_namespace.empty();
+    // Most groups are on one host.
+    if (known && !hosts.empty() && key_of(peer) == key_of(peers.front())) {
+      hosts.push_back(0);
+      continue;
+    }
+    const auto host = known ? numbers.find(key_of(peer)) : numbers.end();
+    hosts.push_back(host != numbers.end() ? host->second : count++);
+    if (known) numbers.emplace(key_of(peer), hosts.back());
+  }
+  return hosts;
+}
 
 std::optional<SharedDevice> find_shared_device(std::span<const Seat> seats) {
   std::map<std::string_view, int> users;

@@ -65,6 +65,13 @@ class MatchTable {
     return nullptr;
   }
 
+  // The first node of the stream of `slot`; null if there is none.
+  const Node* first(std::uint64_t slot) const noexcept {
+    const Node* node = chains_[index(slot, chains_.size())].first;
+    while (node != nullptr && stream_of(node->slot) != stream_of(slot)) node = node->next;
+    return node;
+  }
+
  private:
   static constexpr std::size_t kFirstChains = 64;  // always a power of two
   struct Chain {

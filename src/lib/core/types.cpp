@@ -54,7 +54,7 @@ std::vector<std::string_view> names_of_dtypes() {
   return names;
 }
 
-constexpr std::array<std::string_view, 4> kBackendNames = {"automatic", "shm", "gloo", "nccl"};
+constexpr std::array<std::string_view, 5> kBackendNames = {"automatic", "shm", "gloo", "nccl", "hosts"};
 
 // DLDeviceType of dlpack.h.
 constexpr int kDLCPU = 1;

@@ -91,7 +91,8 @@ TEST_CASE("reduce op and backend: names there and back", "[dtype]") {
     const auto op = static_cast<col::ReduceOp>(i);
     CHECK(col::reduce_op_from_string(to_string(op)) == op);
   }
-  for (const auto backend : {col::Backend::automatic, col::Backend::shm, col::Backend::gloo, col::Backend::nccl})
+  for (const auto backend :
+       {col::Backend::automatic, col::Backend::shm, col::Backend::gloo, col::Backend::nccl, col::Backend::hosts})
     CHECK(col::backend_from_string(to_string(backend)) == backend);
   CHECK(col::backend_from_string("auto") == col::Backend::automatic);
 }

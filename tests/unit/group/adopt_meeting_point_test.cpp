@@ -2,12 +2,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <col/backend.hpp>
 #include <col/error.hpp>
 
 #include "core/env.hpp"
 #include "group/adopt/meeting_point.hpp"
-#include "group/call/dispatch.hpp"
 #include "support/catch.hpp"
 
 using col::ErrorCode;
@@ -162,12 +164,18 @@ TEST_CASE("meeting point: a port is FNV-1a of the job's name, in a range of its 
   }
 }
 
-TEST_CASE("hosts: pods on one machine count as several", "[adopt]") {
-  using col::group::nodes_of;
-  CHECK(nodes_of({}).empty());
-  CHECK(nodes_of({peer("m", "1"), peer("m", "1"), peer("m", "1")}) == std::vector<int>{0, 0, 0});
-  CHECK(nodes_of({peer("m", "1"), peer("m", "2"), peer("m", "1"), peer("m", "2")}) == std::vector<int>{0, 1, 0, 1});
-  CHECK(nodes_of({peer("m", "1"), peer("k", "1"), peer("k", "2"), peer("k", "1")}) == std::vector<int>{0, 1, 2, 1});
+TEST_CASE("hosts: containers on one machine count as several", "[adopt]") {
+  const auto hosts = [](std::vector<col::PeerInfo> peers) { return col::hosts_of(peers); };
+  CHECK(hosts({}).empty());
+  CHECK(hosts({peer("m", "1"), peer("m", "1"), peer("m", "1")}) == std::vector<int>{0, 0, 0});
+  CHECK(hosts({peer("m", "1"), peer("m", "2"), peer("m", "1"), peer("m", "2")}) == std::vector<int>{0, 1, 0, 1});
+  CHECK(hosts({peer("m", "1"), peer("k", "1"), peer("k", "2"), peer("k", "1")}) == std::vector<int>{0, 1, 2, 1});
+  const auto in_container = [](std::string pid_namespace) {
+    col::PeerInfo info = peer("m", "1");
+    info.pid_namespace = std::move(pid_namespace);
+    return info;
+  };
+  CHECK(hosts({in_container("p"), in_container("q"), in_container("p")}) == std::vector<int>{0, 1, 0});
   // Where it cannot be known, nobody shares a host.
-  CHECK(nodes_of({peer("", ""), peer("", ""), peer("m", ""), peer("m", "1")}) == std::vector<int>{0, 1, 2, 3});
+  CHECK(hosts({peer("", ""), peer("", ""), peer("m", ""), peer("m", "1")}) == std::vector<int>{0, 1, 2, 3});
 }

@@ -131,6 +131,15 @@ int GlooChannel::wait(Ticket ticket, WaitContext& wait) {
   return peer;
 }
 
+SideExtension::Probed GlooChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) {
+  enter("probe");
+  return guarded(nullptr, [&] { return transport().probe(peers, message_slot(slot, bytes), bytes); });
+}
+
+void GlooChannel::on_change(std::function<void()> ring) {
+  if (!fork_guard_.is_forked_child()) transport().on_change(std::move(ring));
+}
+
 // ---- Collectives, and the end
 
 std::span<const NativeEntry> GlooChannel::native_entries() const {

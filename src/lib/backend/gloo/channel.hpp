@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,7 +19,7 @@
 
 namespace col::gloo_backend {
 
-class GlooChannel final : public Channel {
+class GlooChannel final : public Channel, public WireExtension {
  public:
   GlooChannel(std::string group, std::shared_ptr<Mesh> mesh);
   // A soft close: what was sent is delivered, and the peers are told that this rank leaves in good order. In a process
@@ -32,6 +33,10 @@ class GlooChannel final : public Channel {
   std::span<const NativeEntry> native_entries() const override;
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
+  // The event thread moves everything on.
+  void progress() override { enter("progress"); }
+  Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
+  void on_change(std::function<void()> ring) override;
 
   // For tests, which make Gloo meet cases that the layers above prevent.
   GuardedContext& transport() const { return mesh_->transport(); }

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -58,6 +59,15 @@ class Inbox {
     queue.erase(first);
     if (queue.empty()) arrivals_.erase(found);
     return arrival;
+  }
+  // The sender of the oldest message of the line that is from one of `peers`; -1 if there is none.
+  int first_sender(std::uint64_t line, std::span<const int> peers) const {
+    const auto found = arrivals_.find(line);
+    if (found == arrivals_.end()) return -1;
+    for (const Arrival& arrival : found->second) {
+      if (std::find(peers.begin(), peers.end(), arrival.peer) != peers.end()) return arrival.peer;
+    }
+    return -1;
   }
   // Removes what a peer that has gone has announced. What it has sent stays.
   void forget_announced(int peer) {

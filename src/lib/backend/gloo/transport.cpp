@@ -111,6 +111,7 @@ void GuardedContext::serve() {
     lock.lock();
     handle(std::span(events).first(static_cast<std::size_t>(count)));
     flush();
+    if (ring_) ring_();
     if (!call_waits_) continue;
     // This thread stays away as long as the call waits, or it would be the one that came last.
     if (has_news_ || broken()) poller_.wake();
@@ -313,18 +314,40 @@ void GuardedContext::look_for_parent() {
   if (parent_ >= 0) require_connection(peer_of(parent_));
 }
 
-std::exception_ptr GuardedContext::why_lost_locked(const std::vector<int>& sources) const {
-  if (gone_ == 0) return nullptr;
-  std::exception_ptr last;
-  std::size_t gone = 0;
+GuardedContext::Gone GuardedContext::gone_locked(std::span<const int> sources) const {
+  Gone gone;
+  if (gone_ == 0) return gone;
+  std::size_t count = 0;
   for (const int source : sources) {
     const Peer& peer = peers_.at(static_cast<std::size_t>(source));
     if (peer.failure == nullptr) continue;
-    if (peer.is_said_lost) return peer.failure;
-    last = peer.failure;
-    ++gone;
+    gone.failure = peer.failure;
+    gone.is_lost = peer.is_said_lost;
+    if (gone.is_lost) return gone;
+    ++count;
   }
-  return gone == sources.size() ? last : nullptr;
+  gone.are_all = count == sources.size();
+  return gone;
+}
+
+std::exception_ptr GuardedContext::why_lost_locked(std::span<const int> sources) const {
+  const Gone gone = gone_locked(sources);
+  return gone.is_lost || gone.are_all ? gone.failure : nullptr;
+}
+
+SideExtension::Probed GuardedContext::probe(std::span<const int> sources, std::uint64_t slot, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (broken()) throw cause_.get();
+  const int sender = inbox_.first_sender(line_of(slot, bytes), sources);
+  if (sender >= 0) return {.peer = sender};
+  const Gone gone = gone_locked(sources);
+  if (gone.is_lost) std::rethrow_exception(gone.failure);
+  return {.all_left = gone.are_all};
+}
+
+void GuardedContext::on_change(std::function<void()> ring) {
+  const std::lock_guard lock(mutex_);
+  ring_ = std::move(ring);
 }
 
 std::exception_ptr GuardedContext::why_lost(const std::vector<int>& sources) {

@@ -34,6 +34,7 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include <col/backend.hpp>
 #include <col/error.hpp>
 #include <col/job.hpp>
 
@@ -117,6 +118,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // Why it is useless to wait for any of `sources`: the failure of one that left without a goodbye, or that of the last
   // one if all have left. Null if there is no reason.
   std::exception_ptr why_lost(const std::vector<int>& sources);
+  // See SideExtension and WireExtension.
+  SideExtension::Probed probe(std::span<const int> sources, std::uint64_t slot, std::size_t bytes);
+  void on_change(std::function<void()> ring);
   // How many connections there are.
   int connections();
 
@@ -157,7 +161,14 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   bool turn(std::unique_lock<std::mutex>& lock, Duration timeout);
   // Leaves what turn() has begun to the event thread.
   void hand_on() noexcept;
-  std::exception_ptr why_lost_locked(const std::vector<int>& sources) const;
+  // Who of `sources` has gone.
+  struct Gone {
+    bool is_lost = false;        // one of them has, without a goodbye
+    bool are_all = false;        // all of them have, in good order
+    std::exception_ptr failure;  // of the lost one, else of the last one that has gone
+  };
+  Gone gone_locked(std::span<const int> sources) const;
+  std::exception_ptr why_lost_locked(std::span<const int> sources) const;
 
   // ---- For buffers; without the mutex.
   Duration slice() const noexcept { return wait_ != nullptr ? wait_->slice() : Duration::zero(); }
@@ -224,6 +235,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   bool call_waits_ = false;  // a call is in, or on its way to, Poller::wait()
   bool has_news_ = false;    // something has happened that a call in a wait has not seen yet
   std::condition_variable call_woke_;
+  std::function<void()> ring_;  // of on_change()
   std::thread thread_;
 };
 

@@ -37,11 +37,11 @@ constexpr std::uint64_t kNativeTicket = std::uint64_t{1} << 63;
 std::unique_ptr<Channel> make_channel(const std::shared_ptr<Segment>& segment, const ConnectRequest& request,
                                       std::optional<std::uint32_t> quota = std::nullopt) {
   try {
-    return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment, quota);
+    return std::make_unique<ShmChannel>(std::string(request.group), request.rank, segment, quota, Names(request.peers));
   } catch (const std::bad_alloc&) {
     const Error error(ErrorCode::resource, "shm: out of memory while connecting; free some, or raise the limit",
                       std::string(request.group));
-    segment->abort(request.rank, error);  // others may use it already
+    segment->abort(Names(request.peers).of(request.rank), error);  // others may use it already
     throw error;
   }
 }
@@ -55,11 +55,12 @@ std::string what_is_awaited(bool sending, int peer) {
 }  // namespace
 
 ShmChannel::ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
-                       std::optional<std::uint32_t> quota)
+                       std::optional<std::uint32_t> quota, Names names)
     : group_(std::move(group)),
       rank_(rank),
+      names_(std::move(names)),
       segment_(std::move(segment)),
-      engine_(*segment_, rank),
+      engine_(*segment_, rank, names_),
       heap_(group_, rank, segment_->size()),
       collectives_(group_, *segment_, heap_, rank, *this) {
   if (quota) segment_->tell_processors(rank, quota);
@@ -211,15 +212,18 @@ int ShmChannel::finish(Operation& operation) noexcept {
   return peer;
 }
 
+// Pairs with the destructor. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
+bool ShmChannel::is_left(int rank) const noexcept {
+  return segment_->place(rank).left.load(std::memory_order_seq_cst) != 0;
+}
+
 // The rank that `operation` waits for without success, because it has left; -1 if there is none.
 int ShmChannel::who_left(const Operation& operation) const noexcept {
-  // Pairs with the destructor. seq_cst, as it is the last look of a rank that goes to sleep (doorbell.hpp).
-  const auto left = [&](int rank) { return segment_->place(rank).left.load(std::memory_order_seq_cst) != 0; };
-  if (operation.peer != kAnyPeer) return left(operation.peer) ? operation.peer : -1;
+  if (operation.peer != kAnyPeer) return is_left(operation.peer) ? operation.peer : -1;
   int last = -1;
   for (int rank = 0; rank < segment_->size(); ++rank) {
     if (rank == rank_) continue;
-    if (!left(rank)) return -1;
+    if (!is_left(rank)) return -1;
     last = rank;
   }
   return last;
@@ -242,8 +246,8 @@ bool ShmChannel::step(Operation& operation) {
   throw Error(ErrorCode::peer_lost,
               fmt::format("rank {} left the group while this rank waits for {}; every rank must make the same calls "
                           "before it destroys the group",
-                          gone, what_is_awaited(operation.sending, operation.peer)),
-              group_, gone);
+                          names_.of(gone), what_is_awaited(operation.sending, names_.of(operation.peer))),
+              group_, names_.of(gone));
 }
 
 // Whether no other rank may run where this one does.
@@ -252,36 +256,75 @@ bool ShmChannel::keeps_processor() noexcept {
   return are_apart_.value_or(false);
 }
 
-void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
-  if (operation.done()) return;
+// `polls`: before it sleeps, also where the awaited rank may have no other processor.
+template <class Step, class Tell>
+void ShmChannel::wait_for(Step step, Tell tell, bool polls, WaitContext& wait) {
   Doorbell doorbell(segment_->place(rank_).doorbell);
   bool told = false;
   for (;;) {
-    for (int i = 0; i < kSpins; ++i) {
-      if (step(operation)) return;
+    for (int i = 0; i < (polls ? kSpins : 1); ++i) {
+      if (step()) return;
       pause_briefly();
     }
-    if (!std::exchange(told, true)) {
-      wait.describe([sending = operation.sending, peer = operation.peer] { return what_is_awaited(sending, peer); });
-      wait.waiting(-1, operation.peer);
-    }
-    for (const auto until = Clock::now() + kKeepingTime; keeps_processor() && Clock::now() < until;) {
+    if (!std::exchange(told, true)) tell();
+    const bool keeps = keeps_processor();
+    for (const auto until = Clock::now() + kKeepingTime; keeps && Clock::now() < until;) {
       wait.check();
       pause_briefly();
-      if (step(operation)) return;
+      if (step()) return;
     }
-    for (int i = 0; i < kYields; ++i) {
+    for (int i = 0; polls && i < kYields; ++i) {
       wait.check();
       ::sched_yield();
-      if (step(operation)) return;
+      if (step()) return;
     }
     // Ranks that work on a collective do not ring for those that wait for a message.
     const Duration slice = wait.slice();
-    doorbell.sleep_unless([&] { return step(operation); },
-                          collectives_.is_idle() ? slice : std::min<Duration>(slice, kBetweenCollectives));
-    if (operation.done()) return;
+    const Duration at_most = collectives_.is_idle() ? slice : std::min<Duration>(slice, kBetweenCollectives);
+    bool is_there = false;
+    const auto look = [&] { return is_there = step(); };
+    if (polls)
+      doorbell.sleep_unless(look, at_most);
+    else
+      doorbell.sleep_at_once_unless(look, at_most);
+    if (is_there) return;
     wait.check();
   }
+}
+
+void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
+  if (operation.done()) return;
+  const auto tell = [&] {
+    const int peer = names_.of(operation.peer);
+    wait.describe([sending = operation.sending, peer] { return what_is_awaited(sending, peer); });
+    wait.waiting(-1, peer);
+  };
+  wait_for([&] { return step(operation); }, tell, true, wait);
+}
+
+// ---- As the near side of a group over hosts
+
+void ShmChannel::progress() {
+  enter("progress");
+  guarded([&] { attend(); });
+  if (!collectives_.is_idle()) natively("progress", [&] { collectives_.move_on(); });
+}
+
+SideExtension::Probed ShmChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
+  // Looked at before the rings, as in step().
+  const bool all_left = std::all_of(peers.begin(), peers.end(), [this](int peer) { return is_left(peer); });
+  progress();
+  const int sender = engine_.sender_of_waiting(slot);
+  return {sender, sender < 0 && all_left};
+}
+
+void ShmChannel::wait_until(const Awaited& awaited, WaitContext& wait) {
+  enter("wait");
+  wait_for([&] { return awaited.look(); }, [&] { awaited.tell(wait); }, !awaited.from_far, wait);
+}
+
+void ShmChannel::ring() noexcept {
+  Doorbell(segment_->place(rank_).doorbell).ring();
 }
 
 Ticket ShmChannel::start_native(const Request& request, WaitContext& /*wait*/) {
@@ -335,7 +378,7 @@ void ShmChannel::attend() {
 void ShmChannel::abort(const Error& cause) noexcept {
   if (fork_guard_.is_forked_child()) return;
   cause_.set(cause);
-  segment_->abort(rank_, cause);
+  segment_->abort(names_.of(rank_), cause);
 }
 
 // ---- The factory

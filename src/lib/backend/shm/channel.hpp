@@ -13,6 +13,7 @@
 #include "backend/channel_checks.hpp"
 #include "backend/shm/engine.hpp"
 #include "backend/shm/native/collectives.hpp"
+#include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/segment.hpp"
 #include "core/fork_guard.hpp"
 
@@ -23,11 +24,12 @@ class ShmChannel final : public Channel,
                          public PartsExtension,
                          public CommonMemoryExtension,
                          public ReasonExtension,
+                         public NearExtension,
                          private Attendant {
  public:
   // `quota`: as for Segment::tell_processors().
   ShmChannel(std::string group, int rank, std::shared_ptr<Segment> segment,
-             std::optional<std::uint32_t> quota = std::nullopt);
+             std::optional<std::uint32_t> quota = std::nullopt, Names names = {});
   // Tells the peers that this rank has left. They can still receive what it sent. In a process that was forked after
   // the channel was made, it tells them nothing.
   ~ShmChannel() override;
@@ -52,6 +54,10 @@ class ShmChannel final : public Channel,
   std::unique_ptr<Channel> planted(std::uint64_t place, const ConnectRequest& request) override;
   std::optional<int> leave_words(std::string_view words) override;
   std::optional<std::string> words_of(int rank) const override { return segment_->words_of(rank); }
+  void progress() override;
+  Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
+  void wait_until(const Awaited& awaited, WaitContext& wait) override;
+  void ring() noexcept override;
 
  private:
   void attend() override;
@@ -67,13 +73,17 @@ class ShmChannel final : public Channel,
 
   bool step(Operation& operation);
   void wait_until_done(Operation& operation, WaitContext& wait);
+  template <class Step, class Tell>
+  void wait_for(Step step, Tell tell, bool polls, WaitContext& wait);
   int finish(Operation& operation) noexcept;
   int who_left(const Operation& operation) const noexcept;
+  bool is_left(int rank) const noexcept;
   bool keeps_processor() noexcept;
   void throw_if_ended() const;
 
   const std::string group_;
   const int rank_;
+  const Names names_;
   const core::ForkGuard fork_guard_;
   const std::shared_ptr<Segment> segment_;  // shared with the other ranks that are threads of this process
   Engine engine_;

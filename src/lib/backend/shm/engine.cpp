@@ -27,9 +27,10 @@ std::size_t reserved_messages(int size) {
 
 }  // namespace
 
-Engine::Engine(Segment& segment, int rank)
+Engine::Engine(Segment& segment, int rank, const Names& names)
     : segment_(segment),
       rank_(rank),
+      names_(names),
       ring_bytes_(segment.ring_bytes()),
       eager_bytes_(std::min(kLargestEager, ring_bytes_ / 8)),
       part_bytes_(std::min(kLargestPart, ring_bytes_ / 4)),
@@ -109,7 +110,7 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
     receives_.add(operation);
     return operation;
   }
-  backend::require_equal(message->peer, *message, operation);
+  backend::require_equal(names_.of(message->peer), *message, operation);
   if (message->announced) {
     begin_large(peer(message->peer), operation, message->remote);
   } else {
@@ -141,6 +142,11 @@ bool Engine::receive_at_once(int from, std::uint64_t slot, std::byte* data, std:
   source.in.read(data, header.payload_bytes);
   pop(source, header);
   return true;
+}
+
+int Engine::sender_of_waiting(std::uint64_t slot) const noexcept {
+  const Unexpected* const message = unexpected_.first(slot);
+  return message != nullptr ? message->peer : -1;
 }
 
 void Engine::progress() {
@@ -260,14 +266,14 @@ void Engine::take(Peer& peer, const FrameHeader& header) {
   }
   throw Error(ErrorCode::internal,
               fmt::format("shm: a frame of unknown kind {} from rank {}: something has overwritten the shared memory",
-                          static_cast<std::uint32_t>(header.kind), peer.rank),
-              {}, peer.rank);
+                          static_cast<std::uint32_t>(header.kind), names_.of(peer.rank)),
+              {}, names_.of(peer.rank));
 }
 
 Operation* Engine::take_receive(int from, const FrameHeader& header) {
   Operation* const receive = receives_.take(
       header.slot, [from](const Operation& candidate) { return candidate.peer == kAnyPeer || candidate.peer == from; });
-  if (receive != nullptr) backend::require_equal(from, header, *receive);
+  if (receive != nullptr) backend::require_equal(names_.of(from), header, *receive);
   return receive;
 }
 
@@ -315,8 +321,8 @@ Operation& Engine::expect(const Peer& peer, const FrameHeader& header, bool send
   throw Error(ErrorCode::internal,
               fmt::format("shm: a frame from rank {} for a message that is not under way: something has overwritten "
                           "the shared memory",
-                          peer.rank),
-              {}, peer.rank);
+                          names_.of(peer.rank)),
+              {}, names_.of(peer.rank));
 }
 
 void Engine::take_clear(Peer& peer, const FrameHeader& header) {

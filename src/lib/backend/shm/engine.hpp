@@ -23,14 +23,15 @@
 
 #include "backend/shm/matching.hpp"
 #include "backend/shm/ring.hpp"
+#include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/segment.hpp"
 
 namespace col::shm_backend {
 
 class Engine {
  public:
-  // Requires: `segment` outlives this object.
-  Engine(Segment& segment, int rank);
+  // Requires: both outlive this object.
+  Engine(Segment& segment, int rank, const Names& names);
 
   // `filled` returns how many bytes are there, if not all of them are. It must not throw.
   Operation& send(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes,
@@ -41,6 +42,8 @@ class Engine {
   // if it cannot, or if it is not the next one of that peer. Requires: no operation is in flight.
   bool send_at_once(int peer, std::uint64_t slot, const std::byte* data, std::uint64_t bytes) noexcept;
   bool receive_at_once(int peer, std::uint64_t slot, std::byte* data, std::uint64_t bytes) noexcept;
+  // The sender of the oldest message of the stream of `slot` that no receive takes; -1 if there is none.
+  int sender_of_waiting(std::uint64_t slot) const noexcept;
   // Moves everything that can move without waiting. Throws mismatch, as receive() does, if the next message of a stream
   // does not match the next receive.
   void progress();
@@ -85,6 +88,7 @@ class Engine {
 
   Segment& segment_;
   const int rank_;
+  const Names& names_;
   const std::size_t ring_bytes_;
   const std::size_t eager_bytes_;                            // messages up to this size are sent whole
   const std::size_t part_bytes_;                             // of a large message

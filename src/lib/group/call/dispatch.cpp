@@ -88,26 +88,6 @@ NodeSizes sizes_of(const std::vector<int>& node_of_rank) {
 
 }  // namespace
 
-std::vector<int> nodes_of(const std::vector<PeerInfo>& peers) {
-  using Key = std::pair<std::string_view, std::string_view>;
-  std::map<Key, int> hosts;
-  std::vector<int> nodes;
-  int count = 0;
-  for (const PeerInfo& peer : peers) {
-    const bool known = !peer.boot_id.empty() && !peer.network_namespace.empty();
-    // Most groups are on one host.
-    if (known && !nodes.empty() && peer.boot_id == peers.front().boot_id &&
-        peer.network_namespace == peers.front().network_namespace) {
-      nodes.push_back(0);
-      continue;
-    }
-    const auto host = known ? hosts.find(Key(peer.boot_id, peer.network_namespace)) : hosts.end();
-    nodes.push_back(host != hosts.end() ? host->second : count++);
-    if (known) hosts.emplace(Key(peer.boot_id, peer.network_namespace), nodes.back());
-  }
-  return nodes;
-}
-
 struct Dispatcher::Case {
   const Request& request;
   const Key& key;

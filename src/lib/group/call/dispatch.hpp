@@ -34,10 +34,6 @@ inline CallWishes wishes_of(const Options& options, bool asynchronous) {
   return {options.algorithm, asynchronous, options.deterministic, options.compress};
 }
 
-// The number of the host of each of `peers`, in the order of first appearance. Ranks that do not share loopback count
-// as on different hosts, for example pods on one machine: no backend uses a short path between them.
-std::vector<int> nodes_of(const std::vector<PeerInfo>& peers);
-
 // Never changes once made. It lives as long as the dispatcher.
 struct Decision {
   std::string algorithm;                    // as text: "knomial:radix=8"
@@ -51,7 +47,7 @@ struct Decision {
 
 class Dispatcher {
  public:
-  // `natives` and `settings` must outlive it. `nodes` is what nodes_of() returns. `starts_natives`: whether calls that
+  // `natives` and `settings` must outlive it. `nodes` is what hosts_of() returns. `starts_natives`: whether calls that
   // must not block may run by natives that need not.
   Dispatcher(Shape shape, std::vector<int> nodes, std::string backend, std::span<const NativeEntry> natives,
              bool starts_natives, const CallSettings& settings);

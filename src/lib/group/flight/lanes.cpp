@@ -29,7 +29,7 @@ Lane::Lane(const Core& core, Channel* over, const std::string& backend, bool may
       in_parts(dynamic_cast<PartsExtension*>(over)),
       memory(dynamic_cast<CommonMemoryExtension*>(over)),
       device(device_of(gpu)),
-      dispatcher({core.name(), core.rank(), core.size(), device.type}, nodes_of(core.surroundings().peers), backend,
+      dispatcher({core.name(), core.rank(), core.size(), device.type}, hosts_of(core.surroundings().peers), backend,
                  natives_of(over), device.type != Device::Type::cpu || !may_stage, core.settings()) {}
 
 Lanes::Lanes(const Core& core, Connections connections)

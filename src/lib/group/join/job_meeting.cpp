@@ -94,7 +94,7 @@ std::string in_words(const std::vector<int>& ranks) {
 bool has_ended(const Member& member) {
   const Host& host = this_host();
   const bool here = !host.boot_id.empty() && !host.pid_namespace.empty() && member.peer.boot_id == host.boot_id &&
-                    member.pid_namespace == host.pid_namespace;
+                    member.peer.pid_namespace == host.pid_namespace;
   return here && !core::ProcessId::from_word(member.process_nonce).alive();
 }
 
@@ -114,8 +114,8 @@ class JobMeeting final : public WaitObserver {
     self_.world_size = spec.world_size;
     self_.nonce = random_nonce();
     self_.process_nonce = core::ProcessId::self().word();  // unlike a pid, also tells whether the process still runs
-    self_.pid_namespace = host.pid_namespace;
-    self_.peer = {spec.rank, spec.rank, ::getpid(), host.hostname, host.boot_id, host.network_namespace};
+    self_.peer = {spec.rank,         spec.rank, ::getpid(), host.hostname, host.boot_id, host.network_namespace,
+                  host.pid_namespace};
   }
 
   JobRoster run();
@@ -234,9 +234,9 @@ JobRoster JobMeeting::lead() {
   JobRoster roster;
   std::map<std::string, int> first_of_host;
   for (const auto& [rank, member] : members_) {
-    const bool known = !member.peer.boot_id.empty() && !member.pid_namespace.empty();
+    const bool known = !member.peer.boot_id.empty() && !member.peer.pid_namespace.empty();
     const std::string host =
-        known ? fmt::format("{} {}", member.peer.boot_id, member.pid_namespace) : announcement_key(rank);
+        known ? fmt::format("{} {}", member.peer.boot_id, member.peer.pid_namespace) : announcement_key(rank);
     roster.hosts.push_back(first_of_host.emplace(host, rank).first->second);
     roster.nonces.push_back(member.nonce);
     roster.processes.push_back(member.process_nonce);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,14 +89,13 @@ std::string why_not_on_gpus(const Roster& roster) {
                      shared->device.substr(0, shared->device.find(' ')), shared->problem);
 }
 
-// Shared memory where all ranks can map one another's: on one host, and in one namespace of processes.
-BackendFactory& choose_host_backend(const Roster& roster, const std::vector<PeerInfo>& peers,
-                                    const std::string& group) {
-  const bool one_namespace = std::all_of(roster.members.begin(), roster.members.end(), [&](const Member& member) {
-    return member.pid_namespace == roster.members.front().pid_namespace;
-  });
-  const bool share_memory = share_loopback(peers) && one_namespace && is_usable("shm");
-  return usable_backend(share_memory ? "shm" : "gloo", group);
+// On one host, shared memory; on several, shared memory inside of each and a wire between them, or the wire alone if no
+// two ranks share a host.
+BackendFactory& choose_host_backend(std::span<const PeerInfo> peers, const std::string& group) {
+  const std::vector<int> hosts = hosts_of(peers);
+  const auto count = static_cast<std::size_t>(1 + *std::max_element(hosts.begin(), hosts.end()));
+  if (count == 1) return usable_backend(is_usable("shm") ? "shm" : "gloo", group);
+  return usable_backend(count < peers.size() && is_usable("hosts") ? "hosts" : "gloo", group);
 }
 
 Member describe_self(const JoinRequest& request, std::string_view backend) {
@@ -105,10 +105,10 @@ Member describe_self(const JoinRequest& request, std::string_view backend) {
   self.backend = backend;
   self.nonce = random_nonce();
   self.process_nonce = request.process_nonce;
-  self.pid_namespace = host.pid_namespace;
   self.uses_gpu = current_gpu().has_value();
   if (backend == to_string(Backend::automatic)) describe_own_gpu(self);
-  self.peer = {request.spec.rank, request.context.rank, getpid(), host.hostname, host.boot_id, host.network_namespace};
+  self.peer = {request.spec.rank, request.context.rank,   getpid(),          host.hostname,
+               host.boot_id,      host.network_namespace, host.pid_namespace};
   return self;
 }
 
@@ -219,11 +219,13 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   }
   observer.set_peers(parts.core.surroundings.peers);
   const auto choose_on_host = [&]() -> BackendFactory& {
-    return choose_host_backend(roster, parts.core.surroundings.peers, spec.name);
+    return choose_host_backend(parts.core.surroundings.peers, spec.name);
   };
   const bool automatic = wanted == to_string(Backend::automatic);
+  const bool by_hosts = wanted == to_string(Backend::hosts);
   std::string why_not = automatic ? why_not_on_gpus(roster) : fmt::format("the group's backend is {}", wanted);
-  BackendFactory& factory = !automatic        ? usable_backend(wanted, spec.name)
+  BackendFactory& factory = by_hosts          ? choose_on_host()
+                            : !automatic      ? usable_backend(wanted, spec.name)
                             : why_not.empty() ? usable_backend(gpu_backend_name(), spec.name)
                                               : choose_on_host();
 

@@ -13,15 +13,13 @@ namespace col::group {
 
 template <class Visit>
 void fields(Member& member, Visit& visit) {
-  auto& [world_size, backend, protocol, nonce, process_nonce, pid_namespace, uses_gpu, gpu, why_no_gpu, alone_on_gpu,
-         peer] = member;
-  auto& [rank, global_rank, pid, hostname, boot_id, network_namespace] = peer;
+  auto& [world_size, backend, protocol, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu, peer] = member;
+  auto& [rank, global_rank, pid, hostname, boot_id, network_namespace, pid_namespace] = peer;
   visit("world_size", world_size);
   visit("backend", backend);
   visit("protocol", protocol);
   visit("nonce", nonce);
   visit("process_nonce", process_nonce);
-  visit("pid_namespace", pid_namespace);
   visit("uses_gpu", uses_gpu);
   visit("gpu", gpu);
   visit("no_nccl", why_no_gpu);
@@ -32,6 +30,7 @@ void fields(Member& member, Visit& visit) {
   visit("hostname", hostname);
   visit("boot_id", boot_id);
   visit("network_namespace", network_namespace);
+  visit("pid_namespace", pid_namespace);
 }
 
 template <class Visit>

@@ -24,7 +24,6 @@ struct Member {
   int protocol = kProtocolVersion;
   std::uint64_t nonce = 0;          // random, of this attempt to join
   std::uint64_t process_nonce = 0;  // random, of this process
-  std::string pid_namespace;        // the namespace in which peer.pid has a meaning
   bool uses_gpu = false;            // it has made a GPU current
   std::string gpu;                  // the GPU that it has made current, by its bus; empty: none, or nobody asks
   std::string why_no_gpu;           // why the backend for GPUs cannot serve it; empty: it can

@@ -88,7 +88,7 @@ class Attempt {
 void Attempt::require_abandoned(std::string_view announcement) const {
   const Member other = Member::decode(announcement);
   const bool own = other.process_nonce == self_.process_nonce;
-  if (own || is_gone(other.peer.pid, other.peer.boot_id, other.pid_namespace)) return;
+  if (own || is_gone(other.peer.pid, other.peer.boot_id, other.peer.pid_namespace)) return;
   throw Error(
       ErrorCode::already_initialized,
       fmt::format("rank {} (pid {} on {}) has already joined: this rank was started twice, or restarted under the "

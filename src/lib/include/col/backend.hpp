@@ -232,6 +232,54 @@ class COL_EXPORT CommonMemoryExtension {
   virtual std::optional<std::string> words_of(int rank) const = 0;
 };
 
+// An extension for channels that can be one side of another channel (backend hosts): shared memory to the ranks of this
+// host, or a wire to those of others. The rules of Channel hold for it too.
+class COL_EXPORT SideExtension {
+ public:
+  virtual ~SideExtension();
+  // Moves on everything that this rank has posted. Throws what test() would throw.
+  virtual void progress() = 0;
+  // Looks for a message to this rank that no posted receive takes, and that a receive of `slot` and `bytes` would take
+  // if it was posted now. `peers`: the ranks that may send one, in their order.
+  struct Probed {
+    int peer = -1;          // the sender of the oldest such message; -1: there is none
+    bool all_left = false;  // there is none, and none will come: all of `peers` have left in good order
+  };
+  // Also moves on what was posted. Throws what test() of a receive from any of `peers` would throw; mismatch only if
+  // the channel can tell so early.
+  virtual Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) = 0;
+};
+
+// For the ranks of one host: how a rank waits for both sides at once.
+class COL_EXPORT NearExtension : public SideExtension {
+ public:
+  ~NearExtension() override;
+  struct Awaited {
+    // Whether it is there; moves on whatever can bring it. Ends the wait by throwing.
+    std::function<bool()> look;
+    // Says in the context what the wait is for, once it lasts.
+    std::function<void(WaitContext& wait)> tell;
+    // It can only come over the other side, which takes longer than polling is worth.
+    bool from_far = false;
+  };
+  // Waits until look() returns true: polls, gives way, sleeps. What the ranks of this host do for this one, abort() and
+  // ring() end its sleep at once. Throws what `look` and wait.check() throw.
+  virtual void wait_until(const Awaited& awaited, WaitContext& wait) = 0;
+  // Has this rank look again, if it sleeps in wait_until(). Any thread may call it, as long as the channel lives.
+  virtual void ring() noexcept = 0;
+};
+
+// For the ranks of other hosts.
+class COL_EXPORT WireExtension : public SideExtension {
+ public:
+  ~WireExtension() override;
+  // From now on, the channel calls `ring` after everything that may end an operation of this rank, or bring a message
+  // for probe(), unless a call of this rank has done it. From any thread, maybe with locks of the channel held: `ring`
+  // must not call the channel, block or throw. An empty function ends this: once on_change() has returned, the former
+  // one is not running any more.
+  virtual void on_change(std::function<void()> ring) = 0;
+};
+
 // An extension for channels that choose, within a native entry, between ways that give the same bits.
 class COL_EXPORT ReasonExtension {
  public:
@@ -356,13 +404,19 @@ class COL_EXPORT DeviceMemory {
 
 // What a rank tells the others about itself when a group is made.
 struct PeerInfo {
-  int rank = 0;         // in the group
+  int rank = 0;         // in the group; errors call the rank by it
   int global_rank = 0;  // in the job
   std::int64_t pid = 0;
   std::string hostname;
   std::string boot_id;  // with equal boot id and network namespace, loopback works
   std::string network_namespace;
+  std::string pid_namespace = {};  // with all three equal, ranks can share memory
 };
+
+// The host of each of `peers`, as a number, in the order of first appearance. Ranks of one host can share memory and
+// use loopback. Two containers on one machine that cannot do both are two hosts, and a rank that does not know where it
+// is is alone.
+COL_EXPORT std::vector<int> hosts_of(std::span<const PeerInfo> peers);
 
 // A device that a rank wants to use, as it tells the others.
 struct Seat {

@@ -164,7 +164,7 @@ class COL_EXPORT Op {
 
 // ---- Devices and backends -------------------------------------------------------------------------------------------
 
-enum class Backend : std::uint8_t { automatic, shm, gloo, nccl };
+enum class Backend : std::uint8_t { automatic, shm, gloo, nccl, hosts };
 
 COL_EXPORT std::string_view to_string(Backend backend) noexcept;
 // The Backend of that name ("auto" is accepted for automatic). Throws invalid_argument that lists the valid names.

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "backend/shm/segment/names.hpp"
 #include "backend/shm/segment/shared_file.hpp"
 #include "core/log.hpp"
 #include "core/unique_fd.hpp"
@@ -57,7 +58,13 @@ class Connecting {
  public:
   Connecting(const ConnectRequest& request, WaitContext& wait, LocalSegments& local, const Places& places,
              const Tuner& tuner)
-      : request_(request), store_(*request.store), wait_(wait), local_(local), places_(places), tuner_(tuner) {}
+      : request_(request),
+        names_(request.peers),
+        store_(*request.store),
+        wait_(wait),
+        local_(local),
+        places_(places),
+        tuner_(tuner) {}
 
   std::shared_ptr<Segment> run();
 
@@ -79,6 +86,7 @@ class Connecting {
   void forget_keys();
 
   const ConnectRequest& request_;
+  const Names names_;
   Store& store_;
   WaitContext& wait_;
   LocalSegments& local_;
@@ -133,7 +141,7 @@ std::optional<std::string> Connecting::offer(json what) {
   std::optional<std::string> refusal;
   for (int rank = 1; rank < request_.size; ++rank) {
     const auto no = answer_of(rank);
-    if (no && !refusal) refusal = fmt::format("rank {} {}", rank, *no);
+    if (no && !refusal) refusal = fmt::format("rank {} {}", names_.of(rank), *no);
   }
   ++round_;
   return refusal;
@@ -198,22 +206,22 @@ json Connecting::read(const std::string& key, int from) {
     throw error.code() == ErrorCode::timeout ? with_missing(error) : error;
   }
   if (!value.is_object())
-    throw Error(ErrorCode::internal, fmt::format("shm: unreadable words from rank {} in the store", from),
-                request_.group, from);
+    throw Error(ErrorCode::internal, fmt::format("shm: unreadable words from rank {} in the store", names_.of(from)),
+                request_.group, names_.of(from));
   if (!value.contains("error")) return value;
   const int rank = value.value("rank", -1);
   throw Error(static_cast<ErrorCode>(value["error"].get<int>()), value.value("message", ""), request_.group,
-              rank >= 0 ? rank : from);
+              rank >= 0 ? rank : names_.of(from));
 }
 
 // A timeout that names those who have not come.
 Error Connecting::with_missing(const Error& error) {
   std::vector<int> missing;
   if (!store_.get(offer_key(round_))) {
-    missing.push_back(0);
+    missing.push_back(names_.of(0));
   } else {
     for (int rank = 1; rank < request_.size; ++rank) {
-      if (rank != request_.rank && !store_.get(answer_key(round_, rank))) missing.push_back(rank);
+      if (rank != request_.rank && !store_.get(answer_key(round_, rank))) missing.push_back(names_.of(rank));
     }
   }
   if (missing.empty()) return error;
@@ -224,7 +232,7 @@ Error Connecting::with_missing(const Error& error) {
 // Tells those who would wait for this rank.
 void Connecting::give_up(const Error& error) noexcept {
   if (!offered_file_.empty()) ::unlink(offered_file_.c_str());
-  if (segment_ != nullptr) segment_->abort(request_.rank, error);  // some may have begun to use it
+  if (segment_ != nullptr) segment_->abort(names_.of(request_.rank), error);  // some may have begun to use it
   try {
     if (request_.rank == 0) {
       // In the middle of an offer the others wait for the next one, else for this one.
@@ -277,7 +285,7 @@ std::string who_is_elsewhere(const ConnectRequest& request) {
   });
   if (other == request.peers.end()) return "the ranks are on different machines";
   return fmt::format("rank {} is on another machine or in another container (host {}; rank {} is on {})", other->rank,
-                     other->hostname, request.rank, self.hostname);
+                     other->hostname, self.rank, self.hostname);
 }
 
 }  // namespace

@@ -41,6 +41,21 @@ class Doorbell {
     if (at_most > kNap) sleep(at_most);
   }
 
+  // The same without the nap: it keeps the processor while what was on its way arrives. For a sleep that is likely to
+  // be a long one, to which the end of a nap only adds.
+  template <class Look>
+  void sleep_at_once_unless(Look look, Duration at_most) {
+    struct Disarm {
+      Doorbell& doorbell;
+      ~Disarm() { doorbell.disarm(); }
+    } const disarm{*this};
+    arm();
+    if (look()) return;
+    const auto arrived = std::chrono::steady_clock::now() + kArrival;
+    while (std::chrono::steady_clock::now() < arrived) continue;
+    if (!look()) sleep(at_most);
+  }
+
   // For the other ranks. Cheap while the owner is awake.
   void ring() noexcept {
     // The first of several ringers wakes the owner. relaxed: the exchange only chooses one of them; no data is read
@@ -54,6 +69,7 @@ class Doorbell {
   static constexpr std::uint32_t kAwake = 0;
   static constexpr std::uint32_t kAsleep = 1;
   // Stores are seen by other processors within a microsecond.
+  static constexpr Duration kArrival = std::chrono::microseconds(2);
   static constexpr Duration kNap = std::chrono::microseconds(50);
 
   void arm() noexcept { word_.store(kAsleep, std::memory_order_seq_cst); }
