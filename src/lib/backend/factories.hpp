@@ -10,6 +10,11 @@ namespace col::shm_backend {
 std::unique_ptr<BackendFactory> make_factory();
 }
 
+namespace col::hosts_backend {
+// `wire`: the name of the backend between hosts.
+std::unique_ptr<BackendFactory> make_factory(std::string wire);
+}  // namespace col::hosts_backend
+
 namespace col::backend {
 
 // A backend in a library of its own, which is loaded on the first request for this backend. So programs that do not use

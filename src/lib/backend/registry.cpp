@@ -38,6 +38,9 @@ struct Registry {
 #endif
     factories.push_back(backend::make_module_factory(
         {.backend = "ucx", .file = "libcol_ucx.so", .needs = "UCX (libucx-dev)", .built = kUcxBuilt}));
+#ifdef COL_HAVE_HOSTS
+    factories.push_back(hosts_backend::make_factory("gloo"));
+#endif
 #ifdef COL_HAVE_NCCL
     constexpr bool kNcclBuilt = true;
 #else

@@ -62,7 +62,8 @@ constexpr std::array kTable = {
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
-    Variable{"COL_BACKEND", "automatic | shm | gloo | ucx | nccl, or one that the program has registered", "automatic",
+    Variable{"COL_BACKEND", "automatic | shm | hosts | gloo | ucx | nccl, or one that the program has registered",
+             "automatic",
              "The backend of every group for which the program names none; one that it names wins. Equal on all ranks.",
              false},
     Variable{"COL_ALGORITHM", "collective:algorithm, comma-separated", "chosen by table",
@@ -118,7 +119,8 @@ constexpr std::array kTable = {
              "This process's rank in that group.", false},
     Variable{"COL_GROUP_WORLD_SIZE", "integer >= 1", "required with COL_GROUP_NAME", "How many ranks that group has.",
              false},
-    Variable{"COL_GROUP_BACKEND", "automatic | shm | gloo | nccl", "automatic", "The backend of that group.", false},
+    Variable{"COL_GROUP_BACKEND", "automatic | shm | hosts | gloo | nccl", "automatic", "The backend of that group.",
+             false},
 };
 
 // What other launchers set for each process, and TMPDIR. group/adopt/launchers.cpp says which of them make a whole.

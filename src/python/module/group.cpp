@@ -65,7 +65,7 @@ GroupClass bind_group(nb::module_& module) {
           "name", [](const Group& g) { return std::string(g.name()); }, "Its name in this process.")
       .def_prop_ro(
           "backend", [](const Group& g) { return std::string(g.backend()); },
-          "What moves the data: 'shm', 'gloo', 'nccl', or 'self' (a world of one rank on the CPU).")
+          "What moves the data: 'shm', 'hosts', 'gloo', 'nccl', or 'self' (a world of one rank on the CPU).")
       .def_prop_ro(
           "device", [](const Group& g) { return device_name(g.device()); },
           "The memory that the group moves without extra copies: 'cpu', or 'cuda:0' and the like.")

@@ -1,4 +1,5 @@
 // Rules, what overrides them, and the choice among them.
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -29,6 +30,17 @@ std::string query_text(const SelectionQuery& query) {
   return fmt::format("{} of {} on {} ranks{}{}{}", to_string(query.collective), core::format_bytes(query.bytes),
                      query.ranks, query.nodes > 1 ? fmt::format(" on {} nodes", query.nodes) : "",
                      query.backend.empty() ? "" : ", backend ", query.backend);
+}
+
+// Whose rules serve the query. A table without rules for groups over hosts serves them by those for the wire between
+// them.
+SelectionQuery as_served(const SelectionTable& table, SelectionQuery query) {
+  constexpr std::string_view kHosts = "hosts", kWire = "gloo";
+  const auto is_own = [&](const SelectionRule& rule) {
+    return rule.collective == query.collective && rule.backend == kHosts;
+  };
+  if (query.backend == kHosts && std::ranges::none_of(table.rules(), is_own)) query.backend = kWire;
+  return query;
 }
 
 }  // namespace
@@ -100,9 +112,10 @@ std::optional<Choice> group::choose(const SelectionTable& table, const Selection
                                     const std::function<std::optional<std::string>(const AlgorithmSpec&)>& why_not,
                                     std::string* refused, Reasons reasons) {
   std::string passed_over;
+  const SelectionQuery served = as_served(table, query);
   for (std::size_t i = 0; i < table.rules().size(); ++i) {
     const SelectionRule& rule = table.rules()[i];
-    if (!rule.matches(query)) continue;
+    if (!rule.matches(served)) continue;
     const auto objection = why_not(rule.algorithm);
     if (!objection) {
       if (reasons == Reasons::untold) return Choice{rule.algorithm, {}};

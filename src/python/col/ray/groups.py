@@ -83,8 +83,8 @@ def _backend_for(backend: str, context: _col.Context) -> str:
     """Backend in types.py says what the names mean."""
     if backend == "nccl":
         return "auto"
-    if backend == "gloo" and context.is_on_one_host:
-        return "shm"
+    if backend == "gloo":
+        return "shm" if context.is_on_one_host else "hosts"
     return backend
 
 

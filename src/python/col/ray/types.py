@@ -24,7 +24,7 @@ class Backend:
 
     AUTO and COL: NCCL if all ranks have a GPU current and NCCL can serve them, else as GLOO. NCCL means the same: it is
     Ray's default, also for actors without a GPU.
-    GLOO: shared memory if all ranks share a host, else Gloo; never a GPU's.
+    GLOO: shared memory between ranks of one host, Gloo between hosts; never a GPU's.
     SHM: shared memory, or an error.
     """
 

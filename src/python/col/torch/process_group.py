@@ -67,7 +67,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._together: Optional[list[Work]] = None  # what _start_coalescing() has begun to collect
         self._changed_timeout: Optional[float] = None
         self._lock = Lock()
-        backend = "shm" if job.context.is_on_one_host else "gloo"
+        backend = "shm" if job.context.is_on_one_host else "hosts"
         self._cpu: Any = job.context.init_group(name, backend, timeout, rank=rank, world_size=size)
         self._cuda: Any = None
         self._be_found()

@@ -1,0 +1,76 @@
+// The channel of a group over hosts: shared memory to the ranks of this host, a wire to the others, one wait for both.
+//
+// Both sides are channels of other backends. Each message is a message of one side. The exception is a receive from any
+// peer, which may come over either: it waits in line until one side has a message for it, and so does every later
+// receive of its stream, as it must not overtake. Then it becomes a receive from that peer.
+//
+// A rank with neighbours waits as ranks do that share memory (NearExtension::wait_until()). The wire rings its
+// doorbell.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <col/backend.hpp>
+
+#include "backend/channel_checks.hpp"
+#include "backend/hosts/layout.hpp"
+#include "backend/hosts/operations.hpp"
+#include "core/fork_guard.hpp"
+
+namespace col::hosts_backend {
+
+class HostsChannel final : public Channel {
+ public:
+  // `near` has the ranks of layout.near, in their order; it is null if there are no neighbours. `wire` has all ranks.
+  // Throws internal if they lack the extensions that this takes.
+  HostsChannel(std::string group, Layout layout, std::unique_ptr<Channel> near, std::unique_ptr<Channel> wire);
+  ~HostsChannel() override;
+
+  Ticket post_send(int peer, std::uint64_t slot, ConstTensorView data) override;
+  Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
+  std::optional<int> test(Ticket ticket) override;
+  int wait(Ticket ticket, WaitContext& wait) override;
+  // None: a collective of one side would leave the other one unattended. Plans serve every call.
+  std::span<const NativeEntry> native_entries() const override { return {}; }
+  Ticket start_native(const Request& request, WaitContext& wait) override;
+  void abort(const Error& cause) noexcept override;
+
+ private:
+  void enter(const char* call) const;
+  void check_peer(const char* call, int peer) const;
+  Operation& find(Ticket ticket);
+  template <class Body>
+  auto guarded(Body body);
+
+  Side side_of(int peer) const noexcept;
+  bool may_come_from_both(int peer) const noexcept;
+  Channel& channel(Side side) const noexcept { return side == Side::near ? *near_ : *wire_; }
+  void post(Operation& receive, Side side, int peer);
+  void serve_lines();
+  bool serve(std::deque<Operation*>& line);
+  bool serve_first(Operation& receive);
+  std::optional<int> step(Operation& operation);
+  int peer_of(const Operation& operation, int peer) const noexcept;
+  void tell(const Operation& operation, WaitContext& wait) const;
+
+  const std::string group_;
+  const Layout layout_;
+  const core::ForkGuard fork_guard_;
+  const std::unique_ptr<Channel> near_;
+  std::unique_ptr<Channel> wire_;
+  NearExtension* const near_side_;  // of near_; null without neighbours
+  WireExtension* const wire_side_;  // of wire_
+  std::vector<int> neighbours_;     // by their numbers in near_
+  Operations operations_;
+  std::map<std::uint64_t, std::deque<Operation*>> lines_;  // by stream; the first of each is from any peer
+  bool wire_first_ = false;  // which side is asked first: they take turns, so that neither starves
+  backend::FirstCause cause_;
+};
+
+}  // namespace col::hosts_backend
