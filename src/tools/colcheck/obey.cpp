@@ -100,6 +100,13 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
     if (order.kind == Order::Kind::probe) {
       group.barrier();
       answer.natives = native_algorithms(group);
+      if (order.backend == to_string(Backend::hosts) && group.backend() != order.backend) {
+        answer.trouble =
+            fmt::format("unavailable: hosts is for ranks of which some share a host, and not all; these go over {}",
+                        group.backend());
+        context.destroy_group(group.name());
+        return answer;
+      }
     }
   } catch (const std::exception& error) {
     answer.trouble = error.what();

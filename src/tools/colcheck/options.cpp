@@ -33,7 +33,8 @@ constexpr const char* kExamples =
 using Names = std::vector<std::string>;
 
 Names backends() {
-  return {std::string(to_string(Backend::shm)), std::string(to_string(Backend::gloo)), "ucx", tools::device_backend()};
+  return {std::string(to_string(Backend::shm)), std::string(to_string(Backend::gloo)),
+          std::string(to_string(Backend::hosts)), "ucx", tools::device_backend()};
 }
 
 Names list_of(const std::string& option, const std::string& text) {
@@ -73,7 +74,7 @@ Duration duration_of(const std::string& option, const std::string& text) {
 Names backends_of(const std::string& option, const std::string& text) {
   if (text == "all") return {};
   Names named = list_of(option, text);
-  check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,ucx,nccl");
+  check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,hosts,ucx,nccl");
   return named;
 }
 
@@ -81,7 +82,8 @@ Names required_of(const std::string& option, const std::string& text) {
   Names names = backends();
   names.insert(names.end(), {"cpu", "cuda", "torch"});
   Names required = list_of(option, text);
-  check_names(option, "backend, device or library", required, names, "write some of shm,gloo,ucx,nccl,cpu,cuda,torch");
+  check_names(option, "backend, device or library", required, names,
+              "write some of shm,gloo,hosts,ucx,nccl,cpu,cuda,torch");
   return required;
 }
 
@@ -191,8 +193,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add({kEffort, "--soak", "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h",
              into(options.soak, duration_of)});
   constexpr std::string_view kWhat = "What";
-  table.add({kWhat, "--backend", "LIST",
-             "all (ucx only where it is named), or some of shm,gloo,ucx,nccl; default: all that can be used",
+  table.add({kWhat, "--backend", "LIST", "all (ucx only where it is named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
              into(options.backends, backends_of)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
              into(options.require, required_of)});

@@ -80,26 +80,33 @@ bool Run::is_required(const std::string& name) const {
   return std::find(options_.require.begin(), options_.require.end(), name) != options_.require.end();
 }
 
+// Notes that nothing is checked over that backend, and why. Between ranks of one host, nothing is missing without
+// hosts.
+void Run::leave_out(const std::string& name, const std::string& why, Results& results) {
+  if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
+  const bool is_extra = name == to_string(Backend::hosts) && options_.backends.empty();
+  if (!is_extra) results.unavailable.push_back({name, why});
+}
+
 // Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  for (const std::string name : {"shm", "gloo", "ucx"}) {
+  for (const std::string name : {"shm", "gloo", "hosts", "ucx"}) {
     if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
-      results.unavailable.push_back({name, "this build has no such backend"});
+      leave_out(name, "this build has no such backend", results);
       continue;
     }
     if (const auto reason = factory->unavailable_reason()) {
-      results.unavailable.push_back({name, *reason});
+      leave_out(name, *reason, results);
       continue;
     }
     std::string why;
     const auto natives = lead_.probe(name, spec_.world_size, why);
-    // Ranks on several hosts share no memory. What else does not work though it says that it does is a failure, no
-    // skip.
-    if (!natives && name == to_string(Backend::shm) && is_unavailable(why)) {
-      if (is_required(name)) throw UsageError(fmt::format("'{}' is required, and cannot be used here: {}", name, why));
-      results.unavailable.push_back({name, why});
+    // Ranks on several hosts share no memory, and those on one need no wire. What else does not work though it says
+    // that it does is a failure, no skip.
+    if (!natives && (name == to_string(Backend::shm) || name == to_string(Backend::hosts)) && is_unavailable(why)) {
+      leave_out(name, why, results);
       continue;
     }
     if (!natives) throw RunEnded{kWrongData, fmt::format("no group can be made over {}: {}", name, why)};

@@ -63,6 +63,7 @@ class Run {
   void find_nccl(Results& results, std::vector<Selection>& all);
   bool wants_backend(std::string_view name) const;
   bool is_required(const std::string& name) const;
+  void leave_out(const std::string& name, const std::string& why, Results& results);
   void run_portions(const std::vector<Portion>& portions, Results& results);
   void run_until(Deadline deadline, std::vector<Selection> selections, Results& results);
   void run_token(Results& results);

@@ -24,9 +24,12 @@ class DrillCases {
       : selection_(selection), property_(property), ranks_(std::move(ranks)), cases_(cases) {}
 
   bool full() const { return selection_.effort == Effort::full; }
-  // Those of the selection; none if there is no number of ranks.
+  // Those of the selection; none if there is no number of ranks. A drill is a job of its own on this host, where hosts
+  // is shm.
   std::vector<std::string> backends() const {
-    return ranks_.empty() ? std::vector<std::string>() : selection_.backends;
+    std::vector<std::string> names = ranks_.empty() ? std::vector<std::string>() : selection_.backends;
+    std::erase(names, to_string(Backend::hosts));
+    return names;
   }
   // Of the case that was added last, from 1 on.
   std::uint64_t number() const { return number_; }
