@@ -50,7 +50,7 @@ def test_every_call(members, library):
     two_of_each = [members[i] for i in (0, ALL - 1, 1, ALL - 2)]
     everywhere(two_of_each, join, 4, library)
     hosts = {node["NodeManagerAddress"] for node in ray.nodes()}
-    assert everywhere(two_of_each, backend_of, library) == ["shm" if len(hosts) == 1 else "gloo"] * 4
+    assert everywhere(two_of_each, backend_of, library) == ["shm" if len(hosts) == 1 else "hosts"] * 4
     assert everywhere(two_of_each, every_call, library, library) == ["right"] * 4
     everywhere(two_of_each, leave, library)
 

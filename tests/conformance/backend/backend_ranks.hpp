@@ -16,6 +16,7 @@
 #include <col/backend.hpp>
 
 #include "support/catch.hpp"
+#include "support/divided_hosts.hpp"
 #include "support/memory_channel.hpp"
 #include "support/ranks.hpp"
 
@@ -79,6 +80,7 @@ using BackendBody = std::function<void(BackendRank& rank)>;
 // backend may be threads. Two of the backends are of memory: the reference, plain and with messages that overtake one
 // another.
 inline void on_every_backend(const BackendBody& body, const std::vector<int>& sizes = {1, 2, 4}) {
+  register_divided_hosts();
   register_memory_backend();
   register_memory_backend(
       {.name = "late_memory", .longest_delay = std::chrono::milliseconds(2), .seed = 4, .rendezvous = false});
@@ -103,7 +105,7 @@ inline void on_every_backend(const BackendBody& body, const std::vector<int>& si
       };
       // Processes first: a fork after threads have run is the harder start.
       if (!is_memory) check(run_processes(size, of_rank));
-      if (is_memory || name == "shm") check(run_threads(size, of_rank));
+      if (is_memory || name == "shm" || name.starts_with("hosts")) check(run_threads(size, of_rank));
     }
   }
 }

@@ -12,15 +12,19 @@
 #include <col/backend.hpp>
 #include <col/col.hpp>
 
+#include "support/divided_hosts.hpp"
 #include "support/outcomes.hpp"
 #include "support/ranks.hpp"
 
 namespace col::test {
 
-// For host memory: all that this build has and this machine can use, the tests' own excepted.
+// For host memory: all that this build has and this machine can use, and ranks that are divided among hosts in two
+// ways. Between ranks of one host, "hosts" itself is another name of shm.
 inline std::vector<std::string> usable_backends() {
+  register_divided_hosts();
   std::vector<std::string> names;
   for (const std::string& name : backend_names()) {
+    if (name == "hosts" || name == "hosts_of_two") continue;
     const BackendFactory& factory = *find_backend(name);
     if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
   }

@@ -352,6 +352,20 @@ TEST_CASE("choose: when nothing serves, all that was refused is said", "[select]
   CHECK_FALSE(choose(table, query, none));
 }
 
+TEST_CASE("choose: groups over hosts go by the rules for gloo, until the table has rules for them", "[select]") {
+  const SelectionQuery query{.collective = Collective::allreduce, .ranks = 4, .bytes = 512, .backend = "hosts"};
+  const std::string others = R"({"collective": "allreduce", "backend": "shm", "algorithm": "mst"},
+                                {"collective": "scan", "backend": "hosts", "algorithm": "linear"},
+                                {"collective": "allreduce", "backend": "gloo", "algorithm": "ring"})";
+  const auto lent = choose(table_of(others), query, nothing_against);
+  REQUIRE(lent);
+  CHECK(lent->algorithm.name == "ring");
+  const auto own = choose(table_of(others + R"(, {"collective": "allreduce", "backend": "hosts", "algorithm": "bde"})"),
+                          query, nothing_against);
+  REQUIRE(own);
+  CHECK(own->algorithm.name == "bde");
+}
+
 TEST_CASE("built-in table: says where it comes from", "[select]") {
   const SelectionTable& table = SelectionTable::built_in();
   CHECK(table.source() == "built in");
@@ -397,7 +411,7 @@ TEST_CASE("built-in table: serves every number of ranks, size, backend and order
     REQUIRE(orders.size() == 3);
     for (int ranks = 1; ranks <= 64; ++ranks) {
       for (std::size_t bytes = 0; bytes <= (std::size_t{1} << 30); bytes = bytes == 0 ? 1 : 8 * bytes) {
-        for (const std::string_view backend : {"shm", "gloo", "nccl", "mine"}) {
+        for (const std::string_view backend : {"shm", "hosts", "gloo", "nccl", "mine"}) {
           for (const FoldOrder order : orders) {
             const SelectionQuery query{.collective = collective, .ranks = ranks, .bytes = bytes, .backend = backend};
             std::vector<std::size_t> counts, displacements;
