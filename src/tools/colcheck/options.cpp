@@ -193,7 +193,8 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   table.add({kEffort, "--soak", "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h",
              into(options.soak, duration_of)});
   constexpr std::string_view kWhat = "What";
-  table.add({kWhat, "--backend", "LIST", "all (ucx only where it is named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
+  table.add({kWhat, "--backend", "LIST",
+             "all (ucx only where it is named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
              into(options.backends, backends_of)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
              into(options.require, required_of)});
