@@ -270,7 +270,10 @@ void ShmChannel::wait_for(Step step, Tell tell, bool polls, WaitContext& wait) {
     const bool keeps = keeps_processor();
     for (const auto until = Clock::now() + kKeepingTime; keeps && Clock::now() < until;) {
       wait.check();
-      pause_briefly();
+      if (polls)
+        pause_briefly();
+      else
+        ::sched_yield();  // to the wire's thread
       if (step()) return;
     }
     for (int i = 0; polls && i < kYields; ++i) {
