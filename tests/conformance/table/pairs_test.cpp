@@ -24,10 +24,11 @@ using namespace col::test;
 
 constexpr std::uint64_t kPairsSeed = 20261121;
 
-std::map<col::Collective, std::vector<std::string>> natives(const std::string& backend) {
-  std::map<col::Collective, std::vector<std::string>> all;
+Natives natives(const std::string& backend) {
+  Natives all;
   check_good(run_threads(2, rank_body(2, backend, [&](col::Group& group) {
-                           if (group.rank() == 0) all = native_algorithms(group);
+                           Natives found = native_algorithms(group);
+                           if (group.rank() == 0) all = std::move(found);
                          })));
   return all;
 }
