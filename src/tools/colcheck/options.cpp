@@ -194,7 +194,7 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
              into(options.soak, duration_of)});
   constexpr std::string_view kWhat = "What";
   table.add({kWhat, "--backend", "LIST",
-             "all (ucx only where it is named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
+             "all (ucx only if named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
              into(options.backends, backends_of)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
              into(options.require, required_of)});

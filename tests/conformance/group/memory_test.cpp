@@ -494,9 +494,10 @@ TEST_CASE("memory: free knows of operations of other groups, and of those that h
 }
 
 TEST_CASE("memory: free waits for a reduction that frees memory, too", "[group]") {
-  threads_on_each_backend(2, [](Group& group) {
+  std::atomic<int> started{0}, seen{0};  // by rank 0, and by rank 1
+  threads_on_each_backend(2, [&](Group& group) {
     void* const memory = group.alloc(64);
-    std::vector<int> in(8, 1), out(in.size()), nothing(1);
+    std::vector<int> in(8, 1), out(in.size());
     std::promise<void> inside;
     std::atomic<bool> begun{false}, frees{false};
     const auto function = [&](const void*, const void*, void*, std::size_t, DType) {
@@ -510,15 +511,17 @@ TEST_CASE("memory: free waits for a reduction that frees memory, too", "[group]"
     };
     const auto start = [&] { return group.iallreduce(in, out, {.op = Op::user(function, true), .algorithm = "ring"}); };
     if (group.rank() == 0) {
-      // In the thread of the library, as rank 1 starts later.
+      // In the thread of the library, as rank 1 starts when no call of this thread can move it on.
       Work after = start().then([](auto&&) {});
-      group.send(nothing, 1);
+      ++started;
       inside.get_future().wait_for(20s);
       frees = true;
       col::free(memory);
       after.wait();
     } else {
-      group.recv(nothing, 0);
+      for (const Deadline deadline = Deadline::after(20s); started == seen; std::this_thread::yield())
+        expect(!deadline.expired(), "rank 0 starts");
+      ++seen;
       start().wait();
       col::free(memory);
     }

@@ -102,11 +102,10 @@ TEST_CASE("progress: the thread ends dropped operations, and an error there reac
   const auto judge = [](const std::vector<Outcome>& outcomes) {
     check_ending(outcomes[0], {.code = ErrorCode::aborted, .within = 10});
   };
-  processes_on_each_backend(2, judge, [](Group& group) {
+  processes_on_each_backend(2, judge, [](Group& group, Context& context) {
     std::vector<int> in(100000, 1), out(in.size());
     std::ignore = group.iallreduce(in, out);
-    group.barrier();
-    if (group.rank() == 1) raise(SIGKILL);
+    kill_behind_barrier(group, context, {1});
     // The thread may have found it before the call.
     const auto error = error_of([&] { group.iallreduce(in, out).wait(); });
     expect(error.code() == ErrorCode::peer_lost || error.code() == ErrorCode::aborted, error.what());

@@ -193,8 +193,7 @@ TEST_CASE("shrink: another rank that has died is named, and can be left out as w
   };
   processes_on_each_backend(4, judge, [](Group& group, Context& context) {
     const int rank = group.rank();
-    group.barrier();
-    if (rank == 1 || rank == 3) ::kill(::getpid(), SIGKILL);
+    kill_behind_barrier(group, context, {1, 3});
     expect_no_shrink(group, {.code = ErrorCode::peer_lost, .rank = 1}, {3});
     Group two = group.shrink(std::array{1, 3});
     expect(members(two, rank) == std::vector{0, 2});

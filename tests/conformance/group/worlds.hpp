@@ -1,7 +1,11 @@
 // One body on a group of every usable backend: ranks as threads, or as processes.
 #pragma once
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <iterator>
@@ -11,6 +15,7 @@
 
 #include <col/backend.hpp>
 #include <col/col.hpp>
+#include <col/store.hpp>
 
 #include "support/divided_hosts.hpp"
 #include "support/outcomes.hpp"
@@ -101,6 +106,19 @@ void processes_on_each_backend(int ranks, const Given& given) {
       context.finalize();
     });
   });
+}
+
+// Kills the ranks `dying` when all others are out of a barrier. One that dies right behind a barrier of its own may
+// take with it the word that it has had a message, and then the sender is still in there.
+inline void kill_behind_barrier(Group& group, Context& context, const std::vector<int>& dying) {
+  const auto is_dying = [&](int rank) { return std::find(dying.begin(), dying.end(), rank) != dying.end(); };
+  const auto store = make_prefix_store(context.spec().store, "out of the barrier");
+  group.barrier();
+  if (!is_dying(group.rank())) return store->set(std::to_string(group.rank()), "yes");
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (!is_dying(rank)) store->wait_for(std::to_string(rank), std::chrono::seconds(20));
+  }
+  ::kill(::getpid(), SIGKILL);
 }
 
 }  // namespace col::test

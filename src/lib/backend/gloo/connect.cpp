@@ -177,7 +177,9 @@ void Connecting::meet() {
   for (const int child : children) hear(child, 0);
   say(parents, {});
   for (const int parent : parents) hear(parent, 0);
-  say(children, {});
+  // Their answers are not waited for: a rank that has this word is a member, and may fail in its first call.
+  const Buffer nothing = context_->createUnboundBuffer(nullptr, 0);
+  for (const int child : children) nothing->send(child, kMeetingSlot, 0, 0);
   for (int peer = 0; peer < request_.size; ++peer) {
     if (peer != request_.rank) context_->set_address(peer, Address::decoded({place_of(roster, peer), Address::kBytes}));
   }
