@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/left_behind.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
@@ -60,14 +61,14 @@ NcclChannel::~NcclChannel() {
 
 // Leaves everything to the end of the process.
 void NcclChannel::forget() noexcept {
-  [[maybe_unused]] auto* const posts = new (std::nothrow) auto(std::move(posts_));
-  [[maybe_unused]] auto* const idle = new (std::nothrow) auto(std::move(idle_));
+  leave_content_behind(posts_);
+  leave_content_behind(idle_);
   native_.forget();
-  (void)multi_.release();
-  (void)before_.release();
-  (void)communicator_.release();
-  (void)stream_.release();
-  (void)device_.release();
+  leave_behind(multi_);
+  leave_behind(before_);
+  leave_behind(communicator_);
+  leave_behind(stream_);
+  leave_behind(device_);
 }
 
 // Of this rank's GPU, and of all that calls over several GPUs have connected.

@@ -15,6 +15,7 @@
 #include <col/types.hpp>
 
 #include "backend/nccl/cuda_driver.hpp"
+#include "backend/nccl/left_behind.hpp"
 
 namespace col::nccl_backend {
 
@@ -153,7 +154,7 @@ void release_on(const GpuDevice& device, std::unique_ptr<Objects>&... objects) n
     const GpuDevice::Scope scope(device);
     (objects.reset(), ...);
   } catch (const std::exception&) {
-    ((void)objects.release(), ...);
+    (leave_behind(objects), ...);
   }
 }
 

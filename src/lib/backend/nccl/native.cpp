@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/nccl/left_behind.hpp"
 #include "backend/nccl/translate.hpp"
 
 namespace col::nccl_backend {
@@ -102,10 +103,10 @@ void Native::release() noexcept {
 }
 
 void Native::forget() noexcept {
-  (void)byte_.release();
-  (void)kernels_.release();
-  for (auto& memory : scratch_) (void)memory.release();
-  (void)scratch_free_.release();
+  leave_behind(byte_);
+  leave_behind(kernels_);
+  for (auto& memory : scratch_) leave_behind(memory);
+  leave_behind(scratch_free_);
 }
 
 void* Native::take_scratch(const Call& call, std::size_t bytes) {
