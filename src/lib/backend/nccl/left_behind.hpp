@@ -8,8 +8,8 @@
 
 namespace col::nccl_backend {
 
-// A list that no one reads: who looks for leaks finds in it what was left behind on purpose. Without a lock, which might
-// be held in a forked child.
+// A list that no one reads: who looks for leaks finds in it what was left behind on purpose. Without a lock, which
+// might be held in a forked child.
 struct LeftBehind {
   const void* what;
   LeftBehind* next;
