@@ -50,9 +50,15 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 nothing_left_soon
 
-# Where no shell could continue it, it does not stop.
+# Where no shell could continue it, it does not stop, and the ranks see no signal: stopped and continued at once, a rank
+# that was just about to fork left a child that stayed stopped.
+job="trap 'echo continued' CONT; trap ': >\"\$0/noticed.\$RANK\"' WINCH; $job"
 start setsid
 kill -TSTP $pid
+kill -WINCH $pid # passed on behind it
+wait_until 10 "SIGWINCH passed on" test -e "$work/noticed.0" -a -e "$work/noticed.1"
 : >"$work/go"
 expect_status 0 $pid
+expect_lines "$out" 2
+expect_not_in "$out" continued
 nothing_left

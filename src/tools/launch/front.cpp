@@ -92,6 +92,9 @@ void tell_watcher(int lifeline, int signal) {
 void forward_signals(SignalGate& signals, int lifeline) {
   while (const int signal = signals.next()) {
     if (signal == SIGCHLD) continue;
+    // We would go on at once, and the ranks would be stopped and continued with no time between. What a rank forks just
+    // then may stay stopped for ever: to a new process Linux delivers the first signal but not the second.
+    if (signal == SIGTSTP && !could_be_continued()) continue;
     tell_watcher(lifeline, signal);
     if (signal != SIGTSTP) continue;
     stop_self();

@@ -13,6 +13,7 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
+#include "launch/processes/processes.hpp"
 
 namespace col::launch {
 namespace {
@@ -75,6 +76,13 @@ SignalGate::~SignalGate() {
 int SignalGate::next() {
   signalfd_siginfo info;
   return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+bool could_be_continued() {
+  const pid_t own_group = ::getpgrp();
+  pid_t parent = ::getppid();
+  while (parent > 0 && ::getpgid(parent) == own_group) parent = read_process(parent).parent;
+  return parent > 0 && ::getsid(parent) == ::getsid(0);
 }
 
 void stop_self() {

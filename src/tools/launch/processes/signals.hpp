@@ -43,8 +43,12 @@ class SignalGate {
   struct sigaction old_child_action_;
 };
 
-// Stops this process, as an uncaught SIGTSTP does. Returns when it is continued, or at once if nobody could continue it
-// (no shell with job control). Requires: SIGTSTP is blocked.
+// Whether there is a shell with job control that could continue this process: its process group has a parent in the
+// same session. Where there is none, the kernel ignores SIGTSTP.
+bool could_be_continued();
+
+// Stops this process, as an uncaught SIGTSTP does. Returns when it is continued, or at once if nobody could continue
+// it. Requires: SIGTSTP is blocked.
 void stop_self();
 
 // Ends this process by `signal`, so that its parent sees the same as if nobody had caught the signal.
