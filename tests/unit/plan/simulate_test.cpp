@@ -355,11 +355,20 @@ TEST_CASE("simulate: a ring of 1,024 ranks, two million messages, is a matter of
 
 TEST_CASE("simulate: a thousand messages that wait for each other's ports take no thousandfold time",
           "[plan][simulate]") {
-  // Uneven blocks: no two ranks are in step for long.
+  struct Case {
+    int size, ranks_per_node;
+    bool nic_shared;
+  };
+  // Uneven blocks: no two ranks are in step for long. And nodes whose ranks wait for one port together.
+  const auto [size, ranks_per_node, nic_shared] = GENERATE(Case{400, 400, false}, Case{512, 8, true});
+  std::vector<int> node_of_rank;
+  for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank / ranks_per_node);
   const Algorithm& direct = test::algorithm(Collective::allreduce, "direct");
-  const PlanProblem problem({.collective = Collective::allreduce, .size = 400, .count = 40007});
+  const PlanProblem problem(
+      {.collective = Collective::allreduce, .size = size, .count = 40007, .node_of_rank = node_of_rank});
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(simulate(problem, plans_of(direct, problem), {}).messages == 2 * 400 * 399);
+  const auto messages = static_cast<std::size_t>(2 * size * (size - 1));
+  CHECK(simulate(problem, plans_of(direct, problem), {.nic_shared = nic_shared}).messages == messages);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(90));
 }
 

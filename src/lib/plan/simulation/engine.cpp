@@ -37,6 +37,19 @@ std::vector<int> dense_nodes(const PlanProblem& problem) {
   return nodes;
 }
 
+int count_of(const std::vector<int>& node_of_rank) {
+  return 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
+}
+
+// One port for every rank, then one for every node. Where nodes have one port each to the others, the ranks' own ports
+// are for messages inside of a node.
+std::vector<std::uint32_t> circles_of_ports(const std::vector<int>& node_of_rank, bool nic_shared) {
+  const auto nodes = static_cast<std::size_t>(count_of(node_of_rank));
+  std::vector<std::uint32_t> circles(node_of_rank.size() + nodes, nic_shared ? static_cast<std::uint32_t>(nodes) : 0);
+  if (nic_shared) std::copy(node_of_rank.begin(), node_of_rank.end(), circles.begin());
+  return circles;
+}
+
 }  // namespace
 
 Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostModel& model, std::size_t element_size,
@@ -46,15 +59,14 @@ Engine::Engine(const PlanProblem& problem, const PlanOfRank& plans, const CostMo
       wide_size_(wide_size),
       reader_(model, element_size),
       ranks_(static_cast<std::size_t>(problem.size())),
-      // One for every rank, then one for every node, of which there are no more than ranks.
-      ports_(2 * ranks_.size(), messages_) {
+      ports_(circles_of_ports(dense_nodes(problem), model.nic_shared), messages_) {
   const std::vector<int> node_of_rank = dense_nodes(problem);
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].plan = plans(static_cast<int>(r));
     ranks_[r].node = node_of_rank[r];
   }
-  const int nodes = 1 + *std::max_element(node_of_rank.begin(), node_of_rank.end());
-  for (int n = 0; n < nodes; ++n) nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
+  for (int n = 0; n < count_of(node_of_rank); ++n)
+    nodes_.push_back({Cores(model.cores), Memory(model.memory_bandwidth)});
   result_.node_bytes_out.resize(nodes_.size());
   result_.node_bytes_in.resize(nodes_.size());
 }
@@ -151,7 +163,7 @@ void Engine::is_ready(std::uint32_t id) {
     const int r = message.rank[side];
     message.port[side] = static_cast<std::uint32_t>(nic ? static_cast<int>(ranks_.size()) + rank(r).node : r);
   }
-  ready_.push_back(id);
+  ready_.push_back({message.slot[kOut], message.slot[kIn], message.rank[kOut], id});
 }
 
 // Does the work that can be done. Whether the round is over, now: no message is left, and no work.
@@ -191,14 +203,8 @@ void Engine::serve_ports() {
     }
     freed_[side].clear();
   }
-  const auto listed_before = [this](std::uint32_t a, std::uint32_t b) {
-    const Message& x = messages_[a];
-    const Message& y = messages_[b];
-    if (x.slot[kOut] != y.slot[kOut]) return x.slot[kOut] < y.slot[kOut];
-    return x.slot[kIn] != y.slot[kIn] ? x.slot[kIn] < y.slot[kIn] : x.rank[kOut] < y.rank[kOut];
-  };
-  std::sort(ready_.begin(), ready_.end(), listed_before);
-  for (const std::uint32_t id : ready_) {
+  std::sort(ready_.begin(), ready_.end());
+  for (const auto& [sender_slot, receiver_slot, sender, id] : ready_) {
     messages_[id].order = ready_before_++;
     if (ports_.take(id))
       start(id);

@@ -1,6 +1,7 @@
 // The clock, and everything that is simulated: engine.cpp explains how.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,13 @@ class Engine {
   static std::uint32_t tagged(Tag tag, int number) noexcept { return tagged(tag, static_cast<std::uint32_t>(number)); }
   static Tag tag_of(std::uint32_t event) noexcept { return static_cast<Tag>(event & ((1U << kTagBits) - 1)); }
 
+  // A message that became ready, and what decides its turn: the order in which the senders, then the receivers, listed.
+  struct Ready {
+    std::uint32_t sender_slot, receiver_slot;
+    int sender;
+    std::uint32_t id;
+    auto operator<=>(const Ready&) const = default;
+  };
   struct Node {
     Cores cores;
     Memory memory;
@@ -86,7 +94,7 @@ class Engine {
   std::vector<Node> nodes_;
   Ports ports_;
   std::vector<std::uint32_t> freed_[2];  // ports, in this instant
-  std::vector<std::uint32_t> ready_;     // messages, in this instant
+  std::vector<Ready> ready_;             // in this instant
   std::uint64_t ready_before_ = 0;
   Simulation result_;
   double now_ = 0;

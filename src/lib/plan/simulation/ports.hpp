@@ -52,13 +52,12 @@ class MessagePool {
 //
 // A port serves the first message that waits for it and whose other port is free. This search can be long if a thousand
 // messages wait and nearly all other ports are busy. But then few ports are free, and it is faster to ask which of
-// these has a message for this one. take_next() searches in both ways at once, and stops when one of them has the
-// answer.
+// these has a message for this one. Only ports of one circle ever meet, so only the free ports of its own circle are
+// asked.
 class Ports {
  public:
-  Ports(std::size_t count, MessagePool& messages) : messages_(messages) {
-    for (std::vector<Port>& side : ports_) side.resize(count);
-  }
+  // Port p is of the circle circles[p].
+  Ports(const std::vector<std::uint32_t>& circles, MessagePool& messages);
 
   // Returns whether both ports were free; they then belong to the message. Requires: it does not wait.
   bool take(std::uint32_t id) {
@@ -83,22 +82,35 @@ class Ports {
 
  private:
   static constexpr std::uint32_t kNowhere = ~0U;
+  // The messages that wait for one pair of ports, in their order.
+  struct Waiting {
+    std::uint64_t order = ~std::uint64_t{0};  // of the first; the greatest number if there is none
+    std::uint32_t first = kNoMessage, last = kNoMessage;
+  };
   struct Port {
     bool busy = false;
     // the messages that wait, in the order in which they became ready
     std::uint32_t first = kNoMessage, last = kNoMessage;
-    std::uint32_t place = kNowhere;  // in idle_
+    std::uint32_t circle = 0, index = 0;  // its number in the circle
+    std::uint32_t place = kNowhere;       // in idle_[side][circle]
+    std::vector<Waiting> by_peer = {};    // by the peer's number in the circle; empty until a message waits
+  };
+  struct Idle {
+    std::uint32_t port, index;
   };
 
   Port& port(Side side, const Message& message) noexcept { return ports_[side][message.port[side]]; }
+  Waiting& waiting(Side side, const Message& message) noexcept {
+    return port(side, message).by_peer[port(side == kOut ? kIn : kOut, message).index];
+  }
   std::uint32_t find_next(Side side, std::uint32_t port);
   void stop_waiting(std::uint32_t id);
   void note(Side side, std::uint32_t port);
 
   MessagePool& messages_;
   std::array<std::vector<Port>, 2> ports_;
-  std::array<std::vector<std::uint32_t>, 2> idle_;  // free ports for which a message waits
-  PairTable waiting_;                               // the same messages by their two ports
+  std::vector<std::uint32_t> sizes_;                    // of the circles
+  std::array<std::vector<std::vector<Idle>>, 2> idle_;  // free ports for which a message waits, by circle
 };
 
 }  // namespace col::plan::simulation
