@@ -19,7 +19,8 @@ for rank in 0 1; do
   expect_in "$env" "^COL_STORE=file://$TMPDIR/col-.*/store\$"
   expect_in "$env" "^COL_CONTROL=$TMPDIR/col-.*/control\$"
   expect_in "$env" "^COL_ERROR_FILE=$TMPDIR/col-.*/error.$rank.json\$"
-  expect_not_in "$env" '^(PMI_|PMIX_|OMPI_COMM_|SLURM_PROCID|PALS_RANKID|MASTER_PORT=1$|TORCHELASTIC_RUN_ID=outer)'
+  expect_in "$env" "^PMI_RANK=$rank\$"
+  expect_not_in "$env" '^(PMI_RANK=5|PMIX_|OMPI_COMM_|SLURM_PROCID|PALS_RANKID|MASTER_PORT=1$|TORCHELASTIC_RUN_ID=outer)'
 done
 expect_in "$work/store" '^drwx------'
 nothing_left

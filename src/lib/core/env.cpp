@@ -227,7 +227,7 @@ constexpr std::array kLauncherTable = {
     ForeignVariable{"`TMPDIR`", "colrun makes the job's directory there, else in `/tmp`, and removes it at the end."},
 };
 
-// What colrun sets so that programs written for torchrun work; libcol does not need them.
+// What colrun sets so that programs written for torchrun and for MPICH work; libcol does not need them.
 constexpr std::array kForeignTable = {
     ForeignVariable{"`RANK`, `WORLD_SIZE`", "As `COL_RANK`, `COL_WORLD_SIZE`."},
     ForeignVariable{"`LOCAL_RANK`, `LOCAL_WORLD_SIZE`", "As `COL_LOCAL_RANK`, `COL_LOCAL_WORLD_SIZE`."},
@@ -247,6 +247,9 @@ constexpr std::array kForeignTable = {
         "`OMP_NUM_THREADS`",
         "Allowed CPUs divided by the ranks on this host, at least 1. Set only when it is unset; colrun says so "
         "once."},
+    ForeignVariable{"`PMI_RANK`, `PMI_SIZE`, `PMI_FD`",
+                    "As `COL_RANK` and `COL_WORLD_SIZE`, and the number of an open socket: a program of MPICH's family "
+                    "meets the others through it (PMI-1). A program that is to be alone: `env -u PMI_FD ./program`."},
 };
 
 std::string cell(std::string_view text) {
@@ -334,10 +337,10 @@ std::string markdown() {
   append_rows(page, kLauncherTable);
   page +=
       "\n"
-      "## Set by colrun for PyTorch programs\n"
+      "## Set by colrun for programs of PyTorch and MPICH\n"
       "\n"
-      "These let a program written for `torchrun` run under `colrun` as it is. They too are always overwritten, but "
-      "for\n"
+      "These let a program written for `torchrun`, or one of MPICH, run under `colrun` as it is. They too are always "
+      "overwritten, but for\n"
       "`OMP_NUM_THREADS`.\n"
       "\n"
       "| variable | meaning |\n"

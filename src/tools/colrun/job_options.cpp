@@ -169,6 +169,9 @@ constexpr std::string_view kOwn[] = {
     "TORCHELASTIC_MAX_RESTARTS",
     "TORCHELASTIC_RUN_ID",
     "TORCHELASTIC_ERROR_FILE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "PMI_FD",
 };
 
 void check_name(Word& said_as, std::string_view name) {

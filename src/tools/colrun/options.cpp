@@ -122,6 +122,7 @@ Request read_request(const std::vector<std::string>& written, const Surroundings
     return Agent{};
   }
   Job job;
+  job.spec.environment.pmi = true;
   const Rows rows = option_rows(job.spec, surroundings);
   const Arguments arguments = take_apart(written, rows);
   const Part& first = arguments.parts.front();

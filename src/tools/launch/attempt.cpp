@@ -73,7 +73,9 @@ Attempt::Attempt(const AttemptParts& parts)
       injector_(parts.assignment.restart == 0 ? parts.spec.injections : std::vector<Injection>(),
                 parts.assignment.first_rank, parts.assignment.local_ranks),
       changed_signals_(changed_signals(hangup_is_ignored())),
-      ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {}
+      ranks_(static_cast<std::size_t>(parts.assignment.local_ranks)) {
+  if (parts.spec.environment.pmi) pmi_.emplace(parts.assignment, parts.epoll_fd, epoll_tag::kPmi);
+}
 
 Attempt::~Attempt() {
   if (!removed_) directory_.remove();
@@ -106,13 +108,17 @@ SpawnResult Attempt::spawn(int local_rank, const ChildDescriptors& descriptors) 
     path = resolve_program(command.front());
   }
   const std::vector<char*> arguments = pointers_to(command);
-  const std::vector<char*> environment = environment_.of_rank(local_rank);
+  const UniqueFd pmi = pmi_ ? pmi_->add_rank(local_rank) : UniqueFd();
+  const std::vector<char*> environment = environment_.of_rank(local_rank, pmi.get());
+  std::vector<int> kept = parts_.spec.keep_fds;
+  if (pmi) kept.insert(std::ranges::upper_bound(kept, pmi.get()), pmi.get());
   const std::vector<CpuMask>& masks = parts_.placement.masks;
   ChildPlan plan{.path = path.c_str(),
                  .arguments = arguments.data(),
                  .environment = environment.data(),
                  .descriptors = descriptors,
-                 .keep_fds = parts_.spec.keep_fds,
+                 .keep_fds = kept,
+                 .pmi_fd = pmi.get(),
                  .open_files = parts_.open_files,
                  .changed_signals = changed_signals_};
   if (!masks.empty()) plan.cpus = &masks[static_cast<std::size_t>(local_rank)];
@@ -179,6 +185,9 @@ Attempt::Ended Attempt::reap(int local_rank, Time now) {
   if (!rank.living || ::wait4(status.pid, &status.wait_status, WNOHANG, &usage) != status.pid) return Ended::no;
   rank.pidfd.reset();
   rank.living = false;
+  // Of the eight bits that an exit code has; an abort is no good end.
+  if (rank.exit_code && WIFSIGNALED(status.wait_status))
+    status.wait_status = W_EXITCODE(std::max(1, *rank.exit_code & 0xff), 0);
   page_->record(local_rank).ended(status.wait_status);
   --living_;
   injector_.on_ended(global(local_rank));
@@ -212,6 +221,11 @@ void Attempt::signal_group(int local_rank, int signal) {
   const Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   // Not reaped yet, so neither the pid nor the group can belong to another process.
   if (rank.living) ::kill(-rank.status.pid, signal);
+}
+
+void Attempt::end_with(int local_rank, int exit_code) {
+  ranks_[static_cast<std::size_t>(local_rank)].exit_code = exit_code;
+  signal_group(local_rank, SIGKILL);
 }
 
 void Attempt::signal_all(int signal) {

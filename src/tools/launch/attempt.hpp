@@ -18,6 +18,7 @@
 #include "launch/job/assignment.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/place/placement.hpp"
+#include "launch/pmi/pmi_server.hpp"
 #include "launch/processes/environment.hpp"
 #include "launch/processes/job_directory.hpp"
 #include "launch/processes/program.hpp"
@@ -39,6 +40,7 @@ inline constexpr std::uint64_t kStacks = 7ULL << 32;
 inline constexpr std::uint64_t kLink = 8ULL << 32;
 inline constexpr std::uint64_t kRemote = 9ULL << 32;
 inline constexpr std::uint64_t kSharedInput = 10ULL << 32;
+inline constexpr std::uint64_t kPmi = 11ULL << 32;  // local rank
 inline constexpr std::uint64_t kIndexMask = 0xffffffffULL;
 
 }  // namespace epoll_tag
@@ -77,6 +79,8 @@ class Attempt {
   int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
   RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }
 
+  PmiServer* pmi() noexcept { return pmi_ ? &*pmi_ : nullptr; }  // null: the ranks get none
+
   // Starts one rank. The caller closes its descriptors. If a spawn failed for lack of processes (fork_error EAGAIN), it
   // may be tried again. Throws LaunchError if the program cannot be executed.
   SpawnResult spawn(int local_rank, const ChildDescriptors& descriptors);
@@ -100,6 +104,8 @@ class Attempt {
   void notify_all(int signal);     // only to the rank processes
   void set_stopped(bool stopped);  // ^Z: their process groups
   void signal_group(int local_rank, int signal);
+  // Kills a rank that has asked for that, and takes its end as an exit with that code.
+  void end_with(int local_rank, int exit_code);
 
   // Why the job ends, for the ranks to see. The first cause stays.
   void abort(const AbortCause& cause) { page_->abort(cause); }
@@ -119,8 +125,9 @@ class Attempt {
  private:
   struct Rank {
     RankStatus status;
-    bool living = false;    // not reaped
-    tools::UniqueFd pidfd;  // empty if the system refuses it
+    bool living = false;           // not reaped
+    tools::UniqueFd pidfd;         // empty if the system refuses it
+    std::optional<int> exit_code;  // that it asked to be ended with
     Time started{};
     std::optional<RankActivity> last;
     std::optional<Stack> stack;
@@ -134,6 +141,7 @@ class Attempt {
   JobDirectory directory_;
   std::shared_ptr<ControlPage> page_;
   Environment environment_;
+  std::optional<PmiServer> pmi_;
   Ending ending_;
   Injector injector_;
   OutOfMemoryWatch memory_;

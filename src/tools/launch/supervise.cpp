@@ -28,7 +28,7 @@ using tools::exit_code::kLauncher;
 
 // After this time, a job whose first rank has ended well reports which ranks it still waits for.
 constexpr std::chrono::seconds kStragglerWarning{30};
-constexpr int kInputAndPidfd = 3;  // descriptors of a rank besides its output
+constexpr int kInputPidfdAndPmi = 4;  // descriptors of a rank besides its output
 
 int milliseconds_until(std::chrono::steady_clock::time_point time) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - std::chrono::steady_clock::now());
@@ -40,7 +40,7 @@ int milliseconds_until(std::chrono::steady_clock::time_point time) {
 Supervisor::Supervisor(const JobParts& parts)
     : parts_(parts),
       open_files_(
-          raise_open_files(parts.spec.local_ranks(), Output::files_per_rank(parts.spec.output) + kInputAndPidfd)),
+          raise_open_files(parts.spec.local_ranks(), Output::files_per_rank(parts.spec.output) + kInputPidfdAndPmi)),
       host_(host_name()),
       began_(Clock::now()),
       began_at_(std::chrono::system_clock::now()),
@@ -100,6 +100,8 @@ void Supervisor::dispatch(std::uint64_t event) {
       return;
     case epoll_tag::kRank:
       return on_rank_event(static_cast<int>(index));
+    case epoll_tag::kPmi:
+      return on_pmi(static_cast<int>(index));
     case epoll_tag::kPipe:
       return output_.on_pipe(index);
     case epoll_tag::kSink:
@@ -181,6 +183,18 @@ void Supervisor::on_rank_event(int local_rank) {
   if (const auto reader = std::ranges::find(readers_, local_rank); reader != readers_.end())
     input_->on_reader_end(static_cast<std::size_t>(reader - readers_.begin()));
   if (ended == Attempt::Ended::failed && link_) tell_failure(local_rank);
+}
+
+void Supervisor::on_pmi(int local_rank) {
+  if (!attempt_ || attempt_->pmi() == nullptr) return;
+  attempt_->pmi()->on_readable(local_rank);
+  if (const auto code = attempt_->pmi()->take_abort(local_rank)) attempt_->end_with(local_rank, *code);
+  const auto entries = attempt_->pmi()->take_barrier();
+  if (!entries) return;
+  if (link_)
+    link_->tell_exchanged(*entries, restarts_);
+  else
+    attempt_->pmi()->end_barrier(*entries);
 }
 
 // Orphans of the job become our children; those that have ended must not stay behind as zombies.

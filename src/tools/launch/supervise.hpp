@@ -65,6 +65,7 @@ class Supervisor {
   void on_end_signal(int signal);
   void on_stop_signal(bool stopped);
   void on_rank_event(int local_rank);
+  void on_pmi(int local_rank);
   void reap_adopted();
   void do_due(Time now);
   void check_limits(Time now);

@@ -173,6 +173,9 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       attempt_->abort(event.abort);
       attempt_->ending().on_failure_elsewhere(attempt_->others_may_notice(), now);
       break;
+    case LinkEvent::Kind::exchanged:
+      if (attempt_ && attempt_->pmi() != nullptr) attempt_->pmi()->end_barrier(event.entries);
+      return;
     case LinkEvent::Kind::limit:
       if (!attempt_) return;
       attempt_->remember_calls();

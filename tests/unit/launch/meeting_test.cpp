@@ -44,6 +44,25 @@ TEST_CASE("meeting: nothing starts before all nodes are there, then each is told
   CHECK_FALSE(probe.meeting.over());
 }
 
+TEST_CASE("meeting: what the ranks of all nodes have put for PMI is told when the last of them waits", "[launch]") {
+  MeetingProbe probe(nodes(2, 2));
+  probe.come(1, {.ranks = 2});
+  probe.come(2, {.ranks = 1});
+  CHECK(probe.last(2, "start").at("ranks_of_nodes") == json::array({2, 1}));
+  const auto exchanged = [](int restart, json entries) {
+    return json{{"say", "exchanged"}, {"restart", restart}, {"entries", std::move(entries)}};
+  };
+  for (const char* round : {"a", "b"}) {
+    probe.letters.clear();
+    probe.say(1, exchanged(0, {{"P0", round}, {"P1", "x"}}));
+    probe.say(2, exchanged(1, {{"P2", "of another start"}}));
+    CHECK(probe.said(1).empty());
+    probe.say(2, exchanged(0, "no object"));
+    for (const int member : {1, 2})
+      CHECK(probe.last(member, "exchanged").at("entries") == json{{"P0", round}, {"P1", "x"}});
+  }
+}
+
 TEST_CASE("meeting: a first node at a loopback address is reached where the meeting is", "[launch]") {
   for (const char* address : {"127.0.0.1", "127.8.9.1", "::1"}) {
     MeetingProbe probe(nodes(2, 2));

@@ -204,6 +204,11 @@ TEST_CASE("node link: every other word of the meeting becomes an event", "[launc
   events = talk.hear({{"say", "limit"}, {"cause", "exit_timed_out"}});
   CHECK(events.at(0).kind == Kind::limit);
   CHECK(events.at(0).limit == EndCause::exit_timed_out);
+  events = talk.hear({{"say", "exchanged"}, {"entries", {{"P0", "x"}, {"P1", 7}}}});
+  CHECK(events.at(0).kind == Kind::exchanged);
+  CHECK(events.at(0).entries == PmiServer::Entries{{"P0", "x"}});
+  for (const json& entries : {json(), json("text"), json::array({1})})
+    CHECK(talk.hear({{"say", "exchanged"}, {"entries", entries}}).at(0).entries.empty());
   CHECK(talk.hear({{"say", "alive"}}).empty());
   CHECK_FALSE(talk.link.lost());
 }

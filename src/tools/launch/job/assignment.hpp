@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace col::launch {
 
@@ -37,6 +38,7 @@ struct Assignment {
   std::string store_token = {};  // of a tcp:// store
   std::string master_address = "127.0.0.1";
   int master_port = 0;
+  std::vector<int> ranks_of_nodes = {};  // empty: there is one node
 };
 
 // The pattern values of one of its ranks, on this host.

@@ -121,15 +121,17 @@ struct EnvironmentSpec {
   std::vector<std::string> remove = {};    // names of variables that ranks do not get; a name may end in '*'
   std::vector<std::string> per_rank = {};  // "NAME=pattern", the pattern as in assignment.hpp
   bool mpi_names = false;                  // sets OMPI_COMM_WORLD_* and PMI_* too (--compat mpi)
+  bool pmi = false;                        // serves PMI-1, so that MPI programs form a world
 };
 
 template <class Visit>
 void fields(EnvironmentSpec& environment, Visit& visit) {
-  auto& [set, remove, per_rank, mpi_names] = environment;
+  auto& [set, remove, per_rank, mpi_names, pmi] = environment;
   visit("set", set);
   visit("remove", remove);
   visit("per_rank", per_rank);
   visit("mpi_names", mpi_names);
+  visit("pmi", pmi);
 }
 
 struct HostSpec {

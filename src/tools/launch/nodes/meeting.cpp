@@ -59,6 +59,7 @@ void Meeting::on_message(Member from, const std::string& address, const json& me
   }
   if (say == Failed::kSay) return on_failed(from, read_as<Failed>(message), now);
   if (say == Ended::kSay) return on_ended(from, read_as<Ended>(message), now);
+  if (say == Exchanged::kSay) return on_exchanged(from, read_as<Exchanged>(message));
   if (say == SignalCame::kSay) {
     const int signal = read_as<SignalCame>(message).signal;
     if (!ends_job(signal)) return;
@@ -156,6 +157,21 @@ void Meeting::on_failed(Member from, const Failed& failed, Time now) {
     abort_at_ = now + kSettle;
   }
   begin_ending(now);
+}
+
+void Meeting::on_exchanged(Member from, Exchanged exchanged) {
+  if (state_ != State::running || !is_of_this_generation(exchanged.restart) || nodes_.at(from).node_rank < 0) return;
+  nodes_.at(from).exchanged = std::move(exchanged.entries);
+  const auto waits = [](const auto& entry) { return entry.second.node_rank < 0 || entry.second.exchanged; };
+  if (!std::ranges::all_of(nodes_, waits)) return;
+  json all = json::object();
+  for (auto& [member, node] : nodes_) {
+    if (node.exchanged && node.exchanged->is_object()) all.update(*node.exchanged);
+    node.exchanged.reset();
+  }
+  for (const auto& [member, node] : nodes_) {
+    if (node.node_rank >= 0) send(member, message_of(Exchanged{.entries = all}));
+  }
 }
 
 void Meeting::on_ended(Member from, const Ended& ended, Time now) {
@@ -290,12 +306,15 @@ void Meeting::start(Time) {
   const std::vector<Member> order = order_nodes();
   started_nodes_ = static_cast<int>(order.size());
   int world = 0;
+  std::vector<int> ranks_of_nodes;
   for (std::size_t index = 0; index < order.size(); ++index) {
     Node& node = nodes_.at(order[index]);
     node.node_rank = static_cast<int>(index);
     node.first_rank = world;
     node.ended = false;
+    node.exchanged.reset();
     world += node.local_ranks;
+    ranks_of_nodes.push_back(node.local_ranks);
   }
   const MeetingStore store = make_store_(generation_);
   const Node& first = nodes_.at(order.front());
@@ -312,7 +331,8 @@ void Meeting::start(Time) {
                                                  .restart = generation_,
                                                  .job_id = spec_.job_id,
                                                  .master_address = master,
-                                                 .master_port = first.master_port},
+                                                 .master_port = first.master_port,
+                                                 .ranks_of_nodes = ranks_of_nodes},
                                   .why = again_because_,
                                   .store_port = store.port,
                                   .store_salt = store.salt}));

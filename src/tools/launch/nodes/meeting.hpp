@@ -99,7 +99,8 @@ class Meeting {
     int first_rank = 0;
     int order = 0;  // order of arrival
     bool ended = false;
-    int signals = 0;  // how many signals its launcher got that end the job
+    int signals = 0;                          // how many signals its launcher got that end the job
+    std::optional<nlohmann::json> exchanged;  // what its ranks have put, while they wait in a barrier of PMI
   };
   struct Failure {
     int rank = -1;
@@ -109,6 +110,7 @@ class Meeting {
 
   void on_hello(Member from, const std::string& address, const Hello& hello, Time now);
   void on_failed(Member from, const Failed& failed, Time now);
+  void on_exchanged(Member from, Exchanged exchanged);
   void on_ended(Member from, const Ended& ended, Time now);
   void take_story(const Node& node, JobStory story);
   bool is_of_this_generation(std::optional<int> restart) const;

@@ -116,6 +116,12 @@ LinkEvent NodeLink::to_event(const json& message) const {
     event.kind = LinkEvent::Kind::limit;
     event.limit = end_cause_from_string(read_as<LimitPassed>(message).cause);
     if (event.limit != EndCause::exit_timed_out) event.limit = EndCause::timed_out;
+  } else if (say == Exchanged::kSay) {
+    event.kind = LinkEvent::Kind::exchanged;
+    const auto exchanged = read_as<Exchanged>(message);
+    for (const auto& [key, value] : exchanged.entries.items()) {
+      if (exchanged.entries.is_object() && value.is_string()) event.entries.emplace(key, value.get<std::string>());
+    }
   } else if (say == Done::kSay) {
     event.kind = LinkEvent::Kind::done;
     try {
@@ -135,7 +141,8 @@ LinkEvent NodeLink::to_event(const json& message) const {
 
 bool NodeLink::is_possible(const Assignment& job) const {
   return job.local_ranks == hello_.local_ranks && hello_.local_ranks > 0 && job.first_rank >= 0 && job.restart >= 0 &&
-         job.world_size - hello_.local_ranks >= job.first_rank && job.node_rank >= 0 && job.node_rank < job.nodes;
+         job.world_size - hello_.local_ranks >= job.first_rank && job.node_rank >= 0 && job.node_rank < job.nodes &&
+         (job.ranks_of_nodes.empty() || job.ranks_of_nodes.size() == static_cast<std::size_t>(job.nodes));
 }
 
 void NodeLink::tick(Time now) {
@@ -167,6 +174,10 @@ void NodeLink::tell_signal(int signal) {
 
 void NodeLink::tell_limit(EndCause cause, int restart) {
   tell(message_of(LimitPassed{.restart = restart, .cause = std::string(to_string(cause))}));
+}
+
+void NodeLink::tell_exchanged(const PmiServer::Entries& entries, int restart) {
+  tell(message_of(Exchanged{.restart = restart, .entries = entries}));
 }
 
 void NodeLink::tell_unreachable(const std::string& what, int exit_code) {

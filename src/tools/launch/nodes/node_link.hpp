@@ -12,6 +12,7 @@
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/nodes/wire.hpp"
+#include "launch/pmi/pmi_server.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
@@ -24,19 +25,21 @@ inline constexpr std::chrono::seconds kSilence{6};
 // A message from the meeting.
 struct LinkEvent {
   enum class Kind {
-    start,    // `assignment`; for a restart `why`
-    abort,    // a rank on another node has failed, or a node is lost: `abort`
-    signal,   // another node was told to end the job by `signal`
-    limit,    // another node found that a time limit has passed: `limit`
-    done,     // the job is over: `outcome`, the same on all nodes
-    refused,  // the meeting refuses this node: `why`
-    lost,     // the meeting cannot be reached any more: `why`
+    start,      // `assignment`; for a restart `why`
+    abort,      // a rank on another node has failed, or a node is lost: `abort`
+    signal,     // another node was told to end the job by `signal`
+    limit,      // another node found that a time limit has passed: `limit`
+    exchanged,  // the ranks of all nodes are in a barrier of PMI: `entries`, what they have put
+    done,       // the job is over: `outcome`, the same on all nodes
+    refused,    // the meeting refuses this node: `why`
+    lost,       // the meeting cannot be reached any more: `why`
   } kind = Kind::lost;
   Assignment assignment = {};
   AbortCause abort = {};
   int signal = 0;
   int round = 1;  // for a signal: the largest number of signals that one launcher has got
   EndCause limit = EndCause::timed_out;
+  PmiServer::Entries entries = {};
   JobStory outcome = {};
   std::string why = {};
 };
@@ -72,6 +75,7 @@ class NodeLink {
   void tell_failure(int restart, int rank, bool collateral, const std::string& what);
   void tell_signal(int signal);
   void tell_limit(EndCause cause, int restart);
+  void tell_exchanged(const PmiServer::Entries& entries, int restart);
   // Another node could not be started; the job's exit code is then `exit_code`.
   void tell_unreachable(const std::string& what, int exit_code);
   void tell_end(const JobStory& story, int restart);

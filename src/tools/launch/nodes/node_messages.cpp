@@ -8,6 +8,7 @@
 
 #include <col/store.hpp>
 
+#include "launch/job/job_spec.hpp"
 #include "launch/report/report_json.hpp"
 
 namespace col::launch {
@@ -46,6 +47,13 @@ void MessageReader::operator()(const char* name, std::optional<int>& value) cons
   const bool fits = number.is_number_unsigned() ? std::in_range<int>(number.get<std::uint64_t>())
                                                 : std::in_range<int>(number.get<std::int64_t>());
   if (fits) value = number.get<int>();
+}
+
+void MessageReader::operator()(const char* name, std::vector<int>& value) const {
+  for (const json& number : in(name)) {
+    if (number.is_number_integer() && number.get<std::int64_t>() >= 0 && number.get<std::int64_t>() <= kMaxRanks)
+      value.push_back(number.get<int>());
+  }
 }
 
 void MessageReader::operator()(const char* name, json& value) const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,7 @@
 
 namespace col::launch {
 
-inline constexpr int kNodeProtocol = 3;
+inline constexpr int kNodeProtocol = 4;
 
 // The subject of the proof between a node and the meeting: both belong to rendezvous `id`.
 ProofSubject node_proof_subject(std::string_view id, std::string_view meeting_nonce, std::string_view node_nonce);
@@ -102,7 +103,7 @@ template <class Visit>
 void fields(Start& message, Visit& visit) {
   auto& [assignment, why, store_port, store_salt] = message;
   auto& [node_rank, nodes, first_rank, local_ranks, world_size, restart, job_id, store_url, store_token, master_address,
-         master_port] = assignment;
+         master_port, ranks_of_nodes] = assignment;
   visit("node_rank", node_rank);
   visit("nodes", nodes);
   visit("first_rank", first_rank);
@@ -115,6 +116,7 @@ void fields(Start& message, Visit& visit) {
   visit("store_salt", store_salt);
   visit("master_address", master_address);
   visit("master_port", master_port);
+  visit("ranks_of_nodes", ranks_of_nodes);
   core::stays(store_url, store_token);  // each node makes its own
 }
 
@@ -184,6 +186,20 @@ void fields(Ended& message, Visit& visit) {
   visit("story", story);
 }
 
+// All ranks of a node are in a barrier of PMI: what they have put since the last. The meeting answers when all nodes
+// have said so, with what all of them have put.
+struct Exchanged {  // by both
+  static constexpr std::string_view kSay = "exchanged";
+  std::optional<int> restart = {};  // by nodes only
+  nlohmann::json entries = {};      // an object of texts
+};
+template <class Visit>
+void fields(Exchanged& message, Visit& visit) {
+  auto& [restart, entries] = message;
+  visit("restart", restart);
+  visit("entries", entries);
+}
+
 struct Unreachable {  // by the node that should have started another one
   static constexpr std::string_view kSay = "unreachable";
   std::string what = {};
@@ -227,7 +243,8 @@ class MessageReader {
   void operator()(const char* name, bool& value) const;
   void operator()(const char* name, int& value) const;
   void operator()(const char* name, std::optional<int>& value) const;
-  void operator()(const char* name, nlohmann::json& value) const;  // null when it is missing
+  void operator()(const char* name, std::vector<int>& value) const;  // numbers of ranks
+  void operator()(const char* name, nlohmann::json& value) const;    // null when it is missing
 
  private:
   const nlohmann::json& in(const char* name) const;

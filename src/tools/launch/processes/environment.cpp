@@ -112,13 +112,14 @@ std::vector<std::string> rank_variables(const Assignment& job, int local_rank, c
 
 std::vector<std::string> mpi_variables(const Assignment& job, int local_rank) {
   const int rank = job.first_rank + local_rank;
-  return {fmt::format("OMPI_COMM_WORLD_RANK={}", rank),
-          fmt::format("OMPI_COMM_WORLD_SIZE={}", job.world_size),
+  return {fmt::format("OMPI_COMM_WORLD_RANK={}", rank), fmt::format("OMPI_COMM_WORLD_SIZE={}", job.world_size),
           fmt::format("OMPI_COMM_WORLD_LOCAL_RANK={}", local_rank),
           fmt::format("OMPI_COMM_WORLD_LOCAL_SIZE={}", job.local_ranks),
-          fmt::format("OMPI_COMM_WORLD_NODE_RANK={}", local_rank),
-          fmt::format("PMI_RANK={}", rank),
-          fmt::format("PMI_SIZE={}", job.world_size)};
+          fmt::format("OMPI_COMM_WORLD_NODE_RANK={}", local_rank)};
+}
+
+std::vector<std::string> pmi_variables(const Assignment& job, int local_rank) {
+  return {fmt::format("PMI_RANK={}", job.first_rank + local_rank), fmt::format("PMI_SIZE={}", job.world_size)};
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ void Environment::inherit(const char* const* inherited, const Variables& removed
   }
 }
 
-std::vector<char*> Environment::of_rank(int local_rank) {
+std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd) {
   const auto index = static_cast<std::size_t>(local_rank);
   own_.clear();
   const RankNames names = names_of(assignment_, local_rank, host_);
@@ -215,6 +216,8 @@ std::vector<char*> Environment::of_rank(int local_rank) {
   if (index < program_.size()) put_all(own_, of_program_[program_[index]]);
   if (index < gpus_.size()) put(own_, "CUDA_VISIBLE_DEVICES=" + gpus_[index]);
   if (mpi_names_) put_all(own_, mpi_variables(assignment_, local_rank));
+  if (mpi_names_ || pmi_fd >= 0) put_all(own_, pmi_variables(assignment_, local_rank));
+  if (pmi_fd >= 0) put(own_, fmt::format("PMI_FD={}", pmi_fd));
   std::erase_if(
       own_, [&](std::string_view entry) { return std::ranges::find(fixed_, variable_name(entry)) != fixed_.end(); });
   put_all(own_, rank_variables(assignment_, local_rank, directory_));

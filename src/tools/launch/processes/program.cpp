@@ -1,5 +1,6 @@
 #include "launch/processes/program.hpp"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -74,6 +75,7 @@ void close_all_but(std::span<const int> keep) {
   ::dup2(plan.descriptors.stdout_fd, STDOUT_FILENO);
   ::dup2(plan.descriptors.stderr_fd, STDERR_FILENO);
   close_all_but(plan.keep_fds);
+  if (plan.pmi_fd >= 0) ::fcntl(plan.pmi_fd, F_SETFD, 0);
   ::setrlimit(RLIMIT_NOFILE, &plan.open_files);
   constexpr rlimit kNone{0, 0};
   if (!plan.core_dumps) ::setrlimit(RLIMIT_CORE, &kNone);

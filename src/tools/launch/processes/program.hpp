@@ -35,6 +35,7 @@ struct ChildPlan {
   char* const* environment;
   ChildDescriptors descriptors;
   std::span<const int> keep_fds;  // sorted; all other descriptors above 2 are closed
+  int pmi_fd = -1;                // one of them that is marked to be closed at exec, and stays open
   rlimit open_files;              // the limit with which the launcher itself was started
   std::span<const int>
       changed_signals;            // get their default action back; found once, not anew for each of many children
