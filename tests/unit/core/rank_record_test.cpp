@@ -416,3 +416,96 @@ TEST_CASE_METHOD(core_test::PageFile,
   CHECK(record.read().op == "barrier");
   CHECK(record.read().sequence == 6);
 }
+
+TEST_CASE("flight recorder: the last calls, with their groups, also when it has gone round", "[job]") {
+  using col::Collective;
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  CHECK(record.history().calls.empty());
+  const int rows = record.enter_group("rows", 5), columns = record.enter_group("columns", 6);
+  CHECK(record.note(rows, 1, Collective::allreduce, {col::DType::float32, 1000, 2, -1}, true) > 0);
+  record.note(columns, 0, Collective::send, {col::DType::bytes, 8, 3, 99}, false);
+  auto history = record.history();
+  REQUIRE(history.calls.size() == 2);
+  CHECK(history.calls[0].group == "rows");
+  CHECK(history.calls[0].op == Collective::allreduce);
+  CHECK(history.calls[0].sequence == 1);
+  CHECK(history.calls[0].ended);
+  CHECK(history.calls[0].details.dtype == col::DType::float32);
+  CHECK(history.calls[0].details.count == 1000);
+  CHECK(history.calls[0].details.partner == 2);
+  CHECK(history.calls[0].details.tag == -1);
+  CHECK(history.calls[1].group == "columns");
+  CHECK_FALSE(history.calls[1].ended);
+  CHECK(history.calls[1].details.dtype == col::DType::bytes);
+  CHECK(history.calls[1].details.tag == 99);
+  REQUIRE(history.groups.size() == 2);
+  CHECK(history.groups[0].name == "rows");
+  CHECK(history.groups[0].token == 5);
+  CHECK(history.groups[0].last == 1);
+
+  record.leave_group(columns);
+  CHECK(record.history().groups.size() == 1);
+  CHECK(record.history().calls[1].group == "columns");
+
+  constexpr std::uint64_t kMany = 5000;
+  for (std::uint64_t call = 2; call <= kMany; ++call) record.note(rows, call, Collective::barrier, {}, true);
+  history = record.history();
+  // One place is kept for the call that comes next.
+  REQUIRE(history.calls.size() == col::RankRecord::kRecordedCalls - 1);
+  CHECK(history.calls.back().sequence == kMany);
+  CHECK(history.calls.front().sequence == kMany - history.calls.size() + 1);
+  CHECK(history.groups[0].last == kMany);
+  CHECK(record.history(3).calls.size() == 3);
+  CHECK(record.history(3).calls.front().sequence == kMany - 2);
+}
+
+TEST_CASE("flight recorder: more groups than it has names for", "[job]") {
+  using col::Collective;
+  const auto page = ControlPage::in_memory(1);
+  auto& record = page->record(0);
+  record.join(0);
+  std::vector<int> groups;
+  for (std::uint64_t group = 0; group < 100; ++group)
+    groups.push_back(record.enter_group("g" + std::to_string(group), 10 + group));
+  CHECK(groups[62] == 63);
+  CHECK(groups[63] == 0);
+  CHECK(groups[99] == 0);
+  record.note(groups[99], 4, Collective::barrier, {}, true);
+  CHECK(record.history().calls[0].group.empty());
+  CHECK(record.history().groups.size() == 63);
+  record.leave_group(groups[99]);
+  record.leave_group(groups[10]);
+  CHECK(record.enter_group("new", 500) == groups[10]);
+}
+
+TEST_CASE("flight recorder: what another process reads while calls are noted is whole", "[job]") {
+  using col::Collective;
+  const col::test::TempDir directory;
+  const auto page = ControlPage::create(directory / "page", 1, "job");
+  const Child writer([&](Child&) -> int {
+    const auto same = ControlPage::open(directory / "page", "job");
+    auto& record = same->record(0);
+    record.join(0);
+    const int group = record.enter_group("g", 9);
+    for (std::uint64_t call = 1;; ++call) {
+      const auto number = static_cast<std::int32_t>(call % 1'000'000);
+      record.note(group, call, Collective::send, {col::DType::int8, call, number, number}, true);
+    }
+  });
+  std::size_t seen = 0;
+  bool whole = true, in_order = true;
+  for (int look = 0; look < 200 || seen < 1000; ++look) {
+    std::uint64_t before = 0;
+    for (const auto& call : page->record(0).history().calls) {
+      ++seen;
+      whole = whole && call.details.count == call.sequence && call.details.partner == call.details.tag &&
+              call.details.tag == static_cast<std::int32_t>(call.sequence % 1'000'000);
+      in_order = in_order && (before == 0 || call.sequence == before + 1);
+      before = call.sequence;
+    }
+  }
+  CHECK(whole);
+  CHECK(in_order);
+}

@@ -35,7 +35,11 @@ struct ControlPage::Impl {
       : mapping(std::move(mapping_)),
         local_ranks(static_cast<int>(mapping.header().local_ranks.load(std::memory_order_relaxed))),
         records(new RankRecord[static_cast<std::size_t>(local_ranks)]) {
-    for (int i = 0; i < local_ranks; ++i) records[static_cast<std::size_t>(i)].layout_ = mapping.record(i);
+    for (int i = 0; i < local_ranks; ++i) {
+      RankRecord& record = records[static_cast<std::size_t>(i)];
+      record.layout_ = mapping.record(i);
+      record.recorder_ = mapping.recorder(i);
+    }
   }
 
   core::AbortSlot& slot() const noexcept { return mapping.header().abort; }
@@ -63,6 +67,12 @@ std::shared_ptr<ControlPage> ControlPage::open(const std::string& path, std::str
                             "the wrong file",
                             path));
   }
+  return std::shared_ptr<ControlPage>(new ControlPage(std::make_unique<Impl>(std::move(*page))));
+}
+
+std::shared_ptr<ControlPage> ControlPage::look_at(const std::string& path) {
+  auto page = core::open_any_page_file(path);
+  if (!page) throw Error(ErrorCode::io, fmt::format("control page '{}' does not exist; the job may have ended", path));
   return std::shared_ptr<ControlPage>(new ControlPage(std::make_unique<Impl>(std::move(*page))));
 }
 
@@ -107,12 +117,31 @@ RankRecord& ControlPage::record(int local_rank) const {
   return impl_->records[static_cast<std::size_t>(local_rank)];
 }
 
+std::chrono::system_clock::time_point ControlPage::made_at() const noexcept {
+  const std::uint64_t made_ns = impl_->mapping.header().made_ns.load(std::memory_order_relaxed);
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::nanoseconds(made_ns)));
+}
+
+std::int64_t ControlPage::maker() const noexcept {
+  return core::ProcessId::from_word(impl_->mapping.header().maker.load(std::memory_order_relaxed)).pid();
+}
+
+bool ControlPage::maker_lives() const {
+  return core::ProcessId::from_word(impl_->mapping.header().maker.load(std::memory_order_relaxed)).alive();
+}
+
 std::vector<RankActivity> ControlPage::activities(bool look_for_stopped) const {
   std::vector<RankActivity> all;
   for (int i = 0; i < impl_->local_ranks; ++i) {
     RankActivity activity = impl_->records[static_cast<std::size_t>(i)].read();
     if (activity.state == RankActivity::State::absent) continue;
-    if (look_for_stopped) activity.stopped = core::ProcessId(activity.pid, activity.pid_start).stopped();
+    if (look_for_stopped) {
+      using Condition = core::ProcessId::Condition;
+      const Condition condition = core::ProcessId(activity.pid, activity.pid_start).condition();
+      activity.stopped = condition == Condition::stopped;
+      activity.gone = condition == Condition::gone;
+    }
     all.push_back(std::move(activity));
   }
   return all;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <new>
 #include <system_error>
@@ -16,6 +17,7 @@
 
 #include "core/blocked_signal.hpp"
 #include "core/hash.hpp"
+#include "core/job/process.hpp"
 #include "core/unique_fd.hpp"
 
 namespace col::core {
@@ -25,7 +27,7 @@ namespace {
 constexpr int kMaxLocalRanks = 1 << 16;
 
 std::size_t page_size(std::size_t local_ranks) noexcept {
-  return sizeof(PageHeader) + local_ranks * sizeof(RecordLayout);
+  return sizeof(PageHeader) + local_ranks * (sizeof(RecordLayout) + sizeof(RecorderLayout));
 }
 
 [[noreturn]] void throw_system_error(int error, const char* action, const std::string& path) {
@@ -53,13 +55,17 @@ std::uint64_t hash_job(std::string_view job_id) noexcept {
   return Hash().add(job_id).value();
 }
 
-// Starts the life of the atomics in zeroed memory that no one else sees yet.
+// Starts the life of the atomics in zeroed memory that no one else sees yet. Recorders are left as they are: they are
+// large, and most of their pages are not needed at once.
 void initialize(const PageMapping& page, void* address, int local_ranks, std::uint64_t job_hash) noexcept {
   auto* header = new (address) PageHeader{};
   for (int i = 0; i < local_ranks; ++i) new (page.record(i)) RecordLayout{};
   header->version.store(kPageVersion, std::memory_order_relaxed);
   header->local_ranks.store(static_cast<std::uint32_t>(local_ranks), std::memory_order_relaxed);
   header->job_hash.store(job_hash, std::memory_order_relaxed);
+  const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
+  header->made_ns.store(static_cast<std::uint64_t>(now.count()), std::memory_order_relaxed);
+  header->maker.store(ProcessId::self().word(), std::memory_order_relaxed);
   header->magic.store(kPageMagic, std::memory_order_release);  // pairs with open_page_file: all above is there
 }
 
@@ -133,8 +139,13 @@ PageHeader& PageMapping::header() const noexcept {
 }
 
 RecordLayout* PageMapping::record(int local_rank) const noexcept {
-  auto* bytes = static_cast<std::byte*>(address_) + page_size(static_cast<std::size_t>(local_rank));
-  return reinterpret_cast<RecordLayout*>(bytes);
+  auto* bytes = static_cast<std::byte*>(address_) + sizeof(PageHeader);
+  return reinterpret_cast<RecordLayout*>(bytes) + local_rank;
+}
+
+RecorderLayout* PageMapping::recorder(int local_rank) const noexcept {
+  auto* bytes = reinterpret_cast<std::byte*>(record(static_cast<int>(header().local_ranks)));
+  return reinterpret_cast<RecorderLayout*>(bytes) + local_rank;
 }
 
 namespace {
@@ -177,6 +188,13 @@ UniqueFd create_unnamed_page(int local_ranks, std::string_view job_id) {
 }
 
 std::optional<PageMapping> open_page_file(const std::string& path, std::string_view job_id) {
+  auto page = open_any_page_file(path);
+  if (page && page->header().job_hash.load(std::memory_order_relaxed) != hash_job(job_id))
+    throw_mismatch(path, fmt::format("is the control page of another job than '{}'", job_id));
+  return page;
+}
+
+std::optional<PageMapping> open_any_page_file(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));  // nonblocking, should it be a FIFO
   if (!fd) {
     if (errno == ENOENT) return std::nullopt;
@@ -197,8 +215,6 @@ std::optional<PageMapping> open_page_file(const std::string& path, std::string_v
   }
   const auto local_ranks = header.local_ranks.load(std::memory_order_relaxed);
   if (size_bytes != page_size(local_ranks)) throw_mismatch(path, "is a damaged control page");
-  if (header.job_hash.load(std::memory_order_relaxed) != hash_job(job_id))
-    throw_mismatch(path, fmt::format("is the control page of another job than '{}'", job_id));
   return page;
 }
 

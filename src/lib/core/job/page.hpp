@@ -2,7 +2,7 @@
 // killed at any instruction. There are no fences, because ThreadSanitizer does not know them: each word has its own
 // release and acquire.
 //
-//   PageHeader | record of local rank 0 | record of local rank 1 | ...
+//   PageHeader | record of local rank 0 | record of local rank 1 | ... | recorder of local rank 0 | ...
 //
 // Raise kPageVersion with every change here.
 #pragma once
@@ -23,7 +23,7 @@
 namespace col::core {
 
 inline constexpr std::uint64_t kPageMagic = 0x656761706c6f6321;  // "!colpage" in memory order
-inline constexpr std::uint32_t kPageVersion = 4;
+inline constexpr std::uint32_t kPageVersion = 5;
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8, "shared between processes");
@@ -89,6 +89,8 @@ struct alignas(256) PageHeader {
   std::atomic<std::uint32_t> version;
   std::atomic<std::uint32_t> local_ranks;
   Word job_hash;
+  Word made_ns;  // since the epoch
+  Word maker;    // ProcessId
   AbortSlot abort;
 };
 
@@ -104,12 +106,33 @@ struct alignas(256) RecordLayout {
   Word held_up_by;  // global rank + 1; 0: nobody
   AtomicText<48> group;
   AtomicText<16> op;
+  Word partner_and_tag;
+  Word dtype_and_count;
   Word seen_alive;  // time at which a process saw the holder alive (CLOCK_MONOTONIC, ms); its pid in the lower 22 bits
   // Written by the launcher, each once.
   Word started;  // the rank + 1 above 32 bits of pid; 0: the launcher has not said
   Word ended;    // 1 above 32 bits of wait status; 0: not yet
   // A call of `group` that is later than the words above, in one word: RankRecord::begin_briefly(). 0: there is none.
   Word brief;
+};
+
+// An entry of a flight recorder.
+struct NotedCall {
+  Word at_ns;
+  Word call;  // sequence, operation, group, and whether it has ended
+  Word partner_and_tag;
+  Word dtype_and_count;
+};
+
+// The flight recorder of a rank: apart from its record, which is read often. All zero before the first call.
+struct alignas(256) RecorderLayout {
+  static constexpr std::size_t kGroups = 64;  // of number 0 nothing is known
+  Word noted;                                 // how many calls, ever; written after each
+  Word entered;                               // how many groups, ever
+  std::array<Word, kGroups> tokens;           // 0: free, 1: being written
+  std::array<Word, kGroups> last;             // number of the last collective
+  std::array<AtomicText<48>, kGroups> names;
+  std::array<NotedCall, RankRecord::kRecordedCalls> calls;
 };
 
 // ---- Its memory: anonymous, or mapped from a file, which appears under its name only when it is complete ------------
@@ -124,6 +147,7 @@ class PageMapping {
 
   PageHeader& header() const noexcept;
   RecordLayout* record(int local_rank) const noexcept;
+  RecorderLayout* recorder(int local_rank) const noexcept;
 
  private:
   void* address_;
@@ -138,6 +162,8 @@ std::optional<PageMapping> create_page_file(const std::string& path, int local_r
                                             Publish publish);
 // Maps the page at `path`; nothing when there is no file. Throws io, resource, mismatch.
 std::optional<PageMapping> open_page_file(const std::string& path, std::string_view job_id);
+// The same, of any job of this user.
+std::optional<PageMapping> open_any_page_file(const std::string& path);
 PageMapping create_anonymous_page(int local_ranks);
 // A page in a file without a name: other processes open the descriptor as /proc/<pid>/fd/<n> while this one has it. The
 // kernel removes the page when the last process has let go of it. Throws as create_page_file().

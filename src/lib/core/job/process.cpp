@@ -83,10 +83,13 @@ bool ProcessId::alive() const {
   return start() == 0 || (stat->start & kStartMask) == start();
 }
 
-bool ProcessId::stopped() const {
+ProcessId::Condition ProcessId::condition() const {
   const auto stat = nobody() ? std::nullopt : read_stat(pid());
-  if (!stat || (stat->state != 'T' && stat->state != 't')) return false;
-  return start() == 0 || (stat->start & kStartMask) == start();
+  if (!stat) return alive() ? Condition::runs : Condition::gone;
+  const bool is_another = start() != 0 && (stat->start & kStartMask) != start();
+  const bool has_ended = stat->state == 'X' || stat->state == 'x' || (stat->state == 'Z' && stat->threads <= 1);
+  if (is_another || has_ended) return Condition::gone;
+  return stat->state == 'T' || stat->state == 't' ? Condition::stopped : Condition::runs;
 }
 
 }  // namespace col::core

@@ -30,7 +30,10 @@ class ProcessId {
   // a while.
   bool alive() const;
   // Whether it is alive and stopped: by SIGSTOP, ^Z or a debugger.
-  bool stopped() const;
+  bool stopped() const { return condition() == Condition::stopped; }
+  enum class Condition { runs, stopped, gone };
+  // Both in one look. Without /proc, nothing is known of a process that lives but that it runs.
+  Condition condition() const;
 
  private:
   static constexpr int kStartBits = 42;

@@ -5,7 +5,6 @@
 // Reader: version (acquire); words (acquire); version again.
 // A reader that sees any word of a later write also sees, because that word was released after it, the odd version
 // before it, and tries again. So two equal even versions mean that all words between are of one write.
-#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,32 +16,21 @@
 
 #include "core/job/page.hpp"
 #include "core/job/process.hpp"
+#include "core/job/record_words.hpp"
 
 namespace col {
 
 namespace {
 
 using State = RankActivity::State;
-
-std::uint64_t pack(std::uint32_t upper, std::uint32_t lower) noexcept {
-  return static_cast<std::uint64_t>(upper) << 32 | lower;
-}
-std::uint32_t upper_half(std::uint64_t word) noexcept {
-  return static_cast<std::uint32_t>(word >> 32);
-}
-std::uint32_t lower_half(std::uint64_t word) noexcept {
-  return static_cast<std::uint32_t>(word);
-}
+using core::kOpBits;
+using core::lower_half;
+using core::now_ns;
+using core::pack;
+using core::upper_half;
 
 State state_of(std::uint64_t state_and_rank) noexcept {
   return static_cast<State>(upper_half(state_and_rank));
-}
-
-std::uint64_t now_ns() noexcept {
-  // Twice for each collective: the exact time would cost more than all the rest of the record.
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 // How long a reader waits for a writer that is in the middle.
@@ -53,7 +41,6 @@ constexpr std::uint64_t kTrustMs = 50;
 constexpr int kPidBits = 22;  // the kernel's most
 
 // A call in one word: its number above its collective above whether it is under way.
-constexpr int kOpBits = 7;
 std::uint64_t brief_of(std::uint64_t sequence, Collective op, bool runs) noexcept {
   return (sequence << kOpBits | static_cast<std::uint64_t>(op)) << 1 | (runs ? 1U : 0U);
 }
@@ -112,6 +99,7 @@ void RankRecord::join(int rank) {
   } while (!layout_->process.compare_exchange_strong(held, self.word(), std::memory_order_acq_rel,
                                                      std::memory_order_acquire));
   const WriteLock lock(layout_->version);
+  if (!(core::ProcessId::from_word(held) == self)) clear_history();
   layout_->brief.store(0, std::memory_order_release);
   last_group_.store(nullptr, std::memory_order_relaxed);
   layout_->sequence.store(0, std::memory_order_release);
@@ -121,12 +109,13 @@ void RankRecord::join(int rank) {
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store({});
   layout_->op.store({});
+  store_details({});
   layout_->state_and_rank.store(pack(static_cast<std::uint32_t>(State::joined), static_cast<std::uint32_t>(rank)),
                                 std::memory_order_release);
 }
 
-void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::string_view op,
-                       std::uint64_t fingerprint) noexcept {
+void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
+                       const CallDetails& details) noexcept {
   const WriteLock lock(layout_->version);
   layout_->brief.store(0, std::memory_order_release);
   last_group_.store(group.data(), std::memory_order_relaxed);
@@ -137,7 +126,13 @@ void RankRecord::begin(std::string_view group, std::uint64_t sequence, std::stri
   layout_->held_up_by.store(0, std::memory_order_release);
   layout_->group.store(group);
   layout_->op.store(op);
+  store_details(details);
   set_state(State::running);
+}
+
+void RankRecord::store_details(const CallDetails& details) noexcept {
+  layout_->partner_and_tag.store(core::pack_partner(details), std::memory_order_release);
+  layout_->dtype_and_count.store(core::pack_elements(details), std::memory_order_release);
 }
 
 bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
@@ -147,10 +142,11 @@ bool RankRecord::begin_briefly(std::string_view group, std::uint64_t sequence, C
   return true;
 }
 
-void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept {
+void RankRecord::end_briefly(std::string_view group, std::uint64_t sequence, Collective op,
+                             std::uint64_t at_ns) noexcept {
   // Another thread's call of another group may have come in between: readers see the later one.
   if (last_group_.load(std::memory_order_relaxed) != group.data()) return;
-  touch();
+  layout_->since_ns.store(at_ns != 0 ? at_ns : now_ns(), std::memory_order_relaxed);
   layout_->brief.store(brief_of(sequence, op, false), std::memory_order_release);
 }
 
@@ -267,6 +263,7 @@ RankActivity RankRecord::read() const {
     activity.sequence = brief >> (kOpBits + 1);
     activity.op = to_string(static_cast<Collective>(brief >> 1 & ((1U << kOpBits) - 1)));
     activity.fingerprint = 0;
+    activity.details = {};
   };
   const Deadline patience = Deadline::after(kReadPatience);
   int attempt = 0;
@@ -283,6 +280,8 @@ RankActivity RankRecord::read() const {
       activity.held_up_by = static_cast<std::int32_t>(layout_->held_up_by.load(std::memory_order_acquire)) - 1;
       activity.group = layout_->group.load();
       activity.op = layout_->op.load();
+      const std::uint64_t partner_and_tag = layout_->partner_and_tag.load(std::memory_order_acquire);
+      activity.details = core::unpack(layout_->dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
       read_brief();
       // relaxed: the acquires above keep it after them.
       if (layout_->version.load(std::memory_order_relaxed) == before) return activity;

@@ -14,7 +14,13 @@
 namespace col::group {
 
 Core::Core(Spec spec)
-    : spec_(std::move(spec)), fault_(exec::FaultHook::meant(settings().fault, spec_.global_rank, name())) {}
+    : spec_(std::move(spec)),
+      fault_(exec::FaultHook::meant(settings().fault, spec_.global_rank, name())),
+      noted_group_(record() != nullptr ? record()->enter_group(name(), token()) : 0) {}
+
+Core::~Core() {
+  if (record() != nullptr && !is_forked_child()) record()->leave_group(noted_group_);
+}
 
 Duration Core::timeout_of(const Options& options) const {
   return std::min(options.timeout > Duration::zero() ? options.timeout : timeout(), Deadline::kMaxBudget);

@@ -33,6 +33,9 @@ class Core {
     bool has_record = true;                             // whether the store may have a record of this group
   };
   explicit Core(Spec spec);
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
 
   const std::string& name() const { return spec_.surroundings.group; }
   const std::string& id() const { return spec_.id; }
@@ -49,6 +52,10 @@ class Core {
   Surroundings& surroundings() { return spec_.surroundings; }
   const Surroundings& surroundings() const { return spec_.surroundings; }
   RankRecord* record() const { return spec_.surroundings.record; }  // null if there is none
+  // For the flight recorder: a call of this group has ended, or was started. Returns the time; 0: there is no recorder.
+  std::uint64_t note(std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) const noexcept {
+    return record() != nullptr ? record()->note(noted_group_, sequence, op, details, ended) : 0;
+  }
   // A child that was forked after the process joined is not a member.
   bool is_forked_child() const { return fork_guard_.is_forked_child(); }
 
@@ -90,6 +97,7 @@ class Core {
   Spec spec_;
   const core::ForkGuard fork_guard_;
   const exec::Fault* const fault_;  // null if there is none for this rank
+  const int noted_group_;           // the number of this group in the flight recorder
   std::function<void(const Error&)> on_break_;
   std::optional<Error> broken_;
 };

@@ -233,6 +233,7 @@ bool Flight::move_on(Pending& pending) {
 }
 
 void Flight::finish(Pending& pending) {
+  note_end(pending);
   pending.staging.reset();
   // A user's function may hold what its owner wants back.
   if (pending.request.op.kind() == Op::Kind::user) pending.request.op = {};
@@ -240,10 +241,31 @@ void Flight::finish(Pending& pending) {
   pending.end();
 }
 
+// Of several messages, each is one.
+void Flight::note_end(const Pending& pending) {
+  if (core_.record() == nullptr) return;
+  const auto& peers = core_.surroundings().peers;
+  if (pending.legs.size() < 2) {
+    noted_ns_ = core_.note(pending.sequence, pending.kind(), pending.details(peers), true);
+    return;
+  }
+  for (const Leg& leg : pending.legs) {
+    const int peer = leg.peer == kAnyPeer ? pending.source : leg.peer;
+    const int partner = peer >= 0 ? core_.world_rank(peer) : -1;
+    noted_ns_ = core_.note(pending.sequence, leg.sending ? Collective::send : Collective::recv,
+                           {leg.view.dtype, leg.view.count, partner, leg.tag}, true);
+  }
+}
+
+void Flight::note_start(const Pending& pending) {
+  core_.note(pending.sequence, pending.kind(), pending.details(core_.surroundings().peers), false);
+}
+
 void Flight::record(Pending& pending) {
   pending.brief.reset();
   if (core_.record() != nullptr)
-    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint);
+    core_.record()->begin(core_.name(), pending.sequence, pending.name, pending.fingerprint,
+                          pending.details(core_.surroundings().peers));
 }
 
 void Flight::record_briefly(Pending& pending, Collective op) {
@@ -255,7 +277,7 @@ void Flight::record_briefly(Pending& pending, Collective op) {
 void Flight::end_record(Pending& pending) {
   if (core_.record() == nullptr) return;
   if (pending.brief)
-    core_.record()->end_briefly(core_.name(), pending.sequence, *pending.brief);
+    core_.record()->end_briefly(core_.name(), pending.sequence, *pending.brief, noted_ns_);
   else
     core_.record()->end(core_.name());
 }

@@ -70,6 +70,8 @@ class Flight {
   // nothing else is in flight, first in brief.
   void record(Pending& pending);
   void record_briefly(Pending& pending, Collective op);
+  // Notes in the flight recorder that it was started, for this rank to wait for it later.
+  void note_start(const Pending& pending);
   // The call is over, and nothing else is in flight.
   void end_record(Pending& pending);
 
@@ -98,6 +100,7 @@ class Flight {
 
  private:
   void execute(Pending& pending);
+  void note_end(const Pending& pending);
   bool progress(Pending& pending);
   bool move_on(Pending& pending);
   template <class Limit>  // a Deadline, or a Duration that begins when the rank really waits
@@ -108,6 +111,7 @@ class Flight {
   Core& core_;
   const Lanes& lanes_;
   Mailbox& mailbox_;
+  std::uint64_t noted_ns_ = 0;  // when the last operation has ended
   std::vector<PendingPtr> active_;
   std::vector<PendingPtr> pool_;  // for reuse
   Trace trace_;

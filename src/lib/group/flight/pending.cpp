@@ -100,6 +100,36 @@ std::vector<Operation> Pending::describe(int rank, int size) const {
   return operations;
 }
 
+namespace {
+
+const Leg& leg_of(const std::vector<Leg>& legs) {
+  for (const Leg& leg : legs) {
+    if (!leg.done) return leg;
+  }
+  return legs.front();
+}
+
+}  // namespace
+
+Collective Pending::kind() const {
+  if (collective || legs.empty()) return request.collective;
+  return leg_of(legs).sending ? Collective::send : Collective::recv;
+}
+
+CallDetails Pending::details(const std::vector<PeerInfo>& peers) const {
+  const auto global = [&](int rank) {
+    return rank >= 0 && rank < static_cast<int>(peers.size()) ? peers[static_cast<std::size_t>(rank)].global_rank : -1;
+  };
+  if (!collective && !legs.empty()) {
+    const Leg& leg = leg_of(legs);
+    // One from any rank that has ended is from that rank.
+    const int peer = leg.peer == kAnyPeer && has_ended() ? source : leg.peer;
+    return {leg.view.dtype, leg.view.count, global(peer), leg.tag};
+  }
+  const ConstTensorView view = common_view(request);
+  return {view.dtype, view.count, row_of(request.collective).rooted ? global(request.root) : -1, -1};
+}
+
 Diagnosis Pending::diagnose(Surroundings& surroundings) const {
   return {surroundings, [&surroundings, this] { return describe(surroundings.rank, surroundings.size()); }};
 }

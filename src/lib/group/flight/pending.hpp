@@ -86,6 +86,10 @@ class Pending : public CollectiveCall {
   bool uses(ConstTensorView memory) const;
   // The operations in words, in the form in which ranks compare them.
   std::vector<Operation> describe(int rank, int size) const;
+  // What it moves, for the control page; of several messages, the first that has not ended. `peers`: those of the
+  // group.
+  Collective kind() const;
+  CallDetails details(const std::vector<PeerInfo>& peers) const;
   // Both must not outlive it.
   Diagnosis diagnose(Surroundings& surroundings) const;
   Watch& watch_in(Surroundings& surroundings);

@@ -46,8 +46,13 @@ bool Messages::exchange_at_once(const Leg& leg, const Options& options) {
       leg.sending ? own.at_once->send_at_once(leg.peer, alike.slot, leg.view)
                   : own.at_once->receive_at_once(leg.peer, alike.slot,
                                                  {leg.destination, leg.view.count, leg.view.dtype, leg.view.device});
-  if (record != nullptr) record->end_briefly(core_.name(), starter_.last(), op);
-  if (ended) ++*alike.number;
+  std::uint64_t at_ns = 0;
+  if (ended) {
+    ++*alike.number;
+    at_ns =
+        core_.note(starter_.last(), op, {leg.view.dtype, leg.view.count, core_.world_rank(leg.peer), leg.tag}, true);
+  }
+  if (record != nullptr) record->end_briefly(core_.name(), starter_.last(), op, at_ns);
   return ended;
 }
 
@@ -66,6 +71,7 @@ Messages::Alike& Messages::alike(const Leg& leg) {
 PendingPtr Messages::start(std::string_view name, std::vector<Leg> legs, const Options& options) {
   const Use use(access_);
   PendingPtr pending = begin(name, std::move(legs), options, false);
+  if (!pending->has_ended()) flight_.note_start(*pending);
   if (!flight_.holds_back_messages()) flight_.progress_all();
   return pending;
 }

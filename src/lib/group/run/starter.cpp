@@ -92,6 +92,7 @@ void Starter::announce(Pending& pending, bool may_be_brief) {
     flight_.record_briefly(pending, pending.request.collective);
   else
     flight_.record(pending);
+  if (pending.form.asynchronous) flight_.note_start(pending);
   // Nobody waits for a call in a graph: it is compared when it becomes part of it, and no more when that runs.
   // No channel: a call over several GPUs, which blocks.
   const DeviceExtension* const gpu = pending.channel != nullptr ? lanes_.gpu_of(pending.channel) : nullptr;

@@ -24,8 +24,9 @@
 namespace col {
 
 namespace core {
+struct RecorderLayout;
 struct RecordLayout;
-}
+}  // namespace core
 
 // A point in time on the monotonic clock. It is a value, and always finite.
 class COL_EXPORT Deadline {
@@ -57,6 +58,14 @@ struct AbortCause {
   std::string message;  // cut at ControlPage::kMaxMessage bytes
 };
 
+// What a call moves, and with whom.
+struct CallDetails {
+  DType dtype = DType::bytes;
+  std::uint64_t count = 0;    // elements that the buffers of all ranks have in common
+  std::int32_t partner = -1;  // global rank: of a message the other side, of a collective the root; -1: none, or any
+  std::int32_t tag = -1;      // of a message
+};
+
 // What one rank is doing. Other processes may read it at any time: the launcher for its report, a waiting rank to find
 // the culprit.
 struct RankActivity {
@@ -77,7 +86,32 @@ struct RankActivity {
   // The global rank that this one waits for, or that its last call waited for if that call failed. -1 if this is not
   // known, or if it waits for nobody.
   std::int32_t held_up_by = -1;
-  bool stopped = false;  // by a signal or a debugger; only ControlPage::activities() sets it
+  bool stopped = false;      // by a signal or a debugger; only ControlPage::activities() sets it
+  bool gone = false;         // its process has ended; only ControlPage::activities() sets it
+  CallDetails details = {};  // empty for a call that has not waited yet
+};
+
+// An operation in a rank's flight recorder.
+struct RecordedCall {
+  Collective op = {};
+  bool ended = true;           // false: this entry is the start of an operation that the rank may wait for later
+  std::string group;           // cut at 47 bytes; empty: of more groups than the recorder names
+  std::uint64_t sequence = 0;  // of a message: that of the last collective before it
+  std::uint64_t at_ns = 0;     // CLOCK_MONOTONIC, to a tick of the kernel
+  CallDetails details = {};
+};
+
+// A group that a rank is in, and how far it has come there.
+struct RecordedGroup {
+  std::string name;         // cut at 47 bytes
+  std::uint64_t token = 0;  // the same on all members, and no other group's
+  std::uint64_t last = 0;   // number of its last collective there, ended or started; 0: none
+};
+
+// What the flight recorder of one rank has kept.
+struct RankHistory {
+  std::vector<RecordedGroup> groups;
+  std::vector<RecordedCall> calls;  // oldest first
 };
 
 // The process that the launcher has started for a rank, whether or not it ever joins.
@@ -99,12 +133,14 @@ class COL_EXPORT RankRecord {
   // This process takes the record for global rank `rank`. Throws already_initialized if another live process holds it
   // and has not called finish(): the rank was started twice. The same process may join again.
   void join(int rank);
-  void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint) noexcept;
+  void begin(std::string_view group, std::uint64_t sequence, std::string_view op, std::uint64_t fingerprint,
+             const CallDetails& details = {}) noexcept;
   // begin() and end() in a few nanoseconds, for a collective that may end at once: readers see its state, number and
   // name, and fingerprint 0. It returns false, and has done nothing, unless the last begin() was of this very group:
   // its name at the same address. A call that turns out to wait says begin(), and then end() instead of end_briefly().
   bool begin_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
-  void end_briefly(std::string_view group, std::uint64_t sequence, Collective op) noexcept;
+  // `at_ns`: what note() has returned for this call; 0: it was not noted.
+  void end_briefly(std::string_view group, std::uint64_t sequence, Collective op, std::uint64_t at_ns = 0) noexcept;
   void waiting(std::int32_t step, std::int32_t peer) noexcept;
   void held_up_by(int global_rank) noexcept;  // the rank that the wait is for, as far as this rank can tell; -1: nobody
   void resume() noexcept;                     // the wait is over, the operation may go on: waiting -> running
@@ -115,6 +151,17 @@ class COL_EXPORT RankRecord {
   // state stays if the record already shows a call of another group.
   void end(std::string_view group = {}) noexcept;
   void finish() noexcept;  // the rank left in good order, with no unfinished operation
+
+  // ---- The flight recorder: the last kRecordedCalls operations. Two threads that write in the same moment may spoil
+  // an entry.
+
+  static constexpr std::size_t kRecordedCalls = 1024;
+  // The rank is in this group from now on. Returns the number by which note() knows it. `token` is not 0.
+  int enter_group(std::string_view name, std::uint64_t token) noexcept;
+  void leave_group(int group) noexcept;
+  // An operation has ended, or was started for the rank to wait for later. Returns the time.
+  std::uint64_t note(int group, std::uint64_t sequence, Collective op, const CallDetails& details, bool ended) noexcept;
+  RankHistory history(std::size_t most_calls = kRecordedCalls) const;
 
   // For the launcher: the process that it has started for a global rank, and how that process ended.
   void started(int rank, std::int64_t pid) noexcept;
@@ -136,7 +183,10 @@ class COL_EXPORT RankRecord {
   friend class ControlPage;
   RankRecord() = default;
   void set_state(RankActivity::State state) noexcept;
+  void store_details(const CallDetails& details) noexcept;
+  void clear_history() noexcept;
   core::RecordLayout* layout_ = nullptr;          // in the page
+  core::RecorderLayout* recorder_ = nullptr;      // in the page
   std::atomic<const char*> last_group_{nullptr};  // of begin(); this process's own
 };
 
@@ -154,6 +204,8 @@ class COL_EXPORT ControlPage {
   // Maps an existing page. Throws io if it cannot be opened. Throws mismatch if it is not a control page of this
   // version, or belongs to another job.
   static std::shared_ptr<ControlPage> open(const std::string& path, std::string_view job_id);
+  // For a look from outside: the same, whatever job it belongs to. Throws io also if it belongs to another user.
+  static std::shared_ptr<ControlPage> look_at(const std::string& path);
   // The process that comes first creates the page; the others open it.
   static std::shared_ptr<ControlPage> open_or_create(const std::string& path, int local_ranks, std::string_view job_id);
   // A page in private memory, for ranks that are threads of one process.
@@ -166,8 +218,12 @@ class COL_EXPORT ControlPage {
   int local_ranks() const noexcept;
   // Throws invalid_argument unless 0 <= local_rank < local_ranks().
   RankRecord& record(int local_rank) const;
-  // What all ranks that have joined are doing. With `look_for_stopped`, also sets `stopped`, which reads a file of
-  // /proc for each rank.
+  // When the page was made, and by which process: the launcher, or the first rank.
+  std::chrono::system_clock::time_point made_at() const noexcept;
+  std::int64_t maker() const noexcept;
+  bool maker_lives() const;
+  // What all ranks that have joined are doing. With `look_for_stopped`, also sets `stopped` and `gone`, which reads a
+  // file of /proc for each rank.
   std::vector<RankActivity> activities(bool look_for_stopped = true) const;
 
   // Records why the job ends. The first cause wins and never changes. Returns whether this cause was the first.

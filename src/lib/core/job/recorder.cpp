@@ -1,0 +1,105 @@
+// A rank's flight recorder. A call is four words, and then the number of calls. A reader takes that number first, and
+// again at the end: entries that may have been written over meanwhile do not count.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <col/job.hpp>
+
+#include "core/job/page.hpp"
+#include "core/job/record_words.hpp"
+
+namespace col {
+
+namespace {
+
+using core::kOpBits;
+
+constexpr int kEndedBits = 1, kGroupBits = 6;
+
+std::uint64_t pack_call(std::uint64_t sequence, Collective op, int group, bool ended) noexcept {
+  const std::uint64_t above_group = sequence << kOpBits | static_cast<std::uint64_t>(op);
+  return (above_group << kGroupBits | static_cast<std::uint64_t>(group)) << kEndedBits | (ended ? 1U : 0U);
+}
+
+}  // namespace
+
+int RankRecord::enter_group(std::string_view name, std::uint64_t token) noexcept {
+  constexpr std::uint64_t kClaimed = 1;
+  // In turn: the calls of a group that is gone keep their name for as long as possible.
+  constexpr std::size_t kNumbers = core::RecorderLayout::kGroups - 1;
+  const std::size_t first = recorder_->entered.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < kNumbers; ++i) {
+    const std::size_t group = 1 + (first + i) % kNumbers;
+    std::uint64_t free = 0;
+    if (!recorder_->tokens[group].compare_exchange_strong(free, kClaimed, std::memory_order_acquire)) continue;
+    recorder_->names[group].store(name);
+    recorder_->last[group].store(0, std::memory_order_release);
+    recorder_->tokens[group].store(std::max(token, kClaimed + 1), std::memory_order_release);
+    return static_cast<int>(group);
+  }
+  return 0;
+}
+
+void RankRecord::leave_group(int group) noexcept {
+  if (group > 0) recorder_->tokens[static_cast<std::size_t>(group)].store(0, std::memory_order_release);
+}
+
+std::uint64_t RankRecord::note(int group, std::uint64_t sequence, Collective op, const CallDetails& details,
+                               bool ended) noexcept {
+  core::RecorderLayout& recorder = *recorder_;
+  const std::uint64_t at_ns = core::now_ns();
+  // relaxed: this process's own word. No locked instruction: it would wait until what the call has stored before can be
+  // seen by others.
+  const std::uint64_t number = recorder.noted.load(std::memory_order_relaxed);
+  core::NotedCall& call = recorder.calls[number % kRecordedCalls];
+  call.at_ns.store(at_ns, std::memory_order_release);
+  call.call.store(pack_call(sequence, op, group, ended), std::memory_order_release);
+  call.partner_and_tag.store(core::pack_partner(details), std::memory_order_release);
+  call.dtype_and_count.store(core::pack_elements(details), std::memory_order_release);
+  recorder.last[static_cast<std::size_t>(group)].store(sequence, std::memory_order_release);
+  recorder.noted.store(number + 1, std::memory_order_release);
+  return at_ns;
+}
+
+RankHistory RankRecord::history(std::size_t most_calls) const {
+  RankHistory history;
+  std::array<std::string, core::RecorderLayout::kGroups> names;
+  for (std::size_t group = 1; group < names.size(); ++group) {
+    const std::uint64_t token = recorder_->tokens[group].load(std::memory_order_acquire);
+    names[group] = recorder_->names[group].load();  // also of a group that is gone
+    const std::uint64_t last = recorder_->last[group].load(std::memory_order_acquire);
+    if (token > 1) history.groups.push_back({names[group], token, last});
+  }
+  const std::uint64_t noted = recorder_->noted.load(std::memory_order_acquire);
+  const std::uint64_t first = noted - std::min<std::uint64_t>(noted, std::min(most_calls, kRecordedCalls));
+  for (std::uint64_t number = first; number < noted; ++number) {
+    const core::NotedCall& noted_call = recorder_->calls[number % kRecordedCalls];
+    RecordedCall call;
+    call.at_ns = noted_call.at_ns.load(std::memory_order_acquire);
+    const std::uint64_t word = noted_call.call.load(std::memory_order_acquire);
+    const std::uint64_t partner_and_tag = noted_call.partner_and_tag.load(std::memory_order_acquire);
+    call.details = core::unpack(noted_call.dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
+    call.ended = (word & 1) != 0;
+    call.group = names[word >> kEndedBits & ((1U << kGroupBits) - 1)];
+    call.op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
+    call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
+    history.calls.push_back(std::move(call));
+  }
+  const std::uint64_t by_now = recorder_->noted.load(std::memory_order_acquire);
+  // The one that comes next may be half written.
+  const std::uint64_t kept = by_now + 1 - std::min<std::uint64_t>(by_now + 1, kRecordedCalls);
+  const std::uint64_t spoilt = kept > first ? std::min<std::uint64_t>(kept - first, history.calls.size()) : 0;
+  history.calls.erase(history.calls.begin(), history.calls.begin() + static_cast<std::ptrdiff_t>(spoilt));
+  return history;
+}
+
+// For a process that follows another one.
+void RankRecord::clear_history() noexcept {
+  for (core::Word& token : recorder_->tokens) token.store(0, std::memory_order_release);
+  recorder_->noted.store(0, std::memory_order_release);
+}
+
+}  // namespace col
