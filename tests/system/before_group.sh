@@ -29,6 +29,6 @@ nothing_left
 expect_exit 134 env COL_TIMEOUT=2 "$COLRUN" -n 2 --json "$work/report" bash -c '[ "$RANK" = 0 ] || kill -STOP $$; exec "$0"' "$HELLO"
 cat "$out" "$err" >"$work/said"
 expect_in "$work/said" "timeout: .*: rank 1 \\(pid [0-9]+\\) stands still"
-expect_in "$err" '^colrun: rank 1 \(.*\) had not joined the job, while others waited for it$'
+expect_in "$err" "^colrun: rank 0 has waited .*in the making of group 'default': rank 1 \\(pid [0-9]+\\) stands still"
 expect_in "$work/report" '"culprit": 1,'
 nothing_left

@@ -24,7 +24,7 @@ for stopped in 0:2 1:2 2:3; do
   wait_until 20 "rank $rank is stopped inside of a call" stop_inside "$rank" "$(cat "$work/$rank")"
   expect_status 1 $pid
   expect_in "$out" "timeout: .*rank $rank \\(pid [0-9]+\\) stands still"
-  expect_in "$err" "^colrun: rank $rank \\(.*\\) stood still: a signal or a debugger had stopped it.*allreduce"
+  expect_in "$err" "^colrun: .* in allreduce .*: rank $rank \\(pid [0-9]+\\) stands still: a signal .SIGSTOP, .Z. or a debugger has stopped it"
   expect_in "$work/report" "\"culprit\": $rank,"
   nothing_left
 done

@@ -36,5 +36,9 @@ def colcheck():
     _become("colcheck", sys.argv[1:])
 
 
+def coljob():
+    _become("coljob", sys.argv[1:])
+
+
 if __name__ == "__main__":
     _become("colrun", _with_python(sys.argv[1:]))

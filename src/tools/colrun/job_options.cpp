@@ -347,6 +347,8 @@ Rows inspection_rows(launch::JobSpec& job) {
        becomes(inspect.print_environment, true), kAll},
       {kGroup, "--report", "", "times and memory of each rank at the end, in any case", becomes(inspect.report, true)},
       {kGroup, "--json", "FILE", "the final report as JSON; -: to stdout", into(inspect.json_path, as_written)},
+      {kGroup, "--report-hang", "TIME", "say who waits for whom when a rank has waited so long, and again",
+       into(inspect.report_hang, time_from(kShortest)), kAll},
       {kGroup, "--stacks-on-failure", "", "stacks of the other ranks when one fails",
        becomes(inspect.stacks_on_failure, true)},
       {kGroup, "--stacks-on-timeout", "", "stacks of all ranks when time is up",

@@ -14,6 +14,10 @@ inline constexpr int kRankDied = 5;
 inline constexpr int kInvalidMeasurement = 6;  // below the physical bound: such a time cannot be right
 inline constexpr int kSkipped = 77;            // nothing could be done here; the output says why
 
+// coljob.
+inline constexpr int kStuck = 1;
+inline constexpr int kNoJob = 3;  // or one that cannot be looked into
+
 // colrun.
 inline constexpr int kTimeout = 124;        // reserved for a time limit of the job
 inline constexpr int kLauncher = 125;       // the launcher itself failed

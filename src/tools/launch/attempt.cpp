@@ -19,6 +19,7 @@
 #include "launch/processes/descriptors.hpp"
 #include "launch/processes/program.hpp"
 #include "launch/processes/signals.hpp"
+#include "launch/report/look.hpp"
 #include "launch/report/report.hpp"
 
 namespace col::launch {
@@ -268,13 +269,15 @@ bool Attempt::others_may_notice() const {
 // ---- for the report
 
 void Attempt::remember_calls() {
-  if (std::exchange(remembered_, true)) return;
-  const std::vector<RankActivity> all = page_->activities();
-  for (int rank = 0; rank < local_ranks(); ++rank) {
-    const std::int64_t holder = page_->record(rank).read().pid;
-    const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.pid == holder; });
-    if (found != all.end()) ranks_[static_cast<std::size_t>(rank)].last = *found;
-  }
+  if (!remembered_.empty()) return;
+  remembered_.resize(ranks_.size());
+  look_at_ranks(*page_, remembered_);
+}
+
+std::vector<RankStory> Attempt::stories_now() const {
+  std::vector<RankStory> now = stories();
+  if (!now.empty()) look_at_ranks(*page_, now);
+  return now;
 }
 
 void Attempt::keep_stack(pid_t pid, Stack stack) {
@@ -316,7 +319,12 @@ std::vector<RankStory> Attempt::stories() const {
     story.cpus = parts_.placement.binding.cpus[static_cast<std::size_t>(rank)];
     story.why_not = parts_.placement.binding.why_not;
     story.status = entry.status;
-    story.last = entry.last;
+    if (!remembered_.empty()) {
+      const RankStory& seen = remembered_[static_cast<std::size_t>(rank)];
+      story.last = seen.last;
+      story.seen_ns = seen.seen_ns;
+      story.history = seen.history;
+    }
     story.stack = entry.stack;
     if (entry.status.exited && entry.status.wait_status != 0) {
       story.said = read_error_files(directory_.error_file(rank), directory_.torch_error_file(rank));

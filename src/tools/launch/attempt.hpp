@@ -118,6 +118,8 @@ class Attempt {
   // Global rank whose exit code becomes the job's (--exit-policy); -1 if all is well.
   int deciding_rank() const;
   std::vector<RankStory> stories() const;
+  // The same, with what the ranks do at this moment.
+  std::vector<RankStory> stories_now() const;
   // Returns false if a part of the directory could not be removed.
   bool remove_directory() noexcept;
   const std::string& directory() const noexcept { return directory_.path(); }
@@ -129,7 +131,6 @@ class Attempt {
     tools::UniqueFd pidfd;         // empty if the system refuses it
     std::optional<int> exit_code;  // that it asked to be ended with
     Time started{};
-    std::optional<RankActivity> last;
     std::optional<Stack> stack;
   };
 
@@ -149,8 +150,8 @@ class Attempt {
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::string>> debugged_;  // the commands of ranks under a debugger
   int living_ = 0;
-  bool remembered_ = false;
-  bool removed_ = false;  // the directory
+  std::vector<RankStory> remembered_;  // what the ranks were doing when the job began to end; empty: nobody has looked
+  bool removed_ = false;               // the directory
   std::optional<Time> first_good_end_;
 };
 

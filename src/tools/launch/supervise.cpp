@@ -19,6 +19,7 @@
 #include "launch/job/launch_error.hpp"
 #include "launch/processes/descriptors.hpp"
 #include "launch/report/report.hpp"
+#include "launch/report/why_table.hpp"
 
 namespace col::launch {
 namespace {
@@ -28,6 +29,8 @@ using tools::exit_code::kLauncher;
 
 // After this time, a job whose first rank has ended well reports which ranks it still waits for.
 constexpr std::chrono::seconds kStragglerWarning{30};
+// So long after a SIGQUIT, another one ends the job.
+constexpr std::chrono::seconds kQuitTwice{2};
 constexpr int kInputPidfdAndPmi = 4;  // descriptors of a rank besides its output
 
 int milliseconds_until(std::chrono::steady_clock::time_point time) {
@@ -83,6 +86,7 @@ std::optional<Supervisor::Time> Supervisor::next_deadline() const {
   if (attempt_->ending().is_ending() || attempt_->living() == 0) return first;
   const LifecycleSpec& limits = parts_.spec.lifecycle;
   if (limits.timeout) consider(began_ + *limits.timeout);
+  if (parts_.spec.inspect.report_hang) consider(next_hang_look_);
   if (const auto ended = attempt_->first_good_end()) {
     if (limits.exit_timeout) consider(*ended + *limits.exit_timeout);
     if (!warned_of_stragglers_) consider(*ended + kStragglerWarning);
@@ -139,7 +143,9 @@ void Supervisor::on_lifeline() {
 }
 
 void Supervisor::on_forwarded(int signal) {
-  if (ends_job(signal)) {
+  if (signal == SIGQUIT && only_asks_why(Clock::now())) {
+    for (const std::string& line : why_lines(why_now(), tools::Style())) say("{}", line);
+  } else if (ends_job(signal)) {
     if (link_) {
       link_->tell_signal(signal);
       if (++own_signals_ <= signal_round_) return;
@@ -152,6 +158,37 @@ void Supervisor::on_forwarded(int signal) {
     if (signal == SIGWINCH) output_.copy_window_size();
     if (attempt_) attempt_->notify_all(signal);
   }
+}
+
+// The first SIGQUIT asks what the ranks wait for; one that follows soon ends the job.
+bool Supervisor::only_asks_why(Time now) {
+  if (!attempt_ || attempt_->ending().is_ending()) return false;
+  const bool is_second = asked_why_ && now < *asked_why_ + kQuitTwice;
+  asked_why_ = now;
+  return !is_second;
+}
+
+// What the ranks of this node do at this moment.
+JobStory Supervisor::why_now() const {
+  JobStory story;
+  story.tool = parts_.spec.tool;
+  story.job_id = attempt_->assignment().job_id;
+  story.nodes = attempt_->assignment().nodes;
+  story.ranks = attempt_->stories_now();
+  return story;
+}
+
+// Looks when a wait can have lasted for long enough.
+void Supervisor::report_hang(Time now) {
+  const std::optional<std::chrono::milliseconds> patience = parts_.spec.inspect.report_hang;
+  if (!patience || now < next_hang_look_) return;
+  const JobStory story = why_now();
+  const Why found = why(story);
+  const std::chrono::duration<double> waited(found.seconds), left = *patience - waited;
+  const bool hangs = found.cause != Why::Cause::nothing && left.count() <= 0;
+  next_hang_look_ = now + (hangs ? *patience : std::chrono::ceil<std::chrono::milliseconds>(left));
+  if (!hangs) return;
+  for (const std::string& line : why_lines(story, found, tools::Style())) say("{}", line);
 }
 
 void Supervisor::on_end_signal(int signal) {
@@ -250,6 +287,7 @@ void Supervisor::check_limits(Time now) {
     if (link_) link_->tell_limit(cause, restarts_);
   };
   if (limits.timeout && now >= began_ + *limits.timeout) return end_because(EndCause::timed_out);
+  report_hang(now);
   const auto ended = attempt_->first_good_end();
   if (!ended) return;
   if (limits.exit_timeout && now >= *ended + *limits.exit_timeout) return end_because(EndCause::exit_timed_out);

@@ -62,6 +62,7 @@ class Supervisor {
   void dispatch(std::uint64_t event);
   void on_lifeline();
   void on_forwarded(int signal);
+  bool only_asks_why(Time now);
   void on_end_signal(int signal);
   void on_stop_signal(bool stopped);
   void on_rank_event(int local_rank);
@@ -85,6 +86,8 @@ class Supervisor {
   void end_descendants();
   void flush();
   JobStory story();
+  JobStory why_now() const;
+  void report_hang(Time now);
   JobResult result() const;
   bool may_restart(const JobStory& story) const;
   // A line of the tool's own, with its name before it.
@@ -146,6 +149,8 @@ class Supervisor {
   bool stopped_ = false;         // the ranks, by ^Z
   bool input_is_taken_ = false;  // by a rank of the first attempt
   bool warned_of_stragglers_ = false;
+  Time next_hang_look_{};          // for --report-hang
+  std::optional<Time> asked_why_;  // the last SIGQUIT that did not end the job
 };
 
 }  // namespace col::launch

@@ -112,11 +112,12 @@ TEST_CASE("options: beginning and end", "[colrun]") {
 TEST_CASE("options: inspection", "[colrun]") {
   const InspectSpec inspect = spec(
                                   "--dry-run --display map --print-env --report --json - --stacks-on-timeout "
-                                  "--stacks-on-failure --report-bindings p")
+                                  "--stacks-on-failure --report-bindings --report-hang 90s p")
                                   .inspect;
   CHECK((inspect.dry_run && inspect.display_map && inspect.print_environment && inspect.report));
   CHECK((inspect.stacks_on_timeout && inspect.stacks_on_failure && inspect.report_bindings));
   CHECK(inspect.json_path == "-");
+  CHECK(inspect.report_hang == std::chrono::seconds(90));
   CHECK(complaint("--display bind p") == "--display takes map, not 'bind'");
 }
 

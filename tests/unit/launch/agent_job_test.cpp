@@ -38,6 +38,7 @@ JobSpec full_spec() {
   spec.binding = {
       .to = BindingSpec::To::list, .lists = {{0, 1}, {2}}, .map_by = BindingSpec::MapBy::numa, .gpus_per_rank = 2};
   spec.inspect.report_bindings = true;
+  spec.inspect.report_hang = std::chrono::seconds(60);
   spec.inspect.stacks_on_failure = true;
   spec.inspect.stacks_on_timeout = true;
   spec.inspect.debugger = {"gdb", "--args"};

@@ -181,18 +181,20 @@ struct InspectSpec {
   bool report = false;             // print times and memory of each rank at the end, also if the job went well
   bool stacks_on_timeout = false;
   bool stacks_on_failure = false;
-  std::string json_path = {};              // file for the final report as JSON; "-": stdout; empty: none
-  std::vector<std::string> debugger = {};  // put before the command of `debug_ranks`: {"gdb", "--args"}
+  std::optional<Milliseconds> report_hang = {};  // say who waits for whom when a rank has waited for so long, and again
+  std::string json_path = {};                    // file for the final report as JSON; "-": stdout; empty: none
+  std::vector<std::string> debugger = {};        // put before the command of `debug_ranks`: {"gdb", "--args"}
   std::vector<int> debug_ranks = {};
 };
 
 template <class Visit>
 void fields(InspectSpec& inspect, Visit& visit) {
   auto& [dry_run, display_map, report_bindings, print_environment, report, stacks_on_timeout, stacks_on_failure,
-         json_path, debugger, debug_ranks] = inspect;
+         report_hang, json_path, debugger, debug_ranks] = inspect;
   visit("report_bindings", report_bindings);
   visit("stacks_on_timeout", stacks_on_timeout);
   visit("stacks_on_failure", stacks_on_failure);
+  visit("report_hang_ms", report_hang);
   visit("debugger", debugger);
   visit("debug_ranks", debug_ranks);
   core::stays(dry_run, display_map, print_environment, report, json_path);

@@ -30,6 +30,8 @@ struct RankStory {
   std::optional<RankError> said;  // from its error file
   std::optional<RankActivity>
       last;                    // what it was doing in col when the job began to end; nothing when it does not use col
+  std::uint64_t seen_ns = 0;   // the time of that, by the clock of RankActivity::since_ns
+  RankHistory history;         // from the same time
   std::optional<Stack> stack;  // taken before it was ended
   std::vector<std::string> last_stderr;  // its last lines, the oldest first; kept for ranks that failed
 };
@@ -44,8 +46,8 @@ struct JobStory {
   int nodes = 1;
   int restarts = 0;                // that were made
   std::size_t processes_left = 0;  // descendants that SIGKILL did not end
-  JobResult result;
-  std::vector<RankStory> ranks;  // by global rank
+  JobResult result;                // its cause is `none` while the job runs
+  std::vector<RankStory> ranks;    // by global rank
 };
 
 }  // namespace col::launch

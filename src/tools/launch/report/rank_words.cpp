@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +18,8 @@
 
 #include "common/text.hpp"
 #include "launch/processes/signals.hpp"
+#include "launch/report/wait_graph.hpp"
+#include "launch/report/why.hpp"
 
 namespace col::launch {
 namespace {
@@ -26,39 +30,9 @@ bool is_out_of_time(const RankStory& rank) {
   return rank.said && rank.said->code == "timeout";
 }
 
-// What each rank was doing. One that had not joined may be waited for as well.
-std::vector<RankActivity> activities_of(const JobStory& story) {
-  std::vector<RankActivity> activities;
-  for (const RankStory& rank : story.ranks) {
-    RankActivity unknown;
-    unknown.rank = rank.rank;
-    activities.push_back(rank.last.value_or(unknown));
-  }
-  return activities;
-}
-
-// Whose chains lead to it.
-std::vector<int> waiting_ranks(const JobStory& story) {
-  std::vector<int> waiting;
-  const bool lasted = story.result.cause == EndCause::timed_out || story.result.cause == EndCause::exit_timed_out;
-  for (const RankStory& rank : story.ranks) {
-    if (!rank.last) continue;
-    const bool first_failure = story.result.cause == EndCause::rank_failed && rank.rank == story.result.culprit;
-    if ((lasted && rank.last->state == State::waiting) || (first_failure && is_out_of_time(rank)))
-      waiting.push_back(rank.last->rank);
-  }
-  return waiting;
-}
-
 // A report of a big job stays readable.
 constexpr std::size_t kMaxLines = 8;
 constexpr std::size_t kMaxParts = 6;
-
-constexpr std::array<std::string_view, 4> kMessages = {"send", "recv", "recv_any", "batch"};
-
-bool is_message(const RankActivity& activity) {
-  return std::ranges::find(kMessages, activity.op) != kMessages.end();
-}
 
 // In a call. A record that could not be read has no name of an operation.
 bool is_in_call(const RankStory& rank) {
@@ -70,16 +44,6 @@ bool is_in_call(const RankStory& rank) {
 bool had_ended(const RankStory& rank, const JobStory& story) {
   if (!rank.status.exited) return false;
   return rank.rank == story.result.culprit || (!rank.status.told_to_end && !rank.status.collateral);
-}
-
-// "allreduce #417", "recv"; messages have no number of their own.
-std::string name_call(const RankActivity& activity) {
-  const std::string op = tools::one_line(activity.op);
-  return is_message(activity) || activity.sequence == 0 ? op : fmt::format("{} #{}", op, activity.sequence);
-}
-
-std::string name_group(const RankActivity& activity) {
-  return fmt::format("group '{}'", tools::one_line(activity.group));
 }
 
 std::string name_last(const RankActivity& activity) {
@@ -222,6 +186,15 @@ void say_where_it_is(const RankStory& rank, const JobStory& story, Sentences& se
 
 }  // namespace
 
+std::string name_call(const RankActivity& activity) {
+  const std::string op = tools::one_line(activity.op);
+  return is_message(activity) || activity.sequence == 0 ? op : fmt::format("{} #{}", op, activity.sequence);
+}
+
+std::string name_group(const RankActivity& activity) {
+  return fmt::format("group '{}'", tools::one_line(activity.group));
+}
+
 std::string describe_wait_status(int wait_status) {
   if (WIFSIGNALED(wait_status)) return fmt::format("was killed by {}", signal_name(WTERMSIG(wait_status)));
   return fmt::format("exited with code {}", WEXITSTATUS(wait_status));
@@ -258,18 +231,32 @@ bool failed_on_its_own(const RankStatus& status) {
   return status.exited && status.wait_status != 0 && !status.collateral && !status.told_to_end;
 }
 
+namespace {
+
+// Nothing if the job ended for another reason than that ranks waited for too long.
+std::optional<Why> why_too_long(const JobStory& story) {
+  const bool lasted = story.result.cause == EndCause::timed_out || story.result.cause == EndCause::exit_timed_out;
+  const bool gave_up =
+      story.result.cause == EndCause::rank_failed && std::ranges::any_of(story.ranks, [&](const RankStory& rank) {
+        return rank.rank == story.result.culprit && is_out_of_time(rank);
+      });
+  if (!lasted && !gave_up) return std::nullopt;
+  Why found = why(story);
+  return found.culprits.empty() || found.cause == Why::Cause::dead ? std::nullopt : std::optional(std::move(found));
+}
+
+}  // namespace
+
+std::string why_it_hung(const JobStory& story) {
+  const auto found = why_too_long(story);
+  return found ? found->sentence : "";
+}
+
 const RankStory* hung_rank(const JobStory& story) {
-  const std::vector<RankActivity> activities = activities_of(story);
-  const RankActivity* hung = nullptr;
-  for (const int rank : waiting_ranks(story)) {
-    const RankActivity* const last = last_in_chain(activities, rank);
-    if (last == nullptr || last->rank == rank || last->state == State::finished) continue;
-    const auto is_worse = [](const RankActivity& a, const RankActivity& b) {
-      return a.stopped != b.stopped ? a.stopped : a.since_ns < b.since_ns;
-    };
-    if (hung == nullptr || is_worse(*last, *hung)) hung = last;
-  }
-  return hung != nullptr ? &story.ranks[static_cast<std::size_t>(hung - activities.data())] : nullptr;
+  const auto found = why_too_long(story);
+  if (!found || found->cause == Why::Cause::circle) return nullptr;
+  const auto hung = std::ranges::find(story.ranks, found->culprits.front(), &RankStory::rank);
+  return hung != story.ranks.end() ? &*hung : nullptr;
 }
 
 int blamed_rank(const JobStory& story) {

@@ -22,12 +22,19 @@ std::string name_ranks(const std::vector<int>& ranks);
 // "12.3 GiB", "812 MiB", "96 KiB".
 std::string describe_bytes(std::uint64_t bytes);
 
+// "allreduce #417", "recv"; messages have no number of their own.
+std::string name_call(const RankActivity& activity);
+std::string name_group(const RankActivity& activity);
+
 // Whether it failed, and neither the launcher nor another rank's failure is the reason.
 bool failed_on_its_own(const RankStatus& status);
 
-// The rank that a job waited for in the end, if the job ran out of time, or if the first rank to fail did. That rank is
-// stopped, or is not in any wait of col. Null if there is none, or if it cannot be told.
+// The rank that a job waited for in the end, if the job ran out of time, or if the first rank to fail did: the first
+// culprit of why(). Null if there is none, if it is dead, or if several wait in a circle.
 const RankStory* hung_rank(const JobStory& story);
+
+// The sentence about it, or about such a circle; empty if there is neither.
+std::string why_it_hung(const JobStory& story);
 
 // The rank to blame: the one that hung, else the first one that failed by itself; -1: none.
 int blamed_rank(const JobStory& story);

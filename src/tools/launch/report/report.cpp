@@ -60,8 +60,7 @@ class Report {
     add_why();
     add_hung();
     add_culprit();
-    for (const std::string& line : story_.result.signal == 0 ? describe_calls(story_) : std::vector<std::string>())
-      add(line);
+    add_calls();
     add(describe_others());
     add(describe_stubborn());
     if (story_.processes_left > 0) {
@@ -71,12 +70,17 @@ class Report {
     add_stacks();
     return std::move(lines_);
   }
+  std::vector<std::string> stacks() {
+    add_stacks();
+    return std::move(lines_);
+  }
 
  private:
   void add(std::string_view text, tools::Tone tone = tools::Tone::plain);
   void add_indented(std::string_view text, std::size_t columns);
   void add_why();
   void add_hung();
+  void add_calls();
   void add_culprit();
   void add_last_words(const RankStory& culprit);
   void add_stacks();
@@ -182,18 +186,17 @@ void Report::add_why() {
   }
 }
 
-// The rank that the others waited for.
+// Whom the others waited for, and why.
 void Report::add_hung() {
-  const RankStory* const rank = hung_rank(story_);
-  if (rank == nullptr) return;
-  std::string how = "had not joined the job, while others waited for it";
-  if (rank->last)
-    how = fmt::format("{} (last: {} of group '{}')",
-                      rank->last->stopped ? "stood still: a signal or a debugger had stopped it"
-                                          : "hung or was slow, in none of col's waits, while others waited for it",
-                      tools::one_line(rank->last->op), tools::one_line(rank->last->group));
-  add(fmt::format("rank {} (pid {}, host {}) {}", rank->rank, rank->status.pid, tools::one_line(rank->host), how),
-      tools::Tone::bad);
+  add(why_it_hung(story_), tools::Tone::bad);
+}
+
+// One line would say of one call what the sentence above has said.
+void Report::add_calls() {
+  if (story_.result.signal != 0) return;
+  const std::vector<std::string> lines = describe_calls(story_);
+  if (lines.size() == 1 && !why_it_hung(story_).empty()) return;
+  for (const std::string& line : lines) add(line);
 }
 
 void Report::add_culprit() {
@@ -309,6 +312,10 @@ void Report::add_stacks() {
 
 std::vector<std::string> report_lines(const JobStory& story, const ReportStyle& style) {
   return Report(story, style).lines();
+}
+
+std::vector<std::string> stack_lines(const JobStory& story, const ReportStyle& style) {
+  return Report(story, style).stacks();
 }
 
 }  // namespace col::launch

@@ -32,4 +32,7 @@ inline constexpr std::size_t kMaxTableRanks = 16;
 // medians and extremes. Every line begins with the tool's name. Empty if no rank has run.
 std::vector<std::string> usage_lines(const JobStory& story, const ReportStyle& style = {});
 
+// The stacks alone, as they stand in that report.
+std::vector<std::string> stack_lines(const JobStory& story, const ReportStyle& style = {});
+
 }  // namespace col::launch

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "launch/place/topology.hpp"
 #include "launch/processes/signals.hpp"
 #include "launch/report/rank_words.hpp"
+#include "launch/report/why.hpp"
 
 namespace col::launch {
 namespace {
@@ -92,10 +94,68 @@ struct UtcTime {
 
 namespace col {
 
+namespace {
+
+// Element types by their names; opaque elements are null.
+struct NamedType {
+  void write(core::JsonBuilder& out, DType dtype) const {
+    if (dtype == DType::bytes)
+      out.add(nullptr);
+    else
+      out.add(to_string(dtype));
+  }
+  void read(const core::JsonPlace& place, DType& dtype) const {
+    dtype = DType::bytes;
+    if (place.is_null()) return;
+    try {
+      dtype = dtype_from_string(place.text());
+    } catch (const Error& error) {
+      place.fail(error.message());
+    }
+  }
+};
+
+}  // namespace
+
+template <class Visit>
+void fields(CallDetails& details, Visit& visit) {
+  auto& [dtype, count, partner, tag] = details;
+  visit("dtype", dtype, NamedType());
+  visit("count", count);
+  visit("partner", partner, core::within(-1));
+  visit("tag", tag, core::within(-1));
+}
+
+template <class Visit>
+void fields(RecordedCall& call, Visit& visit) {
+  auto& [op, ended, group, sequence, at_ns, details] = call;
+  visit("op", op, core::Named{Collective::recv, to_string});
+  visit("ended", ended);
+  visit("group", group, launch::kName);
+  visit("sequence", sequence);
+  visit("at_ns", at_ns);
+  visit("details", details);
+}
+
+template <class Visit>
+void fields(RecordedGroup& group, Visit& visit) {
+  auto& [name, token, last] = group;
+  visit("name", name, launch::kName);
+  visit("token", token, core::Hexadecimal());
+  visit("last", last);
+}
+
+template <class Visit>
+void fields(RankHistory& history, Visit& visit) {
+  auto& [groups, calls] = history;
+  visit("groups", groups, core::ShortList<>{RankRecord::kRecordedCalls});
+  visit("calls", calls, core::ShortList<>{RankRecord::kRecordedCalls});
+}
+
 template <class Visit>
 void fields(RankActivity& last, Visit& visit) {
-  auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, since_ns, held_up_by, stopped] =
-      last;
+  auto& [state, rank, pid, pid_start, group, sequence, op, fingerprint, step, peer, since_ns, held_up_by, stopped, gone,
+         details] = last;
   visit("state", state, core::Named{RankActivity::State::finished, launch::state_name});
   visit("group", group, launch::kName);
   visit("sequence", sequence);
@@ -109,6 +169,8 @@ void fields(RankActivity& last, Visit& visit) {
   visit("since_ns", since_ns);
   visit("held_up_by", held_up_by, core::within(-1));
   visit("stopped", stopped);
+  visit("gone", gone);
+  visit("details", details);
 }
 
 }  // namespace col
@@ -158,7 +220,8 @@ void status_fields(RankStatus& status, Visit& visit) {
 
 template <class Visit>
 void fields(RankStory& story, Visit& visit) {
-  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, stack, last_stderr] = story;
+  auto& [rank, local_rank, node_rank, host, cpus, why_not, status, said, last, seen_ns, history, stack, last_stderr] =
+      story;
   visit("rank", rank, kRank);
   visit("local_rank", local_rank, kRank);
   visit("node_rank", node_rank, kRank);
@@ -168,8 +231,20 @@ void fields(RankStory& story, Visit& visit) {
   status_fields(status, visit);
   visit("said", said);
   visit("last_call", last);
+  visit("seen_ns", seen_ns);
+  visit("history", history);
   visit("stack", stack);
   visit("last_stderr", last_stderr, kLines);
+}
+
+template <class Visit>
+void fields(Why& found, Visit& visit) {
+  auto& [cause, sentence, culprits, waiting, seconds] = found;
+  visit("cause", cause, core::Named{Why::Cause::circle, to_string});
+  visit("sentence", sentence, kLine);
+  visit("culprits", culprits);
+  visit("waiting", waiting);
+  visit("seconds", seconds);
 }
 
 // All but the ranks.
@@ -193,8 +268,10 @@ void job_fields(JobStory& story, Visit& visit) {
   visit("restarts", restarts, within(0));
   visit("exit_code", exit_code, within(0, 255));
   visit("cause", cause, core::Named{EndCause::launcher_failed, to_string});
-  visit.derived(
-      "culprit", [&] { return blamed_rank(story); }, core::NullFor<int>{-1});
+  visit.derived("culprit", [&] {
+    const int blamed = blamed_rank(story);
+    return blamed >= 0 ? std::optional(blamed) : std::nullopt;
+  });
   visit("first_failure", culprit, core::NullFor<int, core::Within>{-1, kRank});
   visit.derived("signal", [&] {
     const int number = story.result.signal;
@@ -238,6 +315,16 @@ JobStory story_from_json(const nlohmann::json& value) {
   return story;
 }
 
+namespace {
+
+Why why_cleanly(const JobStory& story) {
+  Why found = why(story);
+  found.sentence = tools::clean(found.sentence);
+  return found;
+}
+
+}  // namespace
+
 Json report_json(const JobStory& story) {
   std::vector<std::string> waiting = describe_calls(story);
   for (std::string& line : waiting) line = tools::clean(line);
@@ -245,6 +332,7 @@ Json report_json(const JobStory& story) {
   core::write_object(out, [&](core::JsonWriter& visit) {
     job_fields(const_cast<JobStory&>(story), visit);
     visit("waiting", waiting);
+    visit("why", why_cleanly(story));
     visit("ranks", story.ranks);  // what is long comes last
   });
   Json report;

@@ -1,0 +1,197 @@
+#include "coljob/commands.hpp"
+
+#include <poll.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <col/error.hpp>
+
+#include "coljob/jobs.hpp"
+#include "common/command_line.hpp"
+#include "common/exit_codes.hpp"
+#include "common/screen.hpp"
+#include "common/table.hpp"
+#include "common/text.hpp"
+#include "common/write_file.hpp"
+#include "launch/report/look.hpp"
+#include "launch/report/report.hpp"
+#include "launch/report/report_json.hpp"
+#include "launch/report/stacks.hpp"
+#include "launch/report/why.hpp"
+#include "launch/report/why_table.hpp"
+
+namespace col::coljob {
+namespace {
+
+using namespace launch;
+using Command = Options::Command;
+
+constexpr std::size_t kCommandColumns = 60;
+
+tools::Style own_style() {
+  const tools::Screen screen = tools::Screen::own();
+  return {.utf8 = screen.utf8, .colour = screen.colour};
+}
+
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return tools::exit_code::kSuccess;
+  throw tools::WriteError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+}
+
+bool is_stuck(const Why& found, Duration patience) {
+  using Cause = Why::Cause;
+  return found.cause != Cause::nothing && found.seconds >= std::chrono::duration<double>(patience).count();
+}
+
+// "waiting", "stuck"; for a job that has no wait, what its ranks do.
+std::string state_of(const JobStory& story, const Why& found, Duration patience) {
+  if (is_stuck(found, patience)) return "stuck";
+  if (!found.waiting.empty()) return "waiting";
+  const bool is_in_call = std::ranges::any_of(
+      story.ranks, [](const RankStory& rank) { return rank.last && rank.last->state == RankActivity::State::running; });
+  return is_in_call ? "communicating" : "computing";
+}
+
+// Without the directory of the program, and cut.
+std::string short_command(std::vector<std::string> words, tools::Style style) {
+  if (!words.empty()) words.front().erase(0, words.front().rfind('/') + 1);
+  const std::string command = tools::one_line(tools::shell_line(words), !style.utf8);
+  if (tools::columns_of(command) <= kCommandColumns) return command;
+  return std::string(tools::cut(command, kCommandColumns - 3)) + std::string(style.ellipsis());
+}
+
+int show_jobs(const Options& options) {
+  const std::vector<FoundJob> jobs = find_jobs(options.directories);
+  if (jobs.empty()) return print("no job of this user runs on this host; --dir names another TMPDIR\n");
+  const tools::Style style = own_style();
+  std::vector<std::vector<tools::TextCell>> rows = {{{"job"}, {"ranks"}, {"since"}, {"state"}, {"command"}}};
+  for (const FoundJob& job : jobs) {
+    std::vector<tools::TextCell> row = {{tools::one_line(job.id, !style.utf8)}};
+    if (job.lives()) {
+      const JobStory story = look_at_job(*job.page, job.id, kReportedCalls);
+      const std::string command = short_command(story.command_line, style);
+      const std::string state = state_of(story, why(story), options.patience);
+      row.insert(row.end(), {{fmt::to_string(story.ranks.size())},
+                             {tools::in_words(story.seconds)},
+                             {state, state == "stuck" ? tools::Tone::bad : tools::Tone::plain},
+                             {command}});
+    } else {
+      row.insert(row.end(), {{""}, {""}, {job.page ? "ended" : "unknown"}, {tools::one_line(job.problem)}});
+    }
+    rows.push_back(std::move(row));
+  }
+  return print(tools::render_table(rows, style));
+}
+
+// A dump, or a report; nothing if `name` is no such file.
+std::optional<JobStory> read_story(const std::string& name) {
+  struct stat info {};
+  if (::stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  std::ifstream file(name, std::ios::binary);
+  if (file.peek() != '{') return std::nullopt;
+  const nlohmann::json value = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded())
+    throw tools::UsageError("'{}' is no JSON; name a file of coljob dump or colrun --json", name);
+  try {
+    return story_from_json(value);
+  } catch (const Error& error) {
+    throw tools::UsageError("'{}': {}; name a file of coljob dump or colrun --json", name, error.message());
+  }
+}
+
+JobStory story_of(const Options& options, std::size_t most_calls) {
+  const FoundJob job = choose_job(find_jobs(options.directories), options.job);
+  // An answer about a thousand ranks is to come soon, too.
+  constexpr int kManyRanks = 64;
+  if (options.command == Command::why && job.page->local_ranks() > kManyRanks) most_calls = kReportedCalls;
+  JobStory story = look_at_job(*job.page, job.id, most_calls);
+  // What a dead job has left is no hang, but may still tell what it was in.
+  if (!job.problem.empty()) std::fprintf(stderr, "coljob: job %s: %s\n", job.id.c_str(), job.problem.c_str());
+  return story;
+}
+
+int explain(const Options& options) {
+  std::optional<JobStory> story = options.job.empty() ? std::nullopt : read_story(options.job);
+  if (!story) story = story_of(options, RankRecord::kRecordedCalls);
+  const Why found = why(*story);
+  const bool stuck = is_stuck(found, options.patience);
+  if (options.json) {
+    nlohmann::ordered_json finding = report_json(*story)["why"];
+    finding["stuck"] = stuck;
+    finding["job_id"] = tools::clean(story->job_id);
+    print(finding.dump(2) + "\n");
+  } else {
+    std::string text;
+    for (const std::string& line : why_lines(*story, found, own_style())) text += line + "\n";
+    print(text);
+  }
+  return stuck ? tools::exit_code::kStuck : tools::exit_code::kSuccess;
+}
+
+// A process that has taken the place of another one since has no stack here.
+void take_stacks(JobStory& story) {
+  std::vector<RankStory*> alive;
+  std::vector<pid_t> pids;
+  for (RankStory& rank : story.ranks) {
+    const bool gone = rank.status.exited || (rank.last && rank.last->gone);
+    if (rank.status.pid == 0 || gone) continue;
+    alive.push_back(&rank);
+    pids.push_back(rank.last ? static_cast<pid_t>(rank.last->pid) : rank.status.pid);
+  }
+  StackTaker taker(pids, StackTaker::Clock::now() + StackTaker::kUsualTime, {.most_processes = pids.size()});
+  while (!taker.finished()) {
+    pollfd readable{taker.fd(), POLLIN, 0};
+    ::poll(&readable, 1, -1);  // also when the time is up
+    taker.on_readable();
+  }
+  std::vector<std::optional<Stack>> stacks = taker.take();
+  for (std::size_t i = 0; i < stacks.size(); ++i) alive[i]->stack = std::move(stacks[i]);
+}
+
+int show_stacks(const Options& options) {
+  JobStory story = story_of(options, 0);
+  take_stacks(story);
+  ReportStyle style;
+  style.text = own_style();
+  std::string text;
+  for (const std::string& line : stack_lines(story, style)) text += line + "\n";
+  if (text.empty()) text = "no rank has a stack that can be read; see kernel.yama.ptrace_scope, and coljob why\n";
+  return print(text);
+}
+
+int dump(const Options& options) {
+  const JobStory story = story_of(options, RankRecord::kRecordedCalls);
+  const std::string text = report_json_text(story);
+  if (options.output.empty()) return print(text);
+  tools::write_file(options.output, text);
+  return tools::exit_code::kSuccess;
+}
+
+}  // namespace
+
+int run(const Options& options) {
+  switch (options.command) {
+    case Command::ps:
+      return show_jobs(options);
+    case Command::why:
+      return explain(options);
+    case Command::stacks:
+      return show_stacks(options);
+    default:
+      return dump(options);
+  }
+}
+
+}  // namespace col::coljob

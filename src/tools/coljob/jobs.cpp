@@ -1,0 +1,127 @@
+#include "coljob/jobs.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <col/error.hpp>
+
+#include "common/command_line.hpp"
+
+namespace col::coljob {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "col-";
+constexpr const char* kPage = "control";
+
+bool is_own(const fs::path& path, bool is_directory) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return false;
+  return is_directory ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode);
+}
+
+std::vector<fs::path> own_directories(const fs::path& parent) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (fs::directory_iterator entry(parent, failed), end; !failed && entry != end; entry.increment(failed)) {
+    if (is_own(entry->path(), true)) found.push_back(entry->path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Whether a process of the job is left.
+bool lives(const ControlPage& page) {
+  if (page.maker_lives()) return true;
+  const std::vector<RankActivity> all = page.activities();
+  return std::ranges::any_of(
+      all, [](const RankActivity& one) { return !one.gone && one.state != RankActivity::State::finished; });
+}
+
+FoundJob look_at(std::string id, const fs::path& page) {
+  FoundJob job{.id = std::move(id), .path = page};
+  try {
+    job.page = ControlPage::look_at(page);
+    if (!lives(*job.page)) job.problem = "it has ended: none of its processes is left";
+  } catch (const Error& error) {
+    const std::string& message = error.message();
+    job.problem = message.substr(0, message.rfind(';'));
+  }
+  return job;
+}
+
+std::vector<fs::path> places(const std::vector<std::string>& directories) {
+  std::vector<fs::path> places(directories.begin(), directories.end());
+  const char* const chosen = std::getenv("TMPDIR");
+  places.emplace_back(chosen != nullptr && *chosen != '\0' ? chosen : "/tmp");
+  return places;
+}
+
+bool has_pid(const FoundJob& job, std::string_view pid) {
+  if (!job.page) return false;
+  for (int i = 0; i < job.page->local_ranks(); ++i) {
+    const RankRecord& record = job.page->record(i);
+    const auto started = record.process();
+    if ((started && fmt::to_string(started->pid) == pid) || fmt::to_string(record.read().pid) == pid) return true;
+  }
+  return fmt::to_string(job.page->maker()) == pid;
+}
+
+}  // namespace
+
+std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories) {
+  std::vector<FoundJob> jobs;
+  std::set<fs::path> seen;
+  const std::string of_user = fmt::format("{}{}", kPrefix, ::geteuid());
+  const auto add = [&](const fs::path& directory, const std::string& id) {
+    std::error_code failed;
+    const fs::path page = directory / kPage;
+    if (is_own(page, false) && seen.insert(fs::canonical(page, failed)).second) jobs.push_back(look_at(id, page));
+  };
+  for (const fs::path& place : places(directories)) {
+    for (const fs::path& directory : own_directories(place)) {
+      const std::string name = directory.filename();
+      if (!name.starts_with(kPrefix)) continue;
+      if (name != of_user) {
+        add(directory, name.substr(kPrefix.size()));  // made by colrun
+        continue;
+      }
+      // Ranks that something else has started.
+      for (const fs::path& job : own_directories(directory)) add(job, job.filename());
+    }
+  }
+  return jobs;
+}
+
+FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name) {
+  if (name.find('/') != std::string::npos && is_own(name, false)) return look_at(name, name);
+  std::vector<FoundJob> fitting;
+  for (const FoundJob& job : jobs) {
+    const bool fits = name.empty() ? job.lives() : job.id.find(name) != std::string::npos || has_pid(job, name);
+    if (fits) fitting.push_back(job);
+  }
+  if (fitting.empty() && name.empty()) throw NoJob("no job of this user runs on this host; --dir names another TMPDIR");
+  if (fitting.empty()) throw NoJob(fmt::format("no job of this user on this host fits '{}'; see coljob ps", name));
+  if (fitting.size() > 1) {
+    std::string ids;
+    for (const FoundJob& job : fitting) ids += (ids.empty() ? "" : ", ") + job.id;
+    throw tools::UsageError("there are {} jobs{}: {}; name one", fitting.size(),
+                            name.empty() ? "" : " that fit '" + name + "'", ids);
+  }
+  if (!fitting.front().page)
+    throw NoJob(fmt::format("job {} cannot be looked into: {}", fitting.front().id, fitting.front().problem));
+  return fitting.front();
+}
+
+}  // namespace col::coljob

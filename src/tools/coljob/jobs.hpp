@@ -1,0 +1,34 @@
+// The jobs of this user on this host, found by their directories.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <col/job.hpp>
+
+namespace col::coljob {
+
+struct FoundJob {
+  std::string id;
+  std::string path = {};                   // of its control page
+  std::shared_ptr<ControlPage> page = {};  // null if it cannot be read
+  std::string problem = {};                // why; or, with a page, that the job has ended: "its processes have ended"
+  bool lives() const { return page && problem.empty(); }
+};
+
+// There is no such job, or it cannot be looked into.
+class NoJob : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// In these directories and in $TMPDIR, else /tmp. Directories and pages of others are passed over.
+std::vector<FoundJob> find_jobs(const std::vector<std::string>& directories);
+
+// The one that `name` means: a part of its id, the pid of a rank, the path of its control page. Throws NoJob, and
+// tools::UsageError if it may be several.
+FoundJob choose_job(const std::vector<FoundJob>& jobs, const std::string& name);
+
+}  // namespace col::coljob

@@ -1,0 +1,40 @@
+// coljob: looks into running jobs. It reads their control pages, and writes nothing there.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <variant>
+
+#include "coljob/commands.hpp"
+#include "coljob/jobs.hpp"
+#include "coljob/options.hpp"
+#include "common/command_line.hpp"
+#include "common/exit_codes.hpp"
+
+namespace {
+
+int run(int argc, char** argv) {
+  const auto request = col::coljob::parse_options({argv + 1, argv + argc});
+  if (const auto* options = std::get_if<col::coljob::Options>(&request)) return col::coljob::run(*options);
+  const std::string& text = std::get<std::string>(request);
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return col::tools::exit_code::kSuccess;
+  std::fprintf(stderr, "coljob: cannot write to stdout\n");
+  return col::tools::exit_code::kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  namespace exit_code = col::tools::exit_code;
+  try {
+    return argc > 0 ? run(argc, argv) : exit_code::kUsage;
+  } catch (const col::tools::UsageError& error) {
+    std::fprintf(stderr, "coljob: %s; see coljob --help\n", error.what());
+    return exit_code::kUsage;
+  } catch (const col::coljob::NoJob& error) {
+    std::fprintf(stderr, "coljob: %s\n", error.what());
+    return exit_code::kNoJob;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "coljob: %s\n", error.what());
+    return exit_code::kUsage;
+  }
+}

@@ -1,0 +1,88 @@
+#include "coljob/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "common/command_line.hpp"
+#include "common/option_values.hpp"
+
+namespace col::coljob {
+namespace {
+
+using Command = Options::Command;
+using tools::UsageError;
+
+constexpr std::string_view kPatience = "2s";
+
+constexpr std::string_view kHead =
+    "coljob: looks into the running jobs of this user on this host\n"
+    "\n"
+    "Usage:\n"
+    "  coljob ps            the jobs: command, ranks, since when, state\n"
+    "  coljob why [JOB]     who waits for whom, and why: a sentence and a table\n"
+    "  coljob stacks [JOB]  where each rank is in its program\n"
+    "  coljob dump [JOB]    all that is known, as JSON, with the last 1,024 operations of each rank\n"
+    "  coljob why FILE      the same from such a file, or from a report of colrun --json\n"
+    "\n"
+    "JOB is a part of a job's id that no other job has, or the pid of one of its ranks. It may be left out when there "
+    "is\n"
+    "one job.";
+
+constexpr std::string_view kFooter =
+    "Exit code: 0 healthy; 1 stuck; 2 usage; 3 no such job, or one that cannot be looked into.";
+
+struct NamedCommand {
+  std::string_view name;
+  Command command;
+};
+constexpr std::array<NamedCommand, 4> kCommands = {
+    {{"ps", Command::ps}, {"why", Command::why}, {"stacks", Command::stacks}, {"dump", Command::dump}}};
+
+Command command_of(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const NamedCommand& known : kCommands) {
+    if (known.name == word) return known.command;
+    names.push_back(known.name);
+  }
+  throw UsageError("there is no command '{}'{}; write ps, why, stacks or dump", word, tools::did_you_mean(word, names));
+}
+
+Duration duration_of(const std::string& option, const std::string& text) {
+  if (const auto duration = tools::parse_duration(text)) return *duration;
+  throw UsageError("{} takes a time such as 500ms, 10s or 5m, not '{}'", option, text);
+}
+
+}  // namespace
+
+std::variant<std::string, Options> parse_options(const std::vector<std::string>& arguments) {
+  Options options;
+  options.patience = *tools::parse_duration(kPatience);
+  tools::OptionTable table("coljob", std::string(kHead), std::string(kFooter));
+  const auto add_directory = [&options](const std::string&, const std::string& value) {
+    options.directories.push_back(value);
+  };
+  table.add({"Options", "--dir", "DIR", "look for jobs there too: the TMPDIR of a job, if it differs from this one",
+             add_directory, tools::HelpExtent::everyday, true});
+  table.add({"Options", "--after", "TIME",
+             fmt::format("a wait that has lasted for longer is a hang (default {})", kPatience),
+             tools::into(options.patience, duration_of)});
+  table.add({"Options", "--json", "", "why: print the finding as JSON", tools::becomes(options.json, true)});
+  table.add({"Options", "-o,--output", "FILE", "dump: write to FILE in place of stdout",
+             tools::into(options.output, tools::as_written)});
+  if (auto text = table.parse(arguments, 2)) return std::move(*text);
+  table.apply();
+  if (table.words().empty()) throw UsageError("no command; write ps, why, stacks or dump");
+  options.command = command_of(table.words().front());
+  if (table.words().size() > 1) options.job = table.words()[1];
+  if (options.command == Command::ps && !options.job.empty())
+    throw UsageError("ps shows all jobs; for one of them write: coljob why {}", options.job);
+  if (options.json && options.command != Command::why) throw UsageError("--json is an option of why; see also dump");
+  if (!options.output.empty() && options.command != Command::dump) throw UsageError("--output is an option of dump");
+  return options;
+}
+
+}  // namespace col::coljob

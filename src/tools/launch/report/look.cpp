@@ -1,0 +1,88 @@
+#include "launch/report/look.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace col::launch {
+namespace {
+
+// The words of a process's command line; empty if it is gone.
+std::vector<std::string> command_line_of(std::int64_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\0', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::string own_host() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+}  // namespace
+
+void look_at_ranks(const ControlPage& page, std::vector<RankStory>& ranks, std::size_t most_calls) {
+  const std::vector<RankActivity> all = page.activities();
+  const std::chrono::nanoseconds now = Deadline::Clock::now().time_since_epoch();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const RankRecord& record = page.record(static_cast<int>(i));
+    const std::int64_t holder = record.read().pid;
+    const auto found = std::ranges::find_if(all, [&](const RankActivity& one) { return one.pid == holder; });
+    if (found == all.end()) {
+      // All that is worth a word of a rank that has not joined.
+      const auto started = record.process();
+      if (!started || !started->stopped) continue;
+      ranks[i].last.emplace();
+      ranks[i].last->rank = started->rank;
+      ranks[i].last->stopped = true;
+      continue;
+    }
+    ranks[i].last = *found;
+    ranks[i].seen_ns = static_cast<std::uint64_t>(now.count());
+    ranks[i].history = record.history(most_calls);
+  }
+}
+
+JobStory look_at_job(const ControlPage& page, std::string job_id, std::size_t most_calls) {
+  JobStory story;
+  story.tool = "coljob";
+  story.job_id = std::move(job_id);
+  story.started_at = page.made_at();
+  story.seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - page.made_at()).count();
+  story.ranks.resize(static_cast<std::size_t>(page.local_ranks()));
+  look_at_ranks(page, story.ranks, most_calls);
+  const std::string host = own_host();
+  for (std::size_t i = 0; i < story.ranks.size(); ++i) {
+    RankStory& rank = story.ranks[i];
+    rank.local_rank = static_cast<int>(i);
+    rank.host = host;
+    rank.rank = rank.last ? rank.last->rank : static_cast<int>(i);
+    if (rank.last) rank.status.pid = static_cast<pid_t>(rank.last->pid);
+    if (const auto started = page.record(static_cast<int>(i)).process()) {
+      rank.rank = started->rank;
+      rank.status.pid = static_cast<pid_t>(started->pid);
+      rank.status.exited = started->wait_status.has_value();
+      rank.status.wait_status = started->wait_status.value_or(0);
+    }
+    if (story.command_line.empty() && rank.status.pid != 0 && !rank.status.exited)
+      story.command_line = command_line_of(rank.status.pid);
+  }
+  std::ranges::sort(story.ranks, {}, &RankStory::rank);
+  return story;
+}
+
+}  // namespace col::launch

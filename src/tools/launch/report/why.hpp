@@ -1,0 +1,41 @@
+// Who waits for whom in a job, and what the end of that chain is: one sentence, from what the ranks say in the control
+// page. It serves a job that runs, one that has ended, and one that was written down.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launch/report/job_story.hpp"
+
+namespace col::launch {
+
+struct Why {
+  enum class Cause {
+    nothing,       // nobody waits
+    moves,         // ranks wait for one another, and nobody is missing: data is on its way
+    own_code,      // a rank is in none of col's calls, or computes in one
+    not_waited,    // a rank has started the operation, and does not wait for it
+    stopped,       // by a signal or a debugger
+    left,          // by col::finalize(), with less calls than the others
+    dead,          // its process has ended
+    wrong_tag,     // a message is there, with another tag
+    calls_differ,  // ranks of a group have made different calls
+    circle         // they all wait, in a circle
+  };
+  Cause cause = Cause::nothing;
+  std::string sentence;       // without a full stop
+  std::vector<int> culprits;  // the likeliest first; of a circle, all that are in it; empty: nobody
+  std::vector<int> waiting;   // ranks that wait, ascending
+  double seconds = 0;         // how long the first of them has waited; 0: not known
+};
+
+std::string_view to_string(Why::Cause cause) noexcept;
+
+// "allreduce #417 of group 'dp' (1,000 float32)", "recv of a message with tag 5 from rank 0 of group 'dp'".
+std::string describe_call(const RankActivity& call);
+
+// Requires: RankStory::last is from one moment for all ranks.
+Why why(const JobStory& story);
+
+}  // namespace col::launch

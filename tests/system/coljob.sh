@@ -1,0 +1,119 @@
+#!/bin/bash
+# coljob: its commands and exit codes, on jobs that run, hang, have ended, or are none; and SIGQUIT to colrun.
+. "$(dirname "$0")/lib.sh"
+: "${COLJOB:?set COLJOB to the coljob program}" "${PLANTED_HANG:?set PLANTED_HANG to the planted_hang program}"
+
+# ---- No job
+expect_exit 0 "$COLJOB" ps
+expect_in "$out" '^no job of this user runs on this host'
+expect_exit 3 "$COLJOB" why
+expect_in "$err" '^coljob: no job of this user runs on this host'
+expect_exit 3 "$COLJOB" dump 20261126
+expect_in "$err" "^coljob: no job of this user on this host fits '20261126'; see coljob ps"
+
+# ---- Usage
+for words in '' 'wy' 'ps 12' 'why --after x' 'ps --json' 'why -o f' 'why --nothing'; do
+  # shellcheck disable=SC2086
+  expect_exit 2 "$COLJOB" $words
+  expect_in "$err" '^coljob: .*; see coljob --help$'
+done
+expect_in "$err" "unknown option '--nothing'"
+expect_exit 2 "$COLJOB" wy
+expect_in "$err" "did you mean 'why'"
+expect_exit 0 "$COLJOB" --version
+expect_in "$out" '^coljob [0-9]+\.[0-9]+\.[0-9]+$'
+expect_exit 0 "$COLJOB" --help
+expect_in "$out" 'Exit code: 0 healthy; 1 stuck; 2 usage; 3 no such job'
+[ "$(wc -L <"$out")" -le 120 ] || fail "--help is wider than a screen"
+# Every option of --help is in the manual page, and no other.
+shown=$(grep -oE '^  -[^ ]+' "$out" | tr -d ' ' | tr , '\n' | sort)
+described=$(sed -nE 's/^\.It Fl (.*)$/\1/p' "$(dirname "$0")/../../docs/man/coljob.1" |
+  sed -E 's/ Ar .*//; s/ , /\n/' | sed 's/^/-/' | sort)
+[ "$shown" = "$described" ] || fail "manual page: $described; --help: $shown"
+
+# ---- A job that hangs
+export COL_TIMEOUT=120s
+mkdir "$work/there"
+"$COLRUN" -n 3 --json "$work/report" "$PLANTED_HANG" barrier "$work/there" >"$work/job" 2>&1 &
+job=$!
+wait_until 30 "the ranks are there" files "$work/there" 3
+stuck() { "$COLJOB" why --after 300ms >"$out" 2>"$err"; [ $? -eq 1 ]; }
+wait_until 20 "it is stuck" stuck
+expect_in "$out" "^ranks 0-1 have waited for [0-9.]+ s in barrier #1 of group 'default': rank 2 \\(pid [0-9]+\\) has not called it"
+expect_in "$out" '^2 +[0-9]+ +computing '
+expect_in "$out" '^0-1 +waiting +[0-9.]+ s +2 +barrier #1'
+expect_exit 0 "$COLJOB" why --after 1h
+expect_exit 0 "$COLJOB" ps --after 300ms
+expect_in "$out" '^[0-9]{8}-[0-9]{6}-[0-9]+-[0-9a-f]{8} +3 +[0-9.]+ s +stuck +.*planted_hang barrier'
+id=$(sed -n '3s/ .*//p' "$out")
+# By a part of its id, by the pid of a rank, by its page.
+pid=$("$COLJOB" why | sed -nE 's/^2 +([0-9]+) .*/\1/p')
+for name in "$id" "${id: -8}" "$pid" "$TMPDIR/col-$id/control"; do
+  expect_exit 1 "$COLJOB" why --after 300ms "$name"
+done
+# From another TMPDIR.
+expect_exit 3 env TMPDIR="$work" "$COLJOB" why
+expect_exit 1 env TMPDIR="$work" "$COLJOB" why --after 300ms --dir "$TMPDIR"
+# Written down, and read again.
+expect_exit 0 "$COLJOB" dump -o "$work/dump.json"
+expect_exit 1 "$COLJOB" why --after 300ms "$work/dump.json"
+expect_in "$out" "in barrier #1 of group 'default': rank 2 \\(pid $pid\\) has not called it"
+expect_exit 0 "$COLJOB" dump
+expect_in "$out" '"schema": "col.job/1"'
+echo '{"schema": 1}' >"$work/none.json"
+expect_exit 2 "$COLJOB" why "$work/none.json"
+# Where the ranks are, by whatever tool there is here.
+expect_exit 0 "$COLJOB" stacks
+expect_in "$out" '^coljob: stack of rank'
+
+# ---- The page is its user's alone, and says what it is
+[ "$(stat -c %a "$TMPDIR/col-$id/control")" = 600 ] || fail "mode of the page"
+[ "$(stat -c %a "$TMPDIR/col-$id")" = 700 ] || fail "mode of the directory"
+mkdir -p "$TMPDIR/col-other"
+cp "$TMPDIR/col-$id/control" "$TMPDIR/col-other/control"
+printf '\x63' | dd of="$TMPDIR/col-other/control" bs=1 seek=8 conv=notrunc status=none
+expect_exit 0 "$COLJOB" ps
+expect_in "$out" '^other +unknown .*is a control page of another release of col \(layout 99, this one has [0-9]+\)'
+expect_exit 3 "$COLJOB" why other
+expect_in "$err" '^coljob: job other cannot be looked into: .*another release of col'
+cp -r "$TMPDIR/col-$id" "$work/kept"
+
+# ---- The first SIGQUIT asks why, and the job goes on; the second ends it
+kill -QUIT $job
+asked() { grep -qE "^colrun: ranks 0-1 have waited for .*: rank 2 \\(pid $pid\\) has not called it" "$work/job"; }
+wait_until 10 "an answer to SIGQUIT" asked
+gone $job && fail "SIGQUIT ended the job"
+kill -QUIT $job
+expect_status 131 $job
+expect_in "$work/job" '^colrun: interrupted by SIGQUIT'
+rm -r "$TMPDIR/col-other"
+nothing_left
+
+# ---- What a job has left that has ended
+cp -r "$work/kept" "$TMPDIR/col-ended"
+expect_exit 0 "$COLJOB" ps
+expect_in "$out" '^ended +ended +it has ended: none of its processes is left'
+expect_exit 3 "$COLJOB" why
+"$COLJOB" why ended >"$out" 2>"$err"
+expect_in "$err" '^coljob: job ended: it has ended: none of its processes is left'
+rm -r "$TMPDIR/col-ended"
+
+# ---- colrun says it by itself, again and again
+"$COLRUN" -n 3 --report-hang 400ms "$PLANTED_HANG" never_sent "$work/there" >"$work/job" 2>&1 &
+job=$!
+said_again() { [ "$(grep -cE '^colrun: rank 1 has waited for .* from rank 0 .* has not sent it' "$work/job")" -ge 2 ]; }
+wait_until 20 "two reports of the hang" said_again
+kill -TERM $job
+expect_status 143 $job
+nothing_left
+
+# ---- The report says the same, and blames the same rank
+expect_exit 124 "$COLRUN" -n 3 --timeout 1500ms --json "$work/report" "$PLANTED_HANG" wrong_tag "$work/there"
+expect_in "$err" "^colrun: rank 1 has waited .* with tag 5 from rank 0 .*: rank 0 .* has sent one with tag 6, which nobody receives\$"
+expect_in "$work/report" '"culprit": 0,'
+expect_in "$work/report" '"cause": "wrong_tag"'
+expect_exit 0 "$COLJOB" why --after 1h "$work/report"
+expect_in "$out" 'has sent one with tag 6, which nobody receives'
+COL_TIMEOUT=1s expect_exit 1 "$COLRUN" -n 3 --json "$work/report" "$PLANTED_HANG" crossed "$work/there"
+expect_in "$err" "^colrun: ranks 0-1 wait for one another in a circle"
+nothing_left

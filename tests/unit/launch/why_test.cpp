@@ -1,0 +1,233 @@
+#include "launch/report/why.hpp"
+
+#include <csignal>
+
+#include "launch/report/why_table.hpp"
+#include "support/catch.hpp"
+
+using namespace col::launch;
+using col::CallDetails;
+using col::Collective;
+using col::RankActivity;
+using col::RecordedCall;
+using State = RankActivity::State;
+using Cause = Why::Cause;
+
+namespace {
+
+constexpr std::uint64_t kNow = 100'000'000'000;
+
+// Ranks that have joined, and are members of `default`, in which they have made so many calls.
+JobStory job(int ranks, std::uint64_t calls = 0) {
+  JobStory story;
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankStory one;
+    one.rank = one.local_rank = rank;
+    one.status.pid = 100 + rank;
+    one.seen_ns = kNow;
+    one.last.emplace();
+    one.last->state = State::joined;
+    one.last->rank = rank;
+    one.last->pid = 100 + rank;
+    one.last->group = "default";
+    one.last->op = "barrier";
+    one.last->sequence = calls;
+    one.last->since_ns = kNow - 14'000'000'000;
+    one.history.groups = {{"default", 7, calls}};
+    story.ranks.push_back(one);
+  }
+  return story;
+}
+
+RankActivity& last(JobStory& story, std::size_t rank) {
+  return *story.ranks[rank].last;
+}
+
+void wait_in(JobStory& story, std::size_t rank, const std::string& op, std::uint64_t sequence,
+             const CallDetails& details = {}, const std::string& group = "default") {
+  RankActivity& activity = last(story, rank);
+  activity.state = State::waiting;
+  activity.op = op;
+  activity.sequence = sequence;
+  activity.group = group;
+  activity.details = details;
+}
+
+RecordedCall message(Collective op, int partner, int tag) {
+  return {.op = op, .group = "default", .details = {.dtype = col::DType::float32, .partner = partner, .tag = tag}};
+}
+
+}  // namespace
+
+TEST_CASE("why: nobody waits", "[launch]") {
+  const Why found = why(job(3));
+  CHECK(found.cause == Cause::nothing);
+  CHECK(found.culprits.empty());
+  CHECK(found.sentence == "no rank waits for another");
+}
+
+TEST_CASE("why: a rank that has not come to a call", "[launch]") {
+  JobStory story = job(4, 416);
+  for (const std::size_t rank : {0U, 1U, 2U})
+    wait_in(story, rank, "allreduce", 417, {.dtype = col::DType::float32, .count = 1000});
+  SECTION("is named, with what it did last") {
+    const Why found = why(story);
+    CHECK(found.cause == Cause::own_code);
+    CHECK(found.culprits == std::vector{3});
+    CHECK(found.waiting == std::vector{0, 1, 2});
+    CHECK(found.seconds == 14);
+    CHECK(found.sentence ==
+          "ranks 0-2 have waited for 14.0 s in allreduce #417 of group 'default' (1,000 float32): rank 3 (pid 103) has "
+          "not called it: it is in its own code, for 14.0 s (last: barrier #416)");
+  }
+  SECTION("so many calls behind") {
+    last(story, 3).sequence = 414;
+    story.ranks[3].history.groups[0].last = 414;
+    CHECK(why(story).sentence.ends_with("(last: barrier #414; 3 calls behind)"));
+  }
+  SECTION("with its host, if there are several") {
+    story.nodes = 2;
+    story.ranks[3].host = "n7";
+    CHECK(why(story).sentence.find("rank 3 (pid 103, host n7) has not called it") != std::string::npos);
+  }
+  SECTION("stopped") {
+    last(story, 3).stopped = true;
+    CHECK(why(story).cause == Cause::stopped);
+    CHECK(why(story).sentence.find("rank 3 (pid 103) stands still: a signal (SIGSTOP, ^Z) or a debugger") !=
+          std::string::npos);
+  }
+  SECTION("dead") {
+    story.ranks[3].status.exited = true;
+    story.ranks[3].status.wait_status = SIGKILL;
+    CHECK(why(story).cause == Cause::dead);
+    CHECK(why(story).sentence.find("rank 3 (pid 103) was killed by SIGKILL") != std::string::npos);
+  }
+  SECTION("dead, and nobody has waited for it") {
+    last(story, 3).gone = true;
+    CHECK(why(story).cause == Cause::dead);
+    CHECK(why(story).sentence.find("rank 3 (pid 103) has ended without col::finalize()") != std::string::npos);
+  }
+  SECTION("left") {
+    last(story, 3).state = State::finished;
+    CHECK(why(story).cause == Cause::left);
+  }
+  SECTION("that is in another group of the same name") {
+    story.ranks[3].history.groups = {{"default", 8, 500}};
+    last(story, 3).sequence = 500;
+    CHECK(why(story).culprits == std::vector{3});
+  }
+  SECTION("that is no member is not waited for") {
+    story.ranks[3].history.groups.clear();
+    last(story, 3).group = "other";
+    CHECK(why(story).cause == Cause::moves);
+  }
+  SECTION("that has started it, and does not wait") {
+    story.ranks[3].history.groups[0].last = 417;
+    RecordedCall started = message(Collective::allreduce, -1, -1);
+    started.sequence = 417;
+    started.ended = false;
+    story.ranks[3].history.calls = {started};
+    const Why found = why(story);
+    CHECK(found.cause == Cause::not_waited);
+    CHECK(found.culprits == std::vector{3});
+    started.ended = true;
+    story.ranks[3].history.calls.push_back(started);
+    CHECK(why(story).cause == Cause::moves);
+  }
+}
+
+TEST_CASE("why: a chain through groups ends at the rank that waits for nobody", "[launch]") {
+  JobStory story = job(3);
+  story.ranks[0].history.groups = {{"rows", 2, 0}};
+  story.ranks[1].history.groups = {{"rows", 2, 0}, {"columns", 3, 0}};
+  story.ranks[2].history.groups = {{"columns", 3, 0}};
+  wait_in(story, 0, "barrier", 1, {}, "rows");
+  wait_in(story, 1, "barrier", 1, {}, "columns");
+  last(story, 2).group = "columns";
+  const Why found = why(story);
+  CHECK(found.culprits == std::vector{2});
+  CHECK(found.sentence.starts_with("rank 1 has waited for 14.0 s in barrier #1 of group 'columns': rank 2 (pid 102)"));
+  CHECK(found.sentence.ends_with("; rank 0 waits for rank 1 in barrier #1 of group 'rows'"));
+  SECTION("or is a circle") {
+    story.ranks[0].history.groups.push_back({"columns", 3, 0});
+    wait_in(story, 1, "barrier", 1, {}, "columns");
+    story.ranks[2].history.groups.clear();
+    last(story, 2).group = "default";
+    const Why circle = why(story);
+    CHECK(circle.cause == Cause::circle);
+    CHECK(circle.culprits == std::vector{0, 1});
+    CHECK(circle.sentence ==
+          "ranks 0-1 wait for one another in a circle, for 14.0 s: rank 0 for rank 1 in barrier #1 of group 'rows'; "
+          "rank 1 for rank 0 in barrier #1 of group 'columns'");
+  }
+}
+
+TEST_CASE("why: messages that do not fit", "[launch]") {
+  JobStory story = job(2);
+  wait_in(story, 1, "recv", 0, {.dtype = col::DType::float32, .count = 1, .partner = 0, .tag = 5});
+  auto& sent = story.ranks[0].history.calls;
+  auto& received = story.ranks[1].history.calls;
+  SECTION("nothing was sent") {
+    CHECK(why(story).cause == Cause::own_code);
+    CHECK(why(story).sentence.find("rank 0 (pid 100) has not sent it") != std::string::npos);
+  }
+  SECTION("with another tag") {
+    sent = {message(Collective::send, 1, 6)};
+    const Why found = why(story);
+    CHECK(found.cause == Cause::wrong_tag);
+    CHECK(found.culprits == std::vector{0});
+    CHECK(
+        found.sentence ==
+        "rank 1 has waited for 14.0 s in recv of a message with tag 5 from rank 0 of group 'default': rank 0 (pid 100) "
+        "has sent one with tag 6, which nobody receives");
+    received = {message(Collective::recv, 0, 6)};  // that one was received
+    CHECK(why(story).cause == Cause::own_code);
+    sent.push_back(message(Collective::send, 1, 5));  // this one is on its way
+    sent.push_back(message(Collective::send, 1, 6));
+    CHECK(why(story).cause == Cause::own_code);
+  }
+  SECTION("which the sender waits for") {
+    wait_in(story, 0, "send", 0, {.dtype = col::DType::float32, .count = 1, .partner = 1, .tag = 6});
+    CHECK(why(story).cause == Cause::wrong_tag);
+    CHECK(why(story).sentence.find("rank 0 (pid 100) waits to send one with tag 6") != std::string::npos);
+  }
+  SECTION("to somebody else") {
+    sent = {message(Collective::send, 2, 6)};
+    CHECK(why(story).cause == Cause::own_code);
+  }
+}
+
+TEST_CASE("why: different calls", "[launch]") {
+  JobStory story = job(3, 4);
+  for (const std::size_t rank : {0U, 1U, 2U}) {
+    wait_in(story, rank, rank == 1 ? "broadcast" : "allreduce", 5, {.dtype = col::DType::float32, .count = 4});
+    last(story, rank).fingerprint = rank == 1 ? 11 : 10;
+  }
+  const Why found = why(story);
+  CHECK(found.cause == Cause::calls_differ);
+  CHECK(found.culprits == std::vector{1});
+  CHECK(found.sentence ==
+        "rank 1 (pid 101) is in broadcast #5 of group 'default' (4 float32), and rank 0 in allreduce #5 of group "
+        "'default' (4 float32): all ranks of a group must make the same calls");
+}
+
+TEST_CASE("why: the table has one row for ranks that do the same", "[launch]") {
+  JobStory story = job(4, 1);
+  for (const std::size_t rank : {0U, 1U, 2U}) wait_in(story, rank, "barrier", 2);
+  const std::vector<std::string> lines = why_lines(story, {});
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] == why(story).sentence);
+  CHECK(lines[3].starts_with("0-2"));
+  CHECK(lines[3].find("waiting") != std::string::npos);
+  CHECK(lines[4].find("103") != std::string::npos);
+  CHECK(lines[4].find("after barrier #1 of group 'default'") != std::string::npos);
+}
+
+TEST_CASE("why: a thousand ranks are explained in one line", "[launch]") {
+  JobStory story = job(1000, 1);
+  for (std::size_t rank = 0; rank < 999; ++rank) wait_in(story, rank, "barrier", 2);
+  const Why found = why(story);
+  CHECK(found.culprits == std::vector{999});
+  CHECK(found.sentence.starts_with("ranks 0-998 have waited"));
+  CHECK(found.sentence.size() < 300);
+}
