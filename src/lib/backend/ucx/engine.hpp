@@ -37,6 +37,12 @@
 
 namespace col::ucx_backend {
 
+// By which UCX knows our messages.
+inline constexpr unsigned kMessageId = 1;
+
+// As many calls of progress as UCX takes to close endpoints, or to notice that a peer has.
+inline constexpr int kFewRounds = 8;
+
 enum class Kind : std::uint32_t { hello = 1, proof, message, goodbye, broken };
 
 // On the wire, before the data of every message.

@@ -79,6 +79,14 @@ void require_ok(ucs_status_t status, const std::string& what) {
                   ucs_status_string(status), is_resource ? " (open files and memory are limited: ulimit -n)" : ""));
 }
 
+ucp_request_param_t parameters_for(void* user) noexcept {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+  parameters.user_data = user;
+  return parameters;
+}
+
 Settings choose_settings(const ConnectRequest& request, const BackendModule::Environment& environment) {
   Settings settings;
   // No shared memory of UCX's own: with errors of peers, UCX has none that reports them, and ranks of one host have

@@ -52,6 +52,9 @@ class Worker {
   ucp_worker_h worker_ = nullptr;
 };
 
+// Of a request on host memory whose callback gets `user`.
+ucp_request_param_t parameters_for(void* user) noexcept;
+
 // Throws if a call of UCX has failed. `what`: "make a worker".
 void require_ok(ucs_status_t status, const std::string& what);
 
