@@ -12,7 +12,7 @@ std::unique_ptr<BackendFactory> make_factory();
 
 namespace col::hosts_backend {
 // `wire`: the name of the backend between hosts.
-std::unique_ptr<BackendFactory> make_factory(std::string wire);
+std::unique_ptr<BackendFactory> make_factory(std::string name, std::string wire);
 }  // namespace col::hosts_backend
 
 namespace col::backend {

@@ -39,7 +39,8 @@ struct Registry {
     factories.push_back(backend::make_module_factory(
         {.backend = "ucx", .file = "libcol_ucx.so", .needs = "UCX (libucx-dev)", .built = kUcxBuilt}));
 #ifdef COL_HAVE_HOSTS
-    factories.push_back(hosts_backend::make_factory("gloo"));
+    factories.push_back(hosts_backend::make_factory("hosts", "gloo"));
+    factories.push_back(hosts_backend::make_factory("hosts_ucx", "ucx"));
 #endif
 #ifdef COL_HAVE_NCCL
     constexpr bool kNcclBuilt = true;

@@ -37,6 +37,8 @@ class GlooChannel final : public Channel, public WireExtension {
   void progress() override { enter("progress"); }
   Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
   void on_change(std::function<void()> ring) override;
+  bool may_sleep() override { return true; }
+  bool moves_by_itself() const noexcept override { return true; }
 
   // For tests, which make Gloo meet cases that the layers above prevent.
   GuardedContext& transport() const { return mesh_->transport(); }

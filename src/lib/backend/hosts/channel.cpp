@@ -230,8 +230,12 @@ int HostsChannel::wait(Ticket ticket, WaitContext& wait) {
         return ended.has_value();
       };
       const auto say = [&](WaitContext& context) { tell(operation, context); };
-      const bool from_far = operation.state == Operation::State::posted && operation.side == Side::wire;
-      near_side_->wait_until({.look = std::ref(look), .tell = std::ref(say), .from_far = from_far}, wait);
+      const auto may_sleep = [&] { return wire_side_->may_sleep(); };
+      const bool from_far =
+          operation.state == Operation::State::posted && operation.side == Side::wire && wire_side_->moves_by_itself();
+      near_side_->wait_until(
+          {.look = std::ref(look), .tell = std::ref(say), .from_far = from_far, .may_sleep = std::ref(may_sleep)},
+          wait);
     }
     operations_.remove(operation);
     return peer;

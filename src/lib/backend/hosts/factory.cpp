@@ -49,9 +49,9 @@ std::unique_ptr<Channel> connect_neighbours(BackendFactory& factory, const Layou
 
 class Factory final : public BackendFactory {
  public:
-  explicit Factory(std::string wire) : wire_(std::move(wire)) {}
+  Factory(std::string name, std::string wire) : name_(std::move(name)), wire_(std::move(wire)) {}
 
-  std::string_view name() const override { return "hosts"; }
+  std::string_view name() const override { return name_; }
 
   // Only what holds on all hosts: whether ranks can share memory, each host decides for itself.
   std::optional<std::string> unavailable_reason() const override {
@@ -92,13 +92,14 @@ class Factory final : public BackendFactory {
   }
 
  private:
+  const std::string name_;
   const std::string wire_;  // the name of the backend between hosts
 };
 
 }  // namespace
 
-std::unique_ptr<BackendFactory> make_factory(std::string wire) {
-  return std::make_unique<Factory>(std::move(wire));
+std::unique_ptr<BackendFactory> make_factory(std::string name, std::string wire) {
+  return std::make_unique<Factory>(std::move(name), std::move(wire));
 }
 
 }  // namespace col::hosts_backend

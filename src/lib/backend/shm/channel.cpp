@@ -257,8 +257,8 @@ bool ShmChannel::keeps_processor() noexcept {
 }
 
 // `polls`: before it sleeps, also where the awaited rank may have no other processor.
-template <class Step, class Tell>
-void ShmChannel::wait_for(Step step, Tell tell, bool polls, WaitContext& wait) {
+template <class Step, class Tell, class MaySleep>
+void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, WaitContext& wait) {
   Doorbell doorbell(segment_->place(rank_).doorbell);
   bool told = false;
   for (;;) {
@@ -285,7 +285,7 @@ void ShmChannel::wait_for(Step step, Tell tell, bool polls, WaitContext& wait) {
     const Duration slice = wait.slice();
     const Duration at_most = collectives_.is_idle() ? slice : std::min<Duration>(slice, kBetweenCollectives);
     bool is_there = false;
-    const auto look = [&] { return is_there = step(); };
+    const auto look = [&] { return (is_there = step()) || !may_sleep(); };
     if (polls)
       doorbell.sleep_unless(look, at_most);
     else
@@ -302,7 +302,7 @@ void ShmChannel::wait_until_done(Operation& operation, WaitContext& wait) {
     wait.describe([sending = operation.sending, peer] { return what_is_awaited(sending, peer); });
     wait.waiting(-1, peer);
   };
-  wait_for([&] { return step(operation); }, tell, true, wait);
+  wait_for([&] { return step(operation); }, tell, [] { return true; }, true, wait);
 }
 
 // ---- As the near side of a group over hosts
@@ -323,7 +323,8 @@ SideExtension::Probed ShmChannel::probe(std::span<const int> peers, std::uint64_
 
 void ShmChannel::wait_until(const Awaited& awaited, WaitContext& wait) {
   enter("wait");
-  wait_for([&] { return awaited.look(); }, [&] { awaited.tell(wait); }, !awaited.from_far, wait);
+  const auto may_sleep = [&] { return awaited.may_sleep == nullptr || awaited.may_sleep(); };
+  wait_for([&] { return awaited.look(); }, [&] { awaited.tell(wait); }, may_sleep, !awaited.from_far, wait);
 }
 
 void ShmChannel::ring() noexcept {

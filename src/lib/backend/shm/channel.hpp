@@ -73,8 +73,8 @@ class ShmChannel final : public Channel,
 
   bool step(Operation& operation);
   void wait_until_done(Operation& operation, WaitContext& wait);
-  template <class Step, class Tell>
-  void wait_for(Step step, Tell tell, bool polls, WaitContext& wait);
+  template <class Step, class Tell, class MaySleep>
+  void wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, WaitContext& wait);
   int finish(Operation& operation) noexcept;
   int who_left(const Operation& operation) const noexcept;
   bool is_left(int rank) const noexcept;

@@ -60,6 +60,7 @@ UcxChannel::~UcxChannel() {
   if (fork_guard_.is_forked_child()) {
     // What UCX has there belongs to the parent.
     [[maybe_unused]] Engine* const left_alone = engine_.release();
+    [[maybe_unused]] Watcher* const without_thread = watcher_.release();
     return;
   }
   if (cause_.is_set()) return;
@@ -193,6 +194,33 @@ void UcxChannel::sleep(Duration time) {
   const timespec limit{ns / 1'000'000'000, ns % 1'000'000'000};
   ::ppoll(watched.data(), watched.size(), &limit, nullptr);
 }
+
+// ---- As the wire of a group over hosts
+
+void UcxChannel::progress() {
+  enter("progress");
+  guarded([&] { engine_->progress(); });
+}
+
+SideExtension::Probed UcxChannel::probe(std::span<const int> peers, std::uint64_t slot, std::size_t /*bytes*/) {
+  enter("probe");
+  return guarded([&] { return engine_->probe(peers, slot); });
+}
+
+void UcxChannel::on_change(std::function<void()> ring) {
+  if (fork_guard_.is_forked_child()) return;
+  watcher_.reset();
+  if (ring) watcher_ = std::make_unique<Watcher>(events_.get(), std::move(ring));
+}
+
+bool UcxChannel::may_sleep() {
+  enter("wait");
+  if (!guarded([&] { return engine_->arm(); })) return false;
+  if (watcher_ != nullptr) watcher_->watch();
+  return true;
+}
+
+// ---- Collectives, and the end
 
 Ticket UcxChannel::start_native(const Request& request, WaitContext& /*wait*/) {
   enter(to_string(request.collective).data());

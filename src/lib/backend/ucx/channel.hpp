@@ -1,7 +1,9 @@
 // The UCX channel: messages between the ranks of one group, over the network.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,12 +14,13 @@
 
 #include "backend/channel_checks.hpp"
 #include "backend/ucx/engine.hpp"
+#include "backend/ucx/watcher.hpp"
 #include "core/fork_guard.hpp"
 #include "core/unique_fd.hpp"
 
 namespace col::ucx_backend {
 
-class UcxChannel final : public Channel {
+class UcxChannel final : public Channel, public WireExtension {
  public:
   // The rank has entered, and its peers, too: see connect().
   UcxChannel(const ConnectRequest& request, std::unique_ptr<Engine> engine);
@@ -32,6 +35,11 @@ class UcxChannel final : public Channel {
   std::span<const NativeEntry> native_entries() const override { return {}; }
   Ticket start_native(const Request& request, WaitContext& wait) override;
   void abort(const Error& cause) noexcept override;
+  void progress() override;
+  Probed probe(std::span<const int> peers, std::uint64_t slot, std::size_t bytes) override;
+  void on_change(std::function<void()> ring) override;
+  bool may_sleep() override;
+  bool moves_by_itself() const noexcept override { return false; }
 
  private:
   void enter(const char* call);
@@ -56,6 +64,7 @@ class UcxChannel final : public Channel {
   core::UniqueFd events_;  // UCX's: a copy, so that a thread that sleeps on it does not see it close
   std::mutex mutex_;       // guards the engine: abort() may come from any thread
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Watcher> watcher_;  // null unless another channel sleeps for this one
 };
 
 }  // namespace col::ucx_backend

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -90,6 +91,8 @@ class Engine {
   Operation& send(int to, std::uint64_t slot, const std::byte* data, std::uint64_t bytes);
   // `from` may be kAnyPeer. Throws mismatch.
   Operation& receive(int from, std::uint64_t slot, std::byte* data, std::uint64_t bytes);
+  // See SideExtension.
+  SideExtension::Probed probe(std::span<const int> senders, std::uint64_t slot);
   Operation* find(Ticket ticket) noexcept;
   void remove(const Operation& operation) { operations_.erase(operation.ticket); }
 

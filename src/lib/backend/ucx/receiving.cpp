@@ -28,6 +28,18 @@ Operation& Engine::receive(int from, std::uint64_t slot, std::byte* data, std::u
   return operation;
 }
 
+SideExtension::Probed Engine::probe(std::span<const int> senders, std::uint64_t slot) {
+  progress();
+  if (const Arrival* const first = unexpected_.first(slot)) return {first->peer, false};
+  bool all_left = true;
+  for (const int sender : senders) {
+    const Peer& other = *peer(sender);
+    if (!other.lost.empty()) throw Error(ErrorCode::peer_lost, other.lost, {}, other.rank);
+    all_left = all_left && other.left;
+  }
+  return {-1, all_left};
+}
+
 ucs_status_t Engine::on_message(void* engine, const void* header, std::size_t header_bytes, void* data,
                                 std::size_t bytes, const ucp_am_recv_param_t* parameters) {
   Engine& self = *static_cast<Engine*>(engine);

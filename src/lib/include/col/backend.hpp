@@ -261,6 +261,8 @@ class COL_EXPORT NearExtension : public SideExtension {
     std::function<void(WaitContext& wait)> tell;
     // It can only come over the other side, which takes longer than polling is worth.
     bool from_far = false;
+    // Asked before every sleep, once what others do ends it: whether this rank may sleep now. Empty: always.
+    std::function<bool()> may_sleep = {};
   };
   // Waits until look() returns true: polls, gives way, sleeps. What the ranks of this host do for this one, abort() and
   // ring() end its sleep at once. Throws what `look` and wait.check() throw.
@@ -274,10 +276,15 @@ class COL_EXPORT WireExtension : public SideExtension {
  public:
   ~WireExtension() override;
   // From now on, the channel calls `ring` after everything that may end an operation of this rank, or bring a message
-  // for probe(), unless a call of this rank has done it. From any thread, maybe with locks of the channel held: `ring`
-  // must not call the channel, block or throw. An empty function ends this: once on_change() has returned, the former
-  // one is not running any more.
+  // for probe(), unless a call of this rank has done it: at least once after each may_sleep(). From any thread, maybe
+  // with locks of the channel held: `ring` must not call the channel, block or throw. An empty function ends this: once
+  // on_change() has returned, the former one is not running any more.
   virtual void on_change(std::function<void()> ring) = 0;
+  // The rank is about to sleep until `ring` is called. Returns whether it may: false if there may be something to do
+  // already. Throws what progress() throws.
+  virtual bool may_sleep() = 0;
+  // Whether messages move on while this rank makes no call. Otherwise its looks bring them, and are worth some time.
+  virtual bool moves_by_itself() const noexcept = 0;
 };
 
 // An extension for channels that choose, within a native entry, between ways that give the same bits.
