@@ -62,10 +62,12 @@ constexpr std::array kTable = {
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
-    Variable{"COL_BACKEND", "automatic | shm | hosts | gloo | ucx | nccl, or one that the program has registered",
-             "automatic",
-             "The backend of every group for which the program names none; one that it names wins. Equal on all ranks.",
-             false},
+    Variable{
+        "COL_BACKEND",
+        "automatic | shm | hosts | hosts_ucx | gloo | ucx | nccl, or one that the program has registered", "automatic",
+        "The backend of every group for which the program names none; one that it names wins. `gloo` and `ucx` are "
+        "then for ranks of different hosts; those that share a host, of several, share memory. Equal on all ranks.",
+        false},
     Variable{"COL_ALGORITHM", "collective:algorithm, comma-separated", "chosen by table",
              "Which algorithm runs a collective: `allreduce:ring,broadcast:knomial:radix=8`, or a plan of your own: "
              "`allreduce:file:my.json`.",

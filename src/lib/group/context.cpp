@@ -19,6 +19,7 @@
 #include "core/log.hpp"
 #include "group/adopt/adopted_job.hpp"
 #include "group/diagnosis/failure.hpp"
+#include "group/join/host_backend.hpp"
 #include "group/join/join.hpp"
 #include "group/join/member.hpp"
 #include "group/state.hpp"
@@ -160,7 +161,8 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
                 spec.name);
   Reservation reservation(*this, spec.name);
   GroupSpec wanted = spec;
-  if (wanted.backend == Backend::automatic && wanted.backend_name.empty()) wanted.backend_name = settings_->backend;
+  const bool by_setting = wanted.backend == Backend::automatic && wanted.backend_name.empty();
+  if (by_setting) wanted.backend_name = settings_->backend;
   try {
     const group::JoinRequest request{.spec = wanted,
                                      .context = spec_,
@@ -169,7 +171,8 @@ Group Context::Impl::make_group(const Adoption& adoption, std::optional<group::C
                                      .process_nonce = nonce_,
                                      .record = record(),
                                      .members = adoption.members,
-                                     .write_record = adopted_id.empty()};
+                                     .write_record = adopted_id.empty(),
+                                     .names_wire = by_setting && group::is_wire(settings_->backend)};
     group::GroupParts parts = connected ? group::join_connected(request, *std::move(connected)) : group::join(request);
     if (!adopted_id.empty()) parts.core.id = adopted_id;
     parts.core.error_file = error_file_;

@@ -366,6 +366,19 @@ TEST_CASE("choose: groups over hosts go by the rules for gloo, until the table h
   CHECK(own->algorithm.name == "bde");
 }
 
+TEST_CASE("choose: groups over hosts and UCX go by the rules for Gloo in its place, until the table has their own",
+          "[select]") {
+  const SelectionQuery query{.collective = Collective::allreduce, .ranks = 4, .bytes = 512, .backend = "hosts_ucx"};
+  std::string rules = R"({"collective": "allreduce", "backend": "shm", "algorithm": "mst"},
+                         {"collective": "allreduce", "backend": "gloo", "algorithm": "ring"})";
+  const auto chosen = [&] { return choose(table_of(rules), query, nothing_against)->algorithm.name; };
+  CHECK(chosen() == "ring");
+  rules += R"(, {"collective": "allreduce", "backend": "hosts", "algorithm": "bde"})";
+  CHECK(chosen() == "bde");
+  rules += R"(, {"collective": "allreduce", "backend": "hosts_ucx", "algorithm": "rabenseifner"})";
+  CHECK(chosen() == "rabenseifner");
+}
+
 TEST_CASE("built-in table: says where it comes from", "[select]") {
   const SelectionTable& table = SelectionTable::built_in();
   CHECK(table.source() == "built in");
@@ -411,7 +424,7 @@ TEST_CASE("built-in table: serves every number of ranks, size, backend and order
     REQUIRE(orders.size() == 3);
     for (int ranks = 1; ranks <= 64; ++ranks) {
       for (std::size_t bytes = 0; bytes <= (std::size_t{1} << 30); bytes = bytes == 0 ? 1 : 8 * bytes) {
-        for (const std::string_view backend : {"shm", "hosts", "gloo", "nccl", "mine"}) {
+        for (const std::string_view backend : {"shm", "hosts", "hosts_ucx", "gloo", "nccl", "mine"}) {
           for (const FoldOrder order : orders) {
             const SelectionQuery query{.collective = collective, .ranks = ranks, .bytes = bytes, .backend = backend};
             std::vector<std::size_t> counts, displacements;

@@ -16,6 +16,7 @@
 #include "core/env.hpp"
 #include "core/log.hpp"
 #include "group/join/host.hpp"
+#include "group/join/host_backend.hpp"
 #include "group/join/job_notice.hpp"
 #include "group/join/join_observer.hpp"
 #include "group/join/rendezvous.hpp"
@@ -23,24 +24,6 @@
 
 namespace col::group {
 namespace {
-
-// The backend of that name, ready to use. Otherwise throws `unavailable`, which says why and which backends there are.
-BackendFactory& usable_backend(std::string_view name, const std::string& group) {
-  BackendFactory* factory = find_backend(name);
-  if (factory == nullptr)
-    throw Error(ErrorCode::unavailable,
-                fmt::format("backend '{}' is not part of this build of col; it has: {}", name,
-                            fmt::join(backend_names(), ", ")),
-                group);
-  if (const auto reason = factory->unavailable_reason())
-    throw Error(ErrorCode::unavailable, fmt::format("backend '{}' cannot be used here: {}", name, *reason), group);
-  return *factory;
-}
-
-bool is_usable(std::string_view name) {
-  const BackendFactory* factory = find_backend(name);
-  return factory != nullptr && !factory->unavailable_reason();
-}
 
 // The GPU that this rank has made current, and whether the backend for GPUs serves it.
 void describe_own_gpu(Member& self) {
@@ -89,20 +72,12 @@ std::string why_not_on_gpus(const Roster& roster) {
                      shared->device.substr(0, shared->device.find(' ')), shared->problem);
 }
 
-// On one host, shared memory; on several, shared memory inside of each and a wire between them, or the wire alone if no
-// two ranks share a host.
-BackendFactory& choose_host_backend(std::span<const PeerInfo> peers, const std::string& group) {
-  const std::vector<int> hosts = hosts_of(peers);
-  const auto count = static_cast<std::size_t>(1 + *std::max_element(hosts.begin(), hosts.end()));
-  if (count == 1) return usable_backend(is_usable("shm") ? "shm" : "gloo", group);
-  return usable_backend(count < peers.size() && is_usable("hosts") ? "hosts" : "gloo", group);
-}
-
 Member describe_self(const JoinRequest& request, std::string_view backend) {
   const Host& host = this_host();
   Member self;
   self.world_size = request.spec.world_size;
   self.backend = backend;
+  self.names_wire = request.names_wire;
   self.nonce = random_nonce();
   self.process_nonce = request.process_nonce;
   self.uses_gpu = current_gpu().has_value();
@@ -218,16 +193,14 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
     parts.connections.may_stage |= member.uses_gpu;
   }
   observer.set_peers(parts.core.surroundings.peers);
-  const auto choose_on_host = [&]() -> BackendFactory& {
-    return choose_host_backend(parts.core.surroundings.peers, spec.name);
+  const auto choose = [&](std::string_view name) -> BackendFactory& {
+    const auto says_wire = [](const Member& member) { return member.names_wire; };
+    const bool names_wire = std::all_of(roster.members.begin(), roster.members.end(), says_wire);
+    return usable_backend(fitting_backend(name, names_wire, parts.core.surroundings.peers), spec.name);
   };
   const bool automatic = wanted == to_string(Backend::automatic);
-  const bool by_hosts = wanted == to_string(Backend::hosts);
   std::string why_not = automatic ? why_not_on_gpus(roster) : fmt::format("the group's backend is {}", wanted);
-  BackendFactory& factory = by_hosts          ? choose_on_host()
-                            : !automatic      ? usable_backend(wanted, spec.name)
-                            : why_not.empty() ? usable_backend(gpu_backend_name(), spec.name)
-                                              : choose_on_host();
+  BackendFactory& factory = choose(automatic && why_not.empty() ? gpu_backend_name() : wanted);
 
   ConnectRequest connect;
   connect.group = spec.name;
@@ -244,7 +217,7 @@ GroupParts join_others(const JoinRequest& request, const std::string& wanted, Jo
   } else {
     parts.connections.may_stage = true;
     // Host memory first: a rank that fails to start its GPU is then noticed as in any call.
-    BackendFactory& on_host = choose_on_host();
+    BackendFactory& on_host = choose(to_string(Backend::automatic));
     ConnectRequest beside = connect;
     beside.store = make_prefix_store(parts.core.surroundings.scope, "host mesh");
     parts.connections.host_channel = on_host.connect(beside, wait);

@@ -22,6 +22,7 @@ struct JoinRequest {
   RankRecord* record = nullptr;
   const std::vector<int>& members;  // the job's ranks of the group, in order; empty: not known before they meet
   bool write_record = true;         // false if the group is adopted by a record that somebody else wrote
+  bool names_wire = false;  // the backend of `spec` is what the ranks of different hosts use: see fitting_backend()
 };
 
 // What two processes, or two attempts of one, never have in common.

@@ -13,10 +13,12 @@ namespace col::group {
 
 template <class Visit>
 void fields(Member& member, Visit& visit) {
-  auto& [world_size, backend, protocol, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu, peer] = member;
+  auto& [world_size, backend, names_wire, protocol, nonce, process_nonce, uses_gpu, gpu, why_no_gpu, alone_on_gpu,
+         peer] = member;
   auto& [rank, global_rank, pid, hostname, boot_id, network_namespace, pid_namespace] = peer;
   visit("world_size", world_size);
   visit("backend", backend);
+  visit("names_wire", names_wire);
   visit("protocol", protocol);
   visit("nonce", nonce);
   visit("process_nonce", process_nonce);

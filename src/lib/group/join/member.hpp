@@ -21,6 +21,8 @@ inline constexpr int kProtocolVersion = 1;
 struct Member {
   int world_size = 1;
   std::string backend;
+  bool names_wire =
+      false;  // see fitting_backend(); where one rank's program names the backend itself, no rank's counts
   int protocol = kProtocolVersion;
   std::uint64_t nonce = 0;          // random, of this attempt to join
   std::uint64_t process_nonce = 0;  // random, of this process

@@ -33,13 +33,15 @@ std::string query_text(const SelectionQuery& query) {
 }
 
 // Whose rules serve the query. A table without rules for groups over hosts serves them by those for the wire between
-// them.
+// them; one without rules for UCX, by those for Gloo.
 SelectionQuery as_served(const SelectionTable& table, SelectionQuery query) {
-  constexpr std::string_view kHosts = "hosts", kWire = "gloo";
-  const auto is_own = [&](const SelectionRule& rule) {
-    return rule.collective == query.collective && rule.backend == kHosts;
+  const auto is_served = [&](std::string_view backend) {
+    return std::ranges::any_of(table.rules(), [&](const SelectionRule& rule) {
+      return rule.collective == query.collective && rule.backend == backend;
+    });
   };
-  if (query.backend == kHosts && std::ranges::none_of(table.rules(), is_own)) query.backend = kWire;
+  if (query.backend == "hosts_ucx" && !is_served("hosts_ucx")) query.backend = "hosts";
+  if (query.backend == "hosts" && !is_served("hosts")) query.backend = "gloo";
   return query;
 }
 

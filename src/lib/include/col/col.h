@@ -266,7 +266,8 @@ typedef struct col_group_spec {
   const char* name; /* NULL: "default" */
   int32_t rank;
   int32_t world_size; /* zero: rank and size of the context */
-  /* "shm", "hosts", "gloo", "nccl", or one that the program has registered; NULL or "auto": col chooses */
+  /* "shm", "hosts", "hosts_ucx", "gloo", "ucx", "nccl", or one that the program has registered;
+     NULL or "auto": col chooses */
   const char* backend;
   int64_t timeout_ns;           /* for making the group, and for its calls; zero: the context's */
   int32_t high_priority_stream; /* not 0: its work on GPUs gets ahead of the program's kernels */
@@ -286,7 +287,7 @@ COL_API int32_t col_group_get(col_context* context, const char* name, col_group*
 COL_API int32_t col_group_rank(const col_group* group);
 COL_API int32_t col_group_size(const col_group* group);
 COL_API const char* col_group_name(const col_group* group);
-/* "shm", "hosts", "gloo", "nccl", or "self" for a world of one rank on the CPU. */
+/* "shm", "hosts", "hosts_ucx", "gloo", "ucx", "nccl", or "self" for a world of one rank on the CPU. */
 COL_API const char* col_group_backend(const col_group* group);
 /* The timeout of its calls. */
 COL_API int64_t col_group_timeout(const col_group* group);

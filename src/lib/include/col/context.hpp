@@ -21,10 +21,11 @@ struct COL_EXPORT GroupSpec {
   int rank = 0;
   int world_size = 1;
   // Backend::automatic takes the first of these that applies:
-  // - the backend that COL_BACKEND names
+  // - the backend that COL_BACKEND names; by gloo or ucx, ranks of several hosts share memory where they share a host
   // - nccl, if all ranks have a GPU current in the calling thread (cudaSetDevice) and NCCL can serve them. Each rank
   //   needs a GPU of its own. From NCCL 2.30.3 on, ranks may share one, if all ranks set NCCL_MULTI_RANK_GPU_ENABLE=1.
   // - shm, if all ranks share a host
+  // - hosts, if ranks are on several hosts and two of them share one
   // - gloo
   Backend backend = Backend::automatic;
   std::string backend_name = {};  // a backend added with register_backend(); it wins over `backend`
