@@ -100,10 +100,10 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
     if (order.kind == Order::Kind::probe) {
       group.barrier();
       answer.natives = native_algorithms(group);
-      if (order.backend == to_string(Backend::hosts) && group.backend() != order.backend) {
+      if (is_over_hosts(order.backend) && group.backend() != order.backend) {
         answer.trouble =
-            fmt::format("unavailable: hosts is for ranks of which some share a host, and not all; these go over {}",
-                        group.backend());
+            fmt::format("unavailable: {} is for ranks of which some share a host, and not all; these go over {}",
+                        order.backend, group.backend());
         context.destroy_group(group.name());
         return answer;
       }

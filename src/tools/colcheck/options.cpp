@@ -33,8 +33,12 @@ constexpr const char* kExamples =
 using Names = std::vector<std::string>;
 
 Names backends() {
-  return {std::string(to_string(Backend::shm)), std::string(to_string(Backend::gloo)),
-          std::string(to_string(Backend::hosts)), "ucx", tools::device_backend()};
+  return {std::string(to_string(Backend::shm)),
+          std::string(to_string(Backend::gloo)),
+          "hosts",
+          "ucx",
+          "hosts_ucx",
+          tools::device_backend()};
 }
 
 Names list_of(const std::string& option, const std::string& text) {
@@ -74,7 +78,7 @@ Duration duration_of(const std::string& option, const std::string& text) {
 Names backends_of(const std::string& option, const std::string& text) {
   if (text == "all") return {};
   Names named = list_of(option, text);
-  check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,hosts,ucx,nccl");
+  check_names(option, "backend", named, backends(), "write all, or some of shm,gloo,hosts,ucx,hosts_ucx,nccl");
   return named;
 }
 
@@ -83,7 +87,7 @@ Names required_of(const std::string& option, const std::string& text) {
   names.insert(names.end(), {"cpu", "cuda", "torch"});
   Names required = list_of(option, text);
   check_names(option, "backend, device or library", required, names,
-              "write some of shm,gloo,hosts,ucx,nccl,cpu,cuda,torch");
+              "write some of shm,gloo,hosts,ucx,hosts_ucx,nccl,cpu,cuda,torch");
   return required;
 }
 
@@ -194,7 +198,8 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
              into(options.soak, duration_of)});
   constexpr std::string_view kWhat = "What";
   table.add({kWhat, "--backend", "LIST",
-             "all (ucx only if named), or some of shm,gloo,hosts,ucx,nccl; default: all that can be used",
+             "all (those over UCX only if named), or some of shm,gloo,hosts,ucx,hosts_ucx,nccl; default: all that can "
+             "be used",
              into(options.backends, backends_of)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
              into(options.require, required_of)});

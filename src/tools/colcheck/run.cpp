@@ -72,7 +72,8 @@ Run::Chosen Run::chosen() const {
 
 bool Run::wants_backend(std::string_view name) const {
   const auto& asked = options_.backends;
-  if (asked.empty()) return name != "ucx";  // it serves the same calls by the same plans as gloo
+  // UCX serves the same calls by the same plans as Gloo.
+  if (asked.empty()) return name != "ucx" && name != "hosts_ucx";
   return std::find(asked.begin(), asked.end(), name) != asked.end();
 }
 
@@ -90,7 +91,7 @@ void Run::leave_out(const std::string& name, const std::string& why, Results& re
 
 // Those that move memory of the host.
 void Run::find_backends(Results& results, Selection& selection) {
-  for (const std::string name : {"shm", "gloo", "hosts", "ucx"}) {
+  for (const std::string name : {"shm", "gloo", "hosts", "ucx", "hosts_ucx"}) {
     if (!wants_backend(name)) continue;
     BackendFactory* factory = find_backend(name);
     if (factory == nullptr) {
@@ -105,7 +106,7 @@ void Run::find_backends(Results& results, Selection& selection) {
     const auto natives = lead_.probe(name, spec_.world_size, why);
     // Ranks on several hosts share no memory, and those on one need no wire. What else does not work though it says
     // that it does is a failure, no skip.
-    if (!natives && (name == to_string(Backend::shm) || name == to_string(Backend::hosts)) && is_unavailable(why)) {
+    if (!natives && (name == to_string(Backend::shm) || is_over_hosts(name)) && is_unavailable(why)) {
       leave_out(name, why, results);
       continue;
     }

@@ -165,7 +165,7 @@ TEST_CASE("options: seeds that are wrong", "[colcheck]") {
 TEST_CASE("options: names that do not exist, with the nearest that does", "[colcheck]") {
   CHECK(complaint({"--backend", "glo"}) == "--backend: there is no backend 'glo'; did you mean 'gloo'?");
   CHECK(complaint({"--backend", "shm,mpi-rma"}) ==
-        "--backend: there is no backend 'mpi-rma'; write all, or some of shm,gloo,hosts,ucx,nccl");
+        "--backend: there is no backend 'mpi-rma'; write all, or some of shm,gloo,hosts,ucx,hosts_ucx,nccl");
   CHECK(complaint({"--backend", "shm,"}) == "--backend takes names with single commas between them, not 'shm,'");
   CHECK(complaint({"--require", "cudda"}) ==
         "--require: there is no backend, device or library 'cudda'; did you mean 'cuda'?");

@@ -35,6 +35,11 @@ struct Native {
 };
 using Natives = std::map<Collective, std::vector<Native>>;
 
+// Whether the backend is for worlds over hosts. Between ranks of one host, it is another name of shm.
+inline bool is_over_hosts(std::string_view backend) {
+  return backend == "hosts" || backend == "hosts_ucx";
+}
+
 // What the cases should cover.
 struct Selection {
   Effort effort = Effort::quick;

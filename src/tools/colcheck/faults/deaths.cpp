@@ -93,7 +93,7 @@ void add_blows(Case c, Effort effort, std::vector<Case>& all) {
 void add_killed(const Selection& selection, std::vector<Case>& all) {
   const std::vector<int> sizes = drill_ranks(selection);
   std::uint64_t number = 0;
-  for (const std::string& backend : selection.backends) {
+  for (const std::string& backend : drill_backends(selection)) {
     for (const Form& form : forms_of(selection)) {
       // Buffers on GPUs make no difference to the steps of a plan.
       const bool on_gpus = selection.is_about_gpus();

@@ -41,6 +41,12 @@ std::vector<int> drill_ranks(const Selection& selection, int least) {
   return fewer;
 }
 
+std::vector<std::string> drill_backends(const Selection& selection) {
+  std::vector<std::string> names = selection.backends;
+  std::erase_if(names, is_over_hosts);
+  return names;
+}
+
 Case& DrillCases::add(const std::string& backend, Primitive primitive, DType dtype, std::size_t count) {
   Case& c = cases_.emplace_back();
   c.property = property_;

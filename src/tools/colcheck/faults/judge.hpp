@@ -17,6 +17,9 @@ namespace col::colcheck {
 // that which one machine can run; otherwise 2, if that is at least `least`; otherwise none.
 std::vector<int> drill_ranks(const Selection& selection, int least = 2);
 
+// Those of the selection. A drill is a job of its own on this host, where there is nothing over hosts.
+std::vector<std::string> drill_backends(const Selection& selection);
+
 // Appends cases of one property. Each has a seed of its own, and the next of the numbers of ranks.
 class DrillCases {
  public:
@@ -24,12 +27,9 @@ class DrillCases {
       : selection_(selection), property_(property), ranks_(std::move(ranks)), cases_(cases) {}
 
   bool full() const { return selection_.effort == Effort::full; }
-  // Those of the selection; none if there is no number of ranks. A drill is a job of its own on this host, where hosts
-  // is shm.
+  // None if there is no number of ranks.
   std::vector<std::string> backends() const {
-    std::vector<std::string> names = ranks_.empty() ? std::vector<std::string>() : selection_.backends;
-    std::erase(names, to_string(Backend::hosts));
-    return names;
+    return ranks_.empty() ? std::vector<std::string>() : drill_backends(selection_);
   }
   // Of the case that was added last, from 1 on.
   std::uint64_t number() const { return number_; }

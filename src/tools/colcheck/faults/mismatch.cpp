@@ -135,7 +135,7 @@ void add_mismatches(const Mismatch& mismatch, const Selection& selection, std::v
   // Of two that differ, neither is the odd one.
   const std::vector<int> sizes = drill_ranks(selection, 3);
   std::uint64_t number = 0;
-  for (const std::string& backend : selection.backends) {
+  for (const std::string& backend : drill_backends(selection)) {
     // What is on GPUs, the backend does not look at itself.
     const bool only_strict = tools::moves_device_memory(backend);
     for (const Primitive call : mismatch.calls) {
