@@ -10,12 +10,12 @@ namespace {
 
 class DividedHosts final : public BackendFactory {
  public:
-  DividedHosts(std::string name, std::function<int(int rank)> host_of)
-      : name_(std::move(name)), host_of_(std::move(host_of)), hosts_(find_backend("hosts")) {}
+  DividedHosts(std::string name, std::function<int(int rank)> host_of, const std::string& backend)
+      : name_(std::move(name)), host_of_(std::move(host_of)), hosts_(find_backend(backend)) {}
 
   std::string_view name() const override { return name_; }
   std::optional<std::string> unavailable_reason() const override {
-    return hosts_ != nullptr ? hosts_->unavailable_reason() : "this build has no backend hosts";
+    return hosts_ != nullptr ? hosts_->unavailable_reason() : "this build has no backend over hosts";
   }
   std::string describe(const ConnectRequest& request) const override {
     const std::vector<PeerInfo> peers = divide(request);
@@ -47,8 +47,9 @@ class DividedHosts final : public BackendFactory {
 
 }  // namespace
 
-std::unique_ptr<BackendFactory> make_divided_hosts(std::string name, std::function<int(int rank)> host_of) {
-  return std::make_unique<DividedHosts>(std::move(name), std::move(host_of));
+std::unique_ptr<BackendFactory> make_divided_hosts(std::string name, std::function<int(int rank)> host_of,
+                                                   const std::string& backend) {
+  return std::make_unique<DividedHosts>(std::move(name), std::move(host_of), backend);
 }
 
 void register_divided_hosts() {
@@ -56,7 +57,9 @@ void register_divided_hosts() {
   std::call_once(once, [] {
     register_backend(make_divided_hosts("hosts_of_two", [](int rank) { return rank / 2; }));
     register_backend(make_divided_hosts("hosts_in_turn", [](int rank) { return rank % 2; }));
-    register_backend(make_divided_hosts("hosts_uneven", [](int rank) { return rank == 0 ? 0 : 1; }));
+    const auto uneven = [](int rank) { return rank == 0 ? 0 : 1; };
+    register_backend(make_divided_hosts("hosts_uneven", uneven));
+    register_backend(make_divided_hosts("hosts_uneven_ucx", uneven, "hosts_ucx"));
   });
 }
 

@@ -36,7 +36,7 @@ ready() { [ "$(find "$(dirname "$1")" -name "$(basename "$1").*" | wc -l)" -eq "
 start_ranks 2 timeout -k 1 40 "$HELLO"
 expect_all_good
 cat "$work"/rank.[0-3] | sort | diff <(printf 'rank %s of 4: the sum is 10\n' 0 1 2 3) - >&2 || fail "not one world"
-expect_in "$work/n0.err" 'backend ucx, UCX [0-9.]+ over eth0'
+expect_in "$work/n0.err" 'backend hosts_ucx, shared memory on each of 2 hosts, ucx between them \(UCX [0-9.]+ over eth0'
 nothing_left
 
 # A name that is none of an interface is one line that says what there is.
@@ -64,7 +64,8 @@ expect_loss() {
   done
 }
 
-# A process is killed while small, and while large messages are under way: the others know within a second.
+# A process is killed while small, and while large messages are under way: the others know within a second, also those
+# that share a host with it.
 for bytes in 8 4000000; do
   start_ranks 2 "$WIRE_JOB" $bytes "$work/killed.$bytes"
   wait_until 20 "the first calls" ready "$work/killed.$bytes" 4
@@ -89,6 +90,15 @@ for bytes in 8 4000000; do
   mend_link n2
   nothing_left_soon
 done
+
+# The same between ranks that sleep in shared memory: a rank that shares a host with its neighbour knows as soon.
+start_ranks 2 "$WIRE_JOB" 8 "$work/shared.cut"
+wait_until 20 "the first calls" ready "$work/shared.cut" 4
+began=$(date +%s%3N)
+cut_link n2
+expect_loss "0 1 2 3" "0 1 2 3" 5500
+mend_link n2
+nothing_left_soon
 
 # Strangers at every port that listens, of a rank that works: silent, chatty, with bytes of no meaning, and gone again.
 strangers='

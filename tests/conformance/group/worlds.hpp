@@ -24,12 +24,12 @@
 namespace col::test {
 
 // For host memory: all that this build has and this machine can use, and ranks that are divided among hosts in two
-// ways. Between ranks of one host, "hosts" itself is another name of shm.
+// ways, in one of them over UCX, too. Between ranks of one host, "hosts" itself is another name of shm.
 inline std::vector<std::string> usable_backends() {
   register_divided_hosts();
   std::vector<std::string> names;
   for (const std::string& name : backend_names()) {
-    if (name == "hosts" || name == "hosts_of_two") continue;
+    if (name == "hosts" || name == "hosts_ucx" || name == "hosts_of_two") continue;
     const BackendFactory& factory = *find_backend(name);
     if (!factory.unavailable_reason() && factory.device() == Device::Type::cpu) names.push_back(name);
   }

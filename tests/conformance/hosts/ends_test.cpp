@@ -164,7 +164,7 @@ TEST_CASE("hosts ends: without the hosts of all ranks, it says what is missing",
   request.size = 2;
   request.store = make_memory_store();
   WaitContext wait = wait_for();
-  const Ending ending = ending_of([&] { find_backend("hosts")->connect(request, wait); });
+  const Ending ending = ending_of([&] { find_backend(hosts_backend())->connect(request, wait); });
   CHECK(ending.code == ErrorCode::invalid_argument);
   CHECK(ending.says("say where each rank is"));
 }

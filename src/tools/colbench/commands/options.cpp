@@ -219,7 +219,7 @@ void CommandLine::add_cells() {
   const auto sizes = [&](Text&, Text& text) { request.sizes = parse_sizes(text); };
   table.add({kWhat, "--size", "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M", sizes});
   table.add({kWhat, "--sizes", "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds", sizes});
-  table.add({kWhat, "--backend", "LIST", "auto, shm, hosts, gloo, ucx, nccl; default: auto",
+  table.add({kWhat, "--backend", "LIST", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto",
              into(request.backends, list_of)});
   table.add({kWhat, "--device", "DEVICE",
              "what buffers are memory of: cpu, or cuda (adds tdev, times on the GPU); default: cpu",
