@@ -188,13 +188,20 @@ int HostsChannel::peer_of(const Operation& operation, int peer) const noexcept {
   return operation.side == Side::near ? layout_.near[static_cast<std::size_t>(peer)] : peer;
 }
 
+// Whether to look at the wire now, for a rank that waits for neighbours. A look at a wire that does not move by itself is
+// a system call, many times as long as one at shared memory.
+bool HostsChannel::attends_wire() {
+  constexpr int kLooksPerCall = 8;
+  return wire_side_->moves_by_itself() || ++looks_ % kLooksPerCall == 0;
+}
+
 // The peer when the operation has ended. Moves on everything on both sides.
 std::optional<int> HostsChannel::step(Operation& operation) {
   if (cause_.is_set()) throw cause_.get();
   if (!lines_.empty()) serve_lines();
   const auto is_on = [&](Side side) { return operation.state == Operation::State::posted && operation.side == side; };
   if (near_side_ != nullptr && !is_on(Side::near)) near_side_->progress();
-  if (!is_on(Side::wire)) wire_side_->progress();
+  if (!is_on(Side::wire) && attends_wire()) wire_side_->progress();
   if (operation.state == Operation::State::in_line) return std::nullopt;
   const auto peer = channel(operation.side).test(operation.ticket);
   if (!peer) return std::nullopt;

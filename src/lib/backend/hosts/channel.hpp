@@ -55,6 +55,7 @@ class HostsChannel final : public Channel {
   void serve_lines();
   bool serve(std::deque<Operation*>& line);
   bool serve_first(Operation& receive);
+  bool attends_wire();
   std::optional<int> step(Operation& operation);
   int peer_of(const Operation& operation, int peer) const noexcept;
   void tell(const Operation& operation, WaitContext& wait) const;
@@ -69,6 +70,7 @@ class HostsChannel final : public Channel {
   std::vector<int> neighbours_;     // by their numbers in near_
   Operations operations_;
   std::map<std::uint64_t, std::deque<Operation*>> lines_;  // by stream; the first of each is from any peer
+  unsigned looks_ = 0;       // of ranks that wait for neighbours
   bool wire_first_ = false;  // which side is asked first: they take turns, so that neither starves
   backend::FirstCause cause_;
 };
