@@ -64,6 +64,23 @@ expect_loss() {
   done
 }
 
+# What UCX keeps for a rank: beyond what the same takes over Gloo, eight megabytes at most.
+private_kib() { awk '/^Private_(Clean|Dirty):/ { kib += $2 } END { print kib }' "/proc/$1/smaps_rollup"; }
+declare -A memory
+for wire in gloo ucx; do
+  start_ranks 4 env COL_BACKEND=$wire "$WIRE_JOB" 4000000 "$work/memory.$wire"
+  wait_until 30 "the first calls" ready "$work/memory.$wire" 8
+  memory[$wire]=0
+  for pid in "${inners[@]}"; do
+    kib=$(private_kib "$pid")
+    [ "$kib" -le "${memory[$wire]}" ] || memory[$wire]=$kib
+  done
+  kill -KILL "${inners[@]}"
+  nothing_left_soon
+done
+echo "memory of a rank: ${memory[gloo]} KiB over Gloo, ${memory[ucx]} over UCX"
+[ $((memory[ucx] - memory[gloo])) -le 8192 ] || fail "UCX takes ${memory[ucx]} KiB, Gloo ${memory[gloo]}"
+
 # A process is killed while small, and while large messages are under way: the others know within a second, also those
 # that share a host with it.
 for bytes in 8 4000000; do

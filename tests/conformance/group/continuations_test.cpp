@@ -199,7 +199,7 @@ TEST_CASE("then: functions run although the group is destroyed, or its handles a
                                      .rank = group.rank(),
                                      .world_size = 2,
                                      .backend_name = std::string(group.backend()),
-                                     .timeout = 500ms});
+                                     .timeout = 1s});
     std::ignore = last.irecv(never, 1 - group.rank()).then([&](const auto& error) { destroyed.set_value(error); });
     last.destroy();
     const auto error = result_of(destroyed);
@@ -375,12 +375,14 @@ TEST_CASE("then: runs when the group is destroyed in the middle of another threa
 }
 
 TEST_CASE("wait_any: an interrupt leaves nothing for a later error", "[group][async]") {
+  std::atomic<int> interrupts{0};  // of the waits below, and not of the making of the group
   threads_on_each_backend(
       2, check_good,
-      [](Group& group) {
+      [&interrupts](Group& group) {
         int value = 0;
         if (group.rank() == 0) {
           Work work = group.irecv(TensorView(&value, 1, DType::int32), 1);
+          interrupts = 2;
           for (const auto& wait : std::vector<std::function<void()>>{
                    [&] { std::ignore = wait_any(std::span(&work, 1)); }, [&] { work.then([](auto&&) {}).wait(); }}) {
             bool thrown = false;
@@ -398,11 +400,11 @@ TEST_CASE("wait_any: an interrupt leaves nothing for a later error", "[group][as
           group.send(TensorView(&value, 1, DType::int32), 0);
         }
       },
-      {.adapt = [](ContextSpec& spec) {
-        if (spec.rank == 0)
-          spec.interrupt = [calls = std::make_shared<int>(0)] {
-            if (++*calls <= 2) throw 7;
-          };
+      {.adapt = [&interrupts](ContextSpec& spec) {
+        if (spec.rank != 0) return;
+        spec.interrupt = [&interrupts] {
+          if (interrupts > 0 && interrupts-- > 0) throw 7;
+        };
       }});
 }
 
