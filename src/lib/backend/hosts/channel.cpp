@@ -188,8 +188,8 @@ int HostsChannel::peer_of(const Operation& operation, int peer) const noexcept {
   return operation.side == Side::near ? layout_.near[static_cast<std::size_t>(peer)] : peer;
 }
 
-// Whether to look at the wire now, for a rank that waits for neighbours. A look at a wire that does not move by itself is
-// a system call, many times as long as one at shared memory.
+// Whether to look at the wire now, for a rank that waits for neighbours. A look at a wire that does not move by itself
+// is a system call, many times as long as one at shared memory.
 bool HostsChannel::attends_wire() {
   constexpr int kLooksPerCall = 8;
   return wire_side_->moves_by_itself() || ++looks_ % kLooksPerCall == 0;

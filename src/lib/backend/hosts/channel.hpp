@@ -70,7 +70,7 @@ class HostsChannel final : public Channel {
   std::vector<int> neighbours_;     // by their numbers in near_
   Operations operations_;
   std::map<std::uint64_t, std::deque<Operation*>> lines_;  // by stream; the first of each is from any peer
-  unsigned looks_ = 0;       // of ranks that wait for neighbours
+  unsigned looks_ = 0;                                     // of ranks that wait for neighbours
   bool wire_first_ = false;  // which side is asked first: they take turns, so that neither starves
   backend::FirstCause cause_;
 };

@@ -172,8 +172,8 @@ void Engine::settle(Peer& peer) {
   if (peer.endpoint == nullptr) {
     peer.lost = fmt::format(
         "no connection to rank {}: it died, left the group after an error of its own, or both ends lack an interface "
-        "of one network (COL_SOCKET_IFNAME, UCX_NET_DEVICES) or a transport that both have (UCX_TLS); look at its output "
-        "first [ucx: {}]",
+        "of one network (COL_SOCKET_IFNAME, UCX_NET_DEVICES) or a transport that both have (UCX_TLS); look at its "
+        "output first [ucx: {}]",
         peer.rank, reason);
     return;
   }

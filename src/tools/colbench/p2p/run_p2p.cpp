@@ -47,7 +47,8 @@ std::optional<MessageRequest> parse_message_request(const MessageCommand& comman
   MessageRequest asked{.backend = "auto"};
   line.add_option("What", "--size,--sizes", sizes, "LIST",
                   fmt::format("bytes of the messages; default: {}", command.sizes));
-  line.add_option("What", "--backend", asked.backend, "NAME", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto");
+  line.add_option("What", "--backend", asked.backend, "NAME",
+                  "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto");
   line.add_method();
   line.add_outputs();
   if (!line.parse(arguments, 0)) return std::nullopt;

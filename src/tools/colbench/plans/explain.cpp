@@ -40,7 +40,8 @@ void define_explain(CommandLine& line, ExplainTexts& texts) {
   line.add_option(kWhat, "-n,--ranks", texts.ranks, "N", "default: the usable cores, at least 2");
   line.add_option(kWhat, "--size", texts.size, "BYTES", "default: 32M");
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M: a line for each");
-  line.add_option(kWhat, "--backend", texts.backend, "NAME", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto");
+  line.add_option(kWhat, "--backend", texts.backend, "NAME",
+                  "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto");
   texts.cell.define(line);
 }
 
