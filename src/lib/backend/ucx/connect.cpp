@@ -61,6 +61,7 @@ std::unique_ptr<Engine> try_to_meet(const ConnectRequest& request, WaitContext& 
     wait.check();
     engine->sleep(std::min<Duration>(wait.slice(), kBetweenLooks));
   }
+  engine->progress();  // which has the new connections probed
   return engine;
 }
 

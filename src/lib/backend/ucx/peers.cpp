@@ -86,6 +86,7 @@ bool Engine::has_met_all() {
     if (!other.lost.empty()) throw Error(ErrorCode::peer_lost, other.lost, {}, other.rank);
     all = false;
   }
+  if (all) sockets_.look_soon();
   return all;
 }
 

@@ -1,5 +1,6 @@
 #include "backend/ucx/sockets.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -66,14 +67,14 @@ void set(int descriptor, int level, int name, int value) noexcept {
   ::setsockopt(descriptor, level, name, &value, sizeof value);
 }
 
-// Whether the other side's kernel has not answered what it has to answer. What fills its window for long, because its
-// process does not read, is answered.
-bool is_silent(int descriptor) noexcept {
+// For how long the other side's kernel has said nothing, if there is something that it has to answer. What fills its
+// window for long, because its process does not read, is answered.
+std::chrono::milliseconds silence_of(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
-  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   const bool asked = (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0) || info.tcpi_probes > 1;
-  return asked && info.tcpi_last_ack_recv >= Sockets::kSilence.count();
+  return std::chrono::milliseconds(asked ? info.tcpi_last_ack_recv : 0);
 }
 
 }  // namespace
@@ -109,7 +110,7 @@ void Sockets::look() {
   const auto now = Deadline::Clock::now();
   if (now < next_look_) return;
   next_look_ = now + kInterval;
-  for_each_descriptor([this](int descriptor) { look_at(descriptor); });
+  for_each_descriptor([&](int descriptor) { look_at(descriptor, now); });
 }
 
 void Sockets::admit(const std::vector<std::string>& hosts) {
@@ -124,13 +125,14 @@ void Sockets::admit(const std::vector<std::string>& hosts) {
   next_look_ = {};
 }
 
-void Sockets::look_at(int descriptor) {
+void Sockets::look_at(int descriptor, Deadline::Clock::time_point now) {
   if (option_of(descriptor, SOL_SOCKET, SO_PROTOCOL) != IPPROTO_TCP) return;
   const std::string theirs = address_by(&::getpeername, descriptor);
   if (theirs.empty()) return;
   const std::string ours = address_by(&::getsockname, descriptor);
   if (!own_.contains(ours) && !peers_.contains(theirs)) return;
-  if (probed_.insert(fmt::format("{} {}", ours, theirs)).second) {
+  const auto [connection, is_new] = probed_.emplace(fmt::format("{} {}", ours, theirs), now);
+  if (is_new) {
     set(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
     set(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
     set(descriptor, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
@@ -138,7 +140,12 @@ void Sockets::look_at(int descriptor) {
   }
   const bool is_stranger =
       own_.contains(ours) && !hosts_.empty() && !hosts_.contains(theirs.substr(0, theirs.rfind(':')));
-  if (is_stranger || is_silent(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
+  // Where nothing was asked, nothing was answered: only what is probed has an answer every second.
+  const auto silence = std::min<Duration>(silence_of(descriptor), now - connection->second);
+  if (silence >= kSilence)
+    core::log::info("ucx: {} has answered nothing for {} ms; its connection is shut", theirs,
+                    std::chrono::duration_cast<std::chrono::milliseconds>(silence).count());
+  if (is_stranger || silence >= kSilence) ::shutdown(descriptor, SHUT_RDWR);
 }
 
 }  // namespace col::ucx_backend

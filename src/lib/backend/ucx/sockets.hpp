@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -35,16 +36,18 @@ class Sockets {
   // those on which the other side's kernel has answered nothing for kSilence: UCX then reports that peer. A process
   // that is stopped or busy does not count: its kernel answers.
   void look();
+  // There are new connections: does it with the next look().
+  void look_soon() noexcept { next_look_ = {}; }
 
   static constexpr std::chrono::milliseconds kSilence{3500};
 
  private:
   bool is_own(int descriptor) const;
-  void look_at(int descriptor);
+  void look_at(int descriptor, Deadline::Clock::time_point now);
 
   std::set<std::string> own_, peers_;
   std::set<std::string> hosts_;   // that are admitted; empty: all
-  std::set<std::string> probed_;  // connections, by both addresses
+  std::map<std::string, Deadline::Clock::time_point> probed_;  // connections, by both addresses: since when
   Deadline::Clock::time_point next_look_{};
 };
 
