@@ -46,7 +46,7 @@ class Sockets {
   void look_at(int descriptor, Deadline::Clock::time_point now);
 
   std::set<std::string> own_, peers_;
-  std::set<std::string> hosts_;   // that are admitted; empty: all
+  std::set<std::string> hosts_;                                // that are admitted; empty: all
   std::map<std::string, Deadline::Clock::time_point> probed_;  // connections, by both addresses: since when
   Deadline::Clock::time_point next_look_{};
 };
