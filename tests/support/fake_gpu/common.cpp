@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <random>
 #include <sstream>
+#include <thread>
 
 namespace fake_gpu {
 
@@ -31,6 +32,18 @@ unsigned random_below(unsigned bound) {
   static std::mt19937 engine(static_cast<unsigned>(number_setting("FAKE_GPU_SEED", 1)));
   std::lock_guard lock(mutex);
   return static_cast<unsigned>(engine() % bound);
+}
+
+bool harsh() {
+  static const bool is_harsh = number_setting("FAKE_GPU_HARSH", 1) != 0;
+  return is_harsh;
+}
+
+void pause_at_random() {
+  if (!harsh()) return;
+  const unsigned kind = random_below(64);
+  if (kind >= 16) return;
+  std::this_thread::sleep_for(std::chrono::microseconds(random_below(kind == 0 ? 3000 : 300)));
 }
 
 void die(const std::string& text) {
@@ -75,6 +88,13 @@ size_t CallLog::calls(const std::string& name) {
   std::lock_guard lock(mutex_);
   auto found = calls_.find(name);
   return found == calls_.end() ? 0 : found->second;
+}
+
+std::string CallLog::names() {
+  std::lock_guard lock(mutex_);
+  std::string lines;
+  for (const auto& [name, calls] : calls_) lines += name + '\n';
+  return lines;
 }
 
 void CallLog::reset() {

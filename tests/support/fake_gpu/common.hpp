@@ -23,6 +23,12 @@ std::chrono::seconds longest_wait();
 // thread.
 unsigned random_below(unsigned bound);
 
+// FAKE_GPU_HARSH: everything that the real ones may do, they do. Work takes its time, what it writes is spoilt until it
+// has ended, and allocations wait for the device.
+bool harsh();
+// Where harsh: mostly none, at times some hundred microseconds, and seldom milliseconds.
+void pause_at_random();
+
 // Says on stderr what is wrong and aborts: for waits without end and for wrong use that would go unnoticed.
 [[noreturn]] void die(const std::string& text);
 
@@ -36,6 +42,8 @@ class CallLog {
   std::optional<int> enter(const char* name);
   void fail(const std::string& name, int code, int nth);
   size_t calls(const std::string& name);
+  // The names of all that were called, one a line.
+  std::string names();
   void reset();
 
  private:

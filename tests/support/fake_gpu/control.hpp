@@ -16,6 +16,8 @@ extern "C" {
 void fake_gpu_fail(const char* name, int code, int nth);
 // How often the program called the entry point. The stand-in for NCCL does not count here.
 size_t fake_gpu_calls(const char* name);
+// The names of the entry points that the program has called, one a line; good until the next call from this thread.
+const char* fake_gpu_called(void);
 // Forgets counts and faults that have not struck, gives held streams free.
 void fake_gpu_reset(void);
 // What is alive: "contexts" (counted retains), "streams", "high_priority_streams" (those of the highest), "events",
@@ -27,15 +29,18 @@ size_t fake_gpu_alive(const char* what);
 void fake_gpu_break_context(int device, int code);
 // While held, no stream begins its next piece of work; what runs goes on.
 void fake_gpu_hold_streams(int held);
+// While held, no copy into device memory begins, nor what comes after it in its stream.
+void fake_gpu_hold_copies_to_device(int held);
 // Where the bytes of device memory can be read and written by the host; null when [pointer, pointer + bytes) is not
 // inside one live allocation. For kernels of tests and for looking at memory behind the driver's back.
 void* fake_gpu_host_view(uint64_t pointer, size_t bytes);
 
 // ---- libnccl.so.2 ----
 
-// As fake_gpu_fail, fake_gpu_calls, fake_gpu_reset.
+// As fake_gpu_fail, fake_gpu_calls, fake_gpu_called, fake_gpu_reset.
 void fake_nccl_fail(const char* name, int code, int nth);
 size_t fake_nccl_calls(const char* name);
+const char* fake_nccl_called(void);
 void fake_nccl_reset(void);
 // What is alive in this process: "communicators", "operators", "windows", "memory" (ncclMemAlloc).
 size_t fake_nccl_alive(const char* what);
@@ -51,6 +56,8 @@ void fake_nccl_hang_abort(int rank);
 void fake_nccl_release_aborts(void);
 // The greatest maxCTAs that a live communicator of this process was made with; 0 when none was told any.
 int fake_nccl_max_ctas(void);
+// The names of the live communicators of this process, one a line; good until the next call from this thread.
+const char* fake_nccl_names(void);
 // The rank is lost to every communicator of this process: operations with it hang, and the others find
 // ncclRemoteError with ncclCommGetAsyncError.
 void fake_nccl_lose_peer(int rank);

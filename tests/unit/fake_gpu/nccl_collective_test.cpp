@@ -1,6 +1,7 @@
 // The collectives of the stand-in for NCCL, with ranks as threads.
 #include <cuda_bf16.h>
 
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -28,6 +29,22 @@ std::vector<T> sequence(size_t count, T first) {
 }
 
 }  // namespace
+
+TEST_CASE("fake nccl: what an operation is to write is spoilt until it has ended, and its input in place is not lost") {
+  std::atomic<bool> seen = false;
+  check_communicator(2, [&](Verdict& verdict, ncclComm_t comm, int rank, CUstream stream) {
+    Buffer<int> apart(std::vector<int>{1}), result(std::vector<int>{7}), in_place(std::vector<int>{rank + 1});
+    ncclBroadcast(apart.get(), apart.get(), 1, ncclInt32, 0, comm, stream);  // connects
+    if (rank == 1) verdict.expect(soon([&] { return seen.load(); }), "the other does not come");
+    ncclAllReduce(apart.get(), result.get(), 1, ncclInt32, ncclSum, comm, stream);
+    if (rank == 0) verdict.expect(soon([&] { return result.values()[0] == 0x5B5B5B5B; }), "it is not spoilt");
+    seen = true;
+    ncclAllReduce(in_place.get(), in_place.get(), 1, ncclInt32, ncclSum, comm, stream);
+    verdict.expect(cuStreamSynchronize(stream) == CUDA_SUCCESS, "the stream");
+    verdict.expect(result.values()[0] == 2 && in_place.values()[0] == 3, "the sums");
+    ncclCommDestroy(comm);
+  });
+}
 
 TEST_CASE("fake nccl: every collective gives every rank what it must") {
   constexpr size_t kCount = 1000;

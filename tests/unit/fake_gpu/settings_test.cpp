@@ -130,6 +130,22 @@ TEST_CASE("fake cuda: a wait without end ends the process") {
         }) == -SIGABRT);
 }
 
+TEST_CASE("fake cuda: allocating waits for the device, unless the setting says that it is kind") {
+  const auto allocate = [] {
+    OnDevice device(0);
+    OwnStream stream;
+    Buffer<char> data(1);
+    fake_gpu_hold_streams(1);
+    cuMemsetD8Async(data.address(), 1, 1, stream);
+    CUdeviceptr more = 0;
+    const CUresult result = cuMemAlloc(&more, 1);
+    fake_gpu_hold_streams(0);
+    return unless(result == CUDA_SUCCESS, "allocate");
+  };
+  CHECK(in_child({{"FAKE_GPU_TIMEOUT", "1"}}, allocate) == -SIGABRT);
+  CHECK(in_child({{"FAKE_GPU_TIMEOUT", "1"}, {"FAKE_GPU_HARSH", "0"}}, allocate) == 0);
+}
+
 TEST_CASE("fake cuda: kernels come from a library that the environment names") {
   const char* library = std::getenv("TEST_KERNEL_LIBRARY");
   REQUIRE(library != nullptr);

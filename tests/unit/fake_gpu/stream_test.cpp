@@ -89,8 +89,8 @@ TEST_CASE("fake cuda: the null stream orders with blocking streams and not with 
   OnDevice device(0);
   OwnStream blocking(CU_STREAM_DEFAULT), free(CU_STREAM_NON_BLOCKING);
   Gate gate;
-  CHECK(cuLaunchHostFunc(blocking, pass, &gate) == CUDA_SUCCESS);
   Buffer<char> data(1);
+  CHECK(cuLaunchHostFunc(blocking, pass, &gate) == CUDA_SUCCESS);
   CHECK(cuMemsetD8Async(data.address(), 7, 1, nullptr) == CUDA_SUCCESS);
   OwnStream later(CU_STREAM_DEFAULT);
   CHECK(cuMemsetD8Async(data.address(), 8, 1, later) == CUDA_SUCCESS);

@@ -30,6 +30,13 @@ std::optional<End> locate(const Machine& machine, uint64_t address, size_t bytes
   return End{reinterpret_cast<char*>(address), false, range == nullptr};
 }
 
+// What is written is of no use before the write has ended: a look that is not ordered after it finds this.
+void spoil(const End& end, size_t bytes) {
+  if (!harsh()) return;
+  std::memset(end.bytes, 0x5B, bytes);
+  pause_at_random();
+}
+
 CUresult copy(Call& call, uint64_t destination, uint64_t source, size_t bytes, CUstream handle) {
   auto stream = stream_of(call, handle);
   if (bytes == 0) return CUDA_SUCCESS;
@@ -39,12 +46,19 @@ CUresult copy(Call& call, uint64_t destination, uint64_t source, size_t bytes, C
   Work work;
   if (from->pageable && stream->capture == nullptr) {
     auto staged = std::make_shared<std::vector<char>>(from->bytes, from->bytes + bytes);
-    work = [to, staged] { std::memcpy(to->bytes, staged->data(), staged->size()); };
+    work = [to, staged] {
+      spoil(*to, staged->size());
+      std::memcpy(to->bytes, staged->data(), staged->size());
+    };
   } else {
-    work = [to, from, bytes] { std::memmove(to->bytes, from->bytes, bytes); };
+    work = [to, from, bytes] {
+      const bool apart = to->bytes + bytes <= from->bytes || from->bytes + bytes <= to->bytes;
+      if (apart) spoil(*to, bytes);
+      std::memmove(to->bytes, from->bytes, bytes);
+    };
   }
   Ticket ticket;
-  fail_on(enqueue(call.machine, *stream, std::move(work), "a copy", &ticket));
+  fail_on(enqueue(call.machine, *stream, std::move(work), to->device ? kCopyToDevice : "a copy", &ticket));
   if (stream->capture != nullptr || !to->pageable) return CUDA_SUCCESS;
   call.machine.wait(call.lock, "a copy", [&] { return ticket.done(); });
   return stream->context()->broken;
@@ -61,7 +75,8 @@ CUresult fill(Call& call, CUdeviceptr to, Value value, size_t count, CUstream ha
   if (!end || end->pageable) return CUDA_ERROR_INVALID_VALUE;
   return enqueue(
       call.machine, *stream,
-      [end, value, count] {
+      [end, value, count, bytes] {
+        spoil(*end, bytes);
         for (size_t i = 0; i < count; ++i) std::memcpy(end->bytes + i * sizeof value, &value, sizeof value);
       },
       "a fill");

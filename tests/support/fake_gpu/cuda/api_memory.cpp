@@ -8,6 +8,14 @@ using namespace fake_gpu;
 
 namespace {
 
+// Allocating may wait for the device, and the driver does not say when.
+void wait_before_allocation(Call& call, const char* what) {
+  fail_on(forbid_unsafe_call(call.machine));
+  if (!harsh()) return;
+  drain(call.machine, call.lock, *call.context, what);
+  fail_on(call.context->broken);
+}
+
 // Freeing waits for the device, as the driver does: a program that frees while an operation hangs, hangs too.
 CUresult wait_before_free(Call& call, const char* what) {
   const CUresult allowed = forbid_unsafe_call(call.machine);
@@ -25,7 +33,7 @@ DeviceMemory& memory(Call& call) {
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr* pointer, size_t bytes) {
   return entry("cuMemAlloc_v2", Needs::context, [&](Call& call) {
     fail_if(pointer == nullptr || bytes == 0, CUDA_ERROR_INVALID_VALUE);
-    fail_on(forbid_unsafe_call(call.machine));
+    wait_before_allocation(call, "cuMemAlloc waits for the device, which");
     auto address = memory(call).allocate(bytes);
     fail_if(!address, CUDA_ERROR_OUT_OF_MEMORY);
     *pointer = *address;
@@ -47,7 +55,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags
   return entry("cuMemHostAlloc", Needs::context, [&](Call& call) {
     constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (pointer == nullptr || bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-    fail_on(forbid_unsafe_call(call.machine));
+    wait_before_allocation(call, "cuMemHostAlloc waits for the device, which");
     *pointer = call.machine.host.allocate(bytes, call.context);
     return *pointer == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   });

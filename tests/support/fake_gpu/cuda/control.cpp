@@ -28,9 +28,16 @@ size_t fake_gpu_calls(const char* name) {
   return call_log().calls(name);
 }
 
+const char* fake_gpu_called(void) {
+  thread_local std::string names;
+  names = call_log().names();
+  return names.c_str();
+}
+
 void fake_gpu_reset(void) {
   call_log().reset();
   fake_gpu_hold_streams(0);
+  fake_gpu_hold_copies_to_device(0);
 }
 
 size_t fake_gpu_alive(const char* what) {
@@ -72,6 +79,13 @@ void fake_gpu_hold_streams(int held) {
   Machine& all = machine();
   Lock lock(all.mutex);
   all.held = held != 0;
+  all.changed.notify_all();
+}
+
+void fake_gpu_hold_copies_to_device(int held) {
+  Machine& all = machine();
+  Lock lock(all.mutex);
+  all.holds_copies_to_device = held != 0;
   all.changed.notify_all();
 }
 

@@ -61,6 +61,8 @@ std::shared_ptr<Context> current_context(const Machine& machine) {
 CUresult retain_primary(Machine& machine, int device, CUcontext* handle) {
   auto& primary = machine.devices[device].primary;
   if (primary == nullptr) {
+    const CUresult allowed = forbid_unsafe_call(machine);  // it allocates
+    if (allowed != CUDA_SUCCESS) return allowed;
     auto context = std::make_shared<Context>();
     context->device = device;
     context->handle = machine.contexts.add(context);

@@ -94,6 +94,7 @@ struct Machine {
   std::atomic<int> process{0};  // that called cuInit; a child of it has no driver
   bool initialized = false;
   bool held = false;
+  bool holds_copies_to_device = false;
   std::chrono::microseconds delay;  // before each piece of work: FAKE_GPU_DELAY_US
   int driver_version;
   std::vector<Device> devices;

@@ -40,7 +40,8 @@ void Stream::serve() {
     Item item = std::move(queue_.front());
     queue_.pop_front();
     all.wait(lock, std::string(item.label) + " waits for other work, which", [&] {
-      return !all.held && std::all_of(item.after.begin(), item.after.end(), [](const Ticket& t) { return t.done(); });
+      if (all.held || (all.holds_copies_to_device && item.label == kCopyToDevice)) return false;
+      return std::all_of(item.after.begin(), item.after.end(), [](const Ticket& t) { return t.done(); });
     });
     item.after.clear();
     run(lock, std::move(item));
@@ -57,6 +58,7 @@ void Stream::run(Lock& lock, Item item) {
   CUresult result = CUDA_SUCCESS;
   try {
     if (machine().delay.count() > 0) std::this_thread::sleep_for(machine().delay);
+    pause_at_random();
     if (item.work) item.work();
   } catch (const WorkFault& fault) {
     result = fault.code;

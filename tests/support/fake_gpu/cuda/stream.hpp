@@ -30,6 +30,8 @@ struct Ticket {
   bool done() const;
 };
 
+inline constexpr char kCopyToDevice[] = "a copy to a device";
+
 constexpr int kGreatestPriority = -5;  // that a stream can have; the least is 0
 
 class Stream : public std::enable_shared_from_this<Stream> {

@@ -114,6 +114,12 @@ CUresult fake_gpu_launch(const Launch& launch, std::shared_ptr<void>& last) {
   return CUDA_SUCCESS;
 }
 
+CUresult fake_gpu_look_at_event(void) {
+  Machine& all = machine();
+  Lock lock(all.mutex);
+  return forbid_unsafe_call(all);
+}
+
 Whereabouts fake_gpu_locate(uint64_t address, size_t bytes) {
   Machine& all = machine();
   Lock lock(all.mutex);
@@ -138,6 +144,10 @@ CUresult fake_gpu_allocate(int device, size_t bytes, uint64_t* address) {
 CUresult fake_gpu_free(uint64_t address) {
   Machine& all = machine();
   Lock lock(all.mutex);
+  const int device = all.device_of(address);
+  if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto context = all.devices[device].primary;
+  if (harsh() && context != nullptr) drain(all, lock, *context, "ncclMemFree waits for the device, which");
   DeviceMemory* memory = all.memory_of(address);
   return memory != nullptr && memory->free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

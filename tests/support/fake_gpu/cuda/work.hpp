@@ -40,6 +40,8 @@ CUresult fake_gpu_retain_device(int device);
 CUresult fake_gpu_release_device(int device);
 // `last` remembers the launch: the next one with the same `last` comes after it, on whatever stream.
 CUresult fake_gpu_launch(const fake_gpu::Launch& launch, std::shared_ptr<void>& last);
+// A look of NCCL's at an event of its own, with the capture mode of the calling thread.
+CUresult fake_gpu_look_at_event(void);
 // Null bytes when the range is not within memory that the device can reach.
 fake_gpu::Whereabouts fake_gpu_locate(uint64_t address, size_t bytes);
 CUresult fake_gpu_allocate(int device, size_t bytes, uint64_t* address);

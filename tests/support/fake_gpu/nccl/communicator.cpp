@@ -52,6 +52,8 @@ std::atomic<size_t>& running_launches() {
 
 namespace {
 
+constexpr int kFirstVersionThatLooks = 22703;
+
 // The communicator's own, or with FAKE_NCCL_SERIAL one for all on the device: there, ranks that issue the operations of
 // two communicators in different orders deadlock, as they may on a device that is full.
 std::shared_ptr<LaunchOrder> order_of(int device) {
@@ -82,6 +84,7 @@ Config read_config(const ncclConfig_t* config, const Config& otherwise) {
   Config result = otherwise;
   if (config->blocking != NCCL_CONFIG_UNDEF_INT) result.blocking = config->blocking != 0;
   if (config->maxCTAs != NCCL_CONFIG_UNDEF_INT) result.max_ctas = config->maxCTAs;
+  if (config->commName != NCCL_CONFIG_UNDEF_PTR) result.name = config->commName;
   return result;
 }
 
@@ -105,6 +108,7 @@ void Communicator::perform(std::function<void()> job) {
   }
   std::thread([self = shared_from_this(), job = std::move(job)]() mutable {
     ncclResult_t result = ncclSuccess;
+    fake_gpu::pause_at_random();
     try {
       job();
     } catch (const Failure& failure) {
@@ -144,10 +148,10 @@ void Communicator::require_ready() {
   require(state_ == ncclSuccess && seen_, "the communicator is used before ncclCommGetAsyncError told ncclSuccess");
 }
 
-void Communicator::wait_for_jobs(const char* what) {
+void Communicator::wait_for_jobs(const char* what, int but) {
   std::unique_lock lock(state_mutex_);
   const auto deadline = std::chrono::system_clock::now() + fake_gpu::longest_wait();
-  if (state_changed_.wait_until(lock, deadline, [this] { return jobs_ == 0; })) return;
+  if (state_changed_.wait_until(lock, deadline, [&] { return jobs_ <= but; })) return;
   fake_gpu::die(std::string(what) + " took longer than FAKE_GPU_TIMEOUT");
 }
 
@@ -160,6 +164,8 @@ void Communicator::revoke() {
   }
   stop();
   if (segment_ == nullptr) return;
+  // A launch that goes on comes first, and gives the stream nothing any more, or what ends at once.
+  wait_for_jobs("ncclCommRevoke", config_.blocking ? 0 : 1);
   const bool idle = segment_->wait(
       "ncclCommRevoke", [this] { return *pending_ == 0; }, aborted_now_);
   if (!idle) fail(ncclInternalError, "aborted");
@@ -271,6 +277,9 @@ void Communicator::launch(const std::vector<Operation>& operations, const std::v
   const bool captured = before == order_->last;
   lock.unlock();
   if (captured || result != CUDA_SUCCESS) pending->release();
+  // Where graphs hold operations, it looks whether one of them runs, in whatever thread launches, and takes an error
+  // for an answer: ncclLaunchPrepare().
+  if (!captured && graphs_ > 0 && version() >= kFirstVersionThatLooks) fake_gpu_look_at_event();
   if (captured && result == CUDA_SUCCESS) in_graph->emplace(shared_from_this());
   require_cuda(result, "the stream did not take the operation");
 }

@@ -21,7 +21,8 @@ namespace fake_nccl {
 // What of ncclConfig_t the stand-in heeds.
 struct Config {
   bool blocking = true;
-  int max_ctas = 0;  // 0: not told
+  int max_ctas = 0;            // 0: not told
+  const char* name = nullptr;  // the program's, which keeps it as long as the communicator lives
 };
 Config read_config(const ncclConfig_t* config, const Config& otherwise);
 
@@ -79,8 +80,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Of buffers in symmetric windows, where in them they are; 0 unless both are in one. See TransferHead.
   uint64_t symmetry_of(const void* input, const void* output);
 
-  // Of the thread that destroys: waits for jobs that go on.
-  void wait_for_jobs(const char* what);
+  // Waits for jobs that go on, but for so many: a job that waits for the others.
+  void wait_for_jobs(const char* what, int but = 0);
   // Ends what runs, and lets no operation run any more; returns when their streams are past all of them.
   void revoke();
   void abort();

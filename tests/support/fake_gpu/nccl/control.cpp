@@ -15,6 +15,12 @@ size_t fake_nccl_calls(const char* name) {
   return call_log().calls(name);
 }
 
+const char* fake_nccl_called(void) {
+  thread_local std::string names;
+  names = call_log().names();
+  return names.c_str();
+}
+
 void fake_nccl_reset(void) {
   call_log().reset();
 }
@@ -70,6 +76,16 @@ int fake_nccl_max_ctas(void) {
   int most = 0;
   for (const auto& communicator : all_communicators()) most = std::max(most, communicator->config().max_ctas);
   return most;
+}
+
+const char* fake_nccl_names(void) {
+  thread_local std::string names;
+  names.clear();
+  for (const auto& communicator : all_communicators()) {
+    const char* const name = communicator->config().name;
+    if (name != nullptr) names += std::string(name) + '\n';
+  }
+  return names.c_str();
 }
 
 void fake_nccl_lose_peer(int rank) {

@@ -138,9 +138,38 @@ const Shape& shape_of(Collective collective) {
   return kShapes[static_cast<size_t>(collective)];
 }
 
+namespace {
+
+// What the operation is about to write is spoilt until it has been written. In place, the input is kept apart: who runs
+// the operation owns it.
+std::vector<char> spoil_output(const Ring& ring, Operation& operation) {
+  std::vector<char> kept;
+  if (!fake_gpu::harsh() || operation.output == nullptr || operation.bytes() == 0) return kept;
+  const auto extent = [&](Blocks blocks) {
+    return operation.bytes() * (blocks == Blocks::all ? static_cast<size_t>(ring.segment.size()) : 1);
+  };
+  const Shape& shape = operation.shape();
+  const size_t bytes = extent(shape.output);
+  if (operation.input != nullptr && shape.input != Blocks::none) {
+    const size_t read = extent(shape.input);
+    const bool apart = operation.input + read <= operation.output || operation.output + bytes <= operation.input;
+    if (!apart) {
+      kept.assign(operation.input, operation.input + read);
+      operation.input = kept.data();
+    }
+  }
+  std::memset(operation.output, 0x5B, bytes);
+  fake_gpu::pause_at_random();
+  return kept;
+}
+
+}  // namespace
+
 bool run(const Ring& ring, const std::vector<Operation>& operations) {
   Exchange transfers;
-  for (const Operation& operation : operations) {
+  for (const Operation& issued : operations) {
+    Operation operation = issued;
+    const std::vector<char> kept = spoil_output(ring, operation);
     if (!operation.point_to_point()) {
       if (!run_collective(ring, operation)) return false;
       continue;
