@@ -3,10 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include <col/backend.hpp>
 
 #include "conformance/gpu/gpu_ranks.hpp"
+#include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
 #include "support/fake_gpu/control.hpp"
 
@@ -39,9 +42,13 @@ TEST_CASE("gpu measuring faults: nothing is known before the GPU is there", "[gp
   (void)gpus();
   const GpuArray<std::int32_t> left(0, std::size_t{8}, 1), right(0, std::size_t{8}, 2);
   const auto timer = gpus().make_timer(0);
-  // The first one loads the kernels.
-  const auto first = gpus().compare(address_of(left), address_of(right), 8, 4, 0, {});
-  if (first != nullptr) CHECK(wait_for([&] { return first->result(); }).count == 8);
+  // The first one loads the kernels, and two allocate what those below use: allocating may wait for the GPU.
+  {
+    const auto first = gpus().compare(address_of(left), address_of(right), 8, 4, 0, {});
+    const auto other = gpus().compare(address_of(left), address_of(right), 8, 4, 0, {});
+    if (first != nullptr) CHECK(wait_for([&] { return first->result(); }).count == 8);
+    if (other != nullptr) CHECK(wait_for([&] { return other->result(); }).count == 8);
+  }
   fake_gpu_hold_streams(1);
   timer->start();
   const auto second = gpus().compare(address_of(left), address_of(right), 8, 4, 0, timer->stream());
@@ -78,6 +85,29 @@ TEST_CASE("gpu measuring faults: what the driver refuses is an error that names 
   const auto comparison = compare();
   CHECK(wait_for([&] { return comparison->result(); }).count == 0);
   fake_gpu_reset();
+}
+
+TEST_CASE("gpu measuring faults: copies to the GPU and from it do not wait for each other", "[gpu]") {
+  fake_gpu_reset();
+  const auto wide = gpus().allocate(0, 64), other = gpus().allocate(0, 64);
+  const auto near = gpus().allocate_host(0, 64), far = gpus().allocate_host(0, 64);
+  fake_gpu_hold_copies_to_device(1);
+  const auto up = gpus().copy(wide.get(), near.get(), 64, 0, {});
+  const auto down = gpus().copy(far.get(), other.get(), 64, 0, {});
+  wait_for([&] { return down->done() ? std::optional(true) : std::nullopt; });
+  CHECK_FALSE(up->done());
+  fake_gpu_hold_copies_to_device(0);
+  wait_for([&] { return up->done() ? std::optional(true) : std::nullopt; });
+}
+
+TEST_CASE("gpu measuring faults: a GPU that is first used during a capture does not spoil it", "[gpu]") {
+  fake_gpu_reset();
+  const OnGpu current(0);
+  const nccl_backend::GpuStream stream(cuda());
+  const int unused = gpus().devices() - 2;
+  Capture capture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CHECK(gpus().name(unused) == "fake GPU " + std::to_string(unused));
+  capture.end();
 }
 
 TEST_CASE("gpu measuring faults: kernels that do not load are no error, the host compares then", "[gpu]") {

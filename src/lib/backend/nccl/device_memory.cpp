@@ -151,15 +151,17 @@ class CudaTimer final : public DeviceTimer {
 
 // ---- Memory
 
-// One device, and the stream that copies and comparisons run in when the caller names none.
+// One device, and the streams that copies and comparisons run in when the caller names none: one for each direction,
+// because a GPU copies both ways at a time.
 class MemoryGpu {
  public:
   MemoryGpu(const CudaDriver& cuda, int ordinal) : device(cuda, ordinal) {
     const GpuDevice::Scope scope(device);
-    stream_ = std::make_unique<GpuStream>(cuda);
+    to_device_ = std::make_unique<GpuStream>(cuda);
+    to_host_ = std::make_unique<GpuStream>(cuda);
     before_ = std::make_unique<GpuEvent>(cuda);
   }
-  ~MemoryGpu() { release_on(device, comparer_, before_, stream_); }
+  ~MemoryGpu() { release_on(device, comparer_, before_, to_host_, to_device_); }
   MemoryGpu(const MemoryGpu&) = delete;
   MemoryGpu& operator=(const MemoryGpu&) = delete;
 
@@ -169,8 +171,9 @@ class MemoryGpu {
   std::unique_ptr<GpuEvent> copy(void* to, const void* from, std::size_t bytes, Stream stream) {
     const CudaDriver& cuda = device.cuda();
     auto ended = std::make_unique<GpuEvent>(cuda);
+    const GpuStream& own = is_on_device(to) ? *to_device_ : *to_host_;
     const std::lock_guard lock(mutex_);
-    const CUstream in = ordered(stream);
+    const CUstream in = ordered(stream, own);
     cuda.check(cuda.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, in),
                "cannot copy between the GPU and the host");
     ended->record(in);
@@ -186,22 +189,30 @@ class MemoryGpu {
   }
   std::unique_ptr<Comparer::Found> compare(const CompareArguments& what, std::size_t element_bytes, Stream stream) {
     const std::lock_guard lock(mutex_);
-    return comparer_->start(what, element_bytes, ordered(stream));
+    return comparer_->start(what, element_bytes, ordered(stream, *to_host_));
   }
 
  private:
-  // The caller's stream; else ours, after what the device's default stream has been given so far. Requires: locked.
-  CUstream ordered(Stream stream) {
+  // The driver does not know memory that it did not allocate: that is the host's.
+  bool is_on_device(const void* memory) const {
+    unsigned type = 0;
+    const CUresult found = device.cuda().PointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                             reinterpret_cast<CUdeviceptr>(memory));
+    return found == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE;
+  }
+
+  // The caller's stream; else `own`, after what the device's default stream has been given so far. Requires: locked.
+  CUstream ordered(Stream stream, const GpuStream& own) {
     if (stream.handle != nullptr) return static_cast<CUstream>(stream.handle);
     before_->record(CU_STREAM_LEGACY);
-    before_->hold_up(stream_->get());
-    return stream_->get();
+    before_->hold_up(own.get());
+    return own.get();
   }
 
   std::mutex mutex_;  // guards the comparer, and the pair: the event is recorded and waited for before another thread
                       // records it
-  std::unique_ptr<Comparer> comparer_;  // null until it is asked for
-  std::unique_ptr<GpuStream> stream_;
+  std::unique_ptr<Comparer> comparer_;              // null until it is asked for
+  std::unique_ptr<GpuStream> to_device_, to_host_;  // comparisons run in to_host_
   std::unique_ptr<GpuEvent> before_;
 };
 
@@ -258,7 +269,9 @@ class CudaMemory final : public DeviceMemory {
   std::size_t cache_bytes(int device) override { return gpu(device)->device.cache_bytes(); }
 
   std::optional<int> device_of(const void* memory, std::size_t bytes, int device) override {
-    return nccl_backend::device_of(memory, bytes, gpu(device)->device);
+    const std::shared_ptr<MemoryGpu> asked = gpu(device);
+    const GpuDevice::Scope scope(asked->device);
+    return nccl_backend::device_of(memory, bytes, cuda_);
   }
 
   std::shared_ptr<void> allocate(int device, std::size_t bytes) override {
