@@ -33,6 +33,25 @@ TEST_CASE("gpu endings: an abort that NCCL does not end holds up neither the cal
   release_aborts();
 }
 
+TEST_CASE("gpu endings: memory of a GPU that does not come to an end is freed in seconds all the same", "[gpu]") {
+  check_good_soon(run_gpu_ranks(2,
+                                [](Group& group, int gpu) {
+                                  const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+                                  Group other = group.dup();
+                                  void* const memory = group.alloc(64);
+                                  group.barrier();
+                                  fake_nccl_hang(gpu, 1);
+                                  Work hangs = other.iallreduce(data, data, {.timeout = 6s});
+                                  col::free(memory);
+                                  expect(!hangs.test(), "it hangs");
+                                  expect_error(ErrorCode::timeout, "", [&] { hangs.wait(); });
+                                }),
+                  15);
+  const Deadline deadline = Deadline::after(20s);
+  while (fake_nccl_alive("memory") > 0) REQUIRE(!deadline.expired());
+  forget_faults();
+}
+
 // A rank fails while there is a graph; the graph goes when everything else is gone.
 void fail_beside_a_graph(const std::function<void(Group& group, const GpuArray<float>& data, int gpu)>& fail) {
   const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {

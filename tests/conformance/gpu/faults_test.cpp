@@ -3,13 +3,22 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <latch>
+#include <map>
+#include <sstream>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "conformance/gpu/faults.hpp"
 #include "conformance/gpu/gpu_ranks.hpp"
+#include "conformance/gpu/graphs.hpp"
 #include "support/catch.hpp"
 
 namespace col::test {
@@ -34,6 +43,33 @@ TEST_CASE("gpu faults: the second call of a kind allocates nothing", "[gpu]") {
   check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
     const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
     expect_made_once(group, {"cuMemAlloc_v2", "cuEventCreate"}, {}, [&] { group.allreduce(data); });
+  }));
+}
+
+// What a call asks of the driver, by function; but not the looks whether it has ended: how many these are is a matter
+// of time.
+template <class Call>
+std::map<std::string, std::size_t> driver_calls(Call call) {
+  fake_gpu_reset();
+  call();
+  std::map<std::string, std::size_t> calls;
+  std::istringstream names(fake_gpu_called());
+  for (std::string name; std::getline(names, name);) calls[name] = fake_gpu_calls(name.c_str());
+  calls.erase("cuEventQuery");
+  return calls;
+}
+
+TEST_CASE("gpu faults: a blocking call asks the driver little", "[gpu]") {
+  check_good(run_gpu_ranks(1, [](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    for (const Options& options : {Options(), Options{.stream = {stream.get()}}}) {
+      group.allreduce(data, options);
+      const auto calls = driver_calls([&] { group.allreduce(data, options); });
+      std::size_t sum = 0;
+      for (const auto& [name, count] : calls) sum += count;
+      expect(sum <= 12, fmt::format("{} calls: {}", sum, fmt::join(calls, ", ")));
+    }
   }));
 }
 
@@ -104,6 +140,84 @@ TEST_CASE("gpu faults: a world of one has a stream of the highest priority when 
     Group alone = context.init_group({.name = "alone", .backend = Backend::nccl, .is_high_priority_stream = true});
     expect(fake_gpu_alive("high_priority_streams") == 1, "its stream");
   }));
+}
+
+TEST_CASE("gpu faults: NCCL's profilers see the names of groups, as long as their communicators live", "[gpu]") {
+  check_good(run_gpu_ranks(2, [](Group& group, int gpu) {
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f);
+    const std::vector<TensorView> tensors{data};
+    group.allreduce_multigpu(tensors);
+    Group child = group.dup();
+    child.barrier();
+    const std::string names = fake_nccl_names();
+    group.barrier();
+    for (const std::string& name : {std::string("g"), std::string("g, several GPUs"), std::string(child.name())})
+      expect(has("\n" + names, "\n" + name + "\n"), names);
+  }));
+}
+
+// What NCCL does in a thread of its own, col cannot keep away from a capture: docs/gpu.md says so.
+TEST_CASE("gpu faults: beside a global capture, NCCL spoils it from 2.27.3 on in a group that has graphs", "[gpu]") {
+  int version = 0;
+  REQUIRE(ncclGetVersion(&version) == ncclSuccess);
+  check_good(run_gpu_ranks(1, [&](Group& group, int gpu) {
+    const nccl_backend::GpuStream stream(cuda());
+    const GpuArray<float> data(gpu, std::size_t{8}, 1.0f), other(gpu, std::size_t{8}, 1.0f);
+    const Options captured{.stream = {stream.get()}};
+    group.allreduce(data, captured);
+    group.barrier();
+    Capture capture(stream.get(), CU_STREAM_CAPTURE_MODE_GLOBAL);
+    group.allreduce(data, captured);
+    group.allreduce(other);
+    if (version >= 22703)
+      expect_error(ErrorCode::io, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", [&] { capture.end(); });
+    else
+      capture.end();
+    group.barrier();
+  }));
+  check_nothing_left();
+}
+
+// Two groups, each used by a thread of its own, on GPUs that have no room for the work of both: how many calls end
+// well.
+int calls_that_end_well(bool alike) {
+  const Setting serial("FAKE_NCCL_SERIAL", "1");
+  std::atomic<int> good = 0;
+  const auto outcomes = run_gpu_ranks(2, [&](Group& group, int gpu) {
+    Group other = group.dup();
+    const GpuArray<float> one(gpu, std::size_t{8}, 1.0f), two(gpu, std::size_t{8}, 1.0f);
+    group.allreduce(one);
+    other.allreduce(two);
+    std::vector<Group> groups{group, other};
+    if (!alike && gpu == 1) std::swap(groups[0], groups[1]);
+    std::vector<Work> works(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      std::thread([&] {
+        const OnGpu current(gpu);
+        works[i] = groups[i].iallreduce(i == 0 ? one : two, i == 0 ? one : two, {.timeout = 2s});
+      }).join();
+    }
+    for (Work& work : works) {
+      try {
+        work.wait();
+        ++good;
+      } catch (const Error& error) {
+        expect(!alike, error.what());
+      }
+    }
+  });
+  check_good_soon(outcomes, 15);
+  check_nothing_left();
+  return good;
+}
+
+TEST_CASE("gpu faults: groups of one GPU that are used in one order on all ranks get along where it is full", "[gpu]") {
+  CHECK(calls_that_end_well(true) == 4);
+}
+
+TEST_CASE("gpu faults: groups of one GPU that are used in different orders end with an error where it is full",
+          "[gpu]") {
+  CHECK(calls_that_end_well(false) < 4);
 }
 
 TEST_CASE("gpu faults: a driver that does not tell its priorities is an io error", "[gpu]") {

@@ -117,7 +117,8 @@ void NcclChannel::abort(const Error& cause) noexcept {
 }
 
 void NcclChannel::wait_for(const GpuEvent& event, WaitContext& wait) {
-  for (PollPause pause; !event.done(); pause(wait)) {
+  const BesideCaptures beside(device_->cuda());
+  for (PollPause pause; !event.done(beside); pause(wait)) {
     communicator_->check();
     throw_if_broken();
   }
@@ -155,8 +156,9 @@ std::shared_ptr<GpuEvent> NcclChannel::record(CUstream stream) {
 
 void NcclChannel::check(const Request& request) const {
   const char* const call = to_string(request.collective).data();
+  const GpuDevice::Scope scope(*device_);
   check_memory(call, request.in);
-  check_memory(call, request.out);
+  if (request.in.data != request.out.data || request.in.bytes() != request.out.bytes()) check_memory(call, request.out);
   try {
     require_usable(request.stream);
     native_.check(request);
@@ -181,11 +183,9 @@ Ticket NcclChannel::start_native(const Request& request, WaitContext& wait) {
     start_posts(wait);  // they were called before
     Post started{.peer = rank_, .recorded = is_captured(request.stream)};
     const CUstream stream = started.recorded ? static_cast<CUstream>(request.stream.handle) : stream_of(request);
+    if (started.recorded) communicator_->note_graph();  // even if the call then fails
     native_.run(request, stream, wait);
-    if (started.recorded)
-      communicator_->note_graph();
-    else
-      started.ended = record(stream);
+    if (!started.recorded) started.ended = record(stream);
     posts_.emplace(next_post_, std::move(started));
     return Ticket{next_post_++};
   });
@@ -227,7 +227,7 @@ std::shared_ptr<void> NcclChannel::allocate(std::size_t bytes, const Exchange& e
 // Of this rank's GPU: others would be read by address, and give anything.
 void NcclChannel::check_memory(const char* call, ConstTensorView data) const {
   if (data.empty()) return;
-  const std::optional<int> ordinal = device_of(data.data, data.bytes(), *device_);
+  const std::optional<int> ordinal = device_of(data.data, data.bytes(), device_->cuda());
   if (ordinal == device_->ordinal()) return;
   throw Error(
       ErrorCode::invalid_argument,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,13 @@ constexpr Duration kRevocation = std::chrono::milliseconds(500);
 // finds no room on the device.
 constexpr int kSharedCtas = 4;
 constexpr int kDefaultRevoke = 0;  // as ncclCommRevoke() calls its flags
+constexpr int kDefaultWindow = 0;  // as ncclCommWindowRegister() does
+
+// Older headers have no name in the configuration.
+template <class Config>
+void set_name(Config& config, const char* name) {
+  if constexpr (requires { config.commName; }) config.commName = name;
+}
 
 using All = std::span<Communicator* const>;
 
@@ -35,20 +43,26 @@ void together(All all, Each each) noexcept {
   if (grouped) nccl.GroupEnd();
 }
 
-// Runs `body` in a thread of its own, and waits for its end. False: it goes on.
-bool ends_within(Duration limit, std::function<void()> body) {
-  std::packaged_task<void()> task(std::move(body));
+// Runs `body` in a thread of its own, and waits for its end; in this one if there can be no other. False: it goes on.
+bool ends_within(Duration limit, const std::function<void()>& body) {
+  std::packaged_task<void()> task(body);
   const std::future<void> end = task.get_future();
-  std::thread(std::move(task)).detach();
+  try {
+    std::thread(std::move(task)).detach();
+  } catch (const std::system_error&) {
+    body();
+    return true;
+  }
   return end.wait_for(limit) == std::future_status::ready;
 }
 
 }  // namespace
 
 Communicator::Communicator(const NcclLibrary& nccl, const GpuDevice& device, const Membership& membership)
-    : nccl_(nccl), device_(device) {
+    : nccl_(nccl), device_(device), name_(std::make_shared<const std::string>(membership.name)) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (!name_->empty()) set_name(config, name_->c_str());
   if (membership.has_shared_gpus && !nccl_.has_most_ctas) config.maxCTAs = kSharedCtas;
   const GpuDevice::Scope scope(device_);
   const ncclResult_t result =
@@ -144,8 +158,9 @@ void Communicator::await_end(WaitContext& wait) noexcept {
 void finish(All some, Communicator::Last call) noexcept {
   struct Part {
     ncclComm_t comm;
-    std::unique_ptr<GpuDevice> device;      // a reference of its own; null if it cannot be had any more
-    std::shared_ptr<const void> used = {};  // shared: see Communicator::used_
+    std::unique_ptr<GpuDevice> device;             // a reference of its own; null if it cannot be had any more
+    std::shared_ptr<const void> used = {};         // shared: see Communicator::used_
+    std::shared_ptr<const std::string> name = {};  // shared: see Communicator::name_
   };
   std::vector<Communicator*> finished;
   auto parts = std::make_shared<std::vector<Part>>();  // shared: with the thread, which may outlast this call
@@ -153,6 +168,7 @@ void finish(All some, Communicator::Last call) noexcept {
     if (communicator->comm_ == nullptr) continue;
     Part& part = parts->emplace_back(Part{std::exchange(communicator->comm_, nullptr), nullptr});
     part.used = std::move(communicator->used_);
+    part.name = communicator->name_;
     try {
       part.device = std::make_unique<GpuDevice>(communicator->device_.cuda(), communicator->device_.ordinal());
     } catch (const std::exception&) {  // NCCL finds the device by itself
@@ -201,7 +217,7 @@ void revoke_all(All all) noexcept {
   for (Communicator* const communicator : all) communicator->await_end(wait);
   // NCCL would free what has been revoked without a look at its graphs, which read from it when they are destroyed.
   for (Communicator* const communicator : all) {
-    if (!communicator->ended_ || !communicator->has_graphs_) continue;
+    if (communicator->comm_ == nullptr || !communicator->ended_ || !communicator->has_graphs_) continue;
     communicator->comm_ = nullptr;
     communicator->is_left_ = true;
   }
@@ -233,8 +249,8 @@ Error Communicator::error_of(ncclResult_t result, std::string_view doing) const 
 // ---- Memory
 
 WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes)
-    : nccl_(nccl), device_(cuda, ordinal), bytes_(std::max<std::size_t>(bytes, 1)) {
-  const GpuDevice::Scope scope(device_);
+    : nccl_(nccl), device_(std::make_shared<const GpuDevice>(cuda, ordinal)), bytes_(std::max<std::size_t>(bytes, 1)) {
+  const GpuDevice::Scope scope(*device_);
   const BesideCaptures beside(cuda);
   const ncclResult_t result = nccl_.MemAlloc(&memory_, bytes_);
   if (result == ncclSuccess) return;
@@ -244,10 +260,19 @@ WindowMemory::WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int 
 
 WindowMemory::~WindowMemory() {
   try {
-    const GpuDevice::Scope scope(device_);
-    const BesideCaptures beside(device_.cuda());
+    const GpuDevice::Scope scope(*device_);
+    const BesideCaptures beside(device_->cuda());
     deregister();
-    nccl_.MemFree(memory_);
+    if (memory_ == nullptr) return;
+    // It may wait for all work on the GPU, which may wait for ranks that never come.
+    ends_within(kFarewell, [&nccl = nccl_, device = device_, memory = memory_] {
+      try {
+        const GpuDevice::Scope own(*device);
+        const BesideCaptures own_beside(device->cuda());
+        nccl.MemFree(memory);
+      } catch (const std::exception&) {
+      }
+    });
   } catch (const std::exception&) {  // the driver is shutting down, and takes it back
   }
 }
@@ -259,7 +284,7 @@ void WindowMemory::make_window(const std::shared_ptr<WindowMemory>& memory, Comm
   const std::lock_guard lock(memory->mutex_);
   wait.describe("the ranks to register memory with NCCL");
   const ncclResult_t begun =
-      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, NCCL_WIN_DEFAULT);
+      nccl.CommWindowRegister(communicator.get(), memory->memory_, memory->bytes_, &memory->window_, kDefaultWindow);
   communicator.settle_job(begun, memory, "cannot register memory", wait);
   memory->communicator_ = &communicator;
 }

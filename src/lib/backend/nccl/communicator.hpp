@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -22,6 +23,7 @@ struct Membership {
   ncclUniqueId id;  // equal on all of them
   int rank = 0, size = 1;
   bool has_shared_gpus = false;  // equal on all of them; true if some share a GPU
+  std::string name = {};         // for profilers
 };
 
 // Used by one thread at a time, because NCCL must not be called while a communicator is aborted.
@@ -84,7 +86,8 @@ class Communicator {
   bool ended_ = false;                 // as await_end() has found
   bool is_left_ = false;               // something of it goes on, or has to stay
   std::function<void()> look_;
-  std::shared_ptr<const void> used_;  // shared: by a job of NCCL's, and by whoever has begun it
+  std::shared_ptr<const std::string> name_;  // shared: with the thread that ends it; NCCL keeps the pointer
+  std::shared_ptr<const void> used_;         // shared: by a job of NCCL's, and by whoever has begun it
 };
 
 // Both functions take all communicators of one thread that may wait for each other. One by one, the first would wait
@@ -106,6 +109,7 @@ void abort_all(std::span<Communicator* const> all) noexcept;
 class WindowMemory {
  public:
   // Throws resource. The memory is not zeroed, and not a window yet. `nccl` must outlive it; the communicator need not.
+  // Where the GPU does not let it go within some seconds, a thread of its own goes on freeing it.
   WindowMemory(const NcclLibrary& nccl, const CudaDriver& cuda, int ordinal, std::size_t bytes);
   ~WindowMemory();
   WindowMemory(const WindowMemory&) = delete;
@@ -121,12 +125,13 @@ class WindowMemory {
 
  private:
   const NcclLibrary& nccl_;
-  const GpuDevice device_;  // its own reference, because the memory may outlive the group
+  // A reference of its own, because the memory may outlive the group; shared: with the thread that frees the memory.
+  const std::shared_ptr<const GpuDevice> device_;
   const std::size_t bytes_;
   void* memory_ = nullptr;
   std::mutex mutex_;                      // guards the members below: the group may end while the memory is freed
   Communicator* communicator_ = nullptr;  // set while it is a window
-  ncclWindow_t window_ = nullptr;
+  NcclLibrary::Window window_ = nullptr;
 };
 
 }  // namespace col::nccl_backend

@@ -10,11 +10,13 @@
 namespace col::nccl_backend {
 
 GpuDevice::GpuDevice(const CudaDriver& cuda, int ordinal) : cuda_(cuda), ordinal_(ordinal) {
+  const BesideCaptures beside(cuda_);  // the first reference to a context makes it
   cuda_.check(cuda_.DeviceGet(&device_, ordinal), "cannot use the CUDA device");
   cuda_.check(cuda_.DevicePrimaryCtxRetain(&context_, device_), "cannot start the CUDA device");
 }
 
 GpuDevice::~GpuDevice() {
+  const BesideCaptures beside(cuda_);
   cuda_.DevicePrimaryCtxRelease(device_);
 }
 
@@ -63,20 +65,22 @@ std::size_t GpuDevice::cache_bytes() const {
 }
 
 GpuDevice::Scope::Scope(const GpuDevice& device) : cuda_(device.cuda_) {
+  CUcontext current = nullptr;
+  if (cuda_.CtxGetCurrent(&current) == CUDA_SUCCESS && current == device.context_) return;
   cuda_.check(cuda_.CtxPushCurrent(device.context_), "cannot switch to the CUDA device");
+  pushed_ = true;
 }
 
 GpuDevice::Scope::~Scope() {
   CUcontext popped = nullptr;
-  cuda_.CtxPopCurrent(&popped);
+  if (pushed_) cuda_.CtxPopCurrent(&popped);
 }
 
-std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked) {
-  const CudaDriver& cuda = asked.cuda();
-  const GpuDevice::Scope scope(asked);
+std::optional<int> device_of(const void* memory, std::size_t bytes, const CudaDriver& cuda) {
   const auto begin = reinterpret_cast<CUdeviceptr>(memory);
   std::optional<int> device;
-  // Only the two ends: between them there may be several allocations, mapped one beside the other.
+  // Only the two ends: between them there may be several allocations, mapped one beside the other. And not the range
+  // that the driver names: it is that of the addresses, whether they are mapped or not.
   for (const CUdeviceptr place : {begin, begin + std::max<std::size_t>(bytes, 1) - 1}) {
     int ordinal = -1;
     const CUresult found = cuda.PointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, place);
@@ -150,8 +154,7 @@ void GpuEvent::record_all(const GpuDevice& device) {
   cuda_.check(result, "cannot record a CUDA event");
 }
 
-bool GpuEvent::done() const {
-  const BesideCaptures beside(cuda_);
+bool GpuEvent::done(const BesideCaptures& /*beside*/) const {
   const CUresult result = cuda_.EventQuery(event_);
   if (result == CUDA_ERROR_NOT_READY) return false;
   cuda_.check(result, "the work on the GPU failed");

@@ -33,7 +33,7 @@ class GpuDevice {
   static int current(const CudaDriver& cuda);
 
   // Makes the device's context current in this thread as long as the Scope lives. Then the context from before is
-  // current again.
+  // current again. Where it is current already, that costs one look.
   class Scope {
    public:
     explicit Scope(const GpuDevice& device);
@@ -43,6 +43,7 @@ class GpuDevice {
 
    private:
     const CudaDriver& cuda_;
+    bool pushed_ = false;
   };
 
   const CudaDriver& cuda() const noexcept { return cuda_; }
@@ -62,8 +63,8 @@ class GpuDevice {
 };
 
 // The device that a buffer is on. Nothing if no device knows its first byte or its last. Throws what
-// CudaDriver::check() throws.
-std::optional<int> device_of(const void* memory, std::size_t bytes, const GpuDevice& asked);
+// CudaDriver::check() throws. Requires: a context is current.
+std::optional<int> device_of(const void* memory, std::size_t bytes, const CudaDriver& cuda);
 
 // Throws invalid_argument if `stream` is no stream that other threads could use: NCCL starts work in threads of its
 // own, and copies are started by whichever thread moves a call on.
@@ -123,8 +124,9 @@ class GpuEvent {
   // Records the event after all work that this process has put on the device, in every stream. Throws unavailable if
   // the driver is too old, and while a stream of the device is being captured.
   void record_all(const GpuDevice& device);
-  // Whether the work before the recording has ended.
-  bool done() const;
+  // Whether the work before the recording has ended. The second is for who asks again and again.
+  bool done() const { return done(BesideCaptures(cuda_)); }
+  bool done(const BesideCaptures& beside) const;
   // Requires: both events keep time, and are done.
   double seconds_since(const GpuEvent& earlier) const;
 

@@ -110,7 +110,11 @@ class Factory final : public BackendFactory {
         .devices = runtime_.cuda().devices, .why_alone = nccl.why_alone(), .seats = {seat_of(*device, boot_id)}};
     const Meeting::Table table = meeting.exchange(own, wait);
     for (const Offer& offer : table.offers) place.devices.push_back(offer.devices);
-    const Membership membership{meeting.agree_on_id(nccl, wait), request.rank, request.size, table.has_shared_gpus};
+    const Membership membership{.id = meeting.agree_on_id(nccl, wait),
+                                .rank = request.rank,
+                                .size = request.size,
+                                .has_shared_gpus = table.has_shared_gpus,
+                                .name = std::string(request.group)};
     const GpuDevice::Scope scope(*device);
     auto communicator = std::make_unique<Communicator>(nccl, *device, membership);
     communicator->await_connection(wait);

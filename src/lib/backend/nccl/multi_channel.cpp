@@ -131,7 +131,8 @@ void NcclMultiChannel::check(const MultiRequest& request) const {
 
 void NcclMultiChannel::check_memory(const MultiRequest& request, ConstTensorView data, int device) const {
   if (data.empty()) return;
-  const std::optional<int> found = device_of(data.data, data.bytes(), device_);
+  const GpuDevice::Scope scope(device_);
+  const std::optional<int> found = device_of(data.data, data.bytes(), device_.cuda());
   if (found == device) return;
   refuse(request,
          found ? fmt::format("a tensor that should be on GPU {} is in memory of GPU {}; give views the device that "
@@ -165,7 +166,13 @@ std::unique_ptr<DeviceSet> NcclMultiChannel::connect(std::span<const int> device
   Offer offer{.terms = std::move(terms), .devices = device_.cuda().devices, .why_alone = nccl_.why_alone()};
   for (std::size_t i = 0; i < set->size(); ++i) offer.seats.push_back(seat_of(set->device(i), place_.boot_id));
   const bool shared = meeting.exchange(offer, wait).has_shared_gpus;
-  set->connect(nccl_, {meeting.agree_on_id(nccl_, wait), first, size, shared}, wait);
+  set->connect(nccl_,
+               {.id = meeting.agree_on_id(nccl_, wait),
+                .rank = first,
+                .size = size,
+                .has_shared_gpus = shared,
+                .name = place_.group + ", several GPUs"},
+               wait);
   meeting.leave();
   return set;
 }

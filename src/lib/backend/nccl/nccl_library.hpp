@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -43,14 +44,20 @@ struct NcclLibrary {
   decltype(&::ncclGroupEnd) GroupEnd = library.find("ncclGroupEnd");
   decltype(&::ncclMemAlloc) MemAlloc = library.find("ncclMemAlloc");
   decltype(&::ncclMemFree) MemFree = library.find("ncclMemFree");
+  // The types of what follows are written out, because older headers do not declare it. A window is a pointer.
+  using Window = void*;
   // From 2.27 on; null before.
-  decltype(&::ncclCommWindowRegister) CommWindowRegister = since(kHasWindows, "ncclCommWindowRegister");
-  decltype(&::ncclCommWindowDeregister) CommWindowDeregister = since(kHasWindows, "ncclCommWindowDeregister");
+  ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, std::size_t bytes, Window* window,
+                                     int flags) = since(kHasWindows, "ncclCommWindowRegister");
+  ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, Window window) = since(kHasWindows, "ncclCommWindowDeregister");
   // From 2.28 on; null before.
-  decltype(&::ncclAlltoAll) AlltoAll = since(kHasMoreCollectives, "ncclAlltoAll");
-  decltype(&::ncclGather) Gather = since(kHasMoreCollectives, "ncclGather");
-  decltype(&::ncclScatter) Scatter = since(kHasMoreCollectives, "ncclScatter");
-  // From 2.28.7 on; null before. The type is written out, because older headers do not declare it.
+  ncclResult_t (*AlltoAll)(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) = since(kHasMoreCollectives, "ncclAlltoAll");
+  using Rooted = ncclResult_t(const void* in, void* out, std::size_t count, ncclDataType_t type, int root,
+                              ncclComm_t comm, cudaStream_t stream);
+  Rooted* Gather = since(kHasMoreCollectives, "ncclGather");
+  Rooted* Scatter = since(kHasMoreCollectives, "ncclScatter");
+  // From 2.28.7 on; null before.
   ncclResult_t (*CommRevoke)(ncclComm_t comm, int flags) = since(kHasRevoke, "ncclCommRevoke");
 
   // Why it cannot connect ranks that share a GPU; empty if it can.

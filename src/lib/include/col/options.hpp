@@ -29,7 +29,7 @@ struct Options {
   // its Work has nothing to wait for. Before that, the call waits until all ranks capture theirs, and throws mismatch
   // if they differ. On first use, NCCL does more than a graph can hold: make such a call once before the capture. The
   // group must outlive its graphs. Messages cannot be captured: unavailable. While any stream is captured in the global
-  // mode, NCCL can connect no ranks, so make no group then: it fails, and spoils the capture.
+  // mode, make no group, and no call outside of the capture in one that has graphs: NCCL spoils it (docs/gpu.md).
   Stream stream = {};
   int tag = 0;  // messages: a send pairs only with a recv of equal tag
   // Use only algorithms that combine every element in rank order. The result then depends neither on the count nor on
