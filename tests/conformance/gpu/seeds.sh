@@ -1,0 +1,21 @@
+#!/bin/bash
+# The suites over the stand-ins, each time with other random times. FAKE_GPU_SEEDS: how many (3). FAKE_GPU_FIRST_SEED: from
+# where on; otherwise the day says it.
+set -u
+: "${CONFORMANCE_GPU:?}" "${GPU_FAULTS:?}" "${GPU_PROCESSES:?}"
+count=${FAKE_GPU_SEEDS:-3}
+first=${FAKE_GPU_FIRST_SEED:-$(($(date +%s) / 86400 * count))}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+for ((seed = first; seed < first + count; ++seed)); do
+  for program in "$CONFORMANCE_GPU" "$GPU_FAULTS" "$GPU_PROCESSES"; do
+    if FAKE_GPU_SEED=$seed timeout 300 "$program" >"$work/out" 2>&1; then continue; fi
+    code=$?
+    cat "$work/out"
+    echo "FAILED: exit code $code; to repeat it: FAKE_GPU_SEED=$seed $program"
+    bad=1
+  done
+  echo "seed $seed: done after $SECONDS s"
+done
+exit $bad

@@ -1,0 +1,199 @@
+// Every entry point of CUDA and of NCCL that a whole program calls fails, at each of its calls in turn. Whatever fails,
+// the ranks end soon, what they have got is right, and nothing is left behind.
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "conformance/gpu/faults.hpp"
+#include "conformance/gpu/graphs.hpp"
+
+namespace col::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Array = GpuArray<std::int32_t>;
+using Values = std::vector<std::int32_t>;
+
+constexpr std::size_t kCount = 24;
+
+Values ramp(int from) {
+  Values values(kCount);
+  std::iota(values.begin(), values.end(), from);
+  return values;
+}
+
+Values sum_of_both() {
+  Values values = ramp(100);
+  const Values other = ramp(200);
+  for (std::size_t i = 0; i < kCount; ++i) values[i] += other[i];
+  return values;
+}
+
+// A program that uses much of what there is: streams of its own and none, scratch memory, messages, kernels, several
+// GPUs, and memory of NCCL's.
+void whole_program(Group& group, int gpu) {
+  const nccl_backend::GpuStream stream(cuda());
+  const Options in_stream{.stream = {stream.get()}};
+  const Array own(gpu, ramp(100 * (gpu + 1))), out(gpu, kCount, -1), both(gpu, 2 * kCount, -1);
+  group.allreduce(own, out);
+  expect(out.values() == sum_of_both(), "the sum");
+  Work work = group.iallgather(own, both, in_stream);
+  work.wait();
+  group.alltoall(both, both);
+  Values twice = ramp(100 * (gpu + 1));
+  twice.insert(twice.end(), twice.begin(), twice.begin() + kCount);
+  expect(both.values() == twice, "what was exchanged in place");
+  group.sendrecv(own, 1 - gpu, out, 1 - gpu);
+  expect(out.values() == ramp(100 * (2 - gpu)), "the message");
+  group.allreduce(own, out, {.op = Op::premul_sum(1)});
+  expect(out.values() == sum_of_both(), "the scaled sum");
+#ifdef COL_TEST_HAS_KERNELS
+  group.scan(own, out);
+  expect(out.values() == (gpu == 0 ? ramp(100) : sum_of_both()), "the sums so far");
+#endif
+  const std::vector<TensorView> tensors{out};
+  group.allreduce_multigpu(tensors);
+  void* const memory = group.alloc(64);
+  col::free(memory);
+  group.barrier();
+}
+
+void with_graph(Group& group, int gpu) {
+  const nccl_backend::GpuStream stream(cuda());
+  const Options in_stream{.stream = {stream.get()}};
+  const Array own(gpu, ramp(100 * (gpu + 1))), out(gpu, kCount, -1);
+  group.allreduce(own, out, in_stream);
+  Capture capture(stream.get());
+  group.allreduce(own, out, in_stream);
+  capture.end();
+  group.barrier();  // a graph that a rank has not would never end on the others
+  capture.replay();
+  expect(out.values() == sum_of_both(), "the sum of a replay");
+  group.barrier();
+}
+
+// The same, where all data goes through the host.
+void through_host(Group& group, int gpu) {
+  const Array own(gpu, ramp(100 * (gpu + 1))), out(gpu, kCount, -1);
+  group.allreduce(own, out);
+  expect(out.values() == sum_of_both(), "the sum");
+  group.iallreduce(own, out).wait();
+  expect(out.values() == sum_of_both(), "the sum of the call in flight");
+  group.sendrecv(own, 1 - gpu, out, 1 - gpu);
+  expect(out.values() == ramp(100 * (2 - gpu)), "the message");
+  group.barrier();
+}
+
+// One of the two libraries.
+struct Library {
+  void (*fail)(const char* name, int code, int nth);
+  std::size_t (*calls)(const char* name);
+  const char* (*called)();
+  int code;
+};
+
+std::vector<std::string> names_of(const Library& library) {
+  std::istringstream lines(library.called());
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  return names;
+}
+
+struct Alive {
+  static constexpr const char* kCuda[] = {"contexts", "streams", "events", "device_memory", "host_memory", "modules"};
+  static constexpr const char* kNccl[] = {"communicators", "operators", "windows", "memory"};
+  std::vector<std::size_t> counts;
+  Alive() {
+    for (const char* what : kCuda) counts.push_back(fake_gpu_alive(what));
+    for (const char* what : kNccl) counts.push_back(fake_nccl_alive(what));
+  }
+};
+
+// A call that gives something back and fails has not given it back.
+bool gives_back(std::string_view name) {
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"Destroy", "Free", "Release", "Unload", "Push", "Pop", "Deregister",
+                                              "Finalize", "Abort", "Revoke", "GroupEnd"},
+      [&](std::string_view word) { return name.find(word) != name.npos; });
+}
+
+// All of the first ones, then fewer: the calls of what polls have no end.
+int after(int nth) {
+  return nth < 12 ? nth + 1 : nth + nth / 2;
+}
+
+// After an error, a communicator that has graphs stays until the process ends: a graph that is destroyed reads from it.
+enum class Left { nothing, communicators };
+
+std::vector<Outcome> run(Backend backend, const GpuBody& body, Duration timeout) {
+  return run_threads(2, [&](int rank, Context& context) {
+    const OnGpu current(rank);
+    Group group =
+        context.init_group({.name = "g", .rank = rank, .world_size = 2, .backend = backend, .timeout = timeout});
+    body(group, rank);
+  });
+}
+
+void sweep(Backend backend, const Library& library, const GpuBody& body, Left may_be_left = Left::nothing) {
+  forget_faults();
+  check_good(run(backend, body, 20s));
+  const std::vector<std::string> names = names_of(library);
+  CHECK(names.size() > 5);
+  int runs = 0;
+  for (const std::string& name : names) {
+    const std::size_t usual = library.calls(name.c_str());
+    for (int nth = 1; nth <= static_cast<int>(usual); nth = after(nth)) {
+      INFO(name << ", call " << nth);
+      forget_faults();
+      const Alive before;
+      library.fail(name.c_str(), library.code, nth);
+      const std::vector<Outcome> outcomes = run(backend, body, 2s);  // of a rank that does not connect nobody tells
+      ++runs;
+      forget_faults();
+      INFO(show(outcomes));
+      for (const Outcome& outcome : outcomes) {
+        CHECK((outcome.good || outcome.code.has_value()));
+        CHECK(outcome.seconds < 20);
+      }
+      const Alive left;
+      if (may_be_left == Left::nothing && !gives_back(name)) CHECK(left.counts == before.counts);
+    }
+    forget_faults();
+    check_good(run(backend, body, 20s));  // what one fault has done harms no later group
+  }
+  WARN(runs << " runs with a fault in " << names.size() << " functions");
+}
+
+const Library kCuda{fake_gpu_fail, fake_gpu_calls, fake_gpu_called, CUDA_ERROR_UNKNOWN};
+const Library kNccl{fake_nccl_fail, fake_nccl_calls, fake_nccl_called, ncclInternalError};
+
+TEST_CASE("gpu sweep: each call of NCCL fails once", "[gpu]") {
+  sweep(Backend::nccl, kNccl, whole_program);
+}
+
+TEST_CASE("gpu sweep: each call of CUDA fails once", "[gpu]") {
+  sweep(Backend::nccl, kCuda, whole_program);
+}
+
+TEST_CASE("gpu sweep: each call of NCCL and CUDA fails once, where there are graphs", "[gpu]") {
+  sweep(Backend::nccl, kNccl, with_graph, Left::communicators);
+  sweep(Backend::nccl, kCuda, with_graph, Left::communicators);
+}
+
+TEST_CASE("gpu sweep: each call of CUDA fails once, where data goes through the host", "[gpu]") {
+  sweep(Backend::shm, kCuda, through_host);
+}
+
+}  // namespace
+}  // namespace col::test
