@@ -116,8 +116,16 @@ class Factory final : public BackendFactory {
                                 .has_shared_gpus = table.has_shared_gpus,
                                 .name = std::string(request.group)};
     const GpuDevice::Scope scope(*device);
-    auto communicator = std::make_unique<Communicator>(nccl, *device, membership);
-    communicator->await_connection(wait);
+    std::unique_ptr<Communicator> communicator;
+    try {
+      communicator = std::make_unique<Communicator>(nccl, *device, membership);
+      communicator->on_wait([&meeting] { meeting.check(); });
+      communicator->await_connection(wait);
+      communicator->on_wait(nullptr);
+    } catch (const Error& error) {
+      meeting.give_up(error);
+      throw;
+    }
     meeting.leave();
     return std::make_unique<NcclChannel>(std::move(place), std::move(device), std::move(communicator));
   }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +16,8 @@ namespace col::nccl_backend {
 namespace {
 
 constexpr const char* kIdKey = "id";
+constexpr const char* kGivenUpKey = "given_up";  // the rank, and why
+constexpr auto kCheckEvery = std::chrono::milliseconds(100);
 
 // Looks at something else, too, while the store waits.
 class Watch final : public WaitObserver {
@@ -134,6 +138,25 @@ ncclUniqueId Meeting::agree_on_id(const NcclLibrary& nccl, WaitContext& wait) {
     throw Error(ErrorCode::internal, "nccl: the id in the store has another size", spec_.group);
   std::memcpy(id.internal, text.data(), sizeof id.internal);
   return id;
+}
+
+void Meeting::give_up(const Error& why) noexcept {
+  try {
+    const int rank = spec_.ranks[spec_.place];
+    spec_.store->compare_set(kGivenUpKey, std::nullopt, fmt::format("{} {}", rank, why.message()));
+  } catch (const std::exception&) {  // the others find out at their deadline
+  }
+}
+
+void Meeting::check() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_check_) return;
+  next_check_ = now + kCheckEvery;
+  const std::optional<std::string> text = spec_.store->get(kGivenUpKey);
+  if (!text) return;
+  int rank = -1;
+  const char* const end = std::from_chars(text->data(), text->data() + text->size(), rank).ptr;
+  throw Error(ErrorCode::peer_lost, fmt::format("rank {} cannot connect:{}", rank, end), spec_.group, rank);
 }
 
 void Meeting::leave() {

@@ -2,6 +2,7 @@
 // NCCL's id.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -48,6 +49,10 @@ class Meeting {
   Table exchange(const Offer& own, WaitContext& wait);
   // Throws io if NCCL can make no id.
   ncclUniqueId agree_on_id(const NcclLibrary& nccl, WaitContext& wait);
+  // Tells the others that this rank cannot connect, and why: NCCL tells them nothing.
+  void give_up(const Error& why) noexcept;
+  // Throws peer_lost if another rank has given up. It asks the store a few times a second, however often it is called.
+  void check();
   // Removes what this rank has written. Requires: all ranks have read it; they have, once they are connected.
   void leave();
 
@@ -58,6 +63,7 @@ class Meeting {
   bool has_shared_gpus(const std::vector<Offer>& offers) const;
 
   const Spec spec_;
+  std::chrono::steady_clock::time_point next_check_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace col::nccl_backend
