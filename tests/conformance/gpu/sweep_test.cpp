@@ -78,7 +78,12 @@ void with_graph(Group& group, int gpu) {
   group.allreduce(own, out, in_stream);
   capture.end();
   group.barrier();  // a graph that a rank has not would never end on the others
-  capture.replay();
+  try {
+    capture.replay();
+  } catch (...) {  // the other rank has failed: nothing but the end of the group ends what waits for it on the GPU
+    Context::current().destroy_group("g");
+    throw;
+  }
   expect(out.values() == sum_of_both(), "the sum of a replay");
   group.barrier();
 }
@@ -171,7 +176,7 @@ void sweep(Backend backend, const Library& library, const GpuBody& body, Left ma
       INFO(show(outcomes));
       for (const Outcome& outcome : outcomes) {
         CHECK((outcome.good || outcome.code.has_value()));
-        CHECK(outcome.seconds < 20);
+        CHECK(outcome.seconds < 30);
       }
       const Alive left;
       if (may_be_left == Left::nothing && !gives_back(name)) CHECK(left.counts == before.counts);
