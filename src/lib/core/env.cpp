@@ -59,6 +59,12 @@ constexpr std::array kTable = {
              false},
     Variable{"COL_TIMEOUT", "duration: 500ms, 30s, 5m, 2h, or seconds", "5m",
              "How long any call may wait for other ranks before it fails with `timeout`.", false},
+    Variable{
+        "COL_HOST_TIMEOUT", "duration: 5s, 500ms, 2m, or seconds; at least 500ms", "5s",
+        "Within which time the ranks of other hosts know that a host is dead, frozen or cut off. Equal on all hosts. "
+        "Under colrun, its launchers watch one another, so any rank may be stopped. Without it, the lowest rank of "
+        "each host stands for it: set this to more (`1h`) before a debugger stops that rank.",
+        false},
     Variable{"COL_LOG", "off | warn | info | debug", "warn",
              "How much is logged. `info` says once per group which backend, interface and hosts it uses.", false},
     Variable{"COL_LOG_FILE", "path", "stderr", "The file that log lines are appended to; ranks may share one.", false},
@@ -220,6 +226,7 @@ constexpr std::array kLauncherTable = {
                     "Options: `COLRUN_MAX_RESTARTS=2` is `--max-restarts 2`; `COLRUN_CONFIG` names a file "
                     "of them. `man colrun` has the names. The command line wins."},
     ForeignVariable{"`COL_RDZV_ENDPOINT`", "Where the nodes of a job meet, when `--rdzv-endpoint` is not given."},
+    ForeignVariable{"`COL_HOST_TIMEOUT`", "Within which time its launchers know that another node is lost: see above."},
     ForeignVariable{"`COL_RDZV_TOKEN`, `COL_RDZV_TOKEN_FILE`",
                     "A secret, or a file of mode 0600 with one, the same on all nodes, which prove to each other that "
                     "they know it: a "

@@ -63,10 +63,17 @@ void Ending::on_failure_elsewhere(bool others_may_notice, Time now) {
   examine_or_go_on(rules_.examine_failures, now);
 }
 
+void Ending::on_cut_off(bool others_may_notice, Time now) {
+  if (is_ending()) return;
+  cause_ = EndCause::node_lost;
+  settles_ = others_may_notice;
+  go_on(now);
+}
+
 void Ending::on_limit(EndCause cause, Time now) {
   if (is_ending()) return;
   cause_ = cause;
-  examine_or_go_on(rules_.examine_time_limits && cause != EndCause::node_lost, now);
+  examine_or_go_on(rules_.examine_time_limits, now);
 }
 
 void Ending::on_signal(int signal, Time now) {

@@ -50,8 +50,9 @@ class Ending {
   };
   void on_failure(const Failure& failure, Time now);
   void on_failure_elsewhere(bool others_may_notice, Time now);  // of a rank on another node
+  void on_cut_off(bool others_may_notice, Time now);            // from the other nodes
   void on_signal(int signal, Time now);                         // a signal that ends the job
-  void on_limit(EndCause cause, Time now);                      // timed_out, exit_timed_out, node_lost
+  void on_limit(EndCause cause, Time now);                      // timed_out, exit_timed_out
   void on_output_closed(Time now);
   void kill(EndCause cause, Time now);
   // Stacks have been taken, or cannot be taken: the examining phase has ended.

@@ -78,6 +78,7 @@ void Supervisor::serve_meeting(Listener listener, const std::string& host) {
                          .tool = parts_.spec.tool,
                          .host = host,
                          .join_timeout = meeting.timeout,
+                         .pulse = Pulse(meeting.host_timeout),
                          .max_restarts = parts_.spec.lifecycle.max_restarts,
                          .others_may_come = meeting.remotes.empty(),
                          .keep_going = parts_.spec.lifecycle.keep_going,
@@ -134,7 +135,8 @@ void Supervisor::join_meeting(Connection connection, const Endpoint& endpoint) {
                         .master_port = pick_free_port(),
                         .wants_stories = parts_.rendezvous.reports};
   meeting_place_ = endpoint.text();
-  link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now());
+  link_ = std::make_unique<NodeLink>(std::move(connection.socket), connection.peer_address, hello, Clock::now(),
+                                     Pulse(parts_.rendezvous.host_timeout));
   if (!watch(epoll_.get(), link_->fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, epoll_tag::kLink))
     throw LaunchError(kLauncher, "cannot watch the connection to other nodes: {}", strerror(errno));
 }
@@ -160,7 +162,10 @@ void Supervisor::on_link_event(const LinkEvent& event) {
       return;
     case LinkEvent::Kind::lost:
       news_ = event;
-      if (attempt_) attempt_->ending().on_limit(EndCause::node_lost, now);
+      if (!attempt_) return;
+      attempt_->remember_calls();
+      attempt_->abort({ErrorCode::peer_lost, -1, describe_lost(event, true)});
+      attempt_->ending().on_cut_off(attempt_->others_may_notice(), now);
       break;
     case LinkEvent::Kind::signal:
       if (!ends_job(event.signal) || event.round <= signal_round_) return;
@@ -222,8 +227,10 @@ std::string Supervisor::describe_lost(const LinkEvent& event, bool had_started) 
     return fmt::format("the job at {} refuses this node: {}", meeting_place_, event.why);
   if (!had_started)
     return fmt::format("cannot join the job at {}: {}; is it a colrun that answers there?", meeting_place_, event.why);
-  return fmt::format("lost the connection to the job at {} ({}), so the ranks of this node were ended", meeting_place_,
-                     event.why);
+  return fmt::format(
+      "lost the connection to the job at {} ({}), so the ranks of host {} were ended: the other host is "
+      "dead or frozen, its colrun was killed, or the network between the two is cut; look there first",
+      meeting_place_, event.why, host_);
 }
 
 JobResult Supervisor::run_with_others() {

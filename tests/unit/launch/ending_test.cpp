@@ -179,10 +179,13 @@ TEST_CASE("ending: each kind of stack taking is asked for on its own", "[launch]
   Ending limit({.examine_failures = true});
   limit.on_limit(EndCause::timed_out, kStart);
   CHECK(limit.phase() == Phase::terminating);
-  Ending lost({.examine_time_limits = true});
-  lost.on_limit(EndCause::node_lost, kStart);  // no time limit
+  Ending lost({.examine_failures = true, .examine_time_limits = true});
+  lost.on_cut_off(false, kStart);  // neither
   CHECK(lost.phase() == Phase::terminating);
   CHECK(lost.cause() == EndCause::node_lost);
+  Ending noticed({});
+  noticed.on_cut_off(true, kStart);
+  CHECK(noticed.phase() == Phase::settling);
 }
 
 TEST_CASE("ending: SIGINT escalates with every further one, and by itself", "[launch]") {

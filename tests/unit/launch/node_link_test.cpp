@@ -25,6 +25,7 @@ using Kind = LinkEvent::Kind;
 namespace {
 
 const NodeLink::Time kLinkStart{std::chrono::hours(1)};
+const Pulse kPulse;
 const NodeHello kHello{
     .id = "run", .secret = "sesame", .node_rank = 2, .host = "ada", .local_ranks = 3, .master_port = 4711};
 
@@ -52,6 +53,11 @@ struct Talk {
     const std::string nonce = hello().at("nonce");
     const auto subject = node_proof_subject("run", "abc", nonce);
     return hear({{"say", "welcome"}, {"proof", col::make_proof(secret, col::ProofRole::server, subject)}});
+  }
+  // As often as its deadlines want it, and nothing happens.
+  void look_until(NodeLink::Time from, NodeLink::Time::duration time) {
+    for (NodeLink::Time now = from; now < from + time; now += kPulse.interval) CHECK(link.receive(now).empty());
+    CHECK(link.receive(from + time).empty());
   }
   void say_text(const std::string& text) {
     REQUIRE(::send(meeting.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
@@ -117,8 +123,10 @@ TEST_CASE("node link: who listens in the place of the meeting is not obeyed, and
   check_lost(reflecting.hear({{"say", "welcome"}, {"proof", own_proof}}), "has not proven");
   Talk slow("10.0.0.1", true);
   (void)slow.hello();
-  CHECK(slow.hear({{"say", "alive"}}, kLinkStart + kSilence).empty());
-  check_lost(slow.hear({{"say", "alive"}}, kLinkStart + kSilence + milliseconds(1)), "has not proven who it is within");
+  slow.look_until(kLinkStart, kPulse.silence);
+  CHECK(slow.hear({{"say", "alive"}}, kLinkStart + kPulse.silence).empty());
+  check_lost(slow.hear({{"say", "alive"}}, kLinkStart + kPulse.silence + milliseconds(1)),
+             "has not proven who it is within");
 }
 
 TEST_CASE("node link: what it has to tell before the meeting has proven who it is waits until then", "[launch]") {
@@ -259,24 +267,24 @@ TEST_CASE("node link: what it tells the meeting has all that belongs to it", "[l
 TEST_CASE("node link: it says that it lives every second, and no more often", "[launch]") {
   Talk talk;
   talk.told();
-  REQUIRE(talk.link.deadline() == kLinkStart + kAliveInterval);
-  talk.link.tick(kLinkStart + kAliveInterval - milliseconds(1));
+  REQUIRE(talk.link.deadline() == kLinkStart + kPulse.interval);
+  talk.link.tick(kLinkStart + kPulse.interval - milliseconds(1));
   CHECK(talk.told().empty());
-  talk.link.tick(kLinkStart + kAliveInterval);
+  talk.link.tick(kLinkStart + kPulse.interval);
   CHECK(talk.told() == std::vector<json>{{{"say", "alive"}}});
-  CHECK(talk.link.deadline() == kLinkStart + 2 * kAliveInterval);
-  talk.link.tick(kLinkStart + kAliveInterval);
+  CHECK(talk.link.deadline() == kLinkStart + 2 * kPulse.interval);
+  talk.link.tick(kLinkStart + kPulse.interval);
   CHECK(talk.told().empty());
 }
 
 TEST_CASE("node link: a meeting that is silent for too long is lost, and said to be once", "[launch]") {
   Talk talk;
-  CHECK(talk.hear({{"say", "alive"}}, kLinkStart + seconds(5)).empty());
-  CHECK(talk.link.receive(kLinkStart + seconds(5) + kSilence).empty());
-  const auto events = talk.link.receive(kLinkStart + seconds(5) + kSilence + milliseconds(1));
+  CHECK(talk.hear({{"say", "alive"}}, kLinkStart + seconds(3)).empty());
+  talk.look_until(kLinkStart + seconds(3), kPulse.silence);
+  const auto events = talk.link.receive(kLinkStart + seconds(3) + kPulse.silence + milliseconds(1));
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == Kind::lost);
-  CHECK(events[0].why == "nothing was heard of it for " + std::to_string(kSilence.count()) + " s");
+  CHECK(events[0].why == "nothing was heard of it for 4 s");
   CHECK(talk.link.lost());
   CHECK_FALSE(talk.link.deadline());
   SECTION("nothing more comes") {
@@ -285,6 +293,14 @@ TEST_CASE("node link: a meeting that is silent for too long is lost, and said to
   SECTION("not even when it speaks again") {
     CHECK(talk.hear({{"say", "start"}, {"local_ranks", 3}, {"world_size", 3}}, kLinkStart + seconds(60)).empty());
   }
+}
+
+TEST_CASE("node link: a meeting is not silent while this process stands still", "[launch]") {
+  Talk talk;
+  CHECK(talk.hear({{"say", "alive"}}, kLinkStart + seconds(1)).empty());
+  CHECK(talk.link.receive(kLinkStart + seconds(3600)).empty());
+  talk.look_until(kLinkStart + seconds(3600), kPulse.silence);
+  CHECK(talk.link.receive(kLinkStart + seconds(3600) + kPulse.silence + milliseconds(1)).size() == 1);
 }
 
 TEST_CASE("node link: the end of the connection is told once, after what came before it", "[launch]") {

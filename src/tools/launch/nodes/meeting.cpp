@@ -221,9 +221,16 @@ void Meeting::on_lost(Member member, const std::string& why, Time now) {
   if (state_ == State::gathering && ranked_nodes() < spec_.min_nodes) last_call_.reset();
   if (state_ == State::gathering || node.node_rank < 0) return;
   if (!node.ended) {
-    lost_.push_back(node.host);
-    tell_abort("peer_lost", node.first_rank,
-               fmt::format("host {} (node {}) is lost: {}", node.host, node.node_rank, why), -1);
+    const int last_rank = node.first_rank + node.local_ranks - 1;
+    const std::string ranks = last_rank == node.first_rank ? fmt::format("rank {}", last_rank)
+                                                           : fmt::format("ranks {} to {}", node.first_rank, last_rank);
+    lost_.push_back(fmt::format("{} ({})", node.host, ranks));
+    tell_abort(
+        "peer_lost", node.first_rank,
+        fmt::format("host {} (node {}, {}) is lost: {}; it is dead or frozen, its link is cut, or its colrun was "
+                    "killed: look there first",
+                    node.host, node.node_rank, ranks, why),
+        -1);
     begin_ending(now);
   }
   look_whether_all_have_ended(now);
@@ -394,7 +401,8 @@ void Meeting::decide(Time now) {
       return gather_again(why, now);
     }
     return finish_with_error(
-        fmt::format("lost the connection to {} {}: the host is down, its network is, or its colrun was killed",
+        fmt::format("lost the connection to {} {}: dead or frozen, cut off from the network, or the colrun there was "
+                    "killed; look there first",
                     lost_.size() == 1 ? "host" : "hosts", fmt::join(lost_, ", ")),
         EndCause::node_lost);
   }

@@ -28,6 +28,7 @@
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
 #include "launch/nodes/node_messages.hpp"
+#include "launch/nodes/pulse.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
@@ -41,6 +42,7 @@ struct MeetingSpec {
   std::string tool = "colrun";
   std::string host = {};  // where the ranks' store and the meeting listen; empty: everywhere
   Milliseconds join_timeout{600'000};
+  Pulse pulse = Pulse();
   int max_restarts = 0;
   bool others_may_come = true;  // in place of a lost node; false if this launcher starts all of them itself
   bool keep_going = false;      // a failed rank does not end the others

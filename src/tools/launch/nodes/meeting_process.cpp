@@ -19,8 +19,8 @@
 
 #include "common/exit_codes.hpp"
 #include "launch/job/launch_error.hpp"
-#include "launch/nodes/node_link.hpp"
 #include "launch/nodes/node_messages.hpp"
+#include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
 
 namespace col::launch {
@@ -85,13 +85,16 @@ class Host {
       const short wanted = guest.wire.all_sent() ? POLLIN : POLLIN | POLLOUT;
       events.push_back({guest.wire.fd(), wanted, 0});
     }
-    Time latest = alive_at_ + kAliveInterval;
+    Time latest = alive_at_ + spec_.pulse.interval;
+    for (const auto& [member, guest] : guests_) latest = std::min(latest, guest.heard_at + patience_with(member));
     if (const auto due = meeting_.deadline()) latest = std::min(latest, *due);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(latest - Clock::now()).count();
     ::poll(events.data(), events.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000)));
     const Time now = Clock::now();
+    const auto pause = pauses_.look(now, spec_.pulse);
     std::vector<std::pair<int, std::string>> gone;
     for (auto& [member, guest] : guests_) {
+      guest.heard_at += pause;
       guest.wire.flush();
       for (const nlohmann::json& message : guest.wire.receive()) {
         guest.heard_at = now;
@@ -101,7 +104,7 @@ class Host {
       if (guest.wire.broken()) gone.emplace_back(member, guest.wire.why_broken());
     }
     for (const auto& [member, why] : gone) drop(member, why, now);
-    if (now < alive_at_ + kAliveInterval) return;
+    if (now < alive_at_ + spec_.pulse.interval) return;
     alive_at_ = now;
     for (auto& [member, guest] : guests_) guest.wire.send(message_of(Alive{}));
   }
@@ -128,11 +131,14 @@ class Host {
   void drop_silent(Time now) {
     std::vector<std::pair<int, std::string>> gone;
     for (const auto& [member, guest] : guests_) {
-      const auto limit = meeting_.has(member) ? kSilence : kHelloTime;
-      if (now - guest.heard_at > limit)
-        gone.emplace_back(member, fmt::format("nothing was heard of it for {} s", limit.count()));
+      if (now - guest.heard_at <= patience_with(member)) continue;
+      gone.emplace_back(member, meeting_.has(member) ? spec_.pulse.why_lost() : "it did not say who it is");
     }
     for (const auto& [member, why] : gone) drop(member, why, now);
+  }
+
+  Milliseconds patience_with(int member) const {
+    return meeting_.has(member) ? spec_.pulse.silence : Milliseconds(kHelloTime);
   }
 
   // A lower number means an earlier connection.
@@ -180,6 +186,7 @@ class Host {
   int next_ = 0;
   Time deaf_until_{};
   Time alive_at_ = Clock::now();
+  OwnPauses pauses_{alive_at_};
 };
 
 }  // namespace

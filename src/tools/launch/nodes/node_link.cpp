@@ -12,10 +12,12 @@ namespace col::launch {
 
 using nlohmann::json;
 
-NodeLink::NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now)
+NodeLink::NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now, Pulse pulse)
     : wire_(std::move(socket)),
       peer_address_(std::move(peer_address)),
       hello_(hello),
+      pulse_(pulse),
+      pauses_(now),
       began_at_(now),
       heard_at_(now),
       alive_at_(now) {}
@@ -60,6 +62,9 @@ ProofSubject NodeLink::subject() const {
 std::vector<LinkEvent> NodeLink::receive(Time now) {
   std::vector<LinkEvent> events;
   if (told_lost_) return events;
+  const auto pause = pauses_.look(now, pulse_);
+  began_at_ += pause;
+  heard_at_ += pause;
   wire_.flush();
   for (const json& message : wire_.receive()) {
     heard_at_ = now;
@@ -76,12 +81,13 @@ std::vector<LinkEvent> NodeLink::receive(Time now) {
     told_lost_ = kind == LinkEvent::Kind::done || kind == LinkEvent::Kind::refused || kind == LinkEvent::Kind::lost;
     if (told_lost_) return events;
   }
-  const bool silent = now - (trusts_ ? heard_at_ : began_at_) > kSilence;
+  const bool silent = now - silent_since() > pulse_.silence;
   if ((wire_.broken() || silent) && !std::exchange(told_lost_, true)) {
     LinkEvent event;
     event.why = !silent   ? wire_.why_broken()
-                : trusts_ ? fmt::format("nothing was heard of it for {} s", kSilence.count())
-                          : fmt::format("it has not proven who it is within {} s", kSilence.count());
+                : trusts_ ? pulse_.why_lost()
+                          : fmt::format("it has not proven who it is within {:g} s",
+                                        std::chrono::duration<double>(pulse_.silence).count());
     events.push_back(std::move(event));
   }
   return events;
@@ -146,14 +152,14 @@ bool NodeLink::is_possible(const Assignment& job) const {
 }
 
 void NodeLink::tick(Time now) {
-  if (told_lost_ || now < alive_at_ + kAliveInterval) return;
+  if (told_lost_ || now < alive_at_ + pulse_.interval) return;
   alive_at_ = now;
   if (!own_nonce_.empty()) wire_.send(message_of(Alive{}));
 }
 
 std::optional<NodeLink::Time> NodeLink::deadline() const {
   if (told_lost_) return std::nullopt;
-  return std::min(alive_at_ + kAliveInterval, (trusts_ ? heard_at_ : began_at_) + kSilence);
+  return std::min(alive_at_ + pulse_.interval, silent_since() + pulse_.silence);
 }
 
 // A host may turn out to be unreachable before the meeting has answered.

@@ -11,16 +11,12 @@
 
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
+#include "launch/nodes/pulse.hpp"
 #include "launch/nodes/wire.hpp"
 #include "launch/pmi/pmi_server.hpp"
 #include "launch/report/job_story.hpp"
 
 namespace col::launch {
-
-// Each side sends a message every kAliveInterval. A side that has received nothing for kSilence treats the other as
-// lost.
-inline constexpr std::chrono::seconds kAliveInterval{1};
-inline constexpr std::chrono::seconds kSilence{6};
 
 // A message from the meeting.
 struct LinkEvent {
@@ -61,12 +57,12 @@ class NodeLink {
 
   // Says hello once it is asked. It obeys once the meeting has proven that it knows the secret too. `peer_address` is
   // the meeting's address as this node reaches it.
-  NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now);
+  NodeLink(tools::UniqueFd socket, std::string peer_address, const NodeHello& hello, Time now, Pulse pulse = Pulse());
 
   int fd() const noexcept { return wire_.fd(); }
   // Call it at an event of fd(), which must be watched edge-triggered for reading and writing.
   std::vector<LinkEvent> receive(Time now);
-  // Says that this node is alive, and checks whether the meeting is alive. Call it at deadline().
+  // Says that this node is alive. Call it, and receive(), at deadline(): silence is no event.
   void tick(Time now);
   std::optional<Time> deadline() const;
   // Whether nothing more will come.
@@ -93,6 +89,10 @@ class NodeLink {
   std::string meeting_nonce_, own_nonce_;  // own_nonce_ is empty until hello is said
   bool trusts_ = false;                    // the meeting has proven who it is
   std::vector<nlohmann::json> held_back_;  // messages until then
+  Time silent_since() const noexcept { return trusts_ ? heard_at_ : began_at_; }
+
+  const Pulse pulse_;
+  OwnPauses pauses_;
   Time began_at_;
   Time heard_at_;
   Time alive_at_;

@@ -18,6 +18,7 @@
 
 #include "common/exit_codes.hpp"
 #include "common/numbers.hpp"
+#include "common/option_values.hpp"
 #include "common/unique_fd.hpp"
 #include "launch/job/assignment.hpp"
 #include "launch/job/launch_error.hpp"
@@ -125,6 +126,8 @@ using tools::exit_code::kLauncher;
 using tools::exit_code::kUsage;
 
 constexpr std::size_t kMaxSecretBytes = 4096;
+// Less is what a busy process may stand still for.
+constexpr Milliseconds kLeastHostTimeout{500};
 
 [[noreturn]] void refuse_hosts(const std::string& why) {
   throw LaunchError(kUsage, why);
@@ -167,6 +170,20 @@ std::vector<HostSpec> merge_hosts(const std::vector<HostSpec>& hosts, int ranks_
     merged.push_back(std::move(host));
   }
   return merged;
+}
+
+// As libcol reads it.
+Milliseconds read_host_timeout(const Lookup& lookup) {
+  const auto text = lookup("COL_HOST_TIMEOUT");
+  if (!text) return Pulse::kDefault;
+  auto time = tools::parse_duration(*text);
+  if (!time) time = tools::parse_duration(*text + "s");
+  if (!time || *time < kLeastHostTimeout)
+    throw LaunchError(kUsage,
+                      "COL_HOST_TIMEOUT='{}' is not a time of at least {} ms; write 5s, 500ms or 2m, the same "
+                      "on all hosts",
+                      *text, kLeastHostTimeout.count());
+  return std::chrono::ceil<Milliseconds>(*time);
 }
 
 Milliseconds rendezvous_time(const JobSpec& spec) {
@@ -284,10 +301,14 @@ int remote_ranks(const Rendezvous& rendezvous, const HostSpec& host, std::size_t
 
 Rendezvous plan_rendezvous(JobSpec& spec, const Lookup& lookup) {
   const NodesSpec& nodes = spec.nodes;
-  if (!nodes.hosts.empty()) return by_hosts(spec);
-  const NodePlace place = find_node(nodes, lookup);
-  if (place.max_nodes <= 1) return {};
-  return by_endpoint(rendezvous_time(spec), place, lookup);
+  Rendezvous meeting;
+  if (!nodes.hosts.empty()) {
+    meeting = by_hosts(spec);
+  } else if (const NodePlace place = find_node(nodes, lookup); place.max_nodes > 1) {
+    meeting = by_endpoint(rendezvous_time(spec), place, lookup);
+  }
+  if (!meeting.alone) meeting.host_timeout = read_host_timeout(lookup);
+  return meeting;
 }
 
 }  // namespace col::launch

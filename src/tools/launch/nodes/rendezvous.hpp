@@ -13,6 +13,7 @@
 #include "json/json_fields.hpp"
 #include "launch/job/job_spec.hpp"
 #include "launch/nodes/endpoint.hpp"
+#include "launch/nodes/pulse.hpp"
 
 namespace col::launch {
 
@@ -27,7 +28,8 @@ struct Rendezvous {
   int max_nodes = 1;
   int node_rank = -1;  // -1: any
   Milliseconds timeout{600'000};
-  std::vector<HostSpec> remotes = {};  // hosts to start by ssh
+  Milliseconds host_timeout = Pulse::kDefault;  // COL_HOST_TIMEOUT
+  std::vector<HostSpec> remotes = {};           // hosts to start by ssh
   // The ranks of each program on a remote host. With a single program, the host says (HostSpec::slots, which is always
   // set here).
   std::vector<int> program_ranks = {};
@@ -36,13 +38,14 @@ struct Rendezvous {
 
 template <class Visit>
 void fields(Rendezvous& meeting, Visit& visit) {
-  auto& [alone, may_serve, endpoints, id, secret, min_nodes, max_nodes, node_rank, timeout, remotes, program_ranks,
-         reports] = meeting;
+  auto& [alone, may_serve, endpoints, id, secret, min_nodes, max_nodes, node_rank, timeout, host_timeout, remotes,
+         program_ranks, reports] = meeting;
   visit("endpoints", endpoints);
   visit("id", id);
   visit("secret", secret);
   visit("node_rank", node_rank);
   visit("timeout_ms", timeout);
+  visit("host_timeout_ms", host_timeout);
   core::stays(alone, may_serve, min_nodes, max_nodes, remotes, program_ranks, reports);
 }
 
