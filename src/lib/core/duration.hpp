@@ -7,11 +7,13 @@
 
 #include <col/types.hpp>
 
+#include "core/module_export.hpp"
+
 namespace col::core {
 
 // A decimal number ("30", "0.5") with one of the units ms, s, m, h; without a unit, seconds. Nothing if it is
 // malformed, below 1 ns or above a year.
-std::optional<Duration> parse_duration(std::string_view text) noexcept;
+COL_MODULE_EXPORT std::optional<Duration> parse_duration(std::string_view text) noexcept;
 
 // For messages: the shortest of "250ns", "12us", "500ms", "1.5s", "90s", "5m", "2h" that is exact to three decimals.
 std::string format_duration(Duration duration);

@@ -28,14 +28,13 @@ namespace {
 using namespace col;
 using namespace col::test;
 using namespace std::chrono_literals;
-using gloo_backend::children_of;
-using gloo_backend::parent_of;
+using gloo_backend::Kinship;
 
 // Ten times what 128 threads take on two cores with other work.
 constexpr double kMostFormingSeconds = 1;
 
 int kin_of(int rank, int size) {
-  return static_cast<int>(children_of(rank, size).size()) + (rank > 0 ? 1 : 0);
+  return static_cast<int>(Kinship(size).children_of(rank).size()) + (rank > 0 ? 1 : 0);
 }
 
 // Counts what goes through it; otherwise the store it wraps.
@@ -113,26 +112,40 @@ class Forming {
 TEST_CASE("gloo kinship: every rank but the first has a parent, whose child it is; who is left stays connected",
           "[gloo]") {
   for (const int size : {1, 2, 5, 6, 21, 22, 128}) {
-    for (unsigned gone_bits = 0; gone_bits < 64; ++gone_bits) {
-      const auto gone = [gone_bits](int rank) { return rank < 6 && (gone_bits >> rank & 1U) != 0; };
-      const auto is_root = [&](int rank) { return parent_of(rank, gone) < 0; };
-      int roots = 0;
-      for (int rank = 0; rank < size; ++rank) {
-        if (gone(rank)) continue;
-        const int parent = parent_of(rank, gone);
-        roots += is_root(rank) ? 1 : 0;
-        if (!is_root(rank)) REQUIRE((parent < rank && !gone(parent)));  // so all ways lead to the one root
-        if (gone_bits == 0 && rank > 0) {
-          const auto children = children_of(parent, size);
+    // All on one host, in blocks, and dealt in turn.
+    for (const int ranks_on_host : {size, 1, 3, 16, -5}) {
+      std::vector<int> hosts;
+      for (int rank = 0; rank < size; ++rank)
+        hosts.push_back(ranks_on_host > 0 ? rank / ranks_on_host : rank % -ranks_on_host);
+      const Kinship kin(hosts);
+      for (unsigned gone_bits = 0; gone_bits < 64; ++gone_bits) {
+        const auto gone = [gone_bits](int rank) { return rank < 6 && (gone_bits >> rank & 1U) != 0; };
+        int roots = 0;
+        for (int rank = 0; rank < size; ++rank) {
+          if (gone(rank)) continue;
+          const int parent = kin.parent_of(rank, gone);
+          if (parent < 0) {
+            ++roots;
+            continue;
+          }
+          REQUIRE((parent < rank && !gone(parent)));  // so all ways lead to the one root
+          // One rank of each host hears those of others, so that the others may be stopped.
+          const bool crosses = hosts[static_cast<std::size_t>(parent)] != hosts[static_cast<std::size_t>(rank)];
+          const auto& neighbours = kin.ranks_on(kin.host_of(rank));
+          const auto first = std::find_if(neighbours.begin(), neighbours.end(), [&](int one) { return !gone(one); });
+          if (gone_bits == 0) REQUIRE(crosses == (*first == rank));
+          if (gone_bits != 0 || rank == 0) continue;
+          REQUIRE(parent == kin.parent_of(rank));
+          const auto children = kin.children_of(parent);
           REQUIRE(std::count(children.begin(), children.end(), rank) == 1);
         }
+        REQUIRE(roots <= 1);
       }
-      REQUIRE(roots <= 1);
+      std::vector<int> all = kin.subtree_of(0);
+      REQUIRE(all.size() == static_cast<std::size_t>(size));
+      std::sort(all.begin(), all.end());
+      REQUIRE(std::adjacent_find(all.begin(), all.end()) == all.end());
     }
-    std::vector<int> all = gloo_backend::subtree_of(0, size);
-    REQUIRE(all.size() == static_cast<std::size_t>(size));
-    std::sort(all.begin(), all.end());
-    REQUIRE(std::adjacent_find(all.begin(), all.end()) == all.end());
   }
 }
 

@@ -24,19 +24,27 @@ struct Place {
   int size = 1;
   std::shared_ptr<Store> store;
   std::uint64_t token = kToken;
+  std::vector<int> hosts = {};  // of the ranks, as they are told; empty: one
+  gloo_backend::HeartbeatSpec heartbeat = {};
 };
 
 inline std::unique_ptr<GlooChannel> connect(const Place& place, Duration timeout = std::chrono::seconds(20)) {
+  std::vector<PeerInfo> peers;
+  for (const int host : place.hosts) {
+    const std::string name = "node" + std::to_string(host);
+    peers.push_back(
+        {.rank = static_cast<int>(peers.size()), .hostname = name, .boot_id = name, .network_namespace = "1"});
+  }
   const ConnectRequest request{.group = "g",
                                .rank = place.rank,
                                .size = place.size,
                                .store = place.store,
-                               .peers = {},
+                               .peers = peers,
                                .same_host = true,
                                .token = place.token,
                                .socket_ifname = {}};
   WaitContext wait = wait_for(timeout);
-  return std::make_unique<GlooChannel>("g", gloo_backend::connect_mesh(request, wait));
+  return std::make_unique<GlooChannel>("g", gloo_backend::connect_mesh(request, place.heartbeat, wait));
 }
 
 using RankBody = std::function<void(int rank, GlooChannel& channel)>;

@@ -1,5 +1,6 @@
 #include "backend/gloo/channel.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "backend/channel_checks.hpp"
 #include "backend/gloo/connect.hpp"
 #include "backend/gloo/translate.hpp"
+#include "core/duration.hpp"
 
 namespace col::gloo_backend {
 
@@ -163,6 +165,8 @@ namespace {
 
 class Factory final : public BackendFactory {
  public:
+  explicit Factory(BackendModule::Environment environment) : environment_(std::move(environment)) {}
+
   std::string_view name() const override { return "gloo"; }
 
   // The library that it is in needs Gloo, and TCP needs nothing that a machine may lack; a missing interface is an
@@ -170,18 +174,33 @@ class Factory final : public BackendFactory {
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    return std::make_unique<GlooChannel>(std::string(request.group), connect_mesh(request, wait));
+    return std::make_unique<GlooChannel>(std::string(request.group), connect_mesh(request, heartbeat(), wait));
   }
 
   std::string describe(const ConnectRequest& request) const override {
     const Interface interface = choose_interface(request.same_host, request.socket_ifname);
     return fmt::format("TCP over {} ({})", interface.name, interface.address);
   }
+
+ private:
+  HeartbeatSpec heartbeat() const {
+    constexpr Duration kLeast = std::chrono::milliseconds(500);  // less is what a busy process may stand still for
+    const auto text = environment_("COL_HOST_TIMEOUT");
+    const auto time = text ? core::parse_duration(*text) : HeartbeatSpec::kDefault;
+    if (!time || *time < kLeast)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("COL_HOST_TIMEOUT='{}' is not a time of at least 500 ms; write 5s, 500ms or 2m, the same on "
+                      "all hosts",
+                      *text));
+    return {.host_timeout = *time};
+  }
+
+  const BackendModule::Environment environment_;
 };
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): the type of BackendModule::make_factory
-std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment /*environment*/) {
-  return std::make_unique<Factory>();
+std::unique_ptr<BackendFactory> make_factory(BackendModule::Environment environment) {
+  return std::make_unique<Factory>(std::move(environment));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "backend/gloo/connect.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -14,7 +15,6 @@
 #include <sys/resource.h>
 #include <nlohmann/json.hpp>
 
-#include "backend/gloo/kinship.hpp"
 #include "backend/gloo/translate.hpp"
 
 namespace col::gloo_backend {
@@ -28,7 +28,9 @@ constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
 // What a group takes to begin with: its own, those of the tree, and what the store and others may open meanwhile. More
 // are taken when ranks talk.
-constexpr rlim_t kFirstDescriptors = GuardedContext::kDescriptors + kMostChildren + 1 + 8;
+rlim_t first_descriptors(std::size_t children) {
+  return GuardedContext::kDescriptors + std::max<std::size_t>(kMostChildren, children) + 1 + 8;
+}
 
 // Groups of so many ranks are connected whole from the start, which takes no more descriptors than the tree of a large
 // group. Such a group needs none later.
@@ -36,6 +38,12 @@ constexpr int kMostWhole = kMostChildren + 2;
 
 std::string address_key(int rank) {
   return fmt::format("address/{}", rank);
+}
+
+// By hosts, where these are known.
+Kinship kinship_of(const ConnectRequest& request) {
+  if (request.peers.empty()) return Kinship(request.size);
+  return Kinship(hosts_of(request.peers));
 }
 
 // How one rank tells the others why the group will not come to be.
@@ -54,7 +62,8 @@ Error decode(const std::string& text, std::string_view group) {
 // One rank's work to build the mesh, in the order of its functions.
 class Connecting {
  public:
-  Connecting(const ConnectRequest& request, WaitContext& wait) : request_(request), wait_(wait) {}
+  Connecting(const ConnectRequest& request, const HeartbeatSpec& heartbeat, WaitContext& wait)
+      : request_(request), heartbeat_(heartbeat), wait_(wait), kin_(kinship_of(request)) {}
 
   std::shared_ptr<Mesh> run();
   // The error to throw: the first one that a rank has published. If there is none, this one is published.
@@ -74,9 +83,11 @@ class Connecting {
   int first_missing() const;
 
   const ConnectRequest& request_;
+  const HeartbeatSpec heartbeat_;
   WaitContext& wait_;
+  const Kinship kin_;
   std::shared_ptr<GuardedContext> context_;
-  const int parent_ = parent_of(request_.rank, [](int) { return false; });
+  const int parent_ = kin_.parent_of(request_.rank);
   Deadline::Clock::time_point next_look_{};
 };
 
@@ -88,19 +99,22 @@ void Connecting::check_descriptors() const {
   rlim_t used = 0;
   while (open_ones != nullptr && readdir(open_ones.get()) != nullptr) ++used;
   // A directory that cannot be opened is a limit that has been reached.
-  if (open_ones != nullptr && used + kFirstDescriptors <= limit.rlim_cur) return;
+  const rlim_t needed = first_descriptors(kin_.children_of(request_.rank).size());
+  if (open_ones != nullptr && used + needed <= limit.rlim_cur) return;
   throw Error(
       ErrorCode::resource,
       fmt::format("gloo: a group takes {} file descriptors and one for each rank that is talked to, and of the limit "
                   "of {} this process uses {}; raise it (ulimit -n) or close some",
-                  kFirstDescriptors, limit.rlim_cur, open_ones != nullptr ? std::to_string(used) : std::string("all")),
+                  needed, limit.rlim_cur, open_ones != nullptr ? std::to_string(used) : std::string("all")),
       request_.group);
 }
 
 void Connecting::open() {
   check_descriptors();
-  context_ = std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname),
-                                              request_.rank, request_.size, request_.token);
+  Membership member{.rank = request_.rank, .token = request_.token, .kin = kin_, .heartbeat = heartbeat_};
+  for (const PeerInfo& peer : request_.peers) member.host_names.push_back(peer.hostname);
+  context_ =
+      std::make_shared<GuardedContext>(choose_interface(request_.same_host, request_.socket_ifname), std::move(member));
   request_.store->set(address_key(request_.rank), context_->address().encoded());
 }
 
@@ -148,13 +162,13 @@ void Connecting::greet() {
 // all. Up, without content: all below have them; and down: so have all. No rank returns, and may leave, before all
 // others know that all have come, and look no more whether one has ended before.
 void Connecting::meet() {
-  const std::vector<int> children = children_of(request_.rank, request_.size);
+  const std::vector<int> children = kin_.children_of(request_.rank);
   const std::vector<int> parents = parent_ >= 0 ? std::vector{parent_} : std::vector<int>();
   const auto size = static_cast<std::size_t>(request_.size);
   std::string roster(size * Address::kBytes, '\0');
   context_->address().encoded().copy(place_of(roster, request_.rank), Address::kBytes);
   for (const int child : children) {
-    const std::vector<int> below = subtree_of(child, request_.size);
+    const std::vector<int> below = kin_.subtree_of(child);
     const std::string said = hear(child, below.size() * Address::kBytes);
     const char* next = said.data();
     for (const int peer : below) {
@@ -163,7 +177,7 @@ void Connecting::meet() {
     }
   }
   std::string own;
-  for (const int peer : subtree_of(request_.rank, request_.size)) own.append(place_of(roster, peer), Address::kBytes);
+  for (const int peer : kin_.subtree_of(request_.rank)) own.append(place_of(roster, peer), Address::kBytes);
   say(parents, own);
   for (const int parent : parents) roster = hear(parent, roster.size());
 
@@ -254,8 +268,10 @@ Error Connecting::publish(const Error& error) noexcept {
 
 }  // namespace
 
-std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait) {
-  Connecting connecting(request, wait);
+std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec heartbeat, WaitContext& wait) {
+  // colrun has started this process. Its launchers watch one another, and may stop all ranks of a host.
+  heartbeat.is_watched = wait.record() != nullptr && wait.record()->started_as() >= 0;
+  Connecting connecting(request, heartbeat, wait);
   try {
     return connecting.run();
   } catch (...) {

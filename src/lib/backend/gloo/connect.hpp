@@ -19,6 +19,6 @@ namespace col::gloo_backend {
 // published with its address (introduction.hpp, lobby.hpp).
 //
 // Any number of groups may connect at once, also in one process.
-std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, WaitContext& wait);
+std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec heartbeat, WaitContext& wait);
 
 }  // namespace col::gloo_backend

@@ -41,6 +41,7 @@ bool Connection::read(bool has_ended) {
       fail("read");
     }
     const auto bytes = static_cast<std::size_t>(got);
+    bytes_read_ += bytes;
     const std::size_t placed = std::min(bytes, direct);
     if (placed > 0) {
       into_ += placed;
@@ -115,6 +116,7 @@ bool Connection::write() {
       fail("write");
     }
     moved += static_cast<std::size_t>(sent);
+    bytes_written_ += static_cast<std::uint64_t>(sent);
     for (auto left = static_cast<std::size_t>(sent); !out_.empty();) {
       Outgoing& one = out_.front();
       const std::size_t part = std::min(left, sizeof(one.frame) + one.payload_bytes() - one.written);

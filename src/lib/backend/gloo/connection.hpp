@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -56,6 +57,10 @@ class Connection {
   // Whether the last write() has left something.
   bool is_stuck() const noexcept { return is_stuck_; }
 
+  // So far.
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+  std::uint64_t bytes_written() const noexcept { return bytes_written_; }
+
   // Both move at most some hundred kilobytes, and return whether there may be more to do right now. They throw
   // IoException when the connection has ended. Requires: is_open().
   // `has_ended`: the other side writes no more, so read to the end.
@@ -80,6 +85,7 @@ class Connection {
   core::UniqueFd socket_;
   std::deque<Outgoing> out_;
   bool is_stuck_ = false;
+  std::uint64_t bytes_read_ = 0, bytes_written_ = 0;
   // What is being read.
   Frame frame_;
   std::size_t frame_bytes_ = 0;  // of frame_ that are there

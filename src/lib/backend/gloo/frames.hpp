@@ -25,6 +25,8 @@ enum class Kind : std::uint32_t {
   taken,           // a receive has taken the oldest eager one
   left,            // `rank` has left the group in good order
   lost,            // `rank` is dead, or left after an error
+  alive,           // the host of the sender lives
+  host_lost,       // the host of `rank` does not; `bytes`: the HostFault
 };
 constexpr bool has_payload(Kind kind) noexcept {
   return kind == Kind::eager || kind == Kind::data || kind == Kind::announced_data;
@@ -34,7 +36,7 @@ struct Frame {
   std::uint64_t line = 0;   // line_of() the message
   std::uint64_t bytes = 0;  // of the message
   Kind kind = Kind::announce;
-  std::int32_t rank = -1;  // of left and lost
+  std::int32_t rank = -1;  // of left, lost and host_lost
 };
 static_assert(sizeof(Frame) == 24);  // it travels as it is
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 #include <gloo/common/error.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <col/error.hpp>

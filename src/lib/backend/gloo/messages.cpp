@@ -157,7 +157,10 @@ void GuardedContext::arrived(int peer, const Frame& frame, Payload payload) {
       return hear_taken(from, frame);
     case Kind::left:
     case Kind::lost:
+    case Kind::host_lost:
       return hear(frame, peer);
+    case Kind::alive:
+      return from.pulse.hear(Lobby::Clock::now());
   }
   throw_nonsense();
 }

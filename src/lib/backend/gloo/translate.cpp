@@ -60,6 +60,7 @@ Error translate(const std::exception_ptr& failure, GuardedContext* context, std:
                    group);
     }
     const int rank = context != nullptr ? context->rank_that_failed_with(failure) : -1;
+    if (const auto host = rank >= 0 ? context->lost_host() : nullptr) return translate(host, nullptr, group, wait);
     if (rank >= 0) {
       return Error(
           ErrorCode::peer_lost,

@@ -13,7 +13,6 @@
 
 #include <col/proof.hpp>
 
-#include "backend/gloo/kinship.hpp"
 #include "backend/gloo/no_pair.hpp"
 #include "core/blocked_signal.hpp"
 
@@ -39,12 +38,15 @@ bool has_arrived(const Connection& connection) {
 
 }  // namespace
 
-GuardedContext::GuardedContext(const Interface& interface, int own_rank, int group_size, std::uint64_t token)
-    : ::gloo::transport::Context(own_rank, group_size),
-      credentials_(token, own_rank, make_nonce().substr(0, Address::kSecretBytes)),
-      lobby_(*this, poller_, credentials_, group_size, interface),
-      peers_(static_cast<std::size_t>(group_size)),
-      parent_(parent_of(own_rank, [](int) { return false; })) {
+GuardedContext::GuardedContext(const Interface& interface, Membership member)
+    : ::gloo::transport::Context(member.rank, member.kin.size()),
+      credentials_(member.token, member.rank, make_nonce().substr(0, Address::kSecretBytes)),
+      kin_(std::move(member.kin)),
+      host_names_(std::move(member.host_names)),
+      heartbeat_(member.heartbeat),
+      lobby_(*this, poller_, credentials_, size, interface),
+      peers_(static_cast<std::size_t>(size)),
+      parent_(kin_.parent_of(rank)) {
   for (int r = 0; r < size; ++r) {
     peer_of(r).rank = r;
     if (r != rank) createPair(r);
@@ -175,8 +177,11 @@ void GuardedContext::do_what_is_due() {
   will_speak_ = false;
   const auto now = Lobby::Clock::now();
   if (look_for_parent_at_ && *look_for_parent_at_ <= now) look_for_parent();
+  if (look_at_hosts_at_ && *look_at_hosts_at_ <= now) look_at_hosts(now);
   auto next = lobby_.do_what_is_due(now);
-  if (look_for_parent_at_ && (!next || *look_for_parent_at_ < *next)) next = look_for_parent_at_;
+  for (const auto& other : {look_for_parent_at_, look_at_hosts_at_}) {
+    if (other && (!next || *other < *next)) next = other;
+  }
   if (next) poller_.set_alarm(*next - now);
 }
 
@@ -243,6 +248,7 @@ void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
   is_urgent_ = true;
   connection_of(peer).open(std::move(socket));
+  if (is_far(rank_of_peer)) begin_to_look();
   // It may be the only way by which the peer gets the news.
   for (const Peer& other : peers_) {
     if (other.has_left) put(peer, {.kind = Kind::left, .rank = other.rank});
@@ -293,6 +299,7 @@ void GuardedContext::tell(const Frame& news, int except) {
 void GuardedContext::hear(const Frame& news, int from) {
   const bool has_left = news.kind == Kind::left;
   if (news.rank < 0 || news.rank >= size || news.rank == rank) return;
+  if (news.kind == Kind::host_lost) return lose_host(news.rank, static_cast<HostFault>(news.bytes), from);
   Peer& peer = peer_of(news.rank);
   if (std::exchange(has_left ? peer.has_left : peer.is_said_lost, true)) return;
   tell(news, from);
@@ -310,7 +317,7 @@ bool GuardedContext::has_gone(int other) const {
 
 void GuardedContext::look_for_parent() {
   look_for_parent_at_.reset();
-  parent_ = parent_of(rank, [this](int other) { return has_gone(other); });
+  parent_ = kin_.parent_of(rank, [this](int other) { return has_gone(other); });
   if (parent_ >= 0) require_connection(peer_of(parent_));
 }
 

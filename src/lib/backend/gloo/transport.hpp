@@ -42,9 +42,11 @@
 #include "backend/gloo/address.hpp"
 #include "backend/gloo/connection.hpp"
 #include "backend/gloo/frames.hpp"
+#include "backend/gloo/heartbeat.hpp"
 #include "backend/gloo/inbox.hpp"
 #include "backend/gloo/interface.hpp"
 #include "backend/gloo/introduction.hpp"
+#include "backend/gloo/kinship.hpp"
 #include "backend/gloo/lobby.hpp"
 #include "backend/gloo/operation.hpp"
 #include "backend/gloo/poller.hpp"
@@ -66,13 +68,22 @@ constexpr std::uint64_t message_slot(std::uint64_t slot, std::size_t bytes) noex
   return kMessagePrefix | (core::Hash().add(slot).add(bytes).value() >> 8);
 }
 
+// What a context is to know of its group.
+struct Membership {
+  int rank = 0;
+  std::uint64_t token = 0;                   // the group's
+  Kinship kin{1};                            // of all ranks
+  std::vector<std::string> host_names = {};  // by rank; may be empty if all are on one host
+  HeartbeatSpec heartbeat = {};
+};
+
 class GuardedContext final : public ::gloo::transport::Context, private FrameSink, private LobbyOwner {
  public:
   // Descriptors that a context has from its start on, beside its connections.
   static constexpr int kDescriptors = Poller::kDescriptors + 1;
 
-  // Listens at `interface`. `token`: the group's token. Throws Error.
-  GuardedContext(const Interface& interface, int own_rank, int group_size, std::uint64_t token);
+  // Listens at `interface`. Throws Error.
+  GuardedContext(const Interface& interface, Membership member);
   // Closes the connections. What was written is delivered.
   ~GuardedContext() override;
 
@@ -112,6 +123,8 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
 
   // The rank whose connection failed with exactly this exception; -1 if there is none.
   int rank_that_failed_with(const std::exception_ptr& failure);
+  // The loss of a host, if one is known: the ranks that it leaves waiting go, too. Null if there is none.
+  std::exception_ptr lost_host();
   // Tells all peers that this rank leaves in good order, for ranks that wait for a message from any rank, and waits
   // until what was written has arrived. Never fails: a peer that cannot be told has left, or takes this rank for lost.
   void say_goodbye() noexcept;
@@ -149,6 +162,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
     bool is_said_lost = false;
     bool is_unreachable = false;  // there was no connection to be had: it has left, or it is dead
     bool is_dirty = false;        // in dirty_
+    PulseOf pulse = {};           // of one on another host
 
     bool is_open() const { return connection != nullptr && connection->is_open(); }
   };
@@ -199,6 +213,14 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   bool has_gone(int peer) const;
   void look_for_parent();
 
+  // ---- Whether other hosts live (heartbeat.cpp)
+  bool is_far(int other) const;
+  void begin_to_look();
+  void look_at_hosts(Lobby::Clock::time_point now);
+  void give_up(int other, HostFault fault);
+  void lose_host(int other, HostFault fault, int from);
+  Error host_error(int other, HostFault fault) const;
+
   // ---- Messages (messages.cpp)
   Payload place_for(int peer, const Frame& frame) override;
   void arrived(int peer, const Frame& frame, Payload payload) override;
@@ -213,6 +235,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   static void forget_if_empty(Peer& peer, std::uint64_t line);
 
   Credentials credentials_;
+  const Kinship kin_;
+  const std::vector<std::string> host_names_;
+  const HeartbeatSpec heartbeat_;
   WaitContext* wait_ = nullptr;  // of the thread that uses the channel
   std::function<void()> extra_check_;
   backend::FirstCause cause_;
@@ -230,6 +255,9 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   int gone_ = 0;                         // peers with a failure
   int parent_ = -1;                      // towards which news of others come: kinship.hpp
   std::optional<Lobby::Clock::time_point> look_for_parent_at_;
+  std::optional<Lobby::Clock::time_point> look_at_hosts_at_;  // empty: it has no connection to another host yet
+  Lobby::Clock::time_point looked_at_hosts_{};
+  std::exception_ptr lost_host_;
 
   bool ends_ = false;
   bool call_waits_ = false;  // a call is in, or on its way to, Poller::wait()

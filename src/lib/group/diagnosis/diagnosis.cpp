@@ -87,11 +87,11 @@ void Diagnosis::describe() {
 // A store that is gone (the job is being ended) or mute tells nothing, and is not asked again for a while: the wait
 // goes on to its deadline, or to the abort flag.
 void Diagnosis::look_at_store(const std::function<void(Store&)>& look) {
-  if (ask_again_ && !ask_again_->expired()) return;
+  if (surroundings_.store_is_mute()) return;
   try {
     look(*surroundings_.scope);
   } catch (const std::exception&) {
-    ask_again_ = Deadline::after(kMutePause);
+    surroundings_.ask_again = Deadline::after(kMutePause);
   }
 }
 
@@ -314,7 +314,7 @@ int Diagnosis::furthest_behind(const std::vector<int>& ranks) const {
 
 void Diagnosis::on_timeout(Duration budget) {
   const store::CallLimit limit(kStoreTime);
-  ask_again_.reset();
+  surroundings_.ask_again.reset();
   heard_.clear();
   post();
   look_for_failure();

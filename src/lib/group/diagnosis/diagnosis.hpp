@@ -50,7 +50,9 @@ struct Surroundings {
   MessageCounts sent = {}, received = {};
   std::uint64_t posted_calls = 0;          // how many of both are on the board
   std::function<void()> post_others = {};  // posts the calls of this process's other groups
+  std::optional<Deadline> ask_again = {};  // set when the store has not answered: it is left alone until then
 
+  bool store_is_mute() const { return ask_again && !ask_again->expired(); }
   int size() const { return static_cast<int>(peers.size()); }
 
   // The rank in the group of the job's rank `global_rank`; -1 if it is not a member.
@@ -158,7 +160,6 @@ class Diagnosis final : public WaitObserver {
   std::map<int, std::shared_ptr<const Calls>> heard_;
   std::optional<Deadline> voting_ends_;  // set when this rank sees a difference
   bool posted_ = false;
-  std::optional<Deadline> ask_again_;  // set when the store has not answered
 };
 
 // A Diagnosis that is made when somebody asks for it: most calls end before.

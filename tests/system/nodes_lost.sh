@@ -1,0 +1,52 @@
+#!/bin/bash
+# A host that freezes, a link that is cut, an interface that goes down: within 5 s, the other host has one line that names
+# the host and says what to do. nodes_frozen.sh does the same under colrun.
+. "$(dirname "$0")/wire_lib.sh"
+make_hosts 2
+export COL_BACKEND=gloo
+
+# All processes of a host are frozen, while small and while large messages are under way: the other host knows it. Continued,
+# the frozen ranks end, too.
+for frozen in n2 n1; do
+  if [ $frozen = n2 ]; then others="0 1" lost="2 3" host='host n2 \(ranks 2, 3\)'; else others="2 3" lost="0 1" host='host n1 \(ranks 0, 1\)'; fi
+  for bytes in 8 4000000; do
+    begin 2 $bytes
+    signal_host STOP $frozen
+    began=$(now_ms)
+    expect_loss "$others" "$lost" 5000
+    # shellcheck disable=SC2086 # a list of numbers
+    for rank in $others; do expect_in "$work/rank.$rank" "$host .*its kernel answers.*SIGSTOP.*COL_HOST_TIMEOUT"; done
+    signal_host CONT $frozen
+    expect_all_good
+    nothing_left_soon
+  done
+done
+
+# The link is cut: both sides know it. A cut of a second is no loss.
+for bytes in 8 4000000; do
+  begin 2 $bytes
+  cut_link n2
+  sleep 1  # the cut
+  mend_link n2
+  sleep 1  # in which it would be noticed
+  for rank in 0 1 2 3; do [ ! -s "$work/rank.$rank" ] || fail "a cut of a second: $(cat "$work/rank.$rank")"; done
+  began=$(now_ms)
+  cut_link n2
+  expect_loss "0 1" "2 3" 5000
+  expect_loss "2 3" "0 1" 5000
+  expect_in "$work/rank.0" 'host n2 \(ranks 2, 3\) .*its kernel does not answer.*the link to it is cut; look at'
+  expect_in "$work/rank.2" 'host n1 \(ranks 0, 1\) .*its kernel does not answer.*the link to it is cut; look at'
+  mend_link n2
+  expect_all_good
+  nothing_left_soon
+done
+
+# The interface goes down.
+begin 1 8
+began=$(now_ms)
+on n2 ip link set eth0 down
+expect_loss 0 1 5000
+expect_loss 1 0 5000
+on n2 ip link set eth0 up
+expect_all_good
+nothing_left_soon
