@@ -26,8 +26,8 @@ known() {
 
 # The one where nobody meets, and the one where the launchers meet.
 begin
-began=$(now_ms)
 signal_host STOP n2
+began=$(now_ms)
 wait_until 20 "ranks that notice" grep -q peer_lost "$work/n1.out"
 known "$(grep -m 1 peer_lost "$work/n1.out")" 5000
 expect_node 125 n1 15
@@ -37,9 +37,10 @@ signal_host CONT n2
 expect_node 125 n2 15
 nothing_left_soon
 
+[ -z "${HAVE_UCX:-}" ] || export COL_BACKEND=ucx  # whatever wire the ranks wait in
 begin
-began=$(now_ms)
 signal_host STOP n1
+began=$(now_ms)
 wait_until 20 "ranks that notice" grep -q peer_lost "$work/n2.out"
 known "$(grep -m 1 peer_lost "$work/n2.out")" 5000
 expect_node 125 n2
@@ -48,12 +49,18 @@ signal_host CONT n1
 wait_until 15 "colrun on n1 to end" gone "${node_started[n1]}"
 nothing_left_soon
 
-# A node whose user has typed ^Z. For longer than a host may be silent.
+unset COL_BACKEND
+
+# Stopped on one node as ^Z does it: the ranks and the colrun in front of them, but not its watcher, which beats. For longer
+# than a host may be silent.
 export COL_HOST_TIMEOUT=1s
 begin
-kill -TSTP "${node_inner[n2]}"
+stopped=("${node_inner[n2]}")
+for pid in $(processes_on n2); do [ "$(cat "/proc/$pid/comm")" != wire_job ] || stopped+=("$pid"); done
+[ ${#stopped[@]} -eq 3 ] || fail "no two ranks on n2: $(describe_processes)"
+kill -STOP "${stopped[@]}"
 sleep 2.5  # the stop
-kill -CONT "${node_inner[n2]}" "${node_started[n2]}"  # nsenter has stopped, too
+kill -CONT "${stopped[@]}" "${node_started[n2]}"  # nsenter has stopped, too
 : >"$enough"
 expect_node 0 n1
 expect_node 0 n2

@@ -3,24 +3,28 @@
 # the host and says what to do. nodes_frozen.sh does the same under colrun.
 . "$(dirname "$0")/wire_lib.sh"
 make_hosts 2
-export COL_BACKEND=gloo
 
-# All processes of a host are frozen, while small and while large messages are under way: the other host knows it. Continued,
-# the frozen ranks end, too.
-for frozen in n2 n1; do
-  if [ $frozen = n2 ]; then others="0 1" lost="2 3" host='host n2 \(ranks 2, 3\)'; else others="2 3" lost="0 1" host='host n1 \(ranks 0, 1\)'; fi
-  for bytes in 8 4000000; do
-    begin 2 $bytes
-    signal_host STOP $frozen
-    began=$(now_ms)
-    expect_loss "$others" "$lost" 5000
-    # shellcheck disable=SC2086 # a list of numbers
-    for rank in $others; do expect_in "$work/rank.$rank" "$host .*its kernel answers.*SIGSTOP.*COL_HOST_TIMEOUT"; done
-    signal_host CONT $frozen
-    expect_all_good
-    nothing_left_soon
+# freeze HOST RANKS OTHERS BYTES: all processes of a host are frozen, and the other ranks know it. Continued, the frozen ranks
+# end, too.
+freeze() {
+  local frozen=$1 ranks=$2 others=$3 rank
+  begin 2 "$4"
+  signal_host STOP "$frozen"
+  began=$(now_ms)
+  expect_loss "$others" "$ranks" 5000
+  for rank in $others; do
+    expect_in "$work/rank.$rank" "host $frozen \(ranks ${ranks/ /, }\) .*its kernel answers.*SIGSTOP.*COL_HOST_TIMEOUT"
   done
-done
+  signal_host CONT "$frozen"
+  expect_all_good
+  nothing_left_soon
+}
+# Over Gloo alone, and with shared memory inside of the hosts; n1 is where rank 0 serves the store.
+COL_BACKEND=gloo freeze n2 "2 3" "0 1" 8
+COL_BACKEND=hosts freeze n2 "2 3" "0 1" 4000000
+COL_BACKEND=hosts freeze n1 "0 1" "2 3" 8
+COL_BACKEND=gloo freeze n1 "0 1" "2 3" 4000000
+export COL_BACKEND=gloo
 
 # The link is cut: both sides know it. A cut of a second is no loss.
 for bytes in 8 4000000; do
