@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 // In so many looks of a stall something must be heard: when a link that was cut for a moment is back, one side may send
 // again sooner than the other.
 constexpr int kLooksInStall = 4;
-// A packet that was lost by chance is sent again once.
-constexpr int kManyRetransmits = 2;
+// A packet that was lost by chance is sent again once or twice. The third time is 1.4 s after the first.
+constexpr int kManyRetransmits = 3;
 
 std::optional<tcp_info> info_of(int socket) noexcept {
   tcp_info info{};
