@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "compute.hpp"
@@ -15,6 +16,7 @@
 #include "pattern.hpp"
 #include "start_line.hpp"
 #include "statistics.hpp"
+#include "wire.hpp"
 
 namespace contest {
 namespace {
@@ -56,15 +58,19 @@ class Measurement {
     // Large cells are warm from that run: the clock has been running since.
     loop(cell, {.seconds = options_.seconds / 5, .most = 100, .fewest = 0}, begin);
     if (!sums_pile_up) fill(cell, 2);
+    const WireBytes before = count_wire();
     const auto samples = loop(cell, {.seconds = options_.seconds, .most_seconds = options_.most_seconds}, now_ns());
+    const std::string wire = each_ranks_wire(before, samples.size());
     const auto by_rank = line_.collect(samples);
     wrong += sums_pile_up ? count_not_zero(cell) + check(cell, 2) : count_wrong(cell, 2);
     contestant_.finish(cell);
     wrong = total(wrong);
     if (cell.rank == 0)
-      print_line(
-          cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()),
-          {.wrong = wrong, .spent_s = double(now_ns() - begin) * 1e-9, .call_us = cell.computes() ? call_us_ : 0});
+      print_line(cell, summarize(by_rank, cell.point_to_point() ? 2 : cell.size, cell.repeats()),
+                 {.wrong = wrong,
+                  .spent_s = double(now_ns() - begin) * 1e-9,
+                  .call_us = cell.computes() ? call_us_ : 0,
+                  .wire = wire});
     return wrong == 0;
   }
 
@@ -141,6 +147,28 @@ class Measurement {
     std::size_t sum = 0;
     for (const auto& rank : all) sum += std::size_t(rank[0].end_ns);
     return std::size_t(line_.meet(std::int64_t(sum)));
+  }
+
+  // Between two meetings of all ranks there is no traffic but that of the calls.
+  WireBytes count_wire() {
+    if (options_.wire.empty()) return {};
+    line_.meet();
+    const WireBytes now = wire_bytes(options_.wire);
+    line_.meet();
+    return now;
+  }
+
+  // On rank 0: [out,in] of each rank's interface in one call, by rank. Ranks of a host have the same one.
+  std::string each_ranks_wire(WireBytes before, std::size_t calls) {
+    if (options_.wire.empty()) return {};
+    const WireBytes after = count_wire();
+    const auto count = std::int64_t(std::max<std::size_t>(1, calls));
+    const auto all = line_.collect({{(after.out - before.out) / count, (after.in - before.in) / count}});
+    std::string text;
+    for (const auto& rank : all)
+      text +=
+          (text.empty() ? "[" : ",[") + std::to_string(rank[0].begin_ns) + "," + std::to_string(rank[0].end_ns) + "]";
+    return text;
   }
 
   static bool takes_part(const Cell& cell) { return !cell.point_to_point() || cell.rank < 2; }

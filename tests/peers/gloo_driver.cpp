@@ -1,5 +1,5 @@
-// Gloo over TCP on the loopback interface, as its own interface offers it. Started once for each rank, with
-// CONTEST_RANK, CONTEST_RANKS and CONTEST_STORE (an empty folder).
+// Gloo over TCP, as its own interface offers it, on the loopback interface or on CONTEST_INTERFACE. Started once for
+// each rank, with CONTEST_RANK, CONTEST_RANKS and CONTEST_STORE (an empty folder).
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -32,9 +32,12 @@ using ReduceScatter = gloo::ReduceScatterHalvingDoubling<float>;
 class GlooContestant : public contest::Contestant {
  public:
   GlooContestant() {
-    gloo::transport::tcp::attr loopback;
-    loopback.hostname = "127.0.0.1";
-    auto device = gloo::transport::tcp::CreateDevice(loopback);
+    gloo::transport::tcp::attr where;
+    if (const char* interface = std::getenv("CONTEST_INTERFACE"))
+      where.iface = interface;
+    else
+      where.hostname = "127.0.0.1";
+    auto device = gloo::transport::tcp::CreateDevice(where);
     auto context = std::make_shared<gloo::rendezvous::Context>(std::stoi(contest::from_environment("CONTEST_RANK")),
                                                                std::stoi(contest::from_environment("CONTEST_RANKS")));
     context->setTimeout(std::chrono::seconds(60));

@@ -21,6 +21,7 @@ class Launch:
     trouble: str  # empty when all went well
     foreign: float  # share of the machine's time that went to other programs
     seconds: float
+    said: str = ""  # all of its standard output
 
 
 def busy_seconds():
@@ -95,23 +96,28 @@ def last_words(text):
     return said[-1][:160] if said else ""
 
 
-def start(contestant, ranks, arguments, places, scratch, processes):
+def start(prepared, scratch, processes):
     with open(f"{scratch}/stdout", "wb") as out, open(f"{scratch}/stderr", "wb") as err:
-        for command, environment in commands(contestant, ranks, arguments, places, scratch):
+        for command, environment in prepared:
             processes.append(subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                               start_new_session=True))
 
 
 def launch(contestant, ranks, arguments, places, limit):
     shared = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    return launch_commands(lambda scratch: commands(contestant, ranks, arguments, places, scratch), limit, shared)
+
+
+def launch_commands(prepare, limit, folder):
+    """`prepare` gives the command lines with their environments for a scratch folder, which is made in `folder`."""
     began, busy, ours = time.monotonic(), busy_seconds(), children_seconds()
-    with tempfile.TemporaryDirectory(prefix="col-peers.", dir=shared, ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix="col-peers.", dir=folder, ignore_cleanup_errors=True) as scratch:
         for name in ("store", "tmp"):
             os.mkdir(f"{scratch}/{name}")
         pathlib.Path(f"{scratch}/start_line").touch()
         processes = []
         try:
-            start(contestant, ranks, arguments, places, scratch, processes)
+            start(prepare(scratch), scratch, processes)
             trouble = wait(processes, limit)
         except OSError as error:
             trouble = f"not started: {error}"
@@ -123,4 +129,4 @@ def launch(contestant, ranks, arguments, places, limit):
         trouble += ": " + words
     now = busy_seconds()
     foreign = max(0.0, (now[0] - busy[0]) - (children_seconds() - ours)) / max(0.01, now[1] - busy[1])
-    return Launch(parse(said), trouble, foreign, time.monotonic() - began)
+    return Launch(parse(said), trouble, foreign, time.monotonic() - began, said)

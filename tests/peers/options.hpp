@@ -22,6 +22,7 @@ struct Options {
   double seconds = 0.1;       // measured per cell, if that gives samples enough
   double most_seconds = 0.2;  // after which fewer samples will do
   StartLine::Place start_line;
+  std::string wire;  // the interface whose bytes are counted; empty: none
 };
 
 // Throws std::invalid_argument when it is not set.
@@ -79,6 +80,7 @@ inline Options parse(int argc, char** argv) {
     throw std::invalid_argument("usage: --cells OPERATION:BYTES,… [--seconds S] [--most-seconds S]");
   options.start_line.path = from_environment("CONTEST_START_LINE");
   options.start_line.processors = std::stoi(from_environment("CONTEST_PROCESSORS"));
+  if (const char* wire = std::getenv("CONTEST_WIRE")) options.wire = wire;
   return options;
 }
 

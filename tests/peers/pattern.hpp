@@ -3,7 +3,7 @@
 // Data repeats itself after a prime number of elements: quick to make and to compare, and yet what belongs a page, a
 // slice or a block further on is not the same.
 //
-// Values are whole numbers below 32, so float32 sums over up to 64 ranks are exact in any order. They depend on rank,
+// Values are whole numbers below 32, so float32 sums over up to 128 ranks are exact in any order. They depend on rank,
 // place and seed: data of another rank, place or iteration does not pass. (bfloat16 has values of its own.)
 #pragma once
 

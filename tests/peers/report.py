@@ -8,8 +8,7 @@ from contestants import OVERLAP, RIVALS
 from plan import BY_NAME
 from rows import Measured
 
-BEGIN = "<!-- written by scripts/dev peers: begin -->"
-END = "<!-- written by scripts/dev peers: end -->"
+COMMAND = "scripts/dev peers"
 # What may stand for the samples of a launch; low quartiles are for a look on a machine that others use.
 STATISTICS = {"median_us": "Median of the slowest rank's times", "low_us": "Lower quartile of the slowest rank's times",
               "elapsed_us": "Median of the times from the first rank's begin to the last one's end"}
@@ -140,14 +139,17 @@ def overlaps(measured):
                            f"{took / row.us(name):.2f}", f"{(row.us(name) - took) / call:.0%}"]
 
 
-def circumstances(run, measured, statistic):
+def machine_and_command(run):
     facts = run["machine"]
+    return (f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; "
+            + "; ".join(f"{name} {version}" for name, version in facts["versions"].items()) + f". `{run['command']}`.")
+
+
+def circumstances(run, measured, statistic):
     rounds = 1 + max((launch["round"] for launch in run["launches"]), default=0)
     foreign = statistics.median([launch["foreign"] for launch in run["launches"]] or [0])
     lines = [
-        f"{run['started']}, {facts['cpu']}, {facts['processors']} processors, Linux {facts['kernel']}; "
-        + "; ".join(f"{name} {version}" for name, version in facts["versions"].items()) + f". `{run['command']}`. "
-        f"{STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
+        f"{machine_and_command(run)} {STATISTICS[statistic]}, median over {rounds} round{'s' * (rounds != 1)}, µs. "
         f"Other programs took {foreign:.0%} of the machine; "
         f"all turns together {sum(launch['seconds'] for launch in run['launches']) / 60:.1f} minutes.",
         "",
@@ -186,9 +188,14 @@ def markdown(run, statistic):
     return "\n".join(lines)
 
 
-def write_into(document, table):
+def marks(command):
+    return f"<!-- written by {command}: begin -->", f"<!-- written by {command}: end -->"
+
+
+def write_into(document, table, command=COMMAND):
     page = document.read_text()
-    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    begin, end = marks(command)
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if not pattern.search(page):
-        raise SystemExit(f"{document} has no lines '{BEGIN}' and '{END}' for the table to go between")
-    document.write_text(pattern.sub(lambda _: f"{BEGIN}\n{table}\n{END}", page))
+        raise SystemExit(f"{document} has no lines '{begin}' and '{end}' for the table to go between")
+    document.write_text(pattern.sub(lambda _: f"{begin}\n{table}\n{end}", page))

@@ -160,9 +160,10 @@ class Document(unittest.TestCase):
     def test_the_table_goes_between_the_marks(self):
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.md"
-            page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            begin, end = report.marks(report.COMMAND)
+            page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
             report.write_into(page, "new \\1")
-            self.assertEqual(page.read_text(), f"before\n{report.BEGIN}\nnew \\1\n{report.END}\nafter\n")
+            self.assertEqual(page.read_text(), f"before\n{begin}\nnew \\1\n{end}\nafter\n")
             page.write_text("no marks")
             with self.assertRaises(SystemExit):
                 report.write_into(page, "new")

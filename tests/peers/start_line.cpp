@@ -53,7 +53,7 @@ std::size_t StartLine::bytes() {
 StartLine::StartLine(const Place& place, int rank, int size, std::function<void()> idle)
     : rank_(rank), size_(size), one_processor_each_(size <= place.processors), idle_(std::move(idle)) {
   const std::string& path = place.path;
-  if (size > kMaxRanks) throw std::runtime_error("a contest has at most 64 ranks");
+  if (size > kMaxRanks) throw std::runtime_error("a contest has at most 128 ranks");
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error("cannot open " + path + ": " + std::strerror(errno));
   if (ftruncate(fd, off_t(bytes())) != 0) {

@@ -18,7 +18,7 @@ std::int64_t now_ns();
 
 class StartLine {
  public:
-  static constexpr int kMaxRanks = 64;
+  static constexpr int kMaxRanks = 128;
   static constexpr std::size_t kMaxSamples = 4096;
 
   // When a rank began an iteration, and when it had finished.

@@ -83,15 +83,17 @@ struct Remarks {
   double spent_s = 0;     // on the whole cell: input, warm-up and looking at results included
   double call_us = 0;     // where work is done beside a call: the call alone
   const char* how = "";   // a word on how it was done
+  std::string wire = {};  // [out,in] of each rank's interface in one call, where they are counted
 };
 
 inline void print_line(const Cell& cell, const Summary& summary, const Remarks& remarks) {
   std::printf(
       "%s,\"bytes_moved\":%zu,\"samples\":%zu,\"median_us\":%.4f,\"low_us\":%.4f,\"high_us\":%.4f,"
-      "\"least_us\":%.4f,\"elapsed_us\":%.4f,\"wrong\":%zu,\"spent_s\":%.4f,\"call_us\":%.1f,\"how\":\"%s\"}\n",
+      "\"least_us\":%.4f,\"elapsed_us\":%.4f,\"wrong\":%zu,\"spent_s\":%.4f,\"call_us\":%.1f,\"how\":\"%s\","
+      "\"wire\":[%s]}\n",
       json_head(cell).c_str(), cell.count * cell.element_bytes, summary.samples, summary.median_us, summary.low_us,
       summary.high_us, summary.least_us, summary.elapsed_us, remarks.wrong, remarks.spent_s, remarks.call_us,
-      remarks.how);
+      remarks.how, remarks.wire.c_str());
   std::fflush(stdout);
 }
 

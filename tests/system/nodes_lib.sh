@@ -27,7 +27,9 @@ cat >"$work/bin/on" <<'SCRIPT'
 #!/bin/bash
 host=$1
 shift
-exec env --default-signal=INT,QUIT nsenter --target "$(<"$HOSTS_OF_TEST/$host/pid")" --net --uts --mount --pid -- \
+processors=()
+[ ! -e "$HOSTS_OF_TEST/$host/processors" ] || processors=(taskset --cpu-list "$(<"$HOSTS_OF_TEST/$host/processors")")
+exec "${processors[@]}" env --default-signal=INT,QUIT nsenter --target "$(<"$HOSTS_OF_TEST/$host/pid")" --net --uts --mount --pid -- \
   env --chdir="$PWD" "$@"
 SCRIPT
 chmod +x "$work/bin/on"
@@ -141,6 +143,13 @@ shape_link() {
     in_switch tc qdisc add dev "$1" root tbf rate "$2" burst 128kb limit 4mb; } 2>&1) ||
     skip "links cannot be shaped here: $reason"
 }
+# free_link HOST: as fast as the kernel again.
+free_link() {
+  on "$1" tc qdisc del dev eth0 root
+  in_switch tc qdisc del dev "$1" root
+}
+# give_processors HOST LIST: all that starts there from now on has only these, as taskset writes them.
+give_processors() { echo "$2" >"$hosts/$1/processors"; }
 # The power fails: nothing on the host says goodbye.
 lose_host() {
   cut_link "$1"
