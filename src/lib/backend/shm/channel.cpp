@@ -29,6 +29,10 @@ using Clock = std::chrono::steady_clock;
 // sender run; and going to sleep and being woken costs more than either.
 constexpr int kSpins = 50;
 constexpr int kYields = 100;
+// How long a rank keeps its processor while it waits for a rank of another host, if no neighbour may run on it: about
+// as long as the fastest answer takes. A host may be a container beside others, whose ranks are told to use the same
+// processors. A yield does not give them this one: the scheduler divides it among sessions and control groups first.
+constexpr auto kFarKeepingTime = std::chrono::microseconds(20);
 // How long it sleeps at most while it has started collectives, which it moves on between two sleeps.
 constexpr Duration kBetweenCollectives = std::chrono::microseconds(50);
 // Tickets of collectives have this bit. Those of messages are numbered from below.
@@ -268,7 +272,8 @@ void ShmChannel::wait_for(Step step, Tell tell, MaySleep may_sleep, bool polls, 
     }
     if (!std::exchange(told, true)) tell();
     const bool keeps = keeps_processor();
-    for (const auto until = Clock::now() + kKeepingTime; keeps && Clock::now() < until;) {
+    const Duration keeping = polls ? Duration(kKeepingTime) : Duration(kFarKeepingTime);
+    for (const auto until = Clock::now() + keeping; keeps && Clock::now() < until;) {
       wait.check();
       if (polls)
         pause_briefly();
