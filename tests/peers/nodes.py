@@ -130,7 +130,9 @@ def measure_turn(run, hosts, turn, number):
         contestant = nodes_start.BY_NAME[name]
         if turn.families and contestant.family not in turn.families or has_given_up(run, name):
             continue
-        cells = [cell for cell in turn.cells if (cell[0] != "round_trip" or turn.layout.ranks == 2)]
+        cells = nodes_start.cells_of(contestant, turn, run.options.processors)
+        if not cells:
+            continue
         launch = nodes_start.measure(contestant, hosts, turn, cells, run.options)
         run.add(turn.part, turn.layout, number, name, cells, launch, turn.rate)
 

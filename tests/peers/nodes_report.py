@@ -53,8 +53,10 @@ class Measured:
                 if launch["trouble"] and cell not in seen:
                     self.lines[*place, *cell].setdefault(launch["contestant"], [])
                     self.trouble[*place, *cell, launch["contestant"]] = launch["trouble"].split(":", 1)[0]
-        names = {launch["contestant"] for launch in run["launches"]} - {"col"}
-        self.contestants = ["col", *sorted(names)]
+        names = {launch["contestant"] for launch in run["launches"]}
+        # col first, in all its forms.
+        self.contestants = sorted(names, key=lambda name: (name != "col", not name.startswith("col-"), name))
+        self.rivals = [name for name in self.contestants if name.split("-", 1)[0] != "col"]
 
     def of_part(self, part):
         return {key: value for key, value in self.lines.items() if key[0] == part}
@@ -128,7 +130,7 @@ def times_table(measured, part, unit, head):
                 least = bound_seconds(key[3], layout, key[4], BITS_PER_SECOND[rate]) * 1e6
                 row += [unit(least), f"{own / least:.2f}" if own else "–"]
             else:
-                row += [ratio_to(measured, key, names) for names in (("gloo",), measured.contestants[1:])]
+                row += [ratio_to(measured, key, names) for names in (("gloo",), measured.rivals)]
             rows.append(row)
         more = ["bound", "col ÷ bound"] if rate else ["Gloo ÷ col", "best ÷ col"]
         title = f"{head}, {layout.name}" + (f", {rate[:-4]} {rate[-4].upper()}bit/s" if rate else "")

@@ -17,19 +17,27 @@ class Contestant:
     launcher: str  # ranks, openmpi4, openmpi5 or hydra
     arguments: tuple = ()
     environment: dict = dataclasses.field(default_factory=dict)
+    crowded: dict = dataclasses.field(default_factory=dict)  # added to it with more ranks on a host than processors
+    one_processor_each: bool = False  # where ranks have to share processors, it takes part in the barrier only
 
 
 HAN = ("--mca", "coll_han_priority", "100")
 CONTESTANTS = [
     Contestant("col", "col", "ranks"),
+    # One wire between all ranks, also between those of a host.
+    Contestant("col-gloo", "col", "ranks", environment={"COL_BACKEND": "gloo"}),
+    Contestant("col-ucx", "col", "ranks", environment={"COL_BACKEND": "ucx"}),
     Contestant("gloo", "gloo", "ranks", environment={"CONTEST_INTERFACE": INTERFACE}),
     Contestant("openmpi4", "openmpi4", "openmpi4", environment={**KEEP_MEMORY, **COUNTS}),
     Contestant("openmpi4-han", "openmpi4", "openmpi4", arguments=HAN, environment={**KEEP_MEMORY, **COUNTS}),
     Contestant("openmpi5-han", "openmpi5", "openmpi5", arguments=HAN, environment={**KEEP_MEMORY, **COUNTS}),
     Contestant("intel", "intel", "hydra",
-               environment={**KEEP_MEMORY, "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE}),
+               environment={**KEEP_MEMORY, "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE},
+               crowded={"I_MPI_WAIT_MODE": "1"}),
+    # With more ranks than processors MPICH's times are made of time slices: its barrier shows it.
     Contestant("mpich5", "mpich5", "hydra",
-               environment={**KEEP_MEMORY, "UCX_NET_DEVICES": INTERFACE, "UCX_TLS": "tcp,self,posix"}),
+               environment={**KEEP_MEMORY, "UCX_NET_DEVICES": INTERFACE, "UCX_TLS": "tcp,self,posix"},
+               one_processor_each=True),
 ]
 BY_NAME = {contestant.name: contestant for contestant in CONTESTANTS}
 OPENMPI = {
@@ -43,6 +51,17 @@ def absent(programs):
     """{name: why} of those that cannot be measured here."""
     return {contestant.name: "not built: it is not installed here, or could not be fetched"
             for contestant in CONTESTANTS if not (programs / contestant.family).exists()}
+
+
+def is_crowded(layout, processors):
+    """Whether ranks of a host have to share a processor."""
+    return max(layout.counts) > max(1, processors // len(layout.counts))
+
+
+def cells_of(contestant, turn, processors):
+    crowded = is_crowded(turn.layout, processors)
+    return [cell for cell in turn.cells if not (cell[0] == "round_trip" and turn.layout.ranks > 2)
+            and not (contestant.one_processor_each and crowded and cell[0] != "barrier")]
 
 
 def contest_environment(scratch, layout, processors):
@@ -93,6 +112,8 @@ def measure(contestant, hosts, turn, cells, options):
 
     def prepare(scratch):
         given = {**contest_environment(scratch, turn.layout, options.processors), **contestant.environment}
+        if is_crowded(turn.layout, options.processors):
+            given.update(contestant.crowded)
         environment = {**os.environ, **hosts.environment, **given}
         if contestant.launcher == "ranks":
             return list(rank_commands(hosts, turn.layout, program, environment, scratch))
