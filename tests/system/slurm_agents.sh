@@ -30,7 +30,7 @@ expect_exit 0 on n1 srun --nodes=1 --ntasks-per-node=1 colrun -n 2 sh -c "$place
 one_world n1
 
 expect_exit 0 on n1 srun --nodes=2 --ntasks-per-node=1 colrun -n 2 "$DIGITS_TRAINER" --no-save --epochs 3
-expect_in "$out" 'digits_trainer: 4 ranks over'
+expect_in "$out" 'digits_trainer: 4 ranks over hosts'
 expect_in "$out" '^test accuracy 0\.9[0-9]+ after 3 epochs on 4 ranks'
 nothing_left_soon
 

@@ -31,7 +31,7 @@ one_world 3 --nodelist=n2,n3
 one_world 2 --nodes=2 --mpi=pmi2
 
 expect_exit 0 on n1 srun --nodes=2 --ntasks=4 "$DIGITS_TRAINER" --no-save --epochs 3
-expect_in "$out" 'digits_trainer: 4 ranks over'
+expect_in "$out" 'digits_trainer: 4 ranks over hosts'
 expect_in "$out" '^test accuracy 0\.9[0-9]+ after 3 epochs on 4 ranks'
 wait_until 5 "all gone" nothing_runs
 nothing_left
