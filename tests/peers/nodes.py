@@ -26,6 +26,7 @@ from nodes_hosts import Hosts, NoHosts
 
 # Of the time that is left, by part: as much as its rounds need on a quiet machine.
 SHARES = {"bytes": 0.25, "times": 0.4, "slow": 0.22, "fast_link": 0.13, "trainer": 0.0, "formation": 0.0}
+MOST_ROUNDS = {"bytes": 2}  # they hardly differ
 EPOCH = re.compile(r"^epoch +[0-9]+ .* ([0-9]+) images/s", re.MULTILINE)
 FORMATIONS = (8, 16, 32, 64, 128)
 
@@ -98,10 +99,10 @@ def hosts_for(options, layout):
     return Hosts(len(layout.counts), options.scratch, sorted(os.sched_getaffinity(0)), options.colrun)
 
 
-def rounds(options, end):
+def rounds(most, end):
     """Numbers of rounds, as long as one more of the same length ends in time."""
     longest = 0
-    for number in range(options.rounds):
+    for number in range(most):
         begin = time.monotonic()
         if number and begin + longest > end:
             return
@@ -112,12 +113,13 @@ def rounds(options, end):
 def measure_turns(run, part, turns):
     """Layout by layout, as making hosts takes a second; contestants take turns in each round."""
     options, end = run.options, run.end_of(part)
+    most = min(options.rounds, MOST_ROUNDS.get(part, options.rounds))
     for place, layout in enumerate(dict.fromkeys(turn.layout for turn in turns)):
         own = [turn for turn in turns if turn.layout == layout]
         others = len({turn.layout for turn in turns}) - place
         layout_end = time.monotonic() + max(0, end - time.monotonic()) / others
         with hosts_for(options, layout) as hosts:
-            for number in rounds(options, layout_end):
+            for number in rounds(most, layout_end):
                 for turn in own:
                     say(f"{part}: {layout.name}{', ' + turn.rate if turn.rate else ''}, round {number + 1}")
                     hosts.hold_links_to(turn.rate)
@@ -148,7 +150,7 @@ def measure_trainer(run):
     options, end = run.options, run.end_of("trainer")
     layouts = {"hosts": plan.TWO_BY_FOUR, "one host": plan.Layout((plan.TWO_BY_FOUR.ranks,))}
     program = [options.trainer, "--no-save", "--epochs", 3 if options.quick else 8]
-    for number in rounds(options, end):
+    for number in rounds(options.rounds, end):
         for name, layout in layouts.items():
             say(f"trainer: {layout.name}, round {number + 1}")
             with hosts_for(options, layout) as hosts:
@@ -160,7 +162,7 @@ def measure_trainer(run):
 def measure_formation(run):
     options, end = run.options, run.end_of("formation")
     with hosts_for(options, plan.PAIR) as hosts:
-        for number in rounds(options, end):
+        for number in rounds(options.rounds, end):
             for ranks in FORMATIONS[:3] if options.quick else FORMATIONS:
                 layout = plan.Layout((ranks // 2,) * 2)
                 say(f"formation: {layout.name}, round {number + 1}")

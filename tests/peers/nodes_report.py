@@ -48,11 +48,11 @@ class Measured:
             for line in launch["lines"]:
                 line["round"] = launch["round"]
                 if not line.get("missing"):
-                    self.lines[*place, line["operation"], line["bytes"]][launch["contestant"]].append(line)
+                    self.lines[(*place, line["operation"], line["bytes"])][launch["contestant"]].append(line)
             for cell in map(tuple, launch["cells"]):
                 if launch["trouble"] and cell not in seen:
-                    self.lines[*place, *cell].setdefault(launch["contestant"], [])
-                    self.trouble[*place, *cell, launch["contestant"]] = launch["trouble"].split(":", 1)[0]
+                    self.lines[(*place, *cell)].setdefault(launch["contestant"], [])
+                    self.trouble[(*place, *cell, launch["contestant"])] = launch["trouble"].split(":", 1)[0]
         names = {launch["contestant"] for launch in run["launches"]}
         # col first, in all its forms.
         self.contestants = sorted(names, key=lambda name: (name != "col", not name.startswith("col-"), name))
