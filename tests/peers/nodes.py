@@ -130,10 +130,8 @@ def measure_turn(run, hosts, turn, number):
     names = [name for name in run.options.only if name not in run.data["absent"]]
     for name in run.chance.sample(names, len(names)):
         contestant = nodes_start.BY_NAME[name]
-        if turn.families and contestant.family not in turn.families or has_given_up(run, name):
-            continue
         cells = nodes_start.cells_of(contestant, turn, run.options.processors)
-        if not cells:
+        if not cells or has_given_up(run, name):
             continue
         launch = nodes_start.measure(contestant, hosts, turn, cells, run.options)
         run.add(turn.part, turn.layout, number, name, cells, launch, turn.rate)

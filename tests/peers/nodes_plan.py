@@ -75,7 +75,8 @@ class Turn:
     layout: Layout
     cells: tuple  # (operation, bytes)
     rate: str = ""  # what the links are held to, as tc writes it
-    families: tuple = ()  # empty: all
+    alone: bool = False  # only col
+    one_wire: bool = False  # also col over one wire between all ranks
     seconds: float = 0.04
     most_seconds: float = 0.2
 
@@ -96,17 +97,18 @@ def turns(quick):
     others = [TWO_BY_FOUR, FOUR_BY_TWO]
     if quick:
         layouts, others = [TWO_BY_FOUR, in_turn(TWO_BY_FOUR), UNEVEN], []
-    wire = [Turn("bytes", layout, each(COLLECTIVES, 32 * MIB), families=() if layout in others else ("col",), **few)
-            for layout in layouts]
+    wire = [Turn("bytes", layout, each(COLLECTIVES, 32 * MIB), alone=layout not in others, **few) for layout in layouts]
     small = (("round_trip", 8), *LATENCIES)
-    times = [Turn("times", PAIR, small[:4] if quick else small), Turn("times", TWO_BY_TWO, LATENCIES)]
+    times = [Turn("times", PAIR, small[:4] if quick else small, one_wire=True),
+             Turn("times", TWO_BY_TWO, LATENCIES, one_wire=True)]
     if not quick:
         blocked = COLLECTIVES[1:]
-        times.append(Turn("times", TWO_BY_TWO, each(blocked, KIB) + each(blocked, MIB)))
+        times.append(Turn("times", TWO_BY_TWO, each(blocked, KIB) + each(blocked, MIB), one_wire=True))
     slow = ("allreduce",) if quick else ("allreduce", "allgather", "reduce_scatter")
     return {
         "bytes": wire,
         "times": times,
         "slow": [Turn("slow", TWO_BY_FOUR, each(slow, 8 * MIB), rate="200mbit", **few)],
-        "fast_link": [Turn("fast_link", TWO_BY_FOUR, each(["allreduce"], 32 * MIB), rate="1gbit", **few)],
+        "fast_link": [Turn("fast_link", TWO_BY_FOUR, each(["allreduce"], 32 * MIB), rate="1gbit",
+                           one_wire=True, **few)],
     }

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import nodes_report
+import nodes_start
 import report
 from nodes_plan import COLLECTIVES, MIB, PAIR, TWO_BY_FOUR, TWO_BY_TWO, UNEVEN, Layout, bound, bound_seconds, in_turn, turns
 from nodes_report import Measured
@@ -55,6 +56,23 @@ class Layouts(unittest.TestCase):
         for quick in (False, True):
             for turn in turns(quick)["bytes"]:
                 self.assertEqual([operation for operation, _ in turn.cells], list(COLLECTIVES))
+
+
+class WhoTakesPart(unittest.TestCase):
+    def names(self, turn, processors):
+        return {name for name, one in nodes_start.BY_NAME.items() if nodes_start.cells_of(one, turn, processors)}
+
+    def test_col_is_in_every_turn_and_others_in_some(self):
+        for part, all_turns in turns(quick=False).items():
+            for turn in all_turns:
+                self.assertEqual(nodes_start.cells_of(nodes_start.BY_NAME["col"], turn, 2), list(turn.cells)
+                                 if turn.layout == PAIR else [cell for cell in turn.cells if cell[0] != "round_trip"])
+            self.assertTrue(any("openmpi5-han" in self.names(turn, 2) for turn in all_turns), part)
+
+    def test_one_that_needs_a_processor_for_each_rank(self):
+        latencies = turns(quick=False)["times"][1]
+        self.assertEqual(nodes_start.cells_of(nodes_start.BY_NAME["mpich5"], latencies, 2), [("barrier", 0)])
+        self.assertEqual(nodes_start.cells_of(nodes_start.BY_NAME["mpich5"], latencies, 4), list(latencies.cells))
 
 
 class Tables(unittest.TestCase):

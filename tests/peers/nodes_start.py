@@ -59,6 +59,9 @@ def is_crowded(layout, processors):
 
 
 def cells_of(contestant, turn, processors):
+    """What it measures of a turn; nothing if it does not take part."""
+    if contestant.name != "col" and (turn.alone or contestant.family == "col" and not turn.one_wire):
+        return []
     crowded = is_crowded(turn.layout, processors)
     return [cell for cell in turn.cells if not (cell[0] == "round_trip" and turn.layout.ranks > 2)
             and not (contestant.one_processor_each and crowded and cell[0] != "barrier")]
