@@ -76,7 +76,7 @@ class Turn:
     cells: tuple  # (operation, bytes)
     rate: str = ""  # what the links are held to, as tc writes it
     alone: bool = False  # only col
-    one_wire: bool = False  # also col over one wire between all ranks
+    each_wire: bool = False  # also col over each of its wires by name
     seconds: float = 0.04
     most_seconds: float = 0.2
 
@@ -99,16 +99,16 @@ def turns(quick):
         layouts, others = [TWO_BY_FOUR, in_turn(TWO_BY_FOUR), UNEVEN], []
     wire = [Turn("bytes", layout, each(COLLECTIVES, 32 * MIB), alone=layout not in others, **few) for layout in layouts]
     small = (("round_trip", 8), *LATENCIES)
-    times = [Turn("times", PAIR, small[:4] if quick else small, one_wire=True),
-             Turn("times", TWO_BY_TWO, LATENCIES, one_wire=True)]
+    times = [Turn("times", PAIR, small[:4] if quick else small, each_wire=True),
+             Turn("times", TWO_BY_TWO, LATENCIES, each_wire=True)]
     if not quick:
         blocked = COLLECTIVES[1:]
-        times.append(Turn("times", TWO_BY_TWO, each(blocked, KIB) + each(blocked, MIB), one_wire=True))
+        times.append(Turn("times", TWO_BY_TWO, each(blocked, KIB) + each(blocked, MIB), each_wire=True))
     slow = ("allreduce",) if quick else ("allreduce", "allgather", "reduce_scatter")
     return {
         "bytes": wire,
         "times": times,
         "slow": [Turn("slow", TWO_BY_FOUR, each(slow, 8 * MIB), rate="200mbit", **few)],
         "fast_link": [Turn("fast_link", TWO_BY_FOUR, each(["allreduce"], 32 * MIB), rate="1gbit",
-                           one_wire=True, **few)],
+                           each_wire=True, **few)],
     }

@@ -24,7 +24,7 @@ class Contestant:
 HAN = ("--mca", "coll_han_priority", "100")
 CONTESTANTS = [
     Contestant("col", "col", "ranks"),
-    # One wire between all ranks, also between those of a host.
+    # Over a wire by name, whatever col would choose.
     Contestant("col-gloo", "col", "ranks", environment={"COL_BACKEND": "gloo"}),
     Contestant("col-ucx", "col", "ranks", environment={"COL_BACKEND": "ucx"}),
     Contestant("gloo", "gloo", "ranks", environment={"CONTEST_INTERFACE": INTERFACE}),
@@ -60,7 +60,7 @@ def is_crowded(layout, processors):
 
 def cells_of(contestant, turn, processors):
     """What it measures of a turn; nothing if it does not take part."""
-    if contestant.name != "col" and (turn.alone or contestant.family == "col" and not turn.one_wire):
+    if contestant.name != "col" and (turn.alone or contestant.family == "col" and not turn.each_wire):
         return []
     crowded = is_crowded(turn.layout, processors)
     return [cell for cell in turn.cells if not (cell[0] == "round_trip" and turn.layout.ranks > 2)
