@@ -32,3 +32,27 @@ near() {
     difference > worst {worst = difference}
     END {printf "largest relative difference %.1e\n", worst; exit bad || NR == 0}'
 }
+
+# install_moved FOLDER: what is installed, as if it had been moved to FOLDER afterwards. Nothing there may know of another place.
+install_moved() {
+  local pc prefix
+  meson install -C "$BUILD_DIR" --destdir "$work/stage" --no-rebuild --quiet >install.log 2>&1 || fail "$(cat install.log)"
+  pc=$(find stage -name col.pc)
+  [ -f "$pc" ] || fail "expected one col.pc, found: $pc"
+  prefix=$(realpath "$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --variable=prefix col)")
+  case $prefix in "$work"/stage/*) ;; *) fail "col.pc names a folder of the build: $prefix" ;; esac
+  [ -x "$prefix/bin/colrun" ] || fail "no colrun in $prefix/bin: $(ls "$prefix" "$prefix/bin")"
+  mkdir -p "$(dirname "$1")"
+  mv "$prefix" "$1"
+  rm -rf stage
+  libdir=$(dirname "$(find "$1" -name libcol.so)")
+}
+
+# says_sum RANKS COMMAND…: these ranks of hello say the right sum.
+says_sum() {
+  local ranks=$1 rank
+  shift
+  timeout --kill-after=5 60 "$@" | sort >out
+  for ((rank = 0; rank < ranks; ++rank)); do echo "rank $rank of $ranks: the sum is $((ranks * (ranks + 1) / 2))"; done |
+    diff out - || fail "$* says something else (above)"
+}

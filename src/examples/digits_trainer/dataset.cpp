@@ -103,12 +103,16 @@ Dataset split(const std::vector<Image>& images) {
 std::filesystem::path find_data() {
   std::error_code error;
   const auto executable = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto installed = executable.parent_path().parent_path() / "share" / "col" / "digits.csv";
-  if (!error && std::filesystem::exists(installed, error)) return installed;
+  // Installed in PREFIX/libexec/col, or unpacked in some folder's bin.
+  auto installed = executable;
+  for (auto folder = executable.parent_path(); !error && folder != folder.root_path(); folder = folder.parent_path()) {
+    installed = folder / "share" / "col" / "digits.csv";
+    if (std::filesystem::exists(installed, error)) return installed;
+  }
   const std::filesystem::path source = DIGITS_SOURCE_DATA;  // for runs from the build directory
   if (std::filesystem::exists(source, error)) return source;
-  throw std::runtime_error("no data file at '" + installed.string() + "' or '" + source.string() +
-                           "'; name one with --data FILE");
+  throw std::runtime_error("no share/col/digits.csv beside or above '" + executable.string() + "', and no '" +
+                           source.string() + "'; name one with --data FILE");
 }
 
 Shard shard(std::size_t count, int rank, int size) {

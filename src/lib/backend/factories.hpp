@@ -27,8 +27,8 @@ struct ModuleSpec {
   bool built = false;                       // whether it was built together with this libcol
 };
 
-// Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so. If none fits, the backend is
-// unavailable and says why.
+// Looks for the library in the folders of COL_PLUGIN_PATH, then beside libcol.so, then in libcol0/ there. If none fits,
+// the backend is unavailable and says why. In libcol.a, nothing is looked for: Gloo is inside (linked.cpp).
 std::unique_ptr<BackendFactory> make_module_factory(ModuleSpec spec);
 
 }  // namespace col::backend

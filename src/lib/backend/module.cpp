@@ -34,7 +34,10 @@ std::vector<std::string> folders() {
     if (end > begin) all.push_back(path.substr(begin, end - begin));
     begin = end + 1;
   }
-  if (std::string own = own_folder(); !own.empty()) all.push_back(std::move(own));
+  if (const std::string own = own_folder(); !own.empty()) {
+    all.push_back(own);
+    all.push_back(own + "/libcol0");  // in the system's own folders
+  }
   return all;
 }
 
