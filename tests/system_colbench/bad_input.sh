@@ -26,9 +26,15 @@ refused "name a file that can be written" tune allreduce -o /nowhere/table.json
 refused ".svg" allreduce --plot curves.gif
 refused "did you mean 'ring'" allreduce --size 1K --algo rign
 refused "unknown backend" allreduce --backend smh
-refused "cannot read" compare /nowhere/a.json /nowhere/b.json
+refused "no files /nowhere/a.json and /nowhere/b.json" compare /nowhere/a.json /nowhere/b.json
+refused "no file /nowhere/b.json" compare "$0" /nowhere/b.json
+refused "cannot read" compare "$work" "$work"
 refused "compare" compare
 refused "did you mean 'mst'" draw --algorithm mts -n 4
+refused "which algorithm of broadcast? write --algorithm and one of " draw broadcast
+refused "did you mean 'noise'? see colbench --help" nois
+refused "did you mean 'tune'" help tunes
+refused "a process for each rank; write --ranks 8 --device cuda" allreduce -g 8
 refused "ranks" simulate allreduce --ranks none
 refused "suite" suite sp
 refused "file:" allreduce --size 1K --algo file:/nowhere/plan.json

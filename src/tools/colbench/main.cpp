@@ -27,20 +27,24 @@ using namespace col::colbench;
 namespace exit_code = col::tools::exit_code;
 
 constexpr const char* kUsage = "Usage: colbench COLL[,COLL]|all|sendrecv [options]\n       colbench COMMAND [options]";
+constexpr const char* kBrief =
+    "Commands: compare, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps, self-test; colbench "
+    "help "
+    "COMMAND tells of each. Example: colbench allreduce --size 32M.";
 constexpr const char* kFooter =
     R"(Collectives: allreduce reduce broadcast allgather(v) reduce_scatter(v) gather(v) scatter(v) alltoall(v) scan exscan
 barrier; messages: pingpong oneway bidirectional (sendrecv is all three).
 
 Commands: compare A.json B.json, noise, algorithms, tune, explain, simulate, draw, pairs, bisect, suite ps,
-self-test; each has its --help.
+self-test; colbench help COMMAND tells of each.
 
 Examples:
-  colbench allreduce --size 32M            how fast, on this machine, and how far from its limit?
+  colbench allreduce --size 32M        how fast, and how far from the limit?
   colbench all --sizes 8:16M:x8 -n 4 --html report.html
-  colbench allreduce --sizes 1K:64M:x4 --algo ring,bde,auto --backend shm,gloo --plot curves.svg
-  colbench allreduce -b 8 -e 128M -f 2     as nccl-tests
-  colbench sendrecv --device cuda          between GPUs, and between them and the host
-  mpirun -n 4 colbench allreduce           in the ranks that are there already
+  colbench allreduce --sizes 1K:64M:x4 --algo ring,bde,auto --plot curves.svg
+  colbench allreduce -b 8 -e 128M -f 2 as nccl-tests; its -d and -o, too
+  colbench sendrecv --device cuda      between GPUs, and them and the host
+  mpirun -n 4 colbench allreduce       in the ranks that are there already
 
 Times are the host's, from a call until its result is there. On GPUs, tdev is the device's own: between two events
 around the call in its stream; a dash for messages, barriers, and what goes through the host.
@@ -50,7 +54,7 @@ below the physical bound; 77 nothing could be measured here.)";
 
 // colbench COLL …
 int run_measure(const Invocation& invocation) {
-  CommandLine line("colbench", kUsage, kFooter);
+  CommandLine line("colbench", kUsage, kFooter, kBrief);
   line.add_cells();
   line.add_method();
   line.add_outputs();
@@ -61,6 +65,7 @@ int run_measure(const Invocation& invocation) {
   if (request.sizes.empty()) request.sizes = {std::size_t{32} << 20};
   const std::vector<CellSpec> cells = cells_of(request);
   check_outputs(request.output);
+  if (const std::string note = rounding_note(request); !note.empty()) print_error(fmt::format("colbench: {}\n", note));
   if (request.device == col::Device::Type::cpu) request.method.fits = request.backends;
   const Results results = invocation.measure(request.method, cells);
   // Nothing could be done as it was asked for: the reasons are all there is to say.
@@ -90,6 +95,15 @@ constexpr std::array kCommands = {Named{"compare", &run_compare, false},
                                   Named{"self-test", &run_self_test, true}};
 constexpr Named kMeasure = {"", &run_measure, true};
 
+// `help WORDS` becomes `WORDS --help`.
+void ask_for_help(std::vector<std::string>& arguments) {
+  arguments.erase(arguments.begin());
+  const bool asks = arguments.empty() || arguments.front().starts_with('-') ||
+                    std::ranges::find(kCommands, arguments.front(), &Named::name) != kCommands.end();
+  if (!asks) parse_operations(arguments.front());  // which knows the nearest name of all
+  arguments.emplace_back("--help");
+}
+
 const Named& command_of(std::vector<std::string>& arguments) {
   if (arguments.empty()) return kMeasure;
   for (const Named& command : kCommands) {
@@ -107,8 +121,7 @@ int guarded(Work work) {
   try {
     return work();
   } catch (const col::tools::UsageError& error) {
-    const std::string_view text = error.what();
-    say(fmt::format("{}{} see colbench --help", text, text.ends_with('?') ? "" : ";"));
+    print_error(col::tools::usage_line("colbench", error.what()) + "\n");
     return exit_code::kUsage;
   } catch (const Unavailable& why) {
     say(fmt::format("skipped: {}", why.what()));
@@ -135,6 +148,7 @@ int guarded(Work work) {
 int run(std::vector<std::string> arguments, std::span<char> title) {
   if (!arguments.empty() && arguments.front() == "--spawned")
     return run_spawned_rank({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments.front() == "help") ask_for_help(arguments);
   std::vector<std::string> line = {"colbench"};
   line.insert(line.end(), arguments.begin(), arguments.end());
   const Named& command = command_of(arguments);

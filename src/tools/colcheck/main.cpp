@@ -16,7 +16,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <col/backend.hpp>
 #include <col/group.hpp>
@@ -33,6 +32,7 @@
 #include "common/exit_codes.hpp"
 #include "common/gpu.hpp"
 #include "common/screen.hpp"
+#include "common/text.hpp"
 #include "common/write_file.hpp"
 #include "launch/own_ranks.hpp"
 #include "launch/processes/signals.hpp"
@@ -265,9 +265,12 @@ int run(const std::vector<std::string>& arguments, std::span<char> title) {
   const tools::Screen screen = spawned ? tools::Screen::parse(options.spawned) : tools::Screen::own();
   int code = tools::exit_code::kUsage;
   try {
-    code = run_world(context, options, screen, fmt::format("colcheck {}", fmt::join(arguments, " ")));
+    // As the user wrote it, who knows nothing of --spawned.
+    std::vector<std::string> words(arguments.begin() + (spawned ? 2 : 0), arguments.end());
+    words.insert(words.begin(), "colcheck");
+    code = run_world(context, options, screen, tools::shell_line(words));
   } catch (const UsageError& error) {  // what could only be known in the world
-    std::fprintf(stderr, "colcheck: %s; see colcheck --help\n", error.what());
+    std::fprintf(stderr, "%s\n", tools::usage_line("colcheck", error.what()).c_str());
   }
   const int rank = context.spec().rank;
   col::finalize();
@@ -284,7 +287,7 @@ int main(int argc, char** argv) {
   try {
     return run({argv + 1, argv + argc}, {argv[0], argv[argc - 1] + std::strlen(argv[argc - 1]) + 1});
   } catch (const UsageError& error) {
-    std::fprintf(stderr, "colcheck: %s; see colcheck --help\n", error.what());
+    std::fprintf(stderr, "%s\n", col::tools::usage_line("colcheck", error.what()).c_str());
     return exit_code::kUsage;
   } catch (const col::Error& error) {  // the environment contradicts itself, or the ranks do not meet
     std::fprintf(stderr, "colcheck: %s\n", error.what());

@@ -15,18 +15,23 @@
 namespace col::colcheck {
 namespace {
 
+constexpr auto kRare = tools::HelpExtent::all;  // not in --help
+constexpr const char* kBrief =
+    "Example: colcheck --only exact --np 3,5. Exit code: 0 all passed; 1 a case failed; 2 usage; 77 nothing could be "
+    "checked.";
 constexpr const char* kExamples =
     "Examples:\n"
-    "  colcheck                              is every primitive right on this machine?\n"
+    "  colcheck                              is every primitive right here?\n"
     "  colcheck --full --junit results.xml   the same, thoroughly, for a CI server\n"
     "  colcheck --only exact --backend gloo --np 3,5 --algo ring\n"
-    "  colcheck --device cuda                memory of GPUs alone, over NCCL and through the host\n"
-    "  colcheck --repro 'exact,backend=shm,np=3,coll=allreduce,algo=ring,count=7,seed=0x1f'\n"
-    "  colcheck --python --require torch     through `import col`, with python3 from PATH\n"
+    "  colcheck --device cuda                memory of GPUs alone\n"
+    "  colcheck --repro 'exact,backend=shm,np=3,coll=allreduce,seed=0x1f'\n"
+    "  colcheck --python --require torch     through Python, with python3 from PATH\n"
     "  mpirun -n 4 colcheck                  in the ranks that are there already\n"
     "\n"
     "Exit code: 0 every case passed; 1 a case failed; 2 usage, or what --require names cannot be used; 3 time is up;\n"
-    "5 a rank died; 77 nothing could be checked. A skipped case is never counted as a pass.";
+    "5 a rank died; 77 nothing could be checked; 125 the ranks could not be started; 141 the output's reader is gone.\n"
+    "A skipped case is never counted as a pass.";
 
 // ---- Values
 
@@ -192,48 +197,47 @@ void define(tools::OptionTable& table, std::span<const Property* const> known, O
   const auto properties = [known](const auto& option, const auto& text) { return properties_of(option, text, known); };
   const auto repro = [known](const auto& option, const auto& text) { return repro_of(option, text, known); };
   constexpr std::string_view kEffort = "How much";
-  table.add({kEffort, "--quick", "", "thousands of cases in under 20 s on two cores; the default"});
+  table.add({kEffort, "--quick", "", "thousands of cases in under 20 s; the default"});
   table.add({kEffort, "--full", "", "more of everything, in under 10 minutes", becomes(options.effort, Effort::full)});
   table.add({kEffort, "--soak", "TIME", "the quick cases with ever new seeds, for that long: 90s, 10m, 1h",
-             into(options.soak, duration_of)});
+             into(options.soak, duration_of), kRare});
   constexpr std::string_view kWhat = "What";
-  table.add({kWhat, "--backend", "LIST",
-             "all (those over UCX only if named), or some of shm,gloo,hosts,ucx,hosts_ucx,nccl; default: all that can "
-             "be used",
+  table.add({kWhat, "--backend", "LIST", "some of shm,gloo,hosts,ucx,hosts_ucx,nccl; default: all but over UCX",
              into(options.backends, backends_of)});
   table.add({kWhat, "--require", "LIST", "what must be usable: backends, devices, and torch for --python; as gloo,cuda",
-             into(options.require, required_of)});
-  table.add({kWhat, "--device", "DEVICE",
-             "whose memory buffers are in: all, cpu or cuda (and both mixed); default: all",
+             into(options.require, required_of), kRare});
+  table.add({kWhat, "--device", "DEVICE", "memory of buffers: all, cpu or cuda; default: all",
              into(options.device, device_of)});
-  table.add({kWhat, "--np", "LIST", "numbers of ranks; default: 1-9, with --full 1-9,16, with --python 1-5",
-             into(options.ranks, ranks_of)});
-  table.add({kWhat, "--only", "LIST", "these properties and no others", into(options.only, properties)});
-  table.add({kWhat, "--skip", "LIST", "all properties but these", into(options.skip, properties)});
-  table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
-             into(options.algorithms, algorithms_of)});
-  table.add({kWhat, "--faults", "", "also harm the ranks and see what the others say", becomes(options.faults, true)});
   table.add(
-      {kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one", into(options.seed, seed_of)});
+      {kWhat, "--np", "LIST", "numbers of ranks, as 3,5; default: 1-9, --full: and 16", into(options.ranks, ranks_of)});
+  table.add({kWhat, "--only", "LIST", "these properties and no others", into(options.only, properties)});
+  table.add({kWhat, "--skip", "LIST", "all properties but these", into(options.skip, properties), kRare});
+  table.add({kWhat, "--algo", "LIST", "these algorithms and no others, as ring,knomial:radix=3",
+             into(options.algorithms, algorithms_of), kRare});
+  table.add({kWhat, "--faults", "", "also harm the ranks and see what the others say", becomes(options.faults, true)});
+  table.add({kWhat, "--seed", "N", "of all that is random, as 42 or 0x2a; default: a new one",
+             into(options.seed, seed_of), kRare});
   table.add({kWhat, "--repro", "TOKEN", "one case, as the report of a failure names it", into(options.repro, repro)});
   table.add({kWhat, "--python", "",
-             "exact, roots and counts through the Python package, on numpy arrays and torch tensors",
-             becomes(options.python, true)});
+             "exact, roots and counts through the Python package, on numpy arrays and torch tensors; 1 to 5 ranks "
+             "unless --np",
+             becomes(options.python, true), kRare});
   table.add({kWhat, "--interpreter", "PROGRAM", "the Python for --python, by name or path; default: python3",
-             into(options.interpreter, as_written)});
+             into(options.interpreter, as_written), kRare});
   table.add({kWhat, "--self-test", "", "check the checker: it must find every bug planted in a backend of its own",
-             becomes(options.self_test, true)});
+             becomes(options.self_test, true), kRare});
   constexpr std::string_view kOutput = "Output";
   table.add({kOutput, "--junit", "FILE", "write the results as JUnit XML", into(options.junit, as_written)});
-  table.add({kOutput, "--json", "FILE", "write the results as JSON", into(options.json, as_written)});
+  table.add({kOutput, "--json", "FILE", "write the results as JSON", into(options.json, as_written), kRare});
+  table.add({kOutput, "--html", "FILE", "write the results as a page that needs no network",
+             into(options.html, as_written), kRare});
+  table.add({kOutput, "--verbose", "", "print every case as it ends", becomes(options.verbose, true), kRare});
   table.add(
-      {kOutput, "--html", "FILE", "write the results as a page that needs no network", into(options.html, as_written)});
-  table.add({kOutput, "--verbose", "", "print every case as it ends", becomes(options.verbose, true)});
-  table.add({kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false)});
+      {kOutput, "--no-progress", "", "no progress line, even on a terminal", becomes(options.progress, false), kRare});
   constexpr std::string_view kOther = "Other";
-  table.add(
-      {kOther, "--timeout", "TIME", "how long one call may take; default: 20s", into(options.timeout, duration_of)});
-  table.add({kOther, "--list", "", "print the properties and end"});
+  table.add({kOther, "--timeout", "TIME", "how long one call may take; default: 20s",
+             into(options.timeout, duration_of), kRare});
+  table.add({kOutput, "--list", "", "print the properties and end"});
   table.add({"", "--spawned", "TEXT", "", into(options.spawned, as_written)});
 }
 
@@ -286,7 +290,7 @@ std::string list_text(std::span<const Property* const> known) {
 Request parse_command_line(const std::vector<std::string>& arguments, std::span<const Property* const> known) {
   tools::OptionTable table(
       "colcheck", "Checks that every collective primitive is right, here, on this machine.\nUsage: colcheck [options]",
-      kExamples);
+      kExamples, kBrief);
   Options options;
   define(table, known, options);
   if (auto text = table.parse(arguments)) return *std::move(text);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "colrun/options.hpp"
+#include "common/command_line.hpp"
 #include "common/exit_codes.hpp"
 #include "launch/job/job_result.hpp"
 #include "launch/launch.hpp"
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   try {
     return argc > 0 ? run(argc, argv) : col::tools::exit_code::kUsage;
   } catch (const col::colrun::UsageError& error) {
-    std::fprintf(stderr, "colrun: %s; see colrun --help\n", error.what());
+    std::fprintf(stderr, "%s\n", col::tools::usage_line("colrun", error.what()).c_str());
     return col::tools::exit_code::kUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "colrun: %s\n", error.what());

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <col/select.hpp>
 
+#include "common/text.hpp"
+
 namespace col::tools {
 
 std::vector<std::string_view> OptionRow::all_names() const {
@@ -42,7 +44,8 @@ const OptionRow* find_option(const std::vector<OptionRow>& rows, std::string_vie
   return found == rows.end() ? nullptr : &*found;
 }
 
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent) {
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent,
+                         std::size_t columns) {
   const auto is_shown = [&](const OptionRow& row) { return !row.group.empty() && row.shown <= extent; };
   std::vector<std::string_view> groups;
   for (const OptionRow& row : rows) {
@@ -54,8 +57,9 @@ std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, 
     for (const OptionRow& row : rows) {
       if (row.group != group || !is_shown(row)) continue;
       const std::string lead = fmt::format("  {}{}{}", row.names, row.is_flag() ? "" : " ", row.value);
-      const std::string gap = lead.size() < width ? "" : "\n" + std::string(width, ' ');
-      text += fmt::format("{:<{}}{}{}\n", lead, width, gap, row.text);
+      const std::string gap = lead.size() + 1 < width ? "" : "\n" + std::string(width, ' ');
+      const std::string about = columns == 0 ? row.text : wrapped(row.text, columns, width, width);
+      text += gap.empty() ? fmt::format("{:<{}}{}\n", lead, width, about) : lead + gap + about + "\n";
     }
   }
   return text;
@@ -78,8 +82,8 @@ std::string unknown_option(std::string_view name, const std::vector<OptionRow>& 
   return fmt::format("unknown option '{}'{}", name, name.size() > 2 ? did_you_mean(name, known) : "");
 }
 
-OptionTable::OptionTable(std::string tool, std::string head, std::string footer)
-    : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)) {}
+OptionTable::OptionTable(std::string tool, std::string head, std::string footer, std::string brief)
+    : tool_(std::move(tool)), head_(std::move(head)), footer_(std::move(footer)), brief_(std::move(brief)) {}
 
 void OptionTable::add(OptionRow row) {
   rows_.push_back(std::move(row));
@@ -87,10 +91,15 @@ void OptionTable::add(OptionRow row) {
 }
 
 std::optional<std::string> OptionTable::parse(const std::vector<std::string>& arguments, std::size_t most_words) {
-  add({"Other", "-h,--help", "", "print this text and end"});
-  add({"Other", "--version", "", "print the version and end"});
+  const auto add_text = [this](std::string_view names, std::string text) {
+    add({.group = "Other", .names = names, .value = "", .text = std::move(text), .shown = HelpExtent::all});
+  };
+  add_text("-h,--help", "print the options of every day and end");
+  add_text("--help-all", "print this text and end");
+  add_text("--version", "print the version and end");
   take(arguments, most_words);
-  if (is_given("--help")) return help();
+  if (is_given("--help-all")) return help(HelpExtent::all);
+  if (is_given("--help")) return help(HelpExtent::everyday);
   if (is_given("--version")) return version_line(tool_.substr(0, tool_.find(' '))) + "\n";
   for (const OptionRow& row : rows_) {
     if (row.group.empty() || given_[index(row)].size() < 2) continue;
@@ -127,9 +136,15 @@ void OptionTable::take(const std::vector<std::string>& arguments, std::size_t mo
   }
 }
 
-std::string OptionTable::help() const {
-  constexpr std::size_t kWidth = 26;
-  return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth), footer_);
+std::string OptionTable::help(HelpExtent extent) const {
+  constexpr std::size_t kWidth = 26, kColumns = 80, kLines = 24;
+  const auto text = [&](HelpExtent shown, const std::string& below) {
+    return fmt::format("{}\n{}\n{}\n", head_, options_text(rows_, kWidth, shown, kColumns), reflowed(below, kColumns));
+  };
+  std::string all = text(HelpExtent::all, footer_);
+  if (extent == HelpExtent::all || std::ranges::count(all, '\n') <= static_cast<std::ptrdiff_t>(kLines)) return all;
+  return text(HelpExtent::everyday, fmt::format("{}{}{} --help-all: all options, and more about each.", brief_,
+                                                brief_.empty() ? "" : "\n", tool_));
 }
 
 void OptionTable::apply() const {
@@ -158,6 +173,10 @@ std::vector<std::string_view> OptionTable::names() const {
     list.insert(list.end(), names.begin(), names.end());
   }
   return list;
+}
+
+std::string usage_line(std::string_view tool, std::string_view what) {
+  return fmt::format("{}: {}{} see {} --help", tool, what, what.ends_with('?') ? "" : ";", tool);
 }
 
 std::string version_line(std::string_view tool) {

@@ -60,8 +60,9 @@ auto becomes(Place& place, Place result) {
   return [&place, result](const std::string&, const std::string&) { place = result; };
 }
 
-// The groups of --help, a line for each row; texts begin at column `width`.
-std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent = HelpExtent::all);
+// The groups of --help, a line for each row; texts begin at column `width`, and go on there beyond `columns`; 0: never.
+std::string options_text(const std::vector<OptionRow>& rows, std::size_t width, HelpExtent extent = HelpExtent::all,
+                         std::size_t columns = 0);
 // "; did you mean '--np'?", or nothing if no name is near.
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string_view>& known);
 // "unknown option '--nup'; did you mean '--np'?"
@@ -70,13 +71,15 @@ std::string unknown_option(std::string_view name, const std::vector<OptionRow>& 
 // The command line of a tool whose options and words may stand in any order.
 class OptionTable {
  public:
-  // `tool` is "colbench noise"; `head` and `footer` stand above and below the options in --help.
-  OptionTable(std::string tool, std::string head, std::string footer);
+  // `tool` is "colbench noise"; `head` and `footer` stand above and below the options in --help-all. --help, which fits
+  // 24 lines of 80 columns, has all of that if there is room, and else the options of every day and `brief`.
+  OptionTable(std::string tool, std::string head, std::string footer, std::string brief = {});
 
   void add(OptionRow row);
-  // Adds -h, --help and --version, and parses. Returns the text to print instead of all else, if there is one. An
-  // option takes the argument behind it for its value, unless that is an option too; an argument that is no option is a
-  // word, as long as there are at most `most_words`. Throws UsageError, for an unknown option with the nearest name.
+  // Adds -h, --help, --help-all and --version, and parses. Returns the text to print instead of all else, if there is
+  // one. An option takes the argument behind it for its value, unless that is an option too; an argument that is no
+  // option is a word, as long as there are at most `most_words`. Throws UsageError, for an unknown option with the
+  // nearest name.
   std::optional<std::string> parse(const std::vector<std::string>& arguments, std::size_t most_words = 0);
   // Calls `set` of what was given, in the order of the rows.
   void apply() const;
@@ -93,14 +96,17 @@ class OptionTable {
 
  private:
   void take(const std::vector<std::string>& arguments, std::size_t most_words);
-  std::string help() const;
+  std::string help(HelpExtent extent) const;
   std::size_t index(const OptionRow& row) const { return static_cast<std::size_t>(&row - rows_.data()); }
 
-  std::string tool_, head_, footer_;
+  std::string tool_, head_, footer_, brief_;
   std::vector<OptionRow> rows_;
   std::vector<std::vector<std::string>> given_;  // of each row; for a flag: empty texts
   std::vector<std::string> words_;
 };
+
+// What a tool says of a UsageError, without a newline: "colrun: …; see colrun --help".
+std::string usage_line(std::string_view tool, std::string_view what);
 
 // What `--version` of a tool prints: "colrun 0.1.0".
 std::string version_line(std::string_view tool);

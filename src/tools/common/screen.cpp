@@ -27,6 +27,11 @@ bool is_clever_terminal(int fd) {
 
 }  // namespace
 
+std::optional<std::size_t> stdout_columns() {
+  if (::isatty(STDOUT_FILENO) != 1) return std::nullopt;
+  return static_cast<std::size_t>(columns_of(STDOUT_FILENO));
+}
+
 Screen Screen::own() {
   Screen screen;
   std::setlocale(LC_CTYPE, "");

@@ -1,6 +1,8 @@
 // The terminal on which a tool was started, as its ranks know it.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 namespace col::tools {
@@ -21,5 +23,8 @@ struct Screen {
   // From this process's own stdout and stderr.
   static Screen own();
 };
+
+// How wide this process's own stdout is; nothing if it is no terminal.
+std::optional<std::size_t> stdout_columns();
 
 }  // namespace col::tools

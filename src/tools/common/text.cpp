@@ -1,5 +1,6 @@
 #include "common/text.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -66,6 +67,49 @@ std::string_view cut(std::string_view text, std::size_t columns) {
     if (starts_character && columns-- == 0) return text.substr(0, end);
   }
   return text;
+}
+
+std::string wrapped(std::string_view text, std::size_t columns, std::size_t used, std::size_t indent) {
+  std::string lines;
+  for (bool first = true; !text.empty();) {
+    const std::size_t begin = text.find_first_not_of(' ');
+    if (begin == std::string_view::npos) break;
+    text.remove_prefix(begin);
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    if (!first && used + 1 + columns_of(word) > columns) {
+      lines += '\n' + std::string(indent, ' ');
+      used = indent;
+    } else if (!first) {
+      lines += ' ';
+      ++used;
+    }
+    lines += word;
+    used += columns_of(word);
+    first = false;
+  }
+  return lines;
+}
+
+std::string reflowed(std::string_view text, std::size_t columns) {
+  std::string result, paragraph;
+  const auto end_paragraph = [&] {
+    if (!paragraph.empty()) result += wrapped(paragraph, columns) + '\n';
+    paragraph.clear();
+  };
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.empty() || line.front() == ' ') {
+      end_paragraph();
+      result.append(line).append("\n");
+    } else {
+      paragraph.append(paragraph.empty() ? "" : " ").append(line);
+    }
+  }
+  end_paragraph();
+  if (!result.empty()) result.pop_back();
+  return result;
 }
 
 std::string grouped(std::size_t number) {

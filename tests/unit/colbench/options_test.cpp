@@ -31,6 +31,11 @@ TEST_CASE("colbench options: lists and ranges of sizes", "[colbench]") {
   CHECK(parse_sizes("8:64") == std::vector<std::size_t>{8, 16, 32, 64});
   CHECK(parse_sizes("8:40:+16") == std::vector<std::size_t>{8, 24, 40});
   CHECK(parse_sizes("1K:4K:x2,2K") == std::vector<std::size_t>{1024, 2048, 4096});
+  for (const char* text : {"32M", "32m", "32MB", "32MiB", "32mib", "33554432", "33554432B"})
+    CHECK(parse_sizes(text) == std::vector<std::size_t>{std::size_t{32} << 20});
+  CHECK(parse_sizes("1kb,1.5KiB") == std::vector<std::size_t>{1024, 1536});
+  for (const char* text : {"B", "MB", "iB", "8iB", "8BB", "1MBB", "1MiiB", "1 MB"})
+    CHECK_THROWS_AS(parse_sizes(text), UsageError);
   for (const char* text : {"", "0", "32X", "8:", ":8", "64:8", "8:64:x1", "8:64:2", "8:64:+0", "1:8G:+1", "8,,9"})
     CHECK_THROWS_AS(parse_sizes(text), UsageError);
 }
@@ -52,6 +57,24 @@ TEST_CASE("colbench options: every combination is a cell", "[colbench]") {
   CHECK(cells.size() == reduced + barriers + broadcasts);
 }
 
+TEST_CASE("colbench options: what other benchmarks call types, reductions and operations", "[colbench]") {
+  CHECK(read({"-d", "float"}).dtype == col::DType::float32);
+  CHECK(read({"--datatype", "half"}).dtype == col::DType::float16);
+  CHECK(read({"-d", "double", "-o", "prod"}).op == col::ReduceOp::product);
+  CHECK(read({"-o", "max"}).op == col::ReduceOp::max);
+  CHECK(parse_operations("bcast,latency,bw,bibw") ==
+        std::vector<Operation>{Operation::broadcast, Operation::pingpong, Operation::oneway, Operation::bidirectional});
+  CHECK_THAT(refusal({"-g", "4"}), Contains("--ranks 4 --device cuda"));
+}
+
+TEST_CASE("colbench options: what a size is rounded to is said", "[colbench]") {
+  CHECK(rounding_note(read({"allreduce", "--size", "3", "-n", "2"})) ==
+        "allreduce of 3 bytes is measured as 4: every rank has whole elements of float32");
+  CHECK(rounding_note(read({"allreduce", "--size", "4,1K", "-n", "2"})).empty());
+  CHECK(rounding_note(read({"allgather", "--size", "8:64", "-n", "3"})).ends_with("; so it is with 3 more"));
+  CHECK(rounding_note(read({"barrier", "--size", "3", "-n", "2"})).empty());
+}
+
 TEST_CASE("colbench options: nccl-tests' names mean what they mean there", "[colbench]") {
   const col::colbench::Request request = read({"-b", "8", "-e", "128", "-f", "4", "-n", "20", "-w", "5", "-c", "0"});
   CHECK(request.sizes == std::vector<std::size_t>{8, 32, 128});
@@ -70,7 +93,7 @@ TEST_CASE("colbench options: what is wrong is said with what to write instead", 
   CHECK_THAT(refusal({"allreduce", "-n", "1"}), Contains("--allow-single"));
   CHECK_THAT(refusal({"allreduce", "-n", "0"}), Contains("from 1 to"));
   CHECK_THAT(refusal({"allreduce", "--sise", "8"}), Contains("did you mean '--size'"));
-  CHECK_THAT(refusal({"allreduce", "--dtype", "float"}), Contains("float32"));
+  CHECK_THAT(refusal({"allreduce", "--dtype", "float31"}), Contains("float32"));
   CHECK_THAT(refusal({"allreduce", "--op", "band"}), Contains("integers"));
   CHECK_THAT(refusal({"allreduce", "--root", "9", "-n", "2"}), Contains("from 0 to 1"));
   CHECK_THAT(refusal({"allreduce", "--place", "inside"}), Contains("both"));

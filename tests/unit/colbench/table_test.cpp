@@ -123,6 +123,9 @@ TEST_CASE("table: never wider than it may be, and what had no room is named", "[
     }
   }
   CHECK(table_report(one_row(), Style{}, false).find("no room") == std::string::npos);
+  const std::string narrow = table_report(results, Style{}, false, 80);
+  CHECK(narrow.find("# no room here for ") != std::string::npos);
+  for (const std::string& row : rows_of(narrow)) CHECK(col::tools::columns_of(row) <= 80);
 }
 
 TEST_CASE("table: columns are aligned", "[colbench]") {

@@ -102,6 +102,18 @@ TEST_CASE("text: columns are characters", "[colcheck]") {
   CHECK(tools::cut("abc", 9) == "abc");
 }
 
+TEST_CASE("text: words are wrapped, and what is laid out stays", "[colcheck]") {
+  CHECK(tools::wrapped("one two  three", 7) == "one two\nthree");
+  CHECK(tools::wrapped("one two", 6) == "one\ntwo");
+  CHECK(tools::wrapped("one two", 9, 4, 4) == "one\n    two");
+  CHECK(tools::wrapped("\u00e4\u00e4\u00e4 \u00e4\u00e4", 6) == "\u00e4\u00e4\u00e4 \u00e4\u00e4");
+  CHECK(tools::wrapped("immeasurable", 3) == "immeasurable");
+  CHECK(tools::wrapped("", 3).empty());
+  CHECK(tools::reflowed("one\ntwo three\n\nExample:\n  left as it is\nmore", 8) ==
+        "one two\nthree\n\nExample:\n  left as it is\nmore");
+  CHECK(tools::reflowed("", 8).empty());
+}
+
 TEST_CASE("text: numbers and words", "[colcheck]") {
   CHECK(tools::grouped(0) == "0");
   CHECK(tools::grouped(999) == "999");

@@ -199,6 +199,14 @@ std::string without_zeros(std::string number) {
 
 std::optional<std::size_t> parse_size(std::string_view text) {
   double scale = 1;
+  // 32M, 32MB and 32MiB are the same: nccl-tests, too, counts by powers of 1024.
+  for (const std::string_view suffix : {"iB", "ib", "B", "b"}) {
+    const std::string_view number = text.substr(0, text.size() - std::min(text.size(), suffix.size()));
+    const bool counts = !number.empty() && (suffix.size() == 1 || number.back() > '9');
+    if (!text.ends_with(suffix) || !counts) continue;
+    text = number;
+    break;
+  }
   if (!text.empty()) {
     const std::size_t unit = kUnits.find(static_cast<char>(text.back() & ~0x20));
     if (unit != std::string_view::npos && text.back() > '9') {

@@ -138,7 +138,7 @@ std::string text_of(const CellSpec& spec);
 std::string size_text(std::size_t bytes);
 // "1.5" for "1.50", "2" for "2.00".
 std::string without_zeros(std::string number);
-// A size: "32M", "8", "1K", "1.5M". Nothing for other text: "32MB" is not a size.
+// A size: "32M", "8", "1K", "1.5M", and the same with B or iB behind it, all by powers of 1024. Nothing for other text.
 std::optional<std::size_t> parse_size(std::string_view text);
 
 }  // namespace col::colbench

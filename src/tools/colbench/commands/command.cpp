@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <functional>
@@ -15,6 +16,11 @@
 #include "common/exit_codes.hpp"
 
 namespace col::colbench {
+namespace {
+
+constexpr std::size_t kLeastColumns = 40;
+
+}  // namespace
 
 void print(const std::string& text) {
   ::signal(SIGPIPE, SIG_IGN);  // the reader may leave; that is an error with a text
@@ -70,7 +76,9 @@ int finish(const Results& results, const Output& output, const std::string& text
 }
 
 int report(const Results& results, const Output& output, const tools::Screen& screen) {
-  return finish(results, output, table_report(results, style_of(screen), output.legend));
+  const std::size_t room = tools::stdout_columns().value_or(kTableColumns);
+  return finish(results, output,
+                table_report(results, style_of(screen), output.legend, std::clamp(room, kLeastColumns, kTableColumns)));
 }
 
 }  // namespace col::colbench

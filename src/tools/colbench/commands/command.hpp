@@ -1,7 +1,9 @@
 // What every command of colbench gets, and how it prints and writes its results.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "colbench/commands/options.hpp"
@@ -16,6 +18,11 @@ struct Invocation {
   tools::Screen screen;
   Measure measure;  // measures, in its own ranks or in existing ones
 };
+
+// For "did you mean": main.cpp has what each does.
+inline constexpr std::array<std::string_view, 12> kCommandNames = {"compare", "noise",    "algorithms", "tune",
+                                                                   "explain", "simulate", "draw",       "pairs",
+                                                                   "bisect",  "suite",    "self-test",  "help"};
 
 // Each returns the exit code, and prints its results to stdout. Throws UsageError, col::Error, std::system_error,
 // tools::WriteError; main() prints them in one line.

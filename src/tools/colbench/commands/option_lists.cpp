@@ -10,15 +10,27 @@
 
 #include <col/select.hpp>
 
+#include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
 #include "common/command_line.hpp"
 #include "common/option_values.hpp"
+#include "common/text.hpp"
 
 namespace col::colbench {
 namespace {
 
 // What `colbench sendrecv` means, and what `all` leaves out.
 constexpr std::array<Operation, 3> kSendRecv = {Operation::pingpong, Operation::oneway, Operation::bidirectional};
+
+// What OSU's benchmarks call them.
+std::string_view our_name(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames = {
+      {{"bcast", "broadcast"}, {"latency", "pingpong"}, {"bw", "oneway"}, {"bibw", "bidirectional"}}};
+  for (const auto& [theirs, ours] : kNames) {
+    if (name == theirs) return ours;
+  }
+  return name;
+}
 
 std::size_t size_or_throw(std::string_view text) {
   const auto size = parse_size(text);
@@ -114,7 +126,7 @@ std::vector<Operation> parse_operations(const std::string& text) {
     if (std::find(operations.begin(), operations.end(), operation) == operations.end()) operations.push_back(operation);
   };
   for (const std::string& name : *names) {
-    const auto operation = operation_from_string(name);
+    const auto operation = operation_from_string(our_name(name));
     if (name == "all") {
       for (int i = 0; i <= static_cast<int>(Operation(Operation::pingpong)); ++i) add(static_cast<Operation>(i));
     } else if (name == "sendrecv") {
@@ -124,6 +136,7 @@ std::vector<Operation> parse_operations(const std::string& text) {
     } else {
       std::vector<std::string_view> known = {"all", "sendrecv"};
       for (int i = 0; i < kOperationCount; ++i) known.push_back(to_string(static_cast<Operation>(i)));
+      known.insert(known.end(), kCommandNames.begin(), kCommandNames.end());
       const std::string_view nearest = nearest_name(name, known);
       throw UsageError(fmt::format("unknown collective '{}'{}", name,
                                    nearest.empty() ? fmt::format("; there are {}", fmt::join(known, ", "))
@@ -146,6 +159,31 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
+}
+
+std::string rounding_note(const Request& request) {
+  const auto note = [&](Operation operation, std::size_t bytes) -> std::string {
+    CellSpec spec{
+        .operation = operation, .dtype = request.dtype, .ranks = request.method.ranks, .groups = request.groups};
+    spec.bytes = bytes;
+    const int group = is_message(operation) ? 2 : group_size_of(spec);
+    const std::size_t whole = whole_bytes(spec, group);
+    if (whole == bytes) return "";
+    return fmt::format("{} of {} is measured as {}: every rank has whole elements of {}", to_string(operation),
+                       tools::counted(bytes, "byte"), whole, col::to_string(request.dtype));
+  };
+  std::string first;
+  std::size_t more = 0;
+  for (const Operation operation : request.operations) {
+    for (const std::size_t bytes : operation == Operation::barrier ? std::vector<std::size_t>() : request.sizes) {
+      std::string text = note(operation, bytes);
+      if (!text.empty() && first.empty())
+        first = std::move(text);
+      else if (!text.empty())
+        ++more;
+    }
+  }
+  return more == 0 ? first : fmt::format("{}; so it is with {} more", first, more);
 }
 
 std::vector<CellSpec> cells_of(const Request& request) {

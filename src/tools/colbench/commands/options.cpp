@@ -1,11 +1,13 @@
 #include "colbench/commands/options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,6 +30,7 @@ constexpr const char* kWhat = "What";
 constexpr const char* kHow = "How";
 constexpr const char* kOutputGroup = "Output";
 constexpr const char* kNcclTests = "As nccl-tests names them";
+constexpr auto kRare = tools::HelpExtent::all;  // not in --help
 constexpr int kMostIterations = 1'000'000'000;
 
 using tools::becomes, tools::into;
@@ -69,6 +72,17 @@ Duration duration_of(const std::string& option, const std::string& text) {
   const auto duration = tools::parse_duration(text);
   if (!duration) throw UsageError(fmt::format("{} takes a time such as 20us, 5ms, 10s or 2m, not '{}'", option, text));
   return *duration;
+}
+
+// What nccl-tests and OSU's benchmarks call element types and reductions, and our names for them.
+using OtherName = std::pair<std::string_view, std::string_view>;
+constexpr std::array kDTypes = {OtherName{"char", "int8"}, OtherName{"int", "int32"}, OtherName{"half", "float16"},
+                                OtherName{"float", "float32"}, OtherName{"double", "float64"}};
+constexpr std::array kOps = {OtherName{"prod", "product"}};
+
+std::string_view our_name(std::span<const OtherName> names, std::string_view text) {
+  const auto found = std::ranges::find(names, text, &OtherName::first);
+  return found == names.end() ? text : found->second;
 }
 
 // "2%" and "0.02" are the same.
@@ -208,46 +222,61 @@ struct CommandLine::Impl {
   bool has_cells = false, has_method = false;
 };
 
-CommandLine::CommandLine(std::string command, std::string usage, std::string footer)
-    : impl_(new Impl{{std::move(command), std::move(usage), std::move(footer)}, {}}) {}
+CommandLine::CommandLine(std::string command, std::string usage, std::string footer, std::string brief)
+    : impl_(new Impl{{std::move(command), std::move(usage), std::move(footer), std::move(brief)}, {}}) {}
 CommandLine::~CommandLine() = default;
 
-void CommandLine::add_cells() {
+void CommandLine::add_cells(Letter o) {
   tools::OptionTable& table = impl_->table;
   Request& request = impl_->request;
   impl_->has_cells = true;
   const auto sizes = [&](Text&, Text& text) { request.sizes = parse_sizes(text); };
-  table.add({kWhat, "--size", "LIST", "bytes, as nccl-tests counts them: 32M, or 1K,3M", sizes});
+  table.add({kWhat, "--size", "LIST", "bytes, by powers of 1024: 32M or 32MiB, or 1K,3M", sizes});
   table.add({kWhat, "--sizes", "RANGE", "8:256M:x2 multiplies by 2, 8:1M:+64K adds", sizes});
   table.add({kWhat, "--backend", "LIST", "auto, shm, hosts, hosts_ucx, gloo, ucx, nccl; default: auto",
              into(request.backends, list_of)});
-  table.add({kWhat, "--device", "DEVICE",
-             "what buffers are memory of: cpu, or cuda (adds tdev, times on the GPU); default: cpu",
+  table.add({kWhat, "--device", "DEVICE", "whose memory buffers are in: cpu or cuda; default: cpu",
              into(request.device, one_of<Device::Type>({{"cpu", Device::Type::cpu}, {"cuda", Device::Type::cuda}}))});
-  table.add({kWhat, "--algo", "LIST", "auto, all, or names, as ring,bde,file:plan.json; default: auto",
+  table.add({kWhat, "--algo", "LIST", "auto, all, or names: ring,bde,file:plan.json",
              into(request.algorithms, algorithms_of)});
-  table.add({kWhat, "--dtype", "TYPE", "int8 … complex128, or bytes[N]; default: float32",
-             into(request.dtype, [](Text&, Text& text) { return as_library(text, &dtype_from_string); })});
-  table.add({kWhat, "--op", "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum",
-             into(request.op, [](Text&, Text& text) { return as_library(text, &reduce_op_from_string); })});
+  table.add(
+      {kWhat, "--dtype,-d,--datatype", "TYPE", "int8 … complex128, or bytes[N]; default: float32",
+       into(request.dtype, [](Text&, Text& text) { return as_library(our_name(kDTypes, text), &dtype_from_string); }),
+       kRare});
+  table.add(
+      {kWhat, o == Letter::op ? "--op,-o" : "--op", "OP", "sum, product, min, max, avg, band, bor, bxor; default: sum",
+       into(request.op, [](Text&, Text& text) { return as_library(our_name(kOps, text), &reduce_op_from_string); }),
+       kRare});
   table.add({kWhat, "--root", "RANK", "or all, or rotate; default: 0",
-             [&](Text& option, Text& text) { request.roots = roots_of(option, text, request.method.ranks); }});
+             [&](Text& option, Text& text) { request.roots = roots_of(option, text, request.method.ranks); }, kRare});
   table.add(
       {kWhat, "--place", "PLACE", "out of place, in place, or both: out, in, both; default: out",
-       into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}}))});
+       into(request.in_place, one_of<std::vector<bool>>({{"out", {false}}, {"in", {true}}, {"both", {false, true}}})),
+       kRare});
   table.add({kWhat, "--cadence", "HOW", "isolated, stream (one after the other), both; default: isolated",
              into(request.cadences, one_of<std::vector<Cadence>>({{"isolated", {Cadence::isolated}},
                                                                   {"stream", {Cadence::stream}},
-                                                                  {"both", {Cadence::isolated, Cadence::stream}}}))});
-  table.add({kWhat, "--cache", "STATE", "hot, cold, rotate (ever other buffers); default: hot",
-             into(request.cache,
-                  one_of<CacheState>(
-                      {{"hot", CacheState::hot}, {"cold", CacheState::cold}, {"rotate", CacheState::rotate}}))});
+                                                                  {"both", {Cadence::isolated, Cadence::stream}}})),
+             kRare});
+  table.add(
+      {kWhat, "--cache", "STATE", "hot, cold, rotate (ever other buffers); default: hot",
+       into(request.cache,
+            one_of<CacheState>({{"hot", CacheState::hot}, {"cold", CacheState::cold}, {"rotate", CacheState::rotate}})),
+       kRare});
   table.add({kWhat, "--groups", "WAY", "several groups at once: mod:2, div:4, pairs, bisect",
-             into(request.groups, groups_of)});
-  table.add({kNcclTests, "-b,--minbytes", "SIZE", "the least size; with it, -n is iterations"});
-  table.add({kNcclTests, "-e,--maxbytes", "SIZE", "the greatest size"});
-  table.add({kNcclTests, "-f,--stepfactor", "N", "from one size to the next; default: 2"});
+             into(request.groups, groups_of), kRare});
+  table.add({kNcclTests, "-b,--minbytes", "SIZE", "the least size; with it, -n is iterations", {}, kRare});
+  table.add({kNcclTests, "-e,--maxbytes", "SIZE", "the greatest size", {}, kRare});
+  table.add({kNcclTests, "-f,--stepfactor", "N", "from one size to the next; default: 2", {}, kRare});
+  // Of a process with several GPUs.
+  const auto refuse_gpus = [](Text& option, Text& text) {
+    throw UsageError(
+        fmt::format("{} {}: colbench has one rank for each GPU, and a process for each rank; write --ranks {} "
+                    "--device cuda",
+                    option, text, text));
+  };
+  table.add({"", "-g,--ngpus", "N", "", refuse_gpus});
+  table.add({"", "-t,--nthreads", "N", "", refuse_gpus});
 }
 
 void CommandLine::add_method() {
@@ -258,57 +287,66 @@ void CommandLine::add_method() {
   const auto number = [](int& place, int least, int most) {
     return into(place, [=](Text& option, Text& text) { return number_of(option, text, least, most); });
   };
-  table.add({kHow, "-n,--ranks,--np", "N", "how many ranks to start; default: one per core, at least 2"});
+  table.add({kHow, "-n,--ranks,--np", "N", "ranks to start; default: one per core, at least 2"});
   table.add({kHow, "--launches", "N",
              "how many times the ranks are started anew; default: 6 to 40, as --ci and --max-time allow; noise: 20",
-             number(method.launches, 1, 1000)});
+             number(method.launches, 1, 1000), kRare});
   table.add({kHow, "--ci", "PART", "enough when the median is known to within this, over launches; default: 2%",
-             into(method.target_interval, fraction_of)});
+             into(method.target_interval, fraction_of), kRare});
   table.add({kHow, "--min-iters", "N",
              "but not with fewer samples than these, if five times the time suffices; default: 30",
-             number(method.min_iterations, 1, kMostIterations)});
-  table.add({kHow, "--max-time", "TIME", "how long one row may take; default: 1s; pairs, bisect, tune: less",
+             number(method.min_iterations, 1, kMostIterations), kRare});
+  table.add({kHow, "--max-time", "TIME", "of one row; default: 1s; pairs, bisect, tune: less",
              into(method.max_time, duration_of)});
   table.add({kHow, "--check", "HOW", "look at results: off, sample (of every one), all; default: sample",
-             into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}}))});
+             into(method.check, one_of<std::string>({{"off", "off"}, {"sample", "sample"}, {"all", "all"}})), kRare});
   table.add(
       {kHow, "--bound", "HOW", "times below the physical bound: strict, warn, off; default: strict",
        into(request.bound,
-            one_of<BoundMode>({{"strict", BoundMode::strict}, {"warn", BoundMode::warn}, {"off", BoundMode::off}}))});
+            one_of<BoundMode>({{"strict", BoundMode::strict}, {"warn", BoundMode::warn}, {"off", BoundMode::off}})),
+       kRare});
   table.add({kHow, "--sync", "HOW", "start at a common time, or at a barrier: window, barrier",
-             into(method.barrier_sync, one_of<bool>({{"window", false}, {"barrier", true}}))});
+             into(method.barrier_sync, one_of<bool>({{"window", false}, {"barrier", true}})), kRare});
   table.add({kHow, "--skew", "HOW", "ranks come late: uniform:20us, late:1:1ms; default: none",
-             [&](Text& option, Text& text) { method.skew = skew_of(option, text, method.ranks); }});
-  table.add({kHow, "--delay", "TIME", "make every operation so much slower: 5us, 15%", [&](Text& option, Text& text) {
+             [&](Text& option, Text& text) { method.skew = skew_of(option, text, method.ranks); }, kRare});
+  table.add({kHow, "--delay", "TIME", "make every operation so much slower: 5us, 15%",
+             [&](Text& option, Text& text) {
                if (text.ends_with('%'))
                  method.delay_fraction = fraction_of(option, text);
                else
                  method.delay = duration_of(option, text);
-             }});
-  table.add({kHow, "--no-shuffle", "", "measure rows in the order of the table", becomes(method.shuffle, false)});
-  table.add({kHow, "--allow-single", "", "measure one rank alone", becomes(request.allow_single, true)});
-  table.add({kHow, "--seed", "N", "of the values and the order; default: a new one", [&](Text& option, Text& text) {
+             },
+             kRare});
+  table.add(
+      {kHow, "--no-shuffle", "", "measure rows in the order of the table", becomes(method.shuffle, false), kRare});
+  table.add({kHow, "--allow-single", "", "measure one rank alone", becomes(request.allow_single, true), kRare});
+  table.add({kHow, "--seed", "N", "of the values and the order; default: a new one",
+             [&](Text& option, Text& text) {
                const auto seed = tools::parse_seed(text);
                if (!seed) throw UsageError(fmt::format("{} takes 42 or 0x2a, not '{}'", option, text));
                method.seed = *seed;
-             }});
-  table.add(
-      {kHow, "--timeout", "TIME", "how long one operation may take; default: 60s", into(method.timeout, duration_of)});
+             },
+             kRare});
+  table.add({kHow, "--timeout", "TIME", "how long one operation may take; default: 60s",
+             into(method.timeout, duration_of), kRare});
   table.add({kNcclTests, "-w,--warmup_iters", "N", "operations that do not count; default: 2",
-             number(method.warm_ups, 1, 10'000)});
+             number(method.warm_ups, 1, 10'000), kRare});
   table.add({kNcclTests, "-c,--checked", "0|1", "whether results are looked at",
-             [&](Text& option, Text& text) { method.check = number_of(option, text, 0, 1) > 0 ? "sample" : "off"; }});
+             [&](Text& option, Text& text) { method.check = number_of(option, text, 0, 1) > 0 ? "sample" : "off"; },
+             kRare});
 }
 
 void CommandLine::add_outputs() {
   Output& output = impl_->request.output;
   add_option(kOutputGroup, "--json", output.json, "FILE", "write everything, every sample too, as JSON");
-  add_option(kOutputGroup, "--csv", output.csv, "FILE", "write the rows as CSV");
-  add_option(kOutputGroup, "--plot", output.plot, "FILE", "draw time and bandwidth over size: x.svg, x.png");
+  impl_->table.add(
+      {kOutputGroup, "--csv", "FILE", "write the rows as CSV", into(output.csv, tools::as_written), kRare});
+  impl_->table.add({kOutputGroup, "--plot", "FILE", "draw time and bandwidth over size: x.svg, x.png",
+                    into(output.plot, tools::as_written), kRare});
   add_option(kOutputGroup, "--html", output.html, "FILE", "write a page that needs no network");
   impl_->table.add({kOutputGroup, "--legend", "", "explain the columns", becomes(output.legend, true)});
-  impl_->table.add(
-      {kOutputGroup, "--no-progress", "", "no progress line, even on a terminal", becomes(output.progress, false)});
+  impl_->table.add({kOutputGroup, "--no-progress", "", "no progress line, even on a terminal",
+                    becomes(output.progress, false), kRare});
 }
 
 void CommandLine::add_option(const char* group, const char* name, std::string& value, const char* type,

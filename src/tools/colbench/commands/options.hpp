@@ -51,17 +51,19 @@ struct Request {
 // A command's options. Usage: make one, define() what the command takes, parse(), then read request().
 class CommandLine {
  public:
-  // `command` is "colbench noise". `usage` and `footer` are for --help. `words` names the arguments without dashes:
-  // "COLL[,COLL]" or nothing.
-  CommandLine(std::string command, std::string usage, std::string footer);
+  // `command` is "colbench noise". `usage`, `footer` and `brief` are for --help, as in OptionTable.
+  CommandLine(std::string command, std::string usage, std::string footer, std::string brief = {});
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
   // Parts that a command may take. Each may be called once, before parse().
-  void add_cells();   // --size --sizes --backend --device --algo --dtype --op --root --place --cadence --cache --groups
-  void add_method();  // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
-                      // --timeout --bound
+  // What -o means: nccl-tests' reduction, or the command's own file.
+  enum class Letter : std::uint8_t { op, output };
+  void add_cells(Letter o = Letter::op);  // --size --sizes --backend --device --algo --dtype --op --root --place
+                                          // --cadence --cache --groups
+  void add_method();   // -n --launches --ci --min-iters --max-time --seed --no-shuffle --sync --check --skew --delay
+                       // --timeout --bound
   void add_outputs();  // --json --csv --plot --html --legend --no-progress
   void add_option(const char* group, const char* name, std::string& value, const char* type,
                   const std::string& description);
@@ -90,6 +92,8 @@ double parse_percent(const std::string& option, const std::string& text);
 // Takes -n (or --ranks) with its value out of `arguments`, for a command that reads it itself. Each is a name and a
 // value. Throws UsageError if a value is missing.
 std::vector<std::pair<std::string, std::string>> take_ranks(std::vector<std::string>& arguments);
+// "3 bytes are measured as 4: …", if a size is not whole elements on every rank; else empty.
+std::string rounding_note(const Request& request);
 // Every combination, in the order in which a reader wants them. Throws UsageError if there is none, or for cells that
 // could never be measured (more memory than the machine has).
 std::vector<CellSpec> cells_of(const Request& request);

@@ -1,10 +1,13 @@
 // colbench compare A.json B.json: is B slower than A, and how sure is that?
 // colbench noise: how small a difference can be seen on this machine?
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <col/group.hpp>
 
@@ -66,6 +69,17 @@ void write_json(const std::string& path, const std::string& json) {
   }
 }
 
+// All of them at once: who has mistyped one has often mistyped both.
+void refuse_missing(const std::vector<std::string>& paths) {
+  std::vector<std::string> missing;
+  for (const std::string& path : paths) {
+    if (::access(path.c_str(), F_OK) != 0) missing.push_back(path);
+  }
+  if (missing.empty()) return;
+  throw UsageError("there {} no file{} {}; give files that colbench --json has written",
+                   missing.size() > 1 ? "are" : "is", missing.size() > 1 ? "s" : "", fmt::join(missing, " and "));
+}
+
 }  // namespace
 
 int run_compare(const Invocation& invocation) {
@@ -83,6 +97,7 @@ int run_compare(const Invocation& invocation) {
   const double over = options.fail_over.empty() ? 0 : parse_percent("--fail-over", options.fail_over);
   check_outputs({.json = options.json});
   const std::string &path_a = line.words()[0], &path_b = line.words()[1];
+  refuse_missing(line.words());
   const Comparison comparison = compare(read_json_results(path_a), read_json_results(path_b), rule);
   refuse_nothing_in_common(comparison, path_a, path_b);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "colbench/commands/command.hpp"
 #include "colbench/commands/options.hpp"
@@ -106,11 +107,13 @@ int run_draw(const Invocation& invocation) {
   CommandLine line("colbench draw", kDrawUsage, kDrawFooter);
   define_draw(line, texts);
   if (!line.parse(invocation.arguments, 1)) return tools::exit_code::kSuccess;
-  if (texts.algorithm.empty()) throw UsageError("which algorithm? write --algorithm mst");
-  const Form form = form_of(texts.file);
-
   const bool named = !line.words().empty();
   Collective collective = named ? parse_collective(line.words().front()) : Collective::allreduce;
+  if (texts.algorithm.empty())
+    throw UsageError("which algorithm of {}? write --algorithm and one of {}", to_string(collective),
+                     fmt::join(names_of(collective), ", "));
+  const Form form = form_of(texts.file);
+
   const PlanSource source = PlanSource::find(collective, texts.algorithm);
   if (source.file() && !named) collective = source.file()->collective();
   const CellSpec cell = draw_cell_of(texts, collective, source.file() ? source.file()->ranks() : 8);

@@ -14,14 +14,6 @@ namespace {
 
 constexpr std::string_view kAll = "all";
 
-std::vector<std::string_view> names_of(Collective collective) {
-  std::vector<std::string_view> names;
-  for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.collective == collective) names.push_back(algorithm.name);
-  }
-  return names;
-}
-
 AlgorithmSpec parse_spec(const std::string& text) {
   try {
     return AlgorithmSpec::parse(text);
@@ -39,6 +31,14 @@ AlgorithmSpec parse_spec(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> names_of(Collective collective) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.collective == collective) names.push_back(algorithm.name);
+  }
+  return names;
+}
 
 Collective parse_collective(const std::string& text) {
   const std::vector<Operation> operations = parse_operations(text);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "colbench/machine/model.hpp"
@@ -13,6 +14,8 @@ class CommandLine;
 
 // The collective of that name. Throws UsageError, with the nearest name; also for operations without a plan (pingpong).
 Collective parse_collective(const std::string& text);
+// Of its built-in algorithms.
+std::vector<std::string_view> names_of(Collective collective);
 
 // The options that say of what kind the plans of a cell are: --dtype, --op, --root.
 struct CellOptions {

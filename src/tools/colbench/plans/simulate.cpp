@@ -23,7 +23,8 @@ constexpr const char* kSimulateFooter =
     R"(COLL is allreduce unless it is given. Messages take alpha + bytes / beta, one at a time in each direction of a rank.
 
 Example:
-  colbench simulate --topology nodes:512x8 --alpha 5us --beta 25GB/s --alpha-intra 500ns --beta-intra 150GB/s
+  colbench simulate --topology nodes:512x8 --alpha 5us --beta 25GB/s \
+    --alpha-intra 500ns --beta-intra 150GB/s
 
 Exit code: 0; 2 usage.)";
 
@@ -50,9 +51,7 @@ void define_simulate(CommandLine& line, SimulateTexts& texts) {
   line.add_option(kWhat, "--sizes", texts.sizes, "LIST", "8:1G:x4, or 1K,3M; default: 8:1G:x4");
   line.add_option(kWhat, "--algo", texts.algorithms, "LIST", "all, or some of them; default: all");
   texts.cell.define(line);
-  line.add_option(
-      kWhat, "--max-time", texts.max_time, "TIME",
-      "for simulating one algorithm, at all sizes together; after that its closed form is used; default: 10s");
+  line.add_option(kWhat, "--max-time", texts.max_time, "TIME", "for one algorithm, then its closed form; default: 10s");
 }
 
 // ---- What is asked for ----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@
 namespace col::colbench {
 namespace {
 
-constexpr const char* kTuneUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o my_selection.json]";
+constexpr const char* kTuneUsage = "Usage: colbench tune [COLL,…] [-n LIST] [--sizes 64:16M:x8] [-o FILE]";
 constexpr const char* kTuneFooter =
     R"(All collectives unless some are named; -n takes several numbers of ranks, as 2,4,7-8. An algorithm takes the place
 of another one, or of what the built-in table has, only where their intervals do not overlap. Where an algorithm of
@@ -69,7 +69,7 @@ void check(const Request& request) {
 // Nothing when a text (--help) was printed instead.
 std::optional<Job> job_of(const std::vector<std::string>& arguments, std::string& file) {
   CommandLine line("colbench tune", kTuneUsage, kTuneFooter);
-  line.add_cells();
+  line.add_cells(CommandLine::Letter::output);
   line.add_method();
   line.add_option("Output", "-o,--output", file, "FILE", "where the table goes; default: stdout");
   line.add_flag("Output", "--no-progress", "no progress line, even on a terminal");

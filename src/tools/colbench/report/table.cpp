@@ -120,10 +120,10 @@ std::vector<std::string> marks_of(const Results& results, const std::vector<Reas
   return marks;
 }
 
-std::string head_lines(const Results& results, Style style) {
+std::string head_lines(const Results& results, Style style, std::size_t columns) {
   constexpr std::size_t kMark = 2;  // "# "
   std::string text = note_line(run_text(results), Tone::plain, style);
-  for (const std::string& line : {machine_text(results.machine, kTableColumns - kMark), shared_text(results)}) {
+  for (const std::string& line : {machine_text(results.machine, columns - kMark), shared_text(results)}) {
     if (!line.empty()) text += note_line(line, Tone::faint, style);
   }
 
@@ -197,15 +197,15 @@ std::string csv_field(std::string_view field) {
 
 }  // namespace
 
-std::string table_report(const Results& results, Style style, bool legend) {
+std::string table_report(const Results& results, Style style, bool legend, std::size_t columns) {
   std::vector<Row> rows;
   for (const Cell& cell : results.cells) rows.push_back({cell, statistics_of(cell)});
   const std::vector<Reason> reasons = reasons_of(results);
   const std::vector<std::string> marks = marks_of(results, reasons, style);
   Grid grid(terminal_columns(results, style), rows, marks, !style.utf8);
-  const std::vector<std::string_view> gone = grid.fit(kTableColumns);
+  const std::vector<std::string_view> gone = grid.fit(columns);
 
-  std::string text = head_lines(results, style);
+  std::string text = head_lines(results, style, columns);
   if (!rows.empty()) text += table_lines(results, grid, marks, style);
   if (legend) text += legend_lines(grid.columns(), style);
   if (!gone.empty()) {
