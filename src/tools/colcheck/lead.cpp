@@ -36,6 +36,11 @@ class Merger {
     result.text = fmt::format("its result is not, bit by bit, that of rank {}", digest->rank);
   }
 
+  void add_all(int rank, const Answer& answer) {
+    for (const Answer::Entry& entry : answer.entries) add(rank, entry);
+    for (const Answer::Took& took : answer.times) results_.at(took.index).seconds = static_cast<double>(took.us) * 1e-6;
+  }
+
   std::vector<CaseResult>& results() { return results_; }
 
  private:
@@ -124,7 +129,7 @@ std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
           merger.add(rank, {i, Finding::fail("no group: " + answer.trouble)});
       } else {
         done = std::min(done, answer.done);
-        for (const Answer::Entry& entry : answer.entries) merger.add(rank, entry);
+        merger.add_all(rank, answer);
       }
     }
     for (std::size_t i = 0; i < done; ++i) all.push_back(std::move(merger.results()[i]));
@@ -139,15 +144,13 @@ std::vector<CaseResult> Lead::run(std::span<const Case> cases) {
 std::vector<CaseResult> Lead::share(std::span<const Case> cases) {
   const std::vector<Answer> answers = give({.kind = Order::Kind::share, .cases = {cases.begin(), cases.end()}});
   Merger merger(cases);
-  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    for (const Answer::Entry& entry : answers[rank].entries) merger.add(static_cast<int>(rank), entry);
-  }
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) merger.add_all(static_cast<int>(rank), answers[rank]);
   return std::move(merger.results());
 }
 
 std::vector<CaseResult> Lead::by_itself(std::span<const Case> cases) {
   Merger merger(cases);
-  for (const Answer::Entry& entry : carry_out_alone(context_, cases, options_).entries) merger.add(0, entry);
+  merger.add_all(0, carry_out_alone(context_, cases, options_));
   return std::move(merger.results());
 }
 

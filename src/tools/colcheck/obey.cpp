@@ -54,8 +54,11 @@ class CaseRunner {
     if (options_.on_case) options_.on_case(c);
     note_case(token_of(c));
     bool usable = true;
+    const auto began = std::chrono::steady_clock::now();
     Finding finding = find_out(c, usable);
     rank_.drop_all();
+    const auto took = std::chrono::steady_clock::now() - began;
+    answer_.times.push_back({index, std::chrono::duration_cast<std::chrono::microseconds>(took).count()});
     if (finding.verdict != Finding::Verdict::pass || finding.digest)
       answer_.entries.push_back({index, std::move(finding)});
     answer_.done = index + 1;
@@ -117,6 +120,7 @@ Answer run_in_group(Context& context, const Order& order, std::uint64_t number, 
     if (!runner.run(i, order.cases[i])) break;
   }
   context.destroy_group(group.name());
+  if (context.spec().rank != 0) runner.answer().times.clear();
   runner.answer().natives = std::move(answer.natives);
   return std::move(runner.answer());
 }
@@ -172,6 +176,13 @@ void fields(Answer::Entry& entry, Visit& visit) {
 }
 
 template <class Visit>
+void fields(Answer::Took& took, Visit& visit) {
+  auto& [index, us] = took;
+  visit("index", index);
+  visit("us", us);
+}
+
+template <class Visit>
 void fields(RankGpu& rank, Visit& visit) {
   auto& [host, gpu, of_host, nccl, why_not, why_no_nccl] = rank;
   auto& [name, bus] = gpu;
@@ -193,8 +204,9 @@ void fields(Native& native, Visit& visit) {
 
 template <class Visit>
 void fields(Answer& answer, Visit& visit) {
-  auto& [entries, done, trouble, natives, gpu, ended] = answer;
+  auto& [entries, times, done, trouble, natives, gpu, ended] = answer;
   visit("entries", entries);
+  visit("times", times);
   visit("done", done);
   visit("trouble", trouble);
   visit("natives", natives, core::Named{Collective{kCollectiveCount - 1}, col::to_string});

@@ -41,7 +41,12 @@ struct Answer {
     std::size_t index;  // of the case
     Finding finding;    // anything except a pass without a digest
   };
+  struct Took {
+    std::size_t index;  // of the case
+    std::int64_t us;
+  };
   std::vector<Entry> entries = {};
+  std::vector<Took> times = {};  // of rank 0 in a group, and of every rank that is alone
   // The number of cases that this rank has finished. If there are more cases, the group was given up after the last of
   // these.
   std::size_t done = 0;

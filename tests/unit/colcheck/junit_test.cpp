@@ -17,6 +17,7 @@ Results mixed_run() {
   results.cases.back().smallest_token = "exact,backend=gloo,np=2,coll=scan";
   results.cases.back().smallest_text = "byte 0";
   results.cases.push_back(skipped("shm", Primitive::scan, "needs 4 GiB", 8));
+  results.cases.back().c.algorithm = "ring";
   CaseResult alone = passed("", Primitive::scan);
   alone.c.property = "zzz_plans";
   results.cases.push_back(alone);
@@ -25,10 +26,10 @@ Results mixed_run() {
 
 }  // namespace
 
-TEST_CASE("junit: a suite per property, a test case per case, and sums that are right", "[colcheck]") {
+TEST_CASE("junit: a suite per property, a test per call, and sums that are right", "[colcheck]") {
   const Element root = parse_xml(junit_report(mixed_run()));
   CHECK(root.name == "testsuites");
-  CHECK(root.attributes.at("tests") == std::to_string(kAllGoodCases + 3));
+  CHECK(root.attributes.at("tests") == std::to_string(kAllGoodCases + 2));
   CHECK(root.attributes.at("failures") == "1");
   CHECK(root.attributes.at("errors") == "0");
   CHECK(root.attributes.at("skipped") == "1");
@@ -45,7 +46,7 @@ TEST_CASE("junit: a suite per property, a test case per case, and sums that are 
     CHECK(suite->attributes.at("skipped") == std::to_string(suite->all("skipped").size()));
     CHECK(suite->attributes.at("errors") == "0");
   }
-  CHECK(suites[0]->all("testcase").size() == kAllGoodCases + 2);
+  CHECK(suites[0]->all("testcase").size() == kAllGoodCases + 1);
 }
 
 TEST_CASE("junit: the class of a test case says what its buffers were, and whether GPUs were stand-ins", "[colcheck]") {
@@ -56,12 +57,16 @@ TEST_CASE("junit: the class of a test case says what its buffers were, and wheth
   CHECK(occurrences(fake, "fake GPU 0") > 0);
 }
 
-TEST_CASE("junit: a test case is its token; a failure says all that is known", "[colcheck]") {
+TEST_CASE("junit: a test has a name without what was drawn, and its draws; a failure says all that is known",
+          "[colcheck]") {
   const Element root = parse_xml(junit_report(mixed_run()));
   const auto cases = root.all("testcase");
   CHECK(cases[0]->attributes.at("classname") == "colcheck.exact.shm");
-  CHECK(cases[0]->attributes.at("name") == "exact,backend=shm,np=3,coll=allreduce,seed=0x1");
-  CHECK(cases[0]->children.empty());
+  CHECK(cases[0]->attributes.at("name") == "allreduce");
+  const auto draws = cases[0]->all("property");
+  REQUIRE(draws.size() == 1);
+  CHECK(draws[0]->attributes.at("name") == "draw");
+  CHECK(draws[0]->attributes.at("value") == "exact,backend=shm,np=3,coll=allreduce,seed=0x1");
   CHECK(cases.back()->attributes.at("classname") == "colcheck.zzz_plans");
   const auto failures = root.all("failure");
   REQUIRE(failures.size() == 1);
@@ -72,6 +77,31 @@ TEST_CASE("junit: a test case is its token; a failure says all that is known", "
   const auto skips = root.all("skipped");
   REQUIRE(skips.size() == 1);
   CHECK(skips[0]->attributes.at("message") == "needs 4 GiB");
+}
+
+TEST_CASE("junit: cases of one call are one test; it fails with one of them, and lasts as long as all", "[colcheck]") {
+  Results results = empty_run();
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    results.cases.push_back(passed("shm", Primitive::scan, seed));
+    results.cases.back().c.algorithm = "ring";
+    results.cases.back().seconds = 0.25;
+  }
+  results.cases.push_back(results.cases.back());
+  results.cases.back().c.algorithm = "mst";
+  Element root = parse_xml(junit_report(results));
+  REQUIRE(root.all("testcase").size() == 2);
+  CHECK(root.all("testcase")[0]->attributes.at("name") == "scan by ring");
+  CHECK(root.all("testcase")[0]->attributes.at("time") == "1.000000");
+  CHECK(root.all("testcase")[0]->all("property").size() == 4);
+  results.cases[2].verdict = Finding::Verdict::fail;
+  root = parse_xml(junit_report(results));
+  CHECK(root.attributes.at("tests") == "2");
+  CHECK(root.attributes.at("failures") == "1");
+  results.cases[2].verdict = Finding::Verdict::skip;
+  CHECK(parse_xml(junit_report(results)).attributes.at("skipped") == "0");
+  // Another seed, other draws: the same names.
+  for (CaseResult& result : results.cases) result.c.count = result.c.seed += 100;
+  CHECK(parse_xml(junit_report(results)).all("testcase")[0]->attributes.at("name") == "scan by ring");
 }
 
 TEST_CASE("junit: a run that ended early is an error, whatever else passed", "[colcheck]") {
@@ -95,7 +125,7 @@ TEST_CASE("junit: well formed whatever the results hold", "[colcheck]") {
   }
   results.cases.back().c.property = kNasty;
   const Element root = parse_xml(junit_report(results));
-  CHECK(root.all("testcase").size() == results.cases.size() + 1);
+  CHECK(root.all("testcase").size() == kAllGoodCases + 2);
   const std::string message = root.all("failure")[0]->attributes.at("message");
   CHECK(message.starts_with("rank 2: <b a=\"1\">&amp; ' ]]> \\x1b[31m \\x01 \\xff"));
   CHECK(message.ends_with("a b\\x00Z"));

@@ -131,6 +131,7 @@ struct Property {
   // group is not used again. Other exceptions make the case fail too.
   Finding (*run)(Rank& rank, const Case& c);
   OnGpus on_gpus = OnGpus::nothing;
+  bool draws_primitives = false;  // which calls its cases make depends on the seed
 };
 
 }  // namespace col::colcheck

@@ -310,7 +310,12 @@ Finding run_wrong_arguments(Rank& rank, const Case& c) {
 
 }  // namespace
 
-const Property kWrongArguments{"wrong_arguments", "wrong calls are invalid_argument, and leave the group as it was",
-                               Property::Kind::group, &add_wrong_arguments, &run_wrong_arguments};
+const Property kWrongArguments{"wrong_arguments",
+                               "wrong calls are invalid_argument, and leave the group as it was",
+                               Property::Kind::group,
+                               &add_wrong_arguments,
+                               &run_wrong_arguments,
+                               OnGpus::nothing,
+                               true};
 
 }  // namespace col::colcheck

@@ -16,6 +16,7 @@ struct CaseResult {
   Finding::Verdict verdict = Finding::Verdict::pass;
   int rank = -1;          // the lowest rank that found something wrong; -1: none did, or not a single rank
   std::string text = {};  // of that finding
+  double seconds = 0;     // 0: not known
   // For some failures: the smallest case that was found to fail too, and what is wrong in it.
   std::string smallest_token = {}, smallest_text = {};
 };
