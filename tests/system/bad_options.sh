@@ -8,7 +8,7 @@ try() { # EXPECTED OPTIONS…
   shift
   expect_soon 100 expect_exit 2 "$COLRUN" "$@" touch "$touch_file"
   expect_lines "$err" 1
-  expect_in "$err" "^colrun: .*$expected.*; see colrun --help\$"
+  expect_in "$err" "^colrun: .*$expected.* see colrun --help\$"
   [ ! -s "$out" ] || fail "something on stdout"
   [ ! -e "$touch_file" ] || fail "a rank was started"
 }
@@ -17,8 +17,10 @@ for value in 0 x -1 4097 99999999999999999999 1.5 4x; do
   try "from 1 to 4096, auto, cpu or gpu, not '$value'" -np "$value"
 done
 try "unknown option '--bogus'" --bogus
-try "unknown option '-q'" -q -n 2
+try "unknown option '-z'" -z -n 2
 try "unknown option '--timeuot'; did you mean '--timeout'\\?" --timeuot 3
+expect_in "$err" "did you mean '--timeout'[?] see"
+try "--bind-to socket: colrun's words are numa" --bind-to socket
 try '--standalone takes no value' --standalone=no
 try '--label takes no value' --label=3
 try '-l takes no value' -l=3

@@ -12,4 +12,14 @@ for program in "$work/plain" "$work/no_first_line" "$work/no_interpreter" "$work
   expect_in "$err" "^colrun: cannot run '$program': "
   [ ! -s "$out" ] || fail "a rank was started"
 done
+# A script of Python is started by Python.
+echo 'print(1)' >"$work/train.py"
+expect_exit 126 "$COLRUN" -n 2 "$work/train.py"
+expect_in "$err" "permission denied; a script of Python needs its interpreter: colrun python3 $work/train.py$"
+cd "$work" || exit 1
+expect_exit 127 "$COLRUN" -n 2 train.py
+expect_in "$err" "colrun python3 train.py$"
+chmod +x train.py
+expect_exit 126 "$COLRUN" -n 2 ./train.py
+expect_in "$err" "Exec format error; a script of Python needs its interpreter: colrun python3 ./train.py$"
 nothing_left

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 to="file=$work/run/%j/%h/%R.%s"
-expect_exit 0 "$COLRUN" -n 11 --output "file=$work/run/%w/%R.%s" sh -c 'echo long text of $RANK; echo more; echo error $RANK >&2'
+expect_exit 0 "$COLRUN" -q -n 11 --output "file=$work/run/%w/%R.%s" sh -c 'echo long text of $RANK; echo more; echo error $RANK >&2'
 [ ! -s "$out" ] && [ ! -s "$err" ] || fail "something on the console"
 [ "$(ls "$work/run/11" | wc -l)" -eq 22 ] || fail "$(ls "$work/run/11" | wc -l) files instead of 22"
 for rank in 00 01 02 03 04 05 06 07 08 09 10; do
@@ -29,6 +29,16 @@ expect_exit 0 "$COLRUN" -n 2 -l --output "file=$work/both.%r" sh -c 'for i in 1 
 expect_exit 4 "$COLRUN" -n 1 --max-restarts 1 --output "file=$work/again.%r.%s" sh -c 'echo attempt $COL_RESTART_COUNT; echo went wrong >&2; exit 4'
 printf 'attempt 0\nattempt 1\n' | cmp - "$work/again.0.out" || fail "the file of a restarted rank"
 expect_in "$err" '^colrun:   went wrong$'
+
+# Directories are made, which is said once, unless -q.
+expect_exit 0 "$COLRUN" -n 2 --output "file=$work/new/of/%r" true
+expect_in "$err" "^colrun: made the folder '$work/new' for --output$"
+expect_lines "$err" 1
+expect_exit 0 "$COLRUN" -n 2 --output "file=$work/new/of/%r" true
+[ ! -s "$err" ] || fail "said though it was there"
+expect_exit 0 "$COLRUN" -q -n 2 --output "file=$work/newer/%r" true
+[ ! -s "$err" ] || fail "said in spite of -q"
+[ -e "$work/newer/1" ] || fail "no file"
 
 # What cannot be: said before anything runs.
 for pattern in "file=$work/one" 'file=' 'run/%r' "file=$work/%q%r" "dir=$work"; do

@@ -255,7 +255,7 @@ constexpr std::array kForeignTable = {
     ForeignVariable{
         "`OMP_NUM_THREADS`",
         "Allowed CPUs divided by the ranks on this host, at least 1. Set only when it is unset; colrun says so "
-        "once."},
+        "once if processors are left over."},
     ForeignVariable{"`PMI_RANK`, `PMI_SIZE`, `PMI_FD`",
                     "As `COL_RANK` and `COL_WORLD_SIZE`, and the number of an open socket: a program of MPICH's family "
                     "meets the others through it (PMI-1). A program that is to be alone: `env -u PMI_FD ./program`."},

@@ -128,6 +128,10 @@ void read_binding(Word& option, Word& text, launch::BindingSpec& binding) {
   const std::pair<std::string_view, To> known[] = {
       {"auto", To::automatic}, {"none", To::none}, {"core", To::core}, {"numa", To::numa}};
   const auto found = std::ranges::find(known, text, &std::pair<std::string_view, To>::first);
+  // What mpirun has beside these.
+  if (text == "socket" || text == "package" || text == "l3cache" || text == "hwthread" || text == "board")
+    throw UsageError("{} {}: colrun's words are numa, the processors of one NUMA node (mostly a socket), and core",
+                     option, text);
   if (found == std::end(known)) refuse(option, text, "auto, none, core, numa or a list such as 'list:0-1;2-3'");
   binding.to = found->second;
 }
@@ -285,6 +289,7 @@ Rows output_rows(launch::JobSpec& job) {
        kAll},
       {kGroup, "--stdin", "WHO", "who reads standard input: a rank, all, none; default: 0",
        into(job.input, read_input)},
+      {kGroup, "-q,--quiet", "", "say nothing of what goes as planned", becomes(output.quiet, true), kAll},
       {kGroup, "--pty", "", "ranks write to a pseudo-terminal, as if nothing were between", becomes(output.pty, true),
        kAll},
       {kGroup, "-u,--unbuffered", "", "set PYTHONUNBUFFERED=1: Python's output comes at once", {}, kAll},

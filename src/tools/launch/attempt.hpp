@@ -75,6 +75,7 @@ class Attempt {
   Ending& ending() noexcept { return ending_; }
   Injector& injector() noexcept { return injector_; }
   int omp_threads() const noexcept { return environment_.omp_threads(); }
+  int cpus() const noexcept { return environment_.cpus(); }
   int local_ranks() const noexcept { return parts_.assignment.local_ranks; }
   int global(int local_rank) const noexcept { return parts_.assignment.first_rank + local_rank; }
   RankNames names(int local_rank) const { return names_of(parts_.assignment, local_rank, parts_.host); }

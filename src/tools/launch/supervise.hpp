@@ -74,6 +74,7 @@ class Supervisor {
 
   // supervise_ranks.cpp: their start, and the end of the job
   void start_all();
+  void say_what_was_done();
   void start(int local_rank);
   bool is_last_start() const;
   void give_input_away();

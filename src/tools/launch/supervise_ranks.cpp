@@ -107,6 +107,17 @@ JobStory Supervisor::run_attempt(const Assignment& assignment) {
   return outcome;
 }
 
+// What the user did not ask for, once the first rank has started.
+void Supervisor::say_what_was_done() {
+  if (parts_.spec.output.quiet) return;
+  if (!output_.made_folder().empty()) say("made the folder '{}' for --output", output_.made_folder());
+  const int threads = attempt_->omp_threads(), ranks = attempt_->local_ranks();
+  // As many threads as there are processors for are what everybody expects.
+  if (ranks > 1 && threads > 0 && threads * ranks < attempt_->cpus())
+    say("OMP_NUM_THREADS was unset; it is {} in each of the {} ranks, and {} of {} processors are left over", threads,
+        ranks, attempt_->cpus() - threads * ranks, attempt_->cpus());
+}
+
 void Supervisor::start_all() {
   const std::optional<Milliseconds> limit = parts_.spec.lifecycle.start_timeout;
   const Time from = attempt_->assignment().restart == 0 ? began_ : Clock::now();
@@ -117,10 +128,7 @@ void Supervisor::start_all() {
       throw LaunchError(kLauncher, "only {} of {} ranks were started within {:.1f} s (--start-timeout)", rank + 1,
                         attempt_->local_ranks(), std::chrono::duration<double>(*limit).count());
     }
-    if (rank == 0 && restarts_ == 0 && attempt_->local_ranks() > 1 && attempt_->omp_threads() > 0) {
-      say("OMP_NUM_THREADS was unset; it is {} in each of the {} ranks", attempt_->omp_threads(),
-          attempt_->local_ranks());
-    }
+    if (rank == 0 && restarts_ == 0) say_what_was_done();
     for (step(Clock::now()); stopped_ && !attempt_->ending().is_ending();) step(std::nullopt);
     if (attempt_->ending().is_ending()) return;
   }

@@ -77,8 +77,8 @@ TEST_CASE("arguments: options of the job stand before the first program", "[colr
 
 TEST_CASE("arguments: an unknown option is told with its nearest one", "[colrun]") {
   CHECK(complaint("--bogus a") == "unknown option '--bogus'");
-  CHECK(complaint("-q a") == "unknown option '-q'");
-  CHECK(complaint("-lq a") == "unknown option '-q'");
+  CHECK(complaint("-z a") == "unknown option '-z'");
+  CHECK(complaint("-lz a") == "unknown option '-z'");
   CHECK(complaint("--timeuot 3 a") == "unknown option '--timeuot'; did you mean '--timeout'?");
   CHECK(complaint("--timeuot=3 a") == "unknown option '--timeuot'; did you mean '--timeout'?");
   CHECK(complaint("-timeout 3 a") == "unknown option '-timeout'; did you mean '--timeout'?");

@@ -56,7 +56,8 @@ TEST_CASE("options: binding", "[colrun]") {
   CHECK(lists.to == BindingSpec::To::list);
   CHECK(lists.lists == std::vector<std::vector<int>>{{0, 1}, {2, 5}});
   CHECK(spec("--report-bindings p").inspect.report_bindings);
-  CHECK_THAT(complaint("--bind-to socket p"), Contains("--bind-to takes auto, none, core, numa or a list such as"));
+  CHECK_THAT(complaint("--bind-to sofa p"), Contains("--bind-to takes auto, none, core, numa or a list such as"));
+  CHECK_THAT(complaint("--bind-to socket p"), Contains("colrun's words are numa"));
   CHECK_THAT(complaint("--bind-to list: p"), Contains("list: and processors for each rank"));
   CHECK_THAT(complaint("--bind-to core --map-by socket p"), Contains("--map-by takes core or numa, not 'socket'"));
   CHECK_THAT(complaint("--gpus-per-rank x p"), Contains("--gpus-per-rank takes a whole number from 0 to 64"));
@@ -71,6 +72,7 @@ TEST_CASE("options: output and input", "[colrun]") {
   CHECK((output.tee && output.merge && output.pty));
   CHECK(output.console_ranks == std::vector<int>{0, 3, 4, 5});
   CHECK(spec("--label-format %h:%l p").output.label == "%h:%l");
+  CHECK((!output.quiet && spec("-q p").output.quiet && spec("--quiet p").output.quiet));
   CHECK(spec("-l --label-format %h:%l p").output.label == "%h:%l");
   CHECK(spec("--stdin all p").input.to == InputSpec::To::all);
   CHECK(spec("--stdin none p").input.to == InputSpec::To::none);

@@ -43,18 +43,20 @@ struct OutputSpec {
   bool tee = false;               // with a file pattern: to the console too
   std::vector<int> console_ranks = {};  // global ranks whose output the console shows, sorted; empty: all
   bool merge = false;                   // stderr joins stdout where it is written, so their order is kept
+  bool quiet = false;                   // nothing is said of what goes as planned
   bool pty = false;                     // stdout and stderr are a pseudo-terminal (and therefore merged)
 };
 
 template <class Visit>
 void fields(OutputSpec& output, Visit& visit) {
-  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, pty] = output;
+  auto& [label, timestamps, file_pattern, tee, console_ranks, merge, quiet, pty] = output;
   visit("label", label);
   visit("timestamps", timestamps);
   visit("file", file_pattern);
   visit("tee", tee);
   visit("console_ranks", console_ranks);
   visit("merge", merge);
+  visit("quiet", quiet);
   visit("pty", pty);
 }
 

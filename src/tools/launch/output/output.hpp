@@ -67,6 +67,8 @@ class Output {
 
   // A line from the launcher itself, without its newline.
   void say(std::string_view line);
+  // The first directory that was created for files; empty if there is none.
+  const std::string& made_folder() const noexcept { return files_.made_folder(); }
   // Text from the launcher itself that was requested on stdout: whole lines, without labels.
   void print(std::string_view text);
 

@@ -37,16 +37,23 @@ const char* advice(int error) {
   }
 }
 
-void make_directories_of(const std::string& path) {
+// Returns the first one that was not there; empty if all were.
+std::string make_directories_of(const std::string& path) {
+  std::string made;
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string directory = path.substr(0, slash);
-    if (::mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST) continue;  // a file of that name: open() will say it
+    if (::mkdir(directory.c_str(), 0777) == 0) {
+      if (made.empty()) made = directory;
+      continue;
+    }
+    if (errno == EEXIST) continue;  // a file of that name: open() will say it
     const int error = errno;
     struct stat info {};
     if (::stat(directory.c_str(), &info) == 0) continue;  // a read-only file system says EROFS for what is there, too
     throw LaunchError(kLauncher, "cannot create the directory '{}' for the output file '{}': {}; {}", directory, path,
                       strerror(error), advice(error));
   }
+  return made;
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ bool same_file(int left, int right) {
 }
 
 OutputFiles::File OutputFiles::open(const std::string& path, bool is_restart) {
-  make_directories_of(path);
+  if (std::string made = make_directories_of(path); made_folder_.empty()) made_folder_ = std::move(made);
   const bool is_first = opened_.insert(path).second;
   const int begin_anew = is_first && !is_restart ? O_TRUNC : 0;
   // O_NONBLOCK: a named pipe without a reader is to be an error, not a halt.

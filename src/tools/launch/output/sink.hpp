@@ -49,8 +49,11 @@ class OutputFiles {
   // Creates the file and its directories if they are missing. A file from an earlier job is emptied when it is first
   // opened, unless `is_restart`. Throws LaunchError (125).
   File open(const std::string& path, bool is_restart);
+  // The first directory that open() created; empty if there is none.
+  const std::string& made_folder() const noexcept { return made_folder_; }
 
  private:
+  std::string made_folder_;
   std::unordered_set<std::string> opened_;
 };
 

@@ -187,7 +187,8 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
       std::any_of(shared_.begin(), shared_.begin() + static_cast<std::ptrdiff_t>(before_launcher),
                   [](std::string_view entry) { return variable_name(entry) == "OMP_NUM_THREADS"; });
   if (!has_omp_threads) {
-    omp_threads_ = std::max(1, parts.cpus() / std::max(1, assignment_.local_ranks));
+    cpus_ = parts.cpus();
+    omp_threads_ = std::max(1, cpus_ / std::max(1, assignment_.local_ranks));
     shared_.push_back(fmt::format("OMP_NUM_THREADS={}", omp_threads_));
   }
 }

@@ -42,6 +42,8 @@ class Environment {
 
   // OMP_NUM_THREADS, if it was set here because the caller had none; 0 if the caller had one.
   int omp_threads() const noexcept { return omp_threads_; }
+  // The processors that these threads are for; 0 as above.
+  int cpus() const noexcept { return cpus_; }
 
  private:
   using Variables = std::vector<std::string>;  // "NAME=value" each
@@ -57,6 +59,7 @@ class Environment {
   std::vector<Variables> of_program_;  // by program
   std::vector<std::size_t> program_;   // by local rank
   int omp_threads_ = 0;
+  int cpus_ = 0;
   Variables shared_;
   std::vector<std::string> fixed_;  // names of the variables in `shared_` that the launcher sets
   Variables own_;                   // those of the rank that was asked for last

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -31,11 +32,18 @@ int check_executable(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
+// For a file that is no program by itself, and would be one for Python.
+std::string python_advice(const std::string& path) {
+  return path.ends_with(".py") ? fmt::format("a script of Python needs its interpreter: colrun python3 {}", path) : "";
+}
+
 [[noreturn]] void refuse(const std::string& name, const std::string& path, int error) {
   using namespace tools::exit_code;
   if (error == EISDIR) throw LaunchError(kNotExecutable, "cannot run '{}': it is a directory", path);
   if (error == EACCES) {
-    throw LaunchError(kNotExecutable, "cannot run '{}': permission denied; make it executable (chmod +x)", path);
+    const std::string advice = python_advice(path);
+    throw LaunchError(kNotExecutable, "cannot run '{}': permission denied; {}", path,
+                      advice.empty() ? "make it executable (chmod +x)" : advice);
   }
   if (error == ENOENT || error == ENOTDIR) {
     throw LaunchError(kNotFound, "cannot find the program '{}'; check the path", name);
@@ -107,15 +115,21 @@ std::string resolve_program(const std::string& name) {
     folders.remove_prefix(colon + 1);
   }
   if (!unusable.empty()) refuse(name, unusable, EACCES);
-  const bool is_here = !name.empty() && check_executable("./" + name) == 0;
-  throw LaunchError(tools::exit_code::kNotFound, "cannot find the program '{}' in PATH; {}", name,
-                    is_here ? fmt::format("did you mean ./{}?", name) : "give its path");
+  const int here = name.empty() ? ENOENT : check_executable("./" + name);
+  std::string advice = here == 0 ? fmt::format("did you mean ./{}?", name) : "give its path";
+  if (here == 0 || here == EACCES) {
+    if (std::string python = python_advice(name); !python.empty()) advice = std::move(python);
+  }
+  throw LaunchError(tools::exit_code::kNotFound, "cannot find the program '{}' in PATH; {}", name, advice);
 }
 
 void refuse_program(const std::string& path, int error) {
   std::string why = strerror(error);
   if (error == ENOENT) why = "its interpreter is missing; see its first line";
-  if (error == ENOEXEC) why += "; a script needs a first line such as #!/bin/sh";
+  if (error == ENOEXEC) {
+    const std::string advice = python_advice(path);
+    why += "; " + (advice.empty() ? "a script needs a first line such as #!/bin/sh" : advice);
+  }
   throw LaunchError(tools::exit_code::kNotExecutable, "cannot run '{}': {}", path, why);
 }
 
