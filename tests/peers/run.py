@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 
+import picture
 import plan
 import report
 from contestants import CONTESTANTS, RIVALS, Places
@@ -200,6 +201,8 @@ def main():
         (options.out / "table.md").write_text(table)
     if options.document:
         report.write_into(options.document, table)
+        if (drawn := options.document.parent / "pictures" / "allreduce.svg").exists():
+            picture.write(options.document, drawn)
     return 130 if interrupted else int(report.bad(run))
 
 

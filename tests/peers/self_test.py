@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
+import picture
 import plan
 import report
 import states
@@ -26,6 +27,22 @@ def run_of(launches, absent=()):
     return {"started": "2026-01-31", "command": "scripts/dev peers", "launches": launches, "colbench": [],
             "machine": {"cpu": "a processor", "processors": 2, "kernel": "6", "versions": {"MPICH 5": "5.0"}},
             "absent": dict.fromkeys(absent, "not built")}
+
+
+class Picture(unittest.TestCase):
+    ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+    def test_the_one_in_the_readme_is_of_the_document(self):
+        page = (self.ROOT / "docs/performance.md").read_text()
+        self.assertEqual((self.ROOT / "docs/pictures/allreduce.svg").read_text(), "\n".join(picture.drawing(page)) + "\n",
+                         "python3 tests/peers/picture.py docs/performance.md docs/pictures/allreduce.svg")
+
+    def test_a_document_without_such_a_table_is_said_to_be_that(self):
+        with self.assertRaisesRegex(SystemExit, "no table of 4 ranks"):
+            list(picture.drawing("### 2 ranks, 60 ns\n\n| operation | size |\n|---|---|\n"))
+
+    def test_marks_and_dashes_are_no_times(self):
+        self.assertEqual([picture.microseconds(cell) for cell in ["1,234†‡ copy", "3.9", "–", "hung"]], [1234, 3.9, None, None])
 
 
 class States(unittest.TestCase):

@@ -18,10 +18,11 @@ compare() {
 }
 
 compare README.md src/examples/hello/hello.cpp "$(cat src/examples/hello/hello.cpp)"
-compare README.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
+compare docs/guide.md src/examples/tour/tour.cpp "$(sed -n '/\[readme\]/,/\[\/readme\]/p' src/examples/tour/tour.cpp | sed '1d;$d;s/^  //')"
 compare docs/c.md src/examples/hello_c/hello.c "$(cat src/examples/hello_c/hello.c)"
 compare docs/ray.md src/examples/python/ray_actors.py "$(sed '1,/^"""$/d' src/examples/python/ray_actors.py | sed 1d)"
 compare docs/ray.md tests/ray/graph_example.py "$(sed '1,/^$/d' tests/ray/graph_example.py)"
+compare README.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"
 compare docs/python.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"  # without its docstring
 
 # The data is what its README says it is.
@@ -29,11 +30,11 @@ want=$(grep -oE '[0-9a-f]{64}' src/examples/data/README.md)
 have=$(sha256sum src/examples/data/digits.csv | cut -d' ' -f1)
 [ "$want" = "$have" ] || { echo "digits.csv has sha256 $have, its README says $want"; exit 1; }
 
-# Every file and folder that README.md links to or maps exists.
+# Every file and folder that README.md links to, or docs/architecture.md maps, exists.
 bad=0
 for path in $(grep -oE '\]\([^)#:]+\)' README.md | tr -d '()]' | sort -u) \
-            $(awk '/^## The folders/ {inside = 1; next} /^## / {inside = 0} inside' README.md |
+            $(awk '/^## The folders/ {inside = 1; next} /^## / {inside = 0} inside' docs/architecture.md |
               grep -oE '^\| `[^`]+`' | tr -d '|` ' | sort -u); do
-  [ -e "$path" ] || { echo "README.md names '$path', which does not exist"; bad=1; }
+  [ -e "$path" ] || { echo "README.md or docs/architecture.md names '$path', which does not exist"; bad=1; }
 done
 exit $bad
