@@ -24,8 +24,9 @@ expect_exit 0 "$COLJOB" --version
 expect_in "$out" '^coljob [0-9]+\.[0-9]+\.[0-9]+$'
 expect_exit 0 "$COLJOB" --help
 expect_in "$out" 'Exit code: 0 healthy; 1 stuck; 2 usage; 3 no such job'
-[ "$(wc -L <"$out")" -le 120 ] || fail "--help is wider than a screen"
-# Every option of --help is in the manual page, and no other.
+[ "$(wc -L <"$out")" -le 80 ] || fail "--help is wider than a screen"
+expect_exit 0 "$COLJOB" --help-all
+# Every option of --help-all is in the manual page, and no other.
 shown=$(grep -oE '^  -[^ ]+' "$out" | tr -d ' ' | tr , '\n' | sort)
 described=$(sed -nE 's/^\.It Fl (.*)$/\1/p' "$(dirname "$0")/../../docs/man/coljob.1" |
   sed -E 's/ Ar .*//; s/ , /\n/' | sed 's/^/-/' | sort)

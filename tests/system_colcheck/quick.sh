@@ -15,7 +15,9 @@ assert totals["failed"] == 0 and totals["holes"] == 0, totals
 tokens = [case["token"] for case in report["cases"]]
 assert len(tokens) >= 2000 and len(set(tokens)) == len(tokens), len(tokens)
 suites = tree.parse(work + "/r.xml").getroot()
-assert int(suites.get("tests")) == len(tokens), suites.attrib
+draws = [draw.get("value") for draw in suites.iterfind("./testsuite/testcase/properties/property[@name='draw']")]
+assert sorted(draws) == sorted(tokens), (len(draws), len(tokens))
+assert int(suites.get("tests")) == len(suites.findall("./testsuite/testcase")), suites.attrib
 # Shared memory's own collectives are asked for by name, blocking and not.
 by_name = [dict(part.partition("=")[::2] for part in token.split(",")) for token in tokens if ",algo=shared" in token]
 blocking, started = ({c.get("coll", "barrier") for c in by_name if ("async" in c) == way} for way in (False, True))

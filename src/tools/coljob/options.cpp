@@ -28,9 +28,8 @@ constexpr std::string_view kHead =
     "  coljob dump [JOB]    all that is known, as JSON, with the last 1,024 operations of each rank\n"
     "  coljob why FILE      the same from such a file, or from a report of colrun --json\n"
     "\n"
-    "JOB is a part of a job's id that no other job has, or the pid of one of its ranks. It may be left out when there "
-    "is\n"
-    "one job.";
+    "JOB is a part of a job's id that no other job has, or the pid of one of its\n"
+    "ranks. It may be left out when there is one job.";
 
 constexpr std::string_view kFooter =
     "Exit code: 0 healthy; 1 stuck; 2 usage; 3 no such job, or one that cannot be looked into.";
@@ -61,7 +60,7 @@ Duration duration_of(const std::string& option, const std::string& text) {
 std::variant<std::string, Options> parse_options(const std::vector<std::string>& arguments) {
   Options options;
   options.patience = *tools::parse_duration(kPatience);
-  tools::OptionTable table("coljob", std::string(kHead), std::string(kFooter));
+  tools::OptionTable table("coljob", std::string(kHead), std::string(kFooter), std::string(kFooter));
   const auto add_directory = [&options](const std::string&, const std::string& value) {
     options.directories.push_back(value);
   };

@@ -58,6 +58,8 @@ int run(int argc, char** argv) {
   auto& [spec, warnings] = std::get<colrun::Job>(request);
   for (const std::string& warning : warnings) std::fprintf(stderr, "colrun: %s\n", warning.c_str());
   spec.keep_fds = inherited_descriptors();
+  // That of a colrun around this one: our ranks get their own.
+  if (const char* const outer = std::getenv("PMI_FD")) std::erase(spec.keep_fds, std::atoi(outer));
   spec.title = title;
   const launch::JobResult result = launch::run(spec);
   if (!result.error.empty()) std::fprintf(stderr, "colrun: %s\n", result.error.c_str());

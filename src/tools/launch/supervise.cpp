@@ -31,7 +31,7 @@ using tools::exit_code::kLauncher;
 constexpr std::chrono::seconds kStragglerWarning{30};
 // So long after a SIGQUIT, another one ends the job.
 constexpr std::chrono::seconds kQuitTwice{2};
-constexpr int kInputPidfdAndPmi = 4;  // descriptors of a rank besides its output
+constexpr int kInputAndPidfd = 3;  // descriptors of a rank besides its output
 
 int milliseconds_until(std::chrono::steady_clock::time_point time) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - std::chrono::steady_clock::now());
@@ -42,8 +42,9 @@ int milliseconds_until(std::chrono::steady_clock::time_point time) {
 
 Supervisor::Supervisor(const JobParts& parts)
     : parts_(parts),
-      open_files_(
-          raise_open_files(parts.spec.local_ranks(), Output::files_per_rank(parts.spec.output) + kInputPidfdAndPmi)),
+      open_files_(raise_open_files(
+          parts.spec.local_ranks(),
+          Output::files_per_rank(parts.spec.output) + kInputAndPidfd + (parts.spec.environment.pmi ? 1 : 0))),
       host_(host_name()),
       began_(Clock::now()),
       began_at_(std::chrono::system_clock::now()),

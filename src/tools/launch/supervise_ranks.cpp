@@ -222,7 +222,11 @@ void Supervisor::drain() {
 void Supervisor::end_descendants() {
   std::vector<pid_t> kept = remotes_ ? remotes_->pids() : std::vector<pid_t>();
   if (meeting_ != 0) kept.push_back(meeting_);
-  if (!has_no_children()) processes_left_ = kill_children(0, Clock::now() + Ending::kKillWait, kept);
+  // The others must not take this node for lost meanwhile.
+  const auto beat = [this] {
+    if (link_) link_->tick(Clock::now());
+  };
+  if (!has_no_children()) processes_left_ = kill_children(0, Clock::now() + Ending::kKillWait, kept, beat);
   child_changed_ = true;  // what it waited by is taken: whether one of those kept has ended is to be asked
 }
 

@@ -425,7 +425,7 @@ TEST_CASE("flight recorder: the last calls, with their groups, also when it has 
   CHECK(record.history().calls.empty());
   const int rows = record.enter_group("rows", 5), columns = record.enter_group("columns", 6);
   CHECK(record.note(rows, 1, Collective::allreduce, {col::DType::float32, 1000, 2, -1}, true) > 0);
-  record.note(columns, 0, Collective::send, {col::DType::bytes, 8, 3, 99}, false);
+  record.note(columns, 0, Collective::send, {col::opaque(24), 8, 3, 99}, false);
   auto history = record.history();
   REQUIRE(history.calls.size() == 2);
   CHECK(history.calls[0].group == "rows");

@@ -109,6 +109,17 @@ TEST_CASE(
     CHECK_FALSE(line.look(spec, std::chrono::hours(1)));
     CHECK(*line.pulse.deadline(spec, line.now) > line.now);
   }
+  SECTION("what was heard when it went on does not count for the future") {
+    line.now += std::chrono::hours(1);
+    line.pulse.hear(line.now);
+    CHECK_FALSE(line.look(spec, std::chrono::hours(1)));
+    line.say();
+    line.now += spec.most_silence();
+    CHECK_FALSE(line.look(spec));
+    line.now = *line.pulse.deadline(spec, line.now);
+    line.say();
+    CHECK(line.look(spec) == HostFault::stopped);
+  }
 }
 
 TEST_CASE("gloo heartbeat: a rank that computes is not lost, and one that stays stands for its host when others leave",

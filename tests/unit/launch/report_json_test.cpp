@@ -50,6 +50,7 @@ RankStory full_rank() {
   last.step = 3;
   last.peer = 4;
   last.since_ns = ~0ULL;
+  last.details = {.dtype = col::DType::bytes, .count = 3, .partner = 4, .tag = -7};  // any number is a tag
   rank.last = last;
   rank.stack = Stack{"gdb", {"#0  poll ()", "#1  main ()"}};
   rank.last_stderr = {"one", "two"};

@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "launch/report/look.hpp"
 #include "launch/report/why_table.hpp"
 #include "support/catch.hpp"
 
@@ -190,6 +191,16 @@ TEST_CASE("why: messages that do not fit", "[launch]") {
     wait_in(story, 0, "send", 0, {.dtype = col::DType::float32, .count = 1, .partner = 1, .tag = 6});
     CHECK(why(story).cause == Cause::wrong_tag);
     CHECK(why(story).sentence.find("rank 0 (pid 100) waits to send one with tag 6") != std::string::npos);
+  }
+  SECTION("before the record of the receiver begins") {
+    story.ranks[0].seen_ns = story.ranks[1].seen_ns = 1'000'000;
+    sent = {message(Collective::send, 1, 6)};
+    sent.front().at_ns = 100;
+    received.assign(kReportedCalls, message(Collective::recv, 7, 1));  // as many as are kept: of others
+    for (RecordedCall& call : received) call.at_ns = 500;
+    CHECK(why(story).cause == Cause::own_code);
+    sent.front().at_ns = 900;
+    CHECK(why(story).cause == Cause::wrong_tag);
   }
   SECTION("to somebody else") {
     sent = {message(Collective::send, 2, 6)};

@@ -174,7 +174,13 @@ class Factory final : public BackendFactory {
   std::optional<std::string> unavailable_reason() const override { return std::nullopt; }
 
   std::unique_ptr<Channel> connect(const ConnectRequest& request, WaitContext& wait) override {
-    return std::make_unique<GlooChannel>(std::string(request.group), connect_mesh(request, heartbeat(), wait));
+    HeartbeatSpec spec;
+    try {
+      spec = heartbeat();
+    } catch (const Error& error) {
+      throw refuse_mesh(request, error, wait);
+    }
+    return std::make_unique<GlooChannel>(std::string(request.group), connect_mesh(request, spec, wait));
   }
 
   std::string describe(const ConnectRequest& request) const override {

@@ -279,4 +279,8 @@ std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec 
   }
 }
 
+Error refuse_mesh(const ConnectRequest& request, const Error& error, WaitContext& wait) {
+  return Connecting(request, {}, wait).publish(error);
+}
+
 }  // namespace col::gloo_backend

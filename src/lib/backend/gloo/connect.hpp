@@ -20,5 +20,7 @@ namespace col::gloo_backend {
 //
 // Any number of groups may connect at once, also in one process.
 std::shared_ptr<Mesh> connect_mesh(const ConnectRequest& request, HeartbeatSpec heartbeat, WaitContext& wait);
+// For a rank that cannot even begin: tells the others, which wait for it. Returns the error to throw.
+Error refuse_mesh(const ConnectRequest& request, const Error& error, WaitContext& wait);
 
 }  // namespace col::gloo_backend

@@ -45,8 +45,9 @@ std::optional<PulseOf::Time> PulseOf::deadline(const HeartbeatSpec& spec, Time n
 
 std::optional<HostFault> PulseOf::look(const HeartbeatSpec& spec, Time now, Duration pause, int socket,
                                        std::uint64_t read, std::uint64_t written) {
-  if (heard_at_) *heard_at_ += pause;
-  if (stalled_since_) *stalled_since_ += pause;
+  // What was heard after the pause, but before this look, is no part of it.
+  if (heard_at_) *heard_at_ = std::min(*heard_at_ + pause, now);
+  if (stalled_since_) *stalled_since_ = std::min(*stalled_since_ + pause, now);
   const bool is_heard = std::exchange(read_, read) != read;
   // It came at some time since the last look.
   if (heard_at_ && is_heard) heard_at_ = std::max(*heard_at_, now - spec.interval());

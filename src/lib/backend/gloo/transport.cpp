@@ -382,6 +382,7 @@ void GuardedContext::break_off(const Error& cause) noexcept {
   const std::lock_guard lock(mutex_);
   lobby_.close();
   for (Peer& peer : peers_) hang_up(peer);
+  unfinished_.clear();  // nobody would, and the event thread would look for more without a pause
   has_news_ = true;
   poller_.wake();
 }

@@ -78,6 +78,9 @@ class Factory final : public BackendFactory {
       } catch (const Error& error) {
         wire->abort(error);  // the ranks of other hosts are connected already
         throw;
+      } catch (...) {  // interrupted
+        wire->abort(Error(ErrorCode::aborted, "hosts: interrupted while connecting", std::string(request.group)));
+        throw;
       }
     }
     return std::make_unique<HostsChannel>(std::string(request.group), std::move(layout), std::move(near),

@@ -98,6 +98,11 @@ std::unique_ptr<Engine> meet(const ConnectRequest& request, WaitContext& wait,
     throw publish(
         Error(ErrorCode::resource, "ucx: out of memory while connecting; free some, or raise the limit", request.group),
         request);
+  } catch (...) {  // interrupted: the others must not wait for this rank
+    (void)publish(Error(ErrorCode::aborted, fmt::format("rank {} was interrupted while it connected", request.rank),
+                        request.group, request.rank),
+                  request);
+    throw;
   }
 }
 

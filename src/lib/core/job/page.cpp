@@ -144,7 +144,9 @@ RecordLayout* PageMapping::record(int local_rank) const noexcept {
 }
 
 RecorderLayout* PageMapping::recorder(int local_rank) const noexcept {
-  auto* bytes = reinterpret_cast<std::byte*>(record(static_cast<int>(header().local_ranks)));
+  // By the size, which no process can change under us.
+  const std::size_t ranks = (size_bytes_ - sizeof(PageHeader)) / (sizeof(RecordLayout) + sizeof(RecorderLayout));
+  auto* bytes = reinterpret_cast<std::byte*>(record(static_cast<int>(ranks)));
   return reinterpret_cast<RecorderLayout*>(bytes) + local_rank;
 }
 

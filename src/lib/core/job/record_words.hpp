@@ -32,7 +32,7 @@ inline constexpr int kOpBits = 7;  // of a Collective
 inline constexpr std::uint64_t kOpaque = 255;
 inline constexpr int kCountBits = 56;
 constexpr std::uint64_t pack_elements(const CallDetails& details) noexcept {
-  const std::uint64_t dtype = details.dtype == DType::bytes ? kOpaque : static_cast<std::uint64_t>(details.dtype);
+  const std::uint64_t dtype = is_opaque(details.dtype) ? kOpaque : static_cast<std::uint64_t>(details.dtype);
   return dtype << kCountBits | (details.count & ((std::uint64_t{1} << kCountBits) - 1));
 }
 constexpr std::uint64_t pack_partner(const CallDetails& details) noexcept {
@@ -40,9 +40,11 @@ constexpr std::uint64_t pack_partner(const CallDetails& details) noexcept {
 }
 constexpr CallDetails unpack(std::uint64_t elements, std::uint64_t partner_and_tag) noexcept {
   const std::uint64_t dtype = elements >> kCountBits;
-  return {.dtype = dtype == kOpaque ? DType::bytes : static_cast<DType>(dtype),
+  const auto partner = static_cast<std::int32_t>(upper_half(partner_and_tag));
+  // What is none of them is opaque, or a damaged page.
+  return {.dtype = dtype < kDTypeCount ? static_cast<DType>(dtype) : DType::bytes,
           .count = elements & ((std::uint64_t{1} << kCountBits) - 1),
-          .partner = static_cast<std::int32_t>(upper_half(partner_and_tag)),
+          .partner = partner < -1 ? -1 : partner,
           .tag = static_cast<std::int32_t>(lower_half(partner_and_tag))};
 }
 

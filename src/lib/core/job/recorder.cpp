@@ -59,8 +59,12 @@ std::uint64_t RankRecord::note(int group, std::uint64_t sequence, Collective op,
   call.call.store(pack_call(sequence, op, group, ended), std::memory_order_release);
   call.partner_and_tag.store(core::pack_partner(details), std::memory_order_release);
   call.dtype_and_count.store(core::pack_elements(details), std::memory_order_release);
-  recorder.last[static_cast<std::size_t>(group)].store(sequence, std::memory_order_release);
-  recorder.noted.store(number + 1, std::memory_order_release);
+  // Operations end in any order, and a message has the number of the collective before it.
+  core::Word& last = recorder.last[static_cast<std::size_t>(group)];
+  if (sequence > last.load(std::memory_order_relaxed)) last.store(sequence, std::memory_order_release);
+  // Another thread may have noted many calls since the number was read: these must not be lost.
+  if (recorder.noted.load(std::memory_order_relaxed) <= number)
+    recorder.noted.store(number + 1, std::memory_order_release);
   return at_ns;
 }
 
@@ -71,7 +75,9 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
     const std::uint64_t token = recorder_->tokens[group].load(std::memory_order_acquire);
     names[group] = recorder_->names[group].load();  // also of a group that is gone
     const std::uint64_t last = recorder_->last[group].load(std::memory_order_acquire);
-    if (token > 1) history.groups.push_back({names[group], token, last});
+    // Unless another group has got the number meanwhile.
+    const bool is_same = recorder_->tokens[group].load(std::memory_order_acquire) == token;
+    if (token > 1 && is_same) history.groups.push_back({names[group], token, last});
   }
   const std::uint64_t noted = recorder_->noted.load(std::memory_order_acquire);
   const std::uint64_t first = noted - std::min<std::uint64_t>(noted, std::min(most_calls, kRecordedCalls));
@@ -84,7 +90,8 @@ RankHistory RankRecord::history(std::size_t most_calls) const {
     call.details = core::unpack(noted_call.dtype_and_count.load(std::memory_order_acquire), partner_and_tag);
     call.ended = (word & 1) != 0;
     call.group = names[word >> kEndedBits & ((1U << kGroupBits) - 1)];
-    call.op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
+    const auto op = static_cast<Collective>(word >> (kEndedBits + kGroupBits) & ((1U << kOpBits) - 1));
+    call.op = std::min(op, Collective::recv);  // a damaged page has others
     call.sequence = word >> (kEndedBits + kGroupBits + kOpBits);
     history.calls.push_back(std::move(call));
   }

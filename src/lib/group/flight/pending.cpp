@@ -122,8 +122,8 @@ CallDetails Pending::details(const std::vector<PeerInfo>& peers) const {
   };
   if (!collective && !legs.empty()) {
     const Leg& leg = leg_of(legs);
-    // One from any rank that has ended is from that rank.
-    const int peer = leg.peer == kAnyPeer && has_ended() ? source : leg.peer;
+    // One from any rank that has come is from that rank.
+    const int peer = leg.peer == kAnyPeer && (leg.done || has_ended()) ? source : leg.peer;
     return {leg.view.dtype, leg.view.count, global(peer), leg.tag};
   }
   const ConstTensorView view = common_view(request);

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Completion of coljob in bash: commands, jobs, options and their values. --help says which options there are, ps which
+# Completion of coljob in bash: commands, jobs, options and their values. --help-all says which options there are, ps which
 # jobs.
 
 _coljob() {
@@ -14,7 +14,7 @@ _coljob() {
     --after) ;;
     *)
       if [[ $current == -* ]]; then
-        word=$("$tool" --help 2>/dev/null | sed -nE 's/^  (-[^ ]+).*/\1/p' | tr , ' ')
+        word=$("$tool" --help-all 2>/dev/null | sed -nE 's/^  (-[^ ]+).*/\1/p' | tr , ' ')
         mapfile -t COMPREPLY < <(compgen -W "$word" -- "$current")
       elif [[ -z $command ]]; then
         mapfile -t COMPREPLY < <(compgen -W 'ps why stacks dump' -- "$current")

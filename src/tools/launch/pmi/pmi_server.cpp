@@ -26,6 +26,7 @@ constexpr std::size_t kMaxName = 256, kMaxKey = 64, kMaxValue = 1024;  // as MPI
 constexpr std::size_t kMaxLine = 4096;
 // So that a rank cannot fill our memory.
 constexpr std::size_t kMaxEntriesPerRank = 1024;
+constexpr int kMostReads = 16;  // at once: other ranks, and signals, have their turn
 constexpr std::string_view kMapping = "PMI_process_mapping";
 
 // The value of `key` in "key=value key=value"; empty if it is not there. A value ends at the next space, but the last
@@ -77,7 +78,7 @@ UniqueFd PmiServer::add_rank(int local_rank) {
 void PmiServer::on_readable(int local_rank) {
   Rank& rank = ranks_[static_cast<std::size_t>(local_rank)];
   std::array<char, kMaxLine> bytes;
-  while (rank.socket) {
+  for (int reads = 0; rank.socket && reads < kMostReads; ++reads) {
     const ssize_t length = ::read(rank.socket.get(), bytes.data(), bytes.size());
     if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (length <= 0) return rank.socket.reset();
@@ -122,7 +123,9 @@ std::string PmiServer::answer(Rank& rank, std::string_view line) {
   if (command == "put") {
     const std::string_view key = value_of(line, "key"), value = value_of(line, "value", true);
     const std::size_t most = kMaxEntriesPerRank * ranks_.size();
-    if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue || put_.size() >= most)
+    const std::size_t most_known = kMaxEntriesPerRank * static_cast<std::size_t>(assignment_.world_size);
+    if (key.empty() || key.size() > kMaxKey || value.size() > kMaxValue || put_.size() >= most ||
+        known_.size() > most_known)
       return "cmd=put_result rc=-1 msg=too_long_or_too_many";
     put_.insert_or_assign(std::string(key), std::string(value));
     return "cmd=put_result rc=0 msg=success";

@@ -72,7 +72,7 @@ bool has_no_children() noexcept {
 }
 
 std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
-                          std::span<const pid_t> kept) {
+                          std::span<const pid_t> kept, const std::function<void()>& meanwhile) {
   while (!has_no_children()) {
     std::size_t left = 0;
     bool reaped = false;
@@ -89,6 +89,7 @@ std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::
     if (left == 0 && !reaped) return 0;
     if (std::chrono::steady_clock::now() >= deadline) return left;
     if (left > 0) wait_for_a_child();
+    if (meanwhile) meanwhile();
   }
   return 0;
 }

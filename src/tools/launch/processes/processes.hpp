@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,11 +29,11 @@ bool has_no_children() noexcept;
 
 // Kills and reaps the children of this process that started at or after `since_ticks`, with all their descendants.
 // Returns how many were left at the deadline. This is nearly always 0: only a process that is stuck in the kernel
-// survives. Processes in `kept` stay.
+// survives. Processes in `kept` stay. `meanwhile` is called every few milliseconds.
 //
 // Only direct children are ever signalled, and a child keeps its pid until we reap it, so no other process can be hit.
 // When their parents die, descendants become our children. Requires: this process is a child subreaper.
 std::size_t kill_children(std::uint64_t since_ticks, std::chrono::steady_clock::time_point deadline,
-                          std::span<const pid_t> kept = {});
+                          std::span<const pid_t> kept = {}, const std::function<void()>& meanwhile = {});
 
 }  // namespace col::launch

@@ -123,7 +123,7 @@ void fields(CallDetails& details, Visit& visit) {
   visit("dtype", dtype, NamedType());
   visit("count", count);
   visit("partner", partner, core::within(-1));
-  visit("tag", tag, core::within(-1));
+  visit("tag", tag);  // any number is a tag
 }
 
 template <class Visit>

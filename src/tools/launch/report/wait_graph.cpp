@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "launch/report/look.hpp"
 #include "launch/report/rank_words.hpp"
 
 namespace col::launch {
@@ -129,6 +131,8 @@ void WaitGraph::look_at_call(std::size_t from) {
     if (!reached) continue;
     const std::uint64_t theirs = token(i, own.group), mine = token(from, own.group);
     const bool is_other_group = theirs != 0 && mine != 0 && theirs != mine;
+    // Such a group may have other members: the rank itself knows better for whom it waits.
+    if (is_other_group && own.held_up_by >= 0 && own.held_up_by != rank(i).rank) continue;
     if (*reached < own.sequence || is_other_group)
       add(from, i, true);
     else if (!waits(i) && (has_open(i, own.group, own.sequence) || states_[i] == RankState::stopped ||
@@ -236,9 +240,17 @@ std::optional<WrongTag> WaitGraph::wrong_tag_of(std::size_t receiver, std::size_
   const auto& wants = rank(receiver).last;
   if (!wants || !waits(receiver) || !is_one_of(kReceives, wants->op)) return std::nullopt;
   std::map<int, int> lying;
+  // What was sent before the receiver's record begins may have been received before. Ages, as clocks of hosts differ.
+  const auto age = [](const RankStory& by, const RecordedCall& call) {
+    return by.seen_ns > call.at_ns ? by.seen_ns - call.at_ns : 0;
+  };
+  const std::vector<RecordedCall>& received = rank(receiver).history.calls;
+  const std::uint64_t known = received.size() < kReportedCalls ? std::numeric_limits<std::uint64_t>::max()
+                                                               : age(rank(receiver), received.front());
   const auto count = [&](const RankStory& by, Collective op, int partner, int step) {
     for (const RecordedCall& call : by.history.calls) {
       const CallDetails& details = call.details;
+      if (op == Collective::send && age(by, call) >= known) continue;
       if (call.op == op && call.ended && call.group == wants->group && details.partner == partner)
         lying[details.tag] += step;
     }
@@ -259,12 +271,12 @@ std::optional<WrongTag> WaitGraph::wrong_tag_of(std::size_t receiver, std::size_
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> WaitGraph::different() const {
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<std::size_t>> calls;
+  std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::vector<std::size_t>> calls;
   for (std::size_t i = 0; i < size(); ++i) {
     const auto& last = rank(i).last;
     const bool is_in = last && (last->state == State::waiting || last->state == State::running);
     if (!is_in || is_message(*last) || is_join(*last) || last->fingerprint == 0) continue;
-    calls[{last->group, last->sequence}].push_back(i);
+    calls[{last->group, token(i, last->group), last->sequence}].push_back(i);
   }
   for (const auto& [call, ranks] : calls) {
     std::map<std::uint64_t, std::vector<std::size_t>> by_fingerprint;
