@@ -35,6 +35,15 @@ def test_hello(size, total):
     assert sorted(example(size, "hello.py")) == [f"rank {rank} of {size}: the sum is {total}" for rank in range(size)]
 
 
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_tutorials_training_prints_what_the_one_in_cpp_prints(size):
+    code, out, err = colrun(size, os.environ["TRAINING"])
+    assert code == 0, err
+    theirs = out.splitlines()[:-1]  # the last line is about the weights
+    assert len(theirs) == 5 and theirs[-1].startswith("epoch 200")
+    assert example(size, "training.py") == theirs
+
+
 # ---- digits.py
 
 

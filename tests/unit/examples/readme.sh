@@ -24,6 +24,11 @@ compare docs/ray.md src/examples/python/ray_actors.py "$(sed '1,/^"""$/d' src/ex
 compare docs/ray.md tests/ray/graph_example.py "$(sed '1,/^$/d' tests/ray/graph_example.py)"
 compare README.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"
 compare docs/python.md src/examples/python/hello.py "$(sed '1,/^$/d' src/examples/python/hello.py)"  # without its docstring
+for pair in 1-hello:hello/hello.cpp 2-solver:tutorial/solver.cpp 3-training:tutorial/training.cpp 4-overlap:tutorial/overlap.cpp \
+            6-trouble:tutorial/trouble.cpp; do
+  compare "docs/tutorial/${pair%:*}.md" "src/examples/${pair#*:}" "$(cat "src/examples/${pair#*:}")"
+done
+compare docs/tutorial/3-training.md src/examples/python/training.py "$(sed '1,/^$/d' src/examples/python/training.py)"
 
 # The data is what its README says it is.
 want=$(grep -oE '[0-9a-f]{64}' src/examples/data/README.md)
