@@ -11,7 +11,7 @@ flags() { PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config "$@" col; }
 echo "flags: $(flags --cflags --libs | sed "s#$work#WORK#g")"
 if grep -rn "$BUILD_DIR\|$SOURCE_DIR\|^prefix=/" "$libdir"/pkgconfig "$libdir"/cmake; then fail "a folder of the build is in it (above)"; fi
 # Commands are in bin, and examples are not.
-[ "$(cd "$prefix/bin" && echo *)" = "colbench colcheck colrun" ] || fail "in bin: $(ls "$prefix/bin")"
+[ "$(cd "$prefix/bin" && echo *)" = "colbench colcheck coljob colrun" ] || fail "in bin: $(ls "$prefix/bin")"
 
 cp "$SOURCE_DIR/src/examples/hello/hello.cpp" .
 # shellcheck disable=SC2046,SC2086 # lists of words

@@ -4,11 +4,43 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 namespace col::python {
 namespace {
 
 std::atomic<bool> is_closed{false};
+
+// The threads of others that are in Python at the moment. They are on their way out when the interpreter ends, and some
+// functions on it, of torch for one, cannot be left by pthread_exit(): a destructor that takes the GIL again.
+class Visitors {
+ public:
+  void come() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+  }
+  void go() {
+    const std::lock_guard lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+  void wait_until_gone(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    none_.wait_for(lock, limit, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  int count_ = 0;
+};
+Visitors& visitors() {
+  static auto* const all = new Visitors;  // never destroyed: threads may come at any time
+  return *all;
+}
+// A function of the user's may stay for ever.
+constexpr std::chrono::milliseconds kMostPatience{1000};
 
 // Python ends its other threads by pthread_exit() when they take the GIL too late. That would unwind through functions
 // that cannot be left by an exception, and end the process with a signal. Newer Pythons let such threads sleep, too.
@@ -24,6 +56,9 @@ bool is_main_thread() noexcept {
 
 void close() noexcept {
   is_closed = true;
+  PyThreadState* const thread = PyEval_SaveThread();
+  visitors().wait_until_gone(kMostPatience);
+  PyEval_RestoreThread(thread);
 }
 
 bool has_closed() noexcept {
@@ -60,7 +95,11 @@ void drop_reference(PyObject* object) noexcept {
 }
 
 WithGil::WithGil() {
-  if (is_closed && !is_main_thread()) sleep_for_ever();
+  visitors().come();
+  if (is_closed && !is_main_thread()) {
+    visitors().go();
+    sleep_for_ever();
+  }
   try {
     state_ = PyGILState_Ensure();
   } catch (abi::__forced_unwind&) {
@@ -70,6 +109,7 @@ WithGil::WithGil() {
 
 WithGil::~WithGil() {
   PyGILState_Release(state_);
+  visitors().go();
 }
 
 }  // namespace col::python

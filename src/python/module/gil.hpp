@@ -14,7 +14,8 @@
 namespace col::python {
 
 // Says that the interpreter ends. From here on, a thread that comes back from libcol stays where it is: it must not
-// touch what the interpreter takes down. Requires: the GIL.
+// touch what the interpreter takes down. Waits a second at most, without the GIL, for libcol's threads that are in
+// Python. Requires: the GIL.
 void close() noexcept;
 bool has_closed() noexcept;
 
