@@ -25,7 +25,7 @@ constexpr std::string_view kHead =
     "  coljob ps            the jobs: command, ranks, since when, state\n"
     "  coljob why [JOB]     who waits for whom, and why: a sentence and a table\n"
     "  coljob stacks [JOB]  where each rank is in its program\n"
-    "  coljob dump [JOB]    all that is known, as JSON, with the last 1,024 operations of each rank\n"
+    "  coljob dump [JOB]    all that is known, as JSON, with 1,024 operations a rank\n"
     "  coljob why FILE      the same from such a file, or from a report of colrun --json\n"
     "\n"
     "JOB is a part of a job's id that no other job has, or the pid of one of its\n"
