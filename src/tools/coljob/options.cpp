@@ -26,7 +26,7 @@ constexpr std::string_view kHead =
     "  coljob why [JOB]     who waits for whom, and why: a sentence and a table\n"
     "  coljob stacks [JOB]  where each rank is in its program\n"
     "  coljob dump [JOB]    all that is known, as JSON, with 1,024 operations a rank\n"
-    "  coljob why FILE      the same from such a file, or from a report of colrun --json\n"
+    "  coljob why FILE      the same from such a file, or a report of colrun\n"
     "\n"
     "JOB is a part of a job's id that no other job has, or the pid of one of its\n"
     "ranks. It may be left out when there is one job.";

@@ -98,14 +98,20 @@ void GuardedContext::begin_to_look() {
   poller_.set_alarm(0ms);  // do_what_is_due() says when
 }
 
+// Where both sides stand for their hosts.
+void GuardedContext::say_that_it_lives(Peer& peer) {
+  const auto has_gone_here = [this](int other) { return has_gone(other); };
+  const auto speaks = [&](int one) { return kin_.speaker_of(kin_.host_of(one), has_gone_here) == one; };
+  peer.pulse.speaks = peer.pulse.speaks || (!heartbeat_.is_watched && speaks(rank) && speaks(peer.rank));
+  if (peer.pulse.speaks) put(peer, {.kind = Kind::alive});
+}
+
 // Says that this rank lives, and looks whether others do.
 void GuardedContext::look_at_hosts(Lobby::Clock::time_point now) {
   const Duration passed = now - std::exchange(looked_at_hosts_, now);
   // What was not heard while this process stood still is no silence.
   const Duration pause = passed > heartbeat_.most_silence() / 2 ? passed : Duration::zero();
   look_at_hosts_at_ = now + heartbeat_.interval();
-  const auto has_gone_here = [this](int other) { return has_gone(other); };
-  const bool is_speaker = !heartbeat_.is_watched && kin_.speaker_of(kin_.host_of(rank), has_gone_here) == rank;
   std::vector<std::pair<int, HostFault>> faults;
   for (Peer& peer : peers_) {
     if (!peer.is_open() || peer.has_left || peer.rank == rank || !is_far(peer.rank)) continue;
@@ -113,10 +119,8 @@ void GuardedContext::look_at_hosts(Lobby::Clock::time_point now) {
     const auto fault = peer.pulse.look(heartbeat_, now, pause, connection.socket(), connection.bytes_read(),
                                        connection.bytes_written());
     if (fault) faults.emplace_back(peer.rank, *fault);
-    const bool is_between_speakers = is_speaker && kin_.speaker_of(kin_.host_of(peer.rank), has_gone_here) == peer.rank;
-    peer.pulse.speaks = peer.pulse.speaks || is_between_speakers;
     // What waits to be written is heard as well.
-    if (peer.pulse.speaks && !connection.has_more_to_write()) put(peer, {.kind = Kind::alive});
+    if (!connection.has_more_to_write()) say_that_it_lives(peer);
     if (const auto deadline = peer.pulse.deadline(heartbeat_, now); deadline && *deadline > now)
       look_at_hosts_at_ = std::min(*look_at_hosts_at_, *deadline);
   }

@@ -248,7 +248,10 @@ void GuardedContext::connected(int rank_of_peer, core::UniqueFd socket) {
   Peer& peer = peer_of(rank_of_peer);
   is_urgent_ = true;
   connection_of(peer).open(std::move(socket));
-  if (is_far(rank_of_peer)) begin_to_look();
+  if (is_far(rank_of_peer)) {
+    begin_to_look();
+    say_that_it_lives(peer);  // before all else: a host that freezes behind its first call is expected to speak
+  }
   // It may be the only way by which the peer gets the news.
   for (const Peer& other : peers_) {
     if (other.has_left) put(peer, {.kind = Kind::left, .rank = other.rank});

@@ -216,6 +216,7 @@ class GuardedContext final : public ::gloo::transport::Context, private FrameSin
   // ---- Whether other hosts live (heartbeat.cpp)
   bool is_far(int other) const;
   void begin_to_look();
+  void say_that_it_lives(Peer& peer);
   void look_at_hosts(Lobby::Clock::time_point now);
   void give_up(int other, HostFault fault);
   void lose_host(int other, HostFault fault, int from);

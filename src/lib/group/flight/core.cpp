@@ -87,9 +87,9 @@ void Core::break_with(const Error& cause) noexcept {
   broken_ = cause;
   try {
     broken_ = with_world_rank(cause, surroundings().peers);
-    // The host of the store may be what was lost. Any other cause is for all to know, however slow the store is.
-    const bool is_host_lost = broken_->code() == ErrorCode::peer_lost && surroundings().store_is_mute();
-    if (surroundings().scope && !is_host_lost) broken_ = publish_failure(*surroundings().scope, *broken_);
+    // The host of the store may be what was lost.
+    if (surroundings().scope && !surroundings().store_is_mute())
+      broken_ = publish_failure(*surroundings().scope, *broken_);
     if (broken_->group() != name())
       broken_ = Error(broken_->code(), broken_->message(), name(), broken_->rank(), broken_->world_rank());
   } catch (const std::exception&) {  // the cause itself is what counts
