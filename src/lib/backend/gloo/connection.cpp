@@ -1,6 +1,7 @@
 #include "backend/gloo/connection.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
