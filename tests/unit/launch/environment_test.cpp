@@ -205,6 +205,9 @@ TEST_CASE("environment: names of MPI launchers are there when asked for, with th
   CHECK(value(found, "OMPI_COMM_WORLD_LOCAL_SIZE") == "4");
   CHECK(value(found, "PMI_RANK") == "5");
   CHECK(value(found, "PMI_SIZE") == "8");
+  scene.spec.environment = {.pmi = true};
+  CHECK(value(scene.of(1), "PMI_RANK") == "5");
+  CHECK(value(scene.of(1), "OMPI_COMM_WORLD_RANK") == "(unset)");
 }
 
 TEST_CASE("environment: devices are given to each rank, or left alone", "[launch]") {

@@ -21,8 +21,8 @@ inline constexpr int kProtocolVersion = 1;
 struct Member {
   int world_size = 1;
   std::string backend;
-  bool names_wire =
-      false;  // see fitting_backend(); where one rank's program names the backend itself, no rank's counts
+  // The environment names the backend, for between the hosts: see fitting_backend(). Counts if all members say so.
+  bool names_wire = false;
   int protocol = kProtocolVersion;
   std::uint64_t nonce = 0;          // random, of this attempt to join
   std::uint64_t process_nonce = 0;  // random, of this process

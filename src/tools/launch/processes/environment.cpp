@@ -171,6 +171,7 @@ Environment::Environment(const char* const* inherited, const EnvironmentParts& p
       host_(parts.host),
       per_rank_(parts.spec.environment.per_rank),
       mpi_names_(parts.spec.environment.mpi_names),
+      pmi_(parts.spec.environment.pmi),
       gpus_(parts.gpus) {
   inherit(inherited, parts.spec.environment.remove);
   put_all(shared_, parts.spec.environment.set);
@@ -217,7 +218,7 @@ std::vector<char*> Environment::of_rank(int local_rank, int pmi_fd) {
   if (index < program_.size()) put_all(own_, of_program_[program_[index]]);
   if (index < gpus_.size()) put(own_, "CUDA_VISIBLE_DEVICES=" + gpus_[index]);
   if (mpi_names_) put_all(own_, mpi_variables(assignment_, local_rank));
-  if (mpi_names_ || pmi_fd >= 0) put_all(own_, pmi_variables(assignment_, local_rank));
+  if (mpi_names_ || pmi_) put_all(own_, pmi_variables(assignment_, local_rank));
   if (pmi_fd >= 0) put(own_, fmt::format("PMI_FD={}", pmi_fd));
   std::erase_if(
       own_, [&](std::string_view entry) { return std::ranges::find(fixed_, variable_name(entry)) != fixed_.end(); });

@@ -37,7 +37,7 @@ class Environment {
   Environment(const char* const* inherited, const EnvironmentParts& parts);
 
   // The variables of one rank for execve. Valid as long as this object lives, and until the next call.
-  // `pmi_fd`: the rank's socket to the server of PMI; negative: it has none.
+  // `pmi_fd`: the rank's socket to the server of PMI; negative: it has none yet.
   std::vector<char*> of_rank(int local_rank, int pmi_fd = -1);
 
   // OMP_NUM_THREADS, if it was set here because the caller had none; 0 if the caller had one.
@@ -54,7 +54,7 @@ class Environment {
   JobDirectory directory_;
   std::string host_;
   Variables per_rank_;
-  bool mpi_names_;
+  bool mpi_names_, pmi_;
   std::vector<std::string> gpus_;
   std::vector<Variables> of_program_;  // by program
   std::vector<std::size_t> program_;   // by local rank
