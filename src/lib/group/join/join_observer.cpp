@@ -35,13 +35,13 @@ bool JoinObserver::is_whole_job() const {
 }
 
 bool JoinObserver::belongs(int global_rank) const {
-  if (peers_ == nullptr && request_.members.empty()) return is_whole_job();
+  if (peers_.empty() && request_.members.empty()) return is_whole_job();
   return group_rank(global_rank) >= 0;
 }
 
 int JoinObserver::group_rank(int global_rank) const {
-  if (peers_ != nullptr) {
-    for (const PeerInfo& peer : *peers_) {
+  if (!peers_.empty()) {
+    for (const PeerInfo& peer : peers_) {
       if (peer.global_rank == global_rank) return peer.rank;
     }
     return -1;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <col/backend.hpp>
@@ -21,7 +22,7 @@ class JoinObserver final : public WaitObserver {
   explicit JoinObserver(const JoinRequest& request) : request_(request), next_(request.context.local_rank) {}
 
   // Sets the ranks, once they have met.
-  void set_peers(const std::vector<PeerInfo>& peers) { peers_ = &peers; }
+  void set_peers(std::vector<PeerInfo> peers) { peers_ = std::move(peers); }
 
   bool on_slow(Duration waited) override;
   void on_timeout(Duration budget) override;
@@ -47,7 +48,7 @@ class JoinObserver final : public WaitObserver {
   void say_who_holds_up();
 
   const JoinRequest& request_;
-  const std::vector<PeerInfo>* peers_ = nullptr;
+  std::vector<PeerInfo> peers_ = {};  // its own: who asks after a failure has no group any more
   int held_up_by_ = -1;
   int next_;                          // local rank that is looked at next
   std::set<std::int64_t> warned_of_;  // processes
