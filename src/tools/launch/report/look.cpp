@@ -1,9 +1,6 @@
 #include "launch/report/look.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -11,6 +8,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "launch/job/assignment.hpp"
 
 namespace col::launch {
 namespace {
@@ -26,11 +25,6 @@ std::vector<std::string> command_line_of(std::int64_t pid) {
     at = end + 1;
   }
   return words;
-}
-
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
 }  // namespace
@@ -65,7 +59,7 @@ JobStory look_at_job(const ControlPage& page, std::string job_id, std::size_t mo
   story.seconds = std::chrono::duration<double>(std::chrono::system_clock::now() - page.made_at()).count();
   story.ranks.resize(static_cast<std::size_t>(page.local_ranks()));
   look_at_ranks(page, story.ranks, most_calls);
-  const std::string host = own_host();
+  const std::string host = host_name();
   for (std::size_t i = 0; i < story.ranks.size(); ++i) {
     RankStory& rank = story.ranks[i];
     rank.local_rank = static_cast<int>(i);
