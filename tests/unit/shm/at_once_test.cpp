@@ -1,7 +1,11 @@
-// Small messages for which no operation is made: they arrive like any others, or nothing has happened.
+// Small messages for which no operation is made, and calls that come again, of which the first part goes out before
+// the rest: they do what any others do, or nothing has happened.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -106,6 +110,127 @@ TEST_CASE("at once: a small message arrives, or nothing has happened", "[shm]") 
     expect(!channel.send_at_once(1 - rank, slot(1), Data{8}), "broken");
   });
   require_well(endings);
+}
+
+// ---- Calls that come again
+
+struct Again {
+  Collective collective = Collective::barrier;
+  int count = 0, root = 0;
+  ReduceOp op = ReduceOp::sum;
+};
+
+std::int32_t input_of(int rank, int i, int step) {
+  return (rank + 1) * 1'000'003 % 977 + i * 31 + step * 7;
+}
+
+// The element `i` of the result, for ranks that get one.
+std::int32_t result_of(const Again& call, int rank, int size, int i, int step) {
+  const auto fold = [&](int end, int at) {
+    std::int32_t result = input_of(0, at, step);
+    for (int other = 1; other < end; ++other) {
+      const std::int32_t next = input_of(other, at, step);
+      result = call.op == ReduceOp::max ? std::max(result, next) : result + next;
+    }
+    return result;
+  };
+  switch (call.collective) {
+    case Collective::allreduce:
+    case Collective::reduce:
+      return fold(size, i);
+    case Collective::scan:
+      return fold(rank + 1, i);
+    case Collective::reduce_scatter:
+      return fold(size, rank * call.count + i);
+    case Collective::broadcast:
+      return input_of(call.root, i, step);
+    case Collective::scatter:
+      return input_of(call.root, rank * call.count + i, step);
+    case Collective::alltoall:
+      return input_of(i / call.count, rank * call.count + i % call.count, step);
+    default:  // allgather, gather
+      return input_of(i / call.count, i % call.count, step);
+  }
+}
+
+// In one place in memory, as the group layer keeps them.
+class Caller {
+ public:
+  Caller(ShmChannel& channel, int rank, int size)
+      : channel_(channel), rank_(rank), size_(size), in_(kMost * size), out_(kMost * size) {}
+
+  static constexpr int kMost = 64;
+
+  // Returns whether it began at once.
+  bool make(const Again& call, int step, bool tries, std::uint64_t fingerprint) {
+    const CollectiveRow& row = row_of(call.collective);
+    const bool is_root = rank_ == call.root;
+    const auto extent = [&](Extent side) {
+      return side == Extent::nothing ? 0 : side == Extent::blocks ? call.count * size_ : call.count;
+    };
+    const int in = row.has_input(is_root) ? extent(row.in) : 0, out = row.has_output(is_root) ? extent(row.out) : 0;
+    for (int i = 0; i < in; ++i) in_[static_cast<std::size_t>(i)] = input_of(rank_, i, step);
+    for (int i = 0; i < out; ++i)
+      out_[static_cast<std::size_t>(i)] =
+          call.collective == Collective::broadcast && is_root ? input_of(rank_, i, step) : -1;
+    request_.collective = call.collective;
+    request_.in = {in_.data(), static_cast<std::size_t>(in), DType::int32};
+    request_.out = {out_.data(), static_cast<std::size_t>(out), DType::int32};
+    request_.op = call.op;
+    request_.root = call.root;
+    request_.fingerprint = fingerprint;
+    const bool begun = tries && channel_.begin_at_once(request_);
+    WaitContext wait = wait_for(std::chrono::seconds(20));
+    channel_.native(request_, wait);
+    for (int i = 0; i < out; ++i)
+      expect(out_[static_cast<std::size_t>(i)] == result_of(call, rank_, size_, i, step), "the result");
+    return begun;
+  }
+
+ private:
+  ShmChannel& channel_;
+  const int rank_, size_;
+  std::vector<std::int32_t> in_, out_;
+  Request request_;
+};
+
+TEST_CASE("at once: a call that comes again gives what it should, whatever came in between", "[shm]") {
+  constexpr Collective kAll[] = {Collective::allreduce, Collective::reduce,         Collective::broadcast,
+                                 Collective::allgather, Collective::gather,         Collective::scatter,
+                                 Collective::alltoall,  Collective::reduce_scatter, Collective::scan};
+  constexpr int kCounts[] = {1, 2, 13, 26, 27, Caller::kMost};  // 26: what fits into the line of a flag
+  const int size = GENERATE(2, 3, 5);
+  const auto seed = std::random_device{}();
+  std::atomic<int> begun{0};
+  const auto endings = run_ranks(size, [&](int rank, ShmChannel& channel) {
+    std::mt19937 common(seed), own(seed + static_cast<unsigned>(rank) + 1);
+    Caller caller(channel, rank, size);
+    Again call;
+    for (int step = 0; step < 600; ++step) {
+      if (step % 2 == 0 || common() % 4 == 0) {
+        call.collective = kAll[common() % std::size(kAll)];
+        call.count = kCounts[common() % std::size(kCounts)];
+        call.root = static_cast<int>(common() % static_cast<unsigned>(size));
+        call.op = common() % 2 == 0 ? ReduceOp::sum : ReduceOp::max;
+      }
+      begun += caller.make(call, step, own() % 2 == 0, static_cast<std::uint64_t>(step) + 1) ? 1 : 0;
+    }
+  });
+  INFO(size << " ranks, seed " << seed << "\n" << show(endings));
+  CHECK(all_well(endings));
+  CHECK(begun > 50);
+}
+
+TEST_CASE("at once: a call that comes again beside another one is a mismatch on all ranks", "[shm]") {
+  const auto endings = run_ranks(2, [&](int rank, ShmChannel& channel) {
+    Caller caller(channel, rank, 2);
+    const Again call{.collective = Collective::allreduce, .count = 2};
+    caller.make(call, 0, false, 1);
+    expect(caller.make(call, 1, true, 2), "it is remembered");
+    caller.make(call, 2, true, rank == 0 ? 3 : 4);
+  });
+  INFO(show(endings));
+  for (const Ending& ending : endings) CHECK(ending.code == ErrorCode::mismatch);
 }
 
 }  // namespace

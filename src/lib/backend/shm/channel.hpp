@@ -38,6 +38,9 @@ class ShmChannel final : public Channel,
   Ticket post_recv(int peer, std::uint64_t slot, TensorView data) override;
   bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept override;
   bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept override;
+  bool begin_at_once(const Request& request) noexcept override {
+    return is_usable() && collectives_.begin_at_once(request);
+  }
   Ticket post_filling_send(int peer, std::uint64_t slot, ConstTensorView data,
                            std::function<std::uint64_t()> filled) override;
   std::uint64_t moved(Ticket ticket) override { return find(ticket).moved; }

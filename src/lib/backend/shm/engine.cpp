@@ -130,6 +130,7 @@ bool Engine::send_at_once(int to, std::uint64_t slot, const std::byte* data, std
   put(target,
       {.kind = FrameKind::eager, .payload_bytes = static_cast<std::uint32_t>(payload), .slot = slot, .bytes = bytes},
       data);
+  target.out.clear_ahead(target.claimed);
   return true;
 }
 

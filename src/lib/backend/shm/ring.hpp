@@ -67,8 +67,7 @@ class Producer {
                 sizeof header - sizeof(std::uint64_t));
     if (payload != nullptr && header.payload_bytes > 0) write(offset + sizeof header, payload, header.payload_bytes);
     tail_ += frame_bytes(header.payload_bytes);
-    // relaxed: it is seen with the word below.
-    first_word(ring_, tail_ & (ring_bytes_ - 1)).store(0, std::memory_order_relaxed);
+    if (tail_ != cleared_) clear(tail_);
     // release, pairs with Consumer::is_there(): a consumer that sees the word also sees the frame. Not seq_cst, though
     // the consumer's doorbell is read next: a sleeper looks again after a nap (doorbell.hpp).
     std::uint64_t word = 0;
@@ -76,7 +75,21 @@ class Producer {
     first_word(ring_, offset).store(word, std::memory_order_release);
   }
 
+  // The same for the frame after the next, if that is a small one: off the way of a message. `claimed`: this rank may
+  // write so far into the ring.
+  void clear_ahead(std::size_t claimed) noexcept {
+    const std::uint64_t ahead = tail_ + frame_bytes(sizeof(std::uint64_t));
+    const bool has_room = ring_bytes_ - (ahead - head_) >= sizeof(FrameHeader) && ahead - head_ < ring_bytes_;
+    if (!has_room || (ahead & (ring_bytes_ - 1)) + sizeof(std::uint64_t) > claimed) return;
+    clear(ahead);
+    cleared_ = ahead;
+  }
+
  private:
+  // relaxed: it is seen with the first word of the frame before it.
+  void clear(std::uint64_t place) noexcept {
+    first_word(ring_, place & (ring_bytes_ - 1)).store(0, std::memory_order_relaxed);
+  }
   void write(std::size_t offset, const void* from, std::size_t bytes) noexcept {
     offset &= ring_bytes_ - 1;
     const std::size_t first = std::min(bytes, ring_bytes_ - offset);
@@ -88,7 +101,8 @@ class Producer {
   std::byte* ring_ = nullptr;
   std::size_t ring_bytes_ = 0;  // a power of two
   std::uint64_t tail_ = 0;
-  std::uint64_t head_ = 0;  // as last seen
+  std::uint64_t head_ = 0;     // as last seen
+  std::uint64_t cleared_ = 0;  // if it is ahead of the tail: the word there is zero
 };
 
 class Consumer {

@@ -177,7 +177,8 @@ class COL_EXPORT Channel {
   virtual void abort(const Error& cause) noexcept = 0;
 };
 
-// An extension for channels that can move a small message without starting an operation.
+// An extension for channels that can move a small message without starting an operation, and let what peers wait for go
+// out before everything else.
 class COL_EXPORT ImmediateExtension {
  public:
   virtual ~ImmediateExtension();
@@ -187,6 +188,11 @@ class COL_EXPORT ImmediateExtension {
   // operation of this rank is in flight in the channel, and `peer` is another rank of the group.
   virtual bool send_at_once(int peer, std::uint64_t slot, ConstTensorView data) noexcept = 0;
   virtual bool receive_at_once(int peer, std::uint64_t slot, TensorView data) noexcept = 0;
+  // The first part of Channel::native(), for a request that it has run before, at the same place in memory and with
+  // another fingerprint. Waits for nobody. If it returns true, native() of the same request has to be called next, and
+  // says what is wrong. If it returns false, it has done nothing. Requires: no operation of this rank is in flight in
+  // the channel.
+  virtual bool begin_at_once(const Request& request) noexcept = 0;
 };
 
 // An extension for channels that move large messages in parts. Both ends can then work with the first parts while the

@@ -39,6 +39,16 @@ constexpr auto kEntries = [] {
   return entries;
 }();
 
+// Asks for a line that this processor writes soon. Another one has read it, so that the store would wait until that one
+// has let go of it.
+inline void want_line(const void* line) noexcept {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 // A root that folds alone holds up no more than this many.
 constexpr int kFewRanks = 4;
 // What goes from or to one rank is cut so that both sides work at the same time.
@@ -101,7 +111,9 @@ class Collectives::Port {
   bool is_there(const std::atomic<std::uint64_t>& counter, std::uint64_t value, int peer) {
     const Awaited awaited{&counter, value, peer};
     if (awaited.is_there()) return true;
-    for (int looks = own_.looks(); looks > 0; --looks) {
+    const int looks = own_.looks();
+    if (looks > 0 && looks_without_pause([&] { return awaited.is_there(); })) return true;
+    for (int i = 0; i < looks; ++i) {
       pause_briefly();
       if (awaited.is_there()) return true;
     }
@@ -236,15 +248,27 @@ std::string Collectives::how(const Request& request) const {
 
 // ---- One call after the other, in the order of starting
 
+// Those who compare the calls in words can say more about a mismatch: they get time for it.
+template <class Body>
+void Collectives::keeping_conflict(Body body) {
+  try {
+    body();
+  } catch (const OtherCall& other) {
+    conflict_ = other;
+    words_ = Deadline::after(kVotingTime);
+  }
+}
+
 std::uint64_t Collectives::start(const Request& request) {
   queue_.push_back(request);
   return ++made_;
 }
 
 void Collectives::run(const Request& request, WaitContext& wait) {
+  if (std::exchange(begun_, nullptr) == &request) return this->wait(made_, wait);
   if (head_ != nullptr || !queue_.empty()) return this->wait(start(request), wait);
   const std::uint64_t number = ++made_;  // mostly alone: no copy of the request
-  begin(request);
+  begin_alone(request);
   this->wait(number, wait);
 }
 
@@ -262,13 +286,9 @@ void Collectives::move_on() {
     if (words_.expired()) throw mismatch_with(conflict_->peer);
     return;
   }
-  try {
+  keeping_conflict([&] {
     if (!move_on_to(made_, nullptr)) waiter_.look(awaited_);
-  } catch (const OtherCall& other) {
-    // Those who compare the calls in words can say more: they get time for it.
-    conflict_ = other;
-    words_ = Deadline::after(kVotingTime);
-  }
+  });
 }
 
 // Returns whether that call has ended. `wait`: null where this rank must not wait.
@@ -279,6 +299,7 @@ bool Collectives::move_on_to(std::uint64_t number, WaitContext* wait) {
     if (!move_head_on(wait)) return false;
     if (!queue_.empty() && head_ == &queue_.front()) queue_.pop_front();
     head_ = nullptr;
+    want_line(&area_.slot(rank_, next_step_));
   }
   return true;
 }
@@ -290,11 +311,74 @@ int Collectives::looks() const noexcept {
 
 // ---- The parts of a call
 
-void Collectives::begin(const Request& request) {
+bool Collectives::Remembered::is_of(const Request& again) const noexcept {
+  const auto is_same = [](const auto& a, const auto& b) {
+    return a.data == b.data && a.count == b.count && a.dtype == b.dtype;
+  };
+  return request == &again && is_same(in, again.in) && is_same(out, again.out) && collective == again.collective &&
+         root == again.root && again.op.kind() == Op::Kind::builtin && op == again.op.reduce_op();
+}
+
+Collectives::Remembered& Collectives::remembered(const Request& request) noexcept {
+  return remembered_[reinterpret_cast<std::uintptr_t>(&request) / alignof(std::max_align_t) % remembered_.size()];
+}
+
+// A call in its caller's memory, with nothing before it.
+void Collectives::begin_alone(const Request& request) {
+  Remembered& known = remembered(request);
+  if (!known.is_of(request)) {
+    begin(request);
+    remember(known);
+    return;
+  }
+  begin_again(known, request);
+}
+
+void Collectives::begin_again(const Remembered& known, const Request& request) {
+  enter(request);
+  moving_ = &*known.movement;
+  own_comes_last_ = known.own_comes_last;
+  if (!own_comes_last_) moving_->move_own();
+  begin_course(Part::slots, known.pattern, moving_->steps());
+}
+
+bool Collectives::begin_at_once(const Request& request) noexcept {
+  begun_ = nullptr;
+  if (head_ != nullptr || !queue_.empty() || conflict_) return false;
+  const Remembered& known = remembered(request);
+  if (!known.is_of(request)) return false;
+  ++made_;
+  begun_ = &request;
+  begin_again(known, request);
+  keeping_conflict([&] { move_on_to(made_, nullptr); });
+  return true;
+}
+
+// Keeps what was decided for the call that has just begun, if all of that depends on the request alone.
+void Collectives::remember(Remembered& place) {
+  const Request& request = *head_;
+  if (request.op.kind() != Op::Kind::builtin || row_of(request.collective).has_counts()) return;
+  if (SymmetricCollective::suits(request, size_, tuning_) || CmaCollective::suits(request, size_, tuning_)) return;
+  place.request = &request;
+  place.in = request.in;
+  place.out = request.out;
+  place.collective = request.collective;
+  place.op = request.op.reduce_op();
+  place.root = request.root;
+  place.movement.emplace(*movement_);
+  place.pattern = course_.pattern();
+  place.own_comes_last = own_comes_last_;
+}
+
+void Collectives::enter(const Request& request) {
   head_ = &request;
   look_at_processors();
   area_.done(rank_).enter(ended_ + 1, request.fingerprint);
   waiter_.set_call(ended_ + 1, request.fingerprint);
+}
+
+void Collectives::begin(const Request& request) {
+  enter(request);
   may_be_symmetric_ = heap_.any() && SymmetricCollective::suits(request, size_, tuning_);
   may_use_cma_ = cma_.may_work() && CmaCollective::suits(request, size_, tuning_);
   if (!may_be_symmetric_ && !may_use_cma_) return begin_with_slots();
@@ -313,8 +397,8 @@ bool Collectives::move_head_on(WaitContext* wait) {
   for (;;) {
     switch (part_) {
       case Part::slots:
-        if (!walk(*movement_)) return false;
-        if (own_comes_last_) movement_->move_own();
+        if (!walk(*moving_)) return false;
+        if (own_comes_last_) moving_->move_own();
         return true;
       case Part::counting:
         if (!walk(Counting(area_, rank_, sent_, expected_, longest_))) return false;
@@ -437,6 +521,7 @@ void Collectives::begin_moving(std::size_t length) {
   const Choice choice = choose(*head_, length * size_of(Movement::dtype_of(*head_, rank_)));
   const Movement& movement =
       movement_.emplace(*moved, choice.form, area_, rank_, size_, length, choice.chunk_bytes, choice.stores, sources_);
+  moving_ = &movement;
   Pattern pattern = pattern_of(choice.form, rank_, size_, head_->root);
   // Its own input goes through its slot, too.
   pattern.puts = pattern.puts || (movement.is_scaled() && pattern.folds != Peers::none);
@@ -449,6 +534,7 @@ void Collectives::begin_moving(std::size_t length) {
 
 void Collectives::give_up() noexcept {
   head_ = nullptr;
+  begun_ = nullptr;
   queue_.clear();
   ended_ = made_;
   if (!std::exchange(others_may_write_, false)) return;

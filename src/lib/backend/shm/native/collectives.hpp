@@ -1,6 +1,7 @@
 // The collectives of a group over its shared memory, on one rank.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,9 @@ class Collectives {
   void wait(std::uint64_t number, WaitContext& wait);
   // The same as start() and wait().
   void run(const Request& request, WaitContext& wait);
+  // Begins what run() of the same request goes on with. Only for a call that is remembered and has nothing before it:
+  // else it returns false, and has done nothing.
+  bool begin_at_once(const Request& request) noexcept;
 
   // Which way a call would take, in words. Any thread may ask.
   std::string how(const Request& request) const;
@@ -67,15 +71,37 @@ class Collectives {
     confirming_writes,  // after the work on symmetric memory
     confirming_reads,   // after the copies by CMA; the call goes on with `slots` if one rank could not read
   };
+  // What was decided for a call, for when it comes again: a small one, whose request is in the same place and asks for
+  // the same. `movement` refers to the request, and is used only for it.
+  struct Remembered {
+    const Request* request = nullptr;
+    ConstTensorView in = {};
+    TensorView out = {};
+    Collective collective = Collective::barrier;
+    ReduceOp op = ReduceOp::sum;
+    int root = 0;
+    std::optional<Movement> movement = {};
+    Pattern pattern = {};
+    bool own_comes_last = false;
+
+    bool is_of(const Request& again) const noexcept;
+  };
   template <class Moves>
   class Port;
   template <class Work>
   class Loan;
 
   bool move_on_to(std::uint64_t number, WaitContext* wait);
+  template <class Body>
+  void keeping_conflict(Body body);
   int looks() const noexcept;
 
   void begin(const Request& request);
+  void begin_alone(const Request& request);
+  void begin_again(const Remembered& known, const Request& request);
+  void enter(const Request& request);
+  Remembered& remembered(const Request& request) noexcept;
+  void remember(Remembered& place);
   bool move_head_on(WaitContext* wait);
   template <class Moves>
   bool walk(const Moves& moves);
@@ -116,6 +142,7 @@ class Collectives {
   std::uint64_t made_ = 0, ended_ = 0;  // how many; they are numbered from 1
   std::deque<Request> queue_;           // those that were started and have not ended, but one that run() has begun
   const Request* head_ = nullptr;       // the one that is under way, in the queue or its caller's; null: none
+  const Request* begun_ = nullptr;      // the one that begin_at_once() has begun; null: none
   std::optional<OtherCall> conflict_;   // found by a rank that did not wait
   Deadline words_ = Deadline::of({});   // until when that is left to others
 
@@ -125,13 +152,15 @@ class Collectives {
   bool may_wait_ = true;  // whether the rank that moves it on may wait
   Awaited awaited_;       // what it waits for, once it cannot go on
   std::optional<Movement> movement_;
-  Request with_copy_;              // head_, with another input
-  std::vector<std::byte> copied_;  // that input
+  const Movement* moving_ = nullptr;  // what the call uses: movement_, or a remembered one
+  Request with_copy_;                 // head_, with another input
+  std::vector<std::byte> copied_;     // that input
   bool may_be_symmetric_ = false, may_use_cma_ = false, own_comes_last_ = false;
   std::uint64_t longest_ = 0;                   // the most elements that one rank sends to another
   std::vector<std::uint64_t> sent_, expected_;  // elements by rank, for calls whose counts no rank knows completely
 
   // ---- What is known of all calls so far
+  std::array<Remembered, 16> remembered_;  // by the address of the request
   std::uint64_t next_step_ = 1;
   std::vector<std::uint64_t> seen_done_;  // by rank: its StepsDone when last seen
   std::uint64_t least_seen_done_ = 0;     // the least one of all others

@@ -1,5 +1,7 @@
 #include "backend/shm/native/movement.hpp"
 
+#include <cstring>
+
 #include "core/kernels/mixed.hpp"
 #include "core/kernels/reduce.hpp"
 
@@ -45,6 +47,8 @@ Movement::Movement(const Request& request, Form form, const Area& area, int rank
   const std::size_t blocks = by_blocks_ ? static_cast<std::size_t>(size) : 1;
   if (length_ * in_size_ * blocks <= std::min(chunk_bytes, area.slot_bytes())) {  // no divisions for small calls
     chunk_ = std::max<std::size_t>(1, length_);
+    const bool is_cut = by_blocks_ || form == Form::fold_slices || form == Form::fold_slices_at || scaled_;
+    if (!is_cut && !row_.has_counts()) simple_bytes_ = length_ * size_of_;
     return;
   }
   const std::size_t most = area.slot_bytes() / blocks / in_size_;
@@ -102,6 +106,10 @@ void Movement::copy_in(std::byte* to, std::size_t begin, std::size_t count) cons
 }
 
 void Movement::put(std::uint64_t index, std::uint64_t step) const {
+  if (simple_bytes_ != 0) {
+    std::memcpy(area_.data(rank_, step, simple_bytes_), row_.in == Extent::nothing ? output() : input(), simple_bytes_);
+    return;
+  }
   std::byte* const to = slot(rank_, index, step);
   if (by_blocks_) {
     for (int peer = 0; peer < size_; ++peer) {
@@ -123,6 +131,13 @@ void Movement::put(std::uint64_t index, std::uint64_t step) const {
 }
 
 void Movement::fold(std::uint64_t index, std::uint64_t step) const {
+  if (simple_bytes_ != 0 && form_ != Form::fold_lower) {
+    for (int rank = 0; rank < size_; ++rank)
+      sources_[static_cast<std::size_t>(rank)] = rank == rank_ ? input() : area_.data(rank, step, simple_bytes_);
+    core::fold(request_.op, dtype_, wide_, sources_.first(static_cast<std::size_t>(size_)),
+               static_cast<std::size_t>(size_), {output(), stores_}, {}, length_);
+    return;
+  }
   ElementRange part = chunk(index, form_ == Form::fold_own ? block(rank_, request_.in_counts).count : length_);
   std::size_t own = part.begin;  // where this rank's input begins
   std::size_t place_in_slot = 0;
@@ -160,6 +175,12 @@ void Movement::fold(std::uint64_t index, std::uint64_t step) const {
 }
 
 void Movement::take(std::uint64_t index, std::uint64_t step, int peer) const {
+  if (simple_bytes_ != 0) {
+    const std::size_t begin = row_.out == Extent::blocks ? static_cast<std::size_t>(peer) * simple_bytes_ : 0;
+    if (row_.out != Extent::nothing)
+      std::memcpy(output() + begin, area_.data(peer, step, simple_bytes_), simple_bytes_);
+    return;
+  }
   const std::byte* from = slot(peer, index, step);
   if (row_.reduces()) {  // what the peer has folded
     const ElementRange part = chunk(index, length_);

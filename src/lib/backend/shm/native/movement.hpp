@@ -110,6 +110,8 @@ class Movement {
   std::size_t length_ = 0;                 // elements of the vector, or of the longest block
   std::size_t chunk_ = 0;                  // elements of it in a step
   std::uint64_t steps_ = 1;
+  // A vector that one step moves as it is, in bytes: nothing to cut, and nothing to multiply. Zero: not so simple.
+  std::size_t simple_bytes_ = 0;
 };
 
 }  // namespace col::shm_backend

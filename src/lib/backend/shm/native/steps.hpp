@@ -146,6 +146,7 @@ class Course {
         take_lag_(fold_lag_ + (pattern.takes_results && steps > 1 ? 1 : 0)),
         reads_(pattern.folds != Peers::none || pattern.takes != Peers::none) {}
 
+  const Pattern& pattern() const noexcept { return pattern_; }
   // How many turns are behind it. Each puts one step, folds an earlier one, and takes one that is earlier still.
   std::uint64_t turn() const noexcept { return turn_; }
 

@@ -61,6 +61,16 @@ inline void pause_briefly() noexcept {
 #endif
 }
 
+// What comes within some hundred cycles is seen without the time that a pause takes: as much as a line needs to come.
+template <class Look>
+bool looks_without_pause(Look look) noexcept {
+  constexpr int kLooks = 40;
+  for (int i = 0; i < kLooks; ++i) {
+    if (look()) return true;
+  }
+  return false;
+}
+
 class Waiter {
  public:
   // Requires: all arguments outlive it.
